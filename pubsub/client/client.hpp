@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A publish/subscribe client that any thread may use: it has a loop and a thread of its own.
+// A publish/subscribe client that any thread may use. It has a loop and a thread of its own.
 //
 //     pubsub::Client client{{.publishers = {{"10.0.0.1", 1234}}}};
 //     const pubsub::FidRange fids{pubsub::Fid{0}, pubsub::Fid{63}};
@@ -12,11 +12,11 @@
 //         for (const pubsub::MessageBatch::Item message : batch)
 //             sum += message.bytes.size();
 //
-// Messages go to a function on the client's thread, or else into a bounded queue that any number
-// of threads take from. What does not fit there follows `when_full`: the publishers are held up, as
-// by any slow subscriber, for ever or for a while, or the last of each fid is kept, or it is
-// dropped, counted and told with the next message of its fid, as
-// is what publishers dropped, and what was published between two connections.
+// Messages go to a function on the client's thread, or into a bounded queue that any number of
+// threads read. If the queue is full, `when_full` applies: the client stops reading, so that the
+// publishers treat it as a slow subscriber, for ever or for a limited time; or it keeps the last
+// message of each fid; or it drops messages. The next message of a fid reports how many were lost
+// before it: dropped here or by the publisher, or published between two connections.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
@@ -45,14 +45,14 @@ namespace netio::pubsub::inline v0_2 {
 
 class NETIO_EXPORT Client final {
   public:
-    // On the client's thread; the bytes are valid during the call. It may call the client, but for
-    // what waits, and must not destroy it.
+    // On the client's thread. The bytes are valid during the call. It may call functions of the
+    // client that do not wait, and must not destroy it.
     using OnMessage =
         std::function<void(Fid fid, std::span<const std::byte> message, std::uint8_t status)>;
 
-    // What becomes of messages that the queue has no room for.
+    // The policy for messages when the queue is full.
     struct WhenFull {
-        // disconnect: as block, for so long; then the client leaves its publishers for good.
+        // disconnect: as block for `after`; then the client leaves its publishers for good.
         WhenFull(SlowPolicy its_policy, // NOLINT: a policy is one
                  std::chrono::milliseconds after = std::chrono::milliseconds{10000})
             : policy{its_policy}, disconnect_after{after} {}
@@ -64,40 +64,42 @@ class NETIO_EXPORT Client final {
     struct Options {
         AddressList publishers{};
         std::string bus{};                 // empty: none
-        SubscribeSocket::Options socket{}; // of each connection; it comes back whatever this says
-        std::optional<BufferedPublishSocket::Options> publish{}; // where it publishes itself
+        SubscribeSocket::Options socket{}; // of each connection, which always reconnects
+        std::optional<BufferedPublishSocket::Options>
+            publish{}; // for publishing; absent: it does not publish
         FabricOptions fabric{};
-        EventLoop::Options loop{}; // post_limit: of all calls that wait for the client's thread
+        EventLoop::Options loop{}; // post_limit: calls that wait for the client's thread
         OnMessage on_message{};    // empty: into the queue
-        // As SubscribeSocket's, in place of what `socket` says; on_event has the line.
+        // As in SubscribeSocket, instead of that in `socket`; reported by on_event.
         std::chrono::milliseconds silence_hint{5000};
-        // One line for people, on the client's thread: who came and went, troubles of the bus.
+        // One line for people, on the client's thread: connections, their ends, troubles of the
+        // bus.
         std::function<void(const std::string&)> on_event{};
         std::size_t queue_messages = 65536;
-        std::size_t queue_bytes = std::size_t{64} << 20; // half as much stays for what comes next
+        std::size_t queue_bytes = std::size_t{64} << 20; // up to half as much is kept for reuse
         WhenFull when_full = SlowPolicy::block;
-        // What publish() has taken and the thread has not published. One half; the other is for
-        // the fids that go on while some wait for a slow subscriber.
+        // Messages that publish() has queued. Half of it, as long as no fid is blocked by a slow
+        // subscriber; the other half is for the other fids then.
         std::size_t publish_queue_bytes = std::size_t{16} << 20;
-        // Of each connection that send() makes; it comes back whatever this says.
+        // Of each connection of send(), which always reconnects.
         BufferedSendSocket::Options send{};
-        std::size_t send_queue_bytes = std::size_t{16} << 20; // of each address, all of it
-        std::size_t destination_limit = 256;                  // addresses that send() is given
-        // Calls of subscribe() that wait for their answer; beyond: Answer::closed.
+        std::size_t send_queue_bytes = std::size_t{16} << 20; // of each address
+        std::size_t destination_limit = 256;                  // addresses of send()
+        // Calls of subscribe() that wait for an answer; further calls get Answer::closed.
         std::size_t answer_limit = 65536;
     };
 
-    // What programs want to know beside messages. All of it on the client's thread, in order with
-    // on_message; it may call the client as that may.
+    // Events beside messages, on the client's thread, in order with on_message, and with the same
+    // rules.
     struct Events {
-        // So many of this fid are missing here: the publisher has dropped them for us, or they were
-        // published between two connections. In the queue the next message of the fid tells it.
+        // `count` messages of this fid were lost here: the publisher dropped them, or they were
+        // published between two connections. In the queue the next message of the fid reports it.
         std::function<void(Fid fid, std::uint64_t count)> on_missed;
-        // Nothing of these comes from this publisher: it did not accept them, or not again behind a
-        // connection that was lost. They are not asked of it any more.
+        // The publisher refused these fids, perhaps after a lost connection. They are not requested
+        // from it any more.
         std::function<void(const Subscriptions::Source&, const FidRange&, Subscriptions::Refusal)>
             on_refused;
-        // Another one answers in its place, and counts from the beginning.
+        // Another publish socket answers at the address, and counts from the beginning.
         std::function<void(const Subscriptions::Source&, const PublisherChange&)>
             on_publisher_changed;
     };
@@ -105,7 +107,7 @@ class NETIO_EXPORT Client final {
     // Throws what the sockets throw.
     explicit Client(Options options);
     Client(Options options, Events events);
-    // Ends at once what close() has not ended. Not on the client's thread.
+    // Aborts what close() has not closed. Not on the client's thread.
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
@@ -114,26 +116,26 @@ class NETIO_EXPORT Client final {
 
     enum class Answer : std::uint8_t {
         accepted, // a publisher has accepted all of them
-        // None of those that were given lets us in, for good: on_event has the reason of each. They
-        // are asked again with the next subscribe(), then for these, too. Who is found on a bus is
-        // asked again by itself.
+        // All configured publishers have rejected the client for good; on_event has the reasons.
+        // They are asked again with the next subscribe(), then for these fids too. Publishers on a
+        // bus are asked again after a while.
         refused,
-        pending,  // the time is over; they are wanted all the same, and may be accepted later
-        closed,   // the client has ended, or too many calls wait for it; nothing was done
-        canceled, // unsubscribe() has taken some of them back before that
-        // A publisher has refused some of them, as Subscriptions::Refusal says.
+        pending,  // the time is over; the subscription remains, and may be accepted later
+        closed,   // the client has ended, or too many calls wait; nothing was done
+        canceled, // unsubscribe() was called for some of them before
+        // A publisher has refused some of them, as in Subscriptions::Refusal.
         no_room,
         policy,
         not_permitted,
     };
     using OnAnswer = std::function<void(Answer)>; // on the client's thread
-    // The answer to no fids at all is accepted. False: as Answer::closed, and nobody is called.
+    // An empty list is accepted. False: as Answer::closed, and `answer` is not called.
     [[nodiscard]] bool subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                                  OnAnswer answer);
     std::future<Answer> subscribe(std::vector<FidRange> fids,
                                   std::optional<SlowPolicy> policy = {});
-    // Waits for the answer: not at all with a time-out of 0 or less, and at most a year. On the
-    // client's thread it is pending at once.
+    // Waits for the answer, for a year at most; with a time-out of 0 or less, and on the client's
+    // thread, it returns at once.
     Answer subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                      std::chrono::milliseconds timeout);
     template <typename Period>
@@ -143,40 +145,39 @@ class NETIO_EXPORT Client final {
     }
     bool unsubscribe(const FidRange& fids); // false: as Answer::closed
 
-    // ok: it will be published, in order with the others of its fid that this thread publishes.
-    // no_subscribers: the same, but no subscriber wanted the fid at the moment of the call, or the
-    // client does not publish at all. again: there is no room for it now, and for another fid there
-    // may be. too_large, not_owned, closed.
+    // ok: the message will be published, in order with those of the same fid and thread.
+    // no_subscribers: the same, but the fid has no subscriber now, or the client does not publish.
+    // again: no space now; there may be space for another fid. too_large, not_owned, closed.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
     // Waits until at least `count` subscribers have a subscription here. False: the time is over,
-    // or the client is closed or does not publish. On the client's thread it does not wait.
+    // or the client is closed or does not publish. Does not wait on the client's thread.
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const;
-    // Announces on the bus what it publishes: a name and fids, and what else is not known of
-    // itself, as its addresses are. Called again it says something else, until close() withdraws
-    // it. What the bus says is told by on_event. Throws std::invalid_argument: it has no bus, or
-    // does not publish; AnnouncementError.
+    // Announces the publisher on the bus, with a name and fids; the client fills in its addresses,
+    // host and process. A further call replaces the announcement, close() withdraws it. on_event
+    // reports troubles. Throws std::invalid_argument if the client has no bus or does not publish;
+    // AnnouncementError.
     void announce(Announcement announcement);
-    // A message to a ListenSocket, which is connected to with the first one. ok: it will be sent,
-    // in order with the others of this thread to that address, once there is a connection; what a
-    // connection that breaks has not confirmed is counted and not sent again. again: its queue is
-    // full, or its place not free yet. too_large, closed. Throws std::length_error:
-    // destination_limit; but those that are away, and that nothing waits for, make room.
+    // Sends a message to a ListenSocket; the first one connects. ok: it will be sent in order with
+    // those of the same thread and address, when there is a connection. What a broken connection
+    // has not confirmed is counted and not sent again. again: its queue is full, or its slot not
+    // free yet. too_large, closed. Throws std::length_error if destination_limit is reached and no
+    // destination is idle; an idle one without a connection is removed.
     Status send(const Address& to, std::span<const std::byte> message);
-    // Ends the connection in order, as close() does, and no later; the next message connects anew.
+    // Closes the connection in order, as close() does. The next message connects again.
     void disconnect(const Address& from);
-    // Runs it on the client's thread. False: as Answer::closed.
+    // Runs a task on the client's thread. False: as Answer::closed.
     [[nodiscard]] bool post(std::function<void()> task);
 
-    // A batch of what waits in the queue, in place of what it had, or waits for something; how
-    // many. 0: nothing came, or the client has ended. No message is copied, and the batch's memory
-    // is used again.
+    // Replaces `batch` by a batch of the queue, and waits if the queue is empty. Returns the number
+    // of messages; 0: none came, or the client has ended. Copies no message, and reuses the memory
+    // of the batch.
     std::size_t poll(MessageBatch& batch,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
     template <typename Period>
     std::size_t poll(MessageBatch& batch, std::chrono::duration<std::int64_t, Period> timeout) {
         return poll(batch, clamped_milliseconds(timeout));
     }
-    // The same, so many at most, each in memory of its own, behind those that are there.
+    // Appends up to `at_most` messages, each in memory of its own.
     std::size_t poll(std::vector<Message>& out, std::size_t at_most,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
     template <typename Period>
@@ -184,32 +185,31 @@ class NETIO_EXPORT Client final {
                      std::chrono::duration<std::int64_t, Period> timeout) {
         return poll(out, at_most, clamped_milliseconds(timeout));
     }
-    // Readable while something waits in the queue, for loops of one's own.
+    // Readable while messages are queued; for event loops of the user.
     int pollable_fd() const noexcept;
 
-    // Ends in order: what was published arrives, and so does what was sent to who is there.
-    // Waits for it, and for the end of the thread. What is still in a queue when nothing of it was
-    // taken for close_timeout of its socket, or not all within close_limit, is given up, counted
-    // and told (on_event); then an address of send() ends at once, and who subscribes has as long
-    // again.
+    // Closes in order, and waits for it and for the end of the thread: published messages arrive,
+    // and messages to connected addresses. A queue is discarded, counted and reported (on_event) if
+    // nothing of it was taken for close_timeout of its socket, or not all of it within close_limit;
+    // then the connection of an address is aborted, and subscribers get the same time again.
     void close();
 
     struct Counters {
         std::uint64_t messages = 0;      // arrived
-        std::uint64_t dropped = 0;       // of those, for want of room in the queue
-        std::uint64_t missed = 0;        // told missing by publishers, and between connections
-        std::uint64_t restarts = 0;      // another publisher answered where one had
-        std::uint64_t unknown_tails = 0; // of those, so many had not told how much they published
-        std::uint64_t refused = 0;       // ranges, by publishers; also behind a lost connection
-        std::uint64_t disconnected = 0;  // 1: nobody read what came, and it has left the publishers
+        std::uint64_t dropped = 0;       // of those, because the queue was full
+        std::uint64_t missed = 0;        // dropped by publishers, or between connections
+        std::uint64_t restarts = 0;      // changes of a publisher at its address
+        std::uint64_t unknown_tails = 0; // of those, the former one had not sent totals
+        std::uint64_t refused = 0;       // ranges, by publishers; also after a lost connection
+        std::uint64_t disconnected = 0;  // 1: left the publishers, because the queue stayed full
         std::uint64_t published = 0;
-        std::uint64_t unpublished = 0;        // taken, and there was no room for it until the end
-        std::uint64_t sent = 0;               // given to a connection
-        std::uint64_t unsent = 0;             // too large for it, or it did not take it at the end
-        std::uint64_t unconfirmed_frames = 0; // of connections that broke; pages of what was sent
+        std::uint64_t unpublished = 0;        // queued, and discarded at the end
+        std::uint64_t sent = 0;               // passed to a connection
+        std::uint64_t unsent = 0;             // too large, or discarded at the end
+        std::uint64_t unconfirmed_frames = 0; // pages of broken connections
     };
     Counters counters() const;
-    // Where it publishes.
+    // The addresses of its publish socket.
     std::vector<Endpoint> endpoints() const;
 
   private:

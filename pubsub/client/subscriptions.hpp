@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Subscribes to fids at any number of publishers: those whose addresses are given, and those that
-// are found on a bus, now or later. Each has a connection of its own that comes back by itself.
+// Subscribes to fids at any number of publishers: those with configured addresses, and those that
+// are found on a bus, now or later. Each has a connection of its own, which reconnects by itself.
 //
 //     struct Handler final : pubsub::Subscriptions::Handler {
 //         void on_message(pubsub::Subscriptions&, const pubsub::Subscriptions::Source& source,
@@ -14,11 +14,11 @@
 //     all.subscribe(pubsub::FidRange{pubsub::Fid{0}, pubsub::Fid{63}});
 //     loop.run();
 //
-// A publisher whose address is given is asked for all that is wanted. One that was found is asked
-// for those fids that it announces; if two announce one, the first has it, and when that one is
-// gone or cannot be reached the other. Each message is received, told missing, or of a publisher
-// said to have ended with an unknown tail. Belongs to the loop's thread; may be destroyed in any of
-// its handlers.
+// A configured publisher is asked for all wanted fids. A publisher on a bus is asked for the fids
+// that it announces; if two announce the same fid, the first is asked, and the other if the first
+// is gone or cannot be reached. Each message is received or reported as lost, except at the end of
+// a publisher that ended without totals, which is reported. Belongs to the loop's thread; may be
+// destroyed in any of its handlers.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
@@ -41,21 +41,21 @@ class NETIO_EXPORT Subscriptions final {
   public:
     struct Options {
         AddressList publishers{};
-        Discovery* bus = nullptr; // must outlive it, and nobody else watches it
-        // Of each connection; the publisher's addresses do not count. Without `reconnect` a
-        // connection that was lost is not made again.
+        Discovery* bus = nullptr; // must outlive it and have no other handler
+        // Of each connection, except the addresses of the publisher. Without `reconnect` a lost
+        // connection is not established again.
         SubscribeSocket::Options socket = {.publisher = {}, .reconnect = true};
-        std::size_t publisher_limit = 4096; // connections; others wait for a place
-        // A publisher that is gone from the bus and comes back goes on in its books: what was
-        // missed is told. So many fids of publishers that are gone are remembered, together, and as
-        // many publishers as there may be connections; who was gone first is forgotten first.
+        std::size_t publisher_limit = 4096; // connections; others wait for a slot
+        // A publisher that returns to the bus continues its counters, so that losses are reported.
+        // The limit of remembered fids of all publishers that are gone. At most publisher_limit of
+        // them are remembered; the oldest are forgotten first.
         std::size_t remembered_fids_limit = 1000000;
     };
-    // One that was found and refuses for good (it does not admit the key, for instance) is asked
-    // again after so many times the socket's retry_limit; not without wait_for_publisher.
+    // A publisher on a bus that rejects for good, for instance the key, is asked again after this
+    // multiple of the socket's retry_limit; only with wait_for_publisher.
     static constexpr int refused_pause = 10;
 
-    // A publisher that is or was there.
+    // A current or former publisher.
     struct Source {
         std::string name;    // on the bus, or the address
         std::string address; // HOST:PORT, the first of those that it announces
@@ -63,22 +63,22 @@ class NETIO_EXPORT Subscriptions final {
 
     enum class Refusal : std::uint8_t {
         no_room,       // the publisher's ranges_per_subscriber_limit
-        policy,        // it would hold the publisher up more than its own does
+        policy,        // it would block the publisher more than its own policy does
         not_permitted, // the key does not permit these fids, or not with this policy
     };
     // The end of a connection, or of an attempt at one.
     struct Ending {
         const Closed& closed;
         bool retrying = false;
-        bool complete = false; // the publisher had told its totals
+        bool complete = false; // the publisher had sent its totals
     };
 
-    // Two publishers that announce the same fids, of those that are wanted.
+    // Two publishers that announce the same wanted fids.
     struct Contest {
-        const std::string& owner; // whom they are asked of
+        const std::string& owner; // is asked for them
         const std::string& other;
-        FidRange first;         // the lowest of them
-        std::uint64_t fids = 0; // how many there are
+        FidRange first;         // the lowest range of them
+        std::uint64_t fids = 0; // their number
     };
 
     class Handler {
@@ -90,19 +90,19 @@ class NETIO_EXPORT Subscriptions final {
         // The bytes are valid during the call only.
         virtual void on_message(Subscriptions&, const Source&, Fid fid,
                                 std::span<const std::byte> message, std::uint8_t status) = 0;
-        // As SubscribeSocket::Handler's.
+        // As in SubscribeSocket::Handler.
         virtual void on_gap(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
         virtual void on_missed(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
         virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
         virtual void on_nothing_published(Subscriptions&, const Source&, const FidQuery::Near&) {}
         virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}
-        // Two publishers announce the same fids; once for what an announcement changes, and of up
+        // Two publishers announce the same fids. Reported once for a changed announcement, for up
         // to 32 owners.
         virtual void on_contest(Subscriptions&, const Contest&) {}
-        // With the bus; a line for people. Data goes on.
+        // A trouble of the bus, one line for people. Connections are not affected.
         virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
-        // After close() the last event. Else no publisher is left that could come back, or all
-        // refuse for good: they are asked again with the next subscribe().
+        // After close() the last event. Otherwise no publisher is left that could reconnect, or all
+        // have rejected for good: they are asked again with the next subscribe().
         virtual void on_ended(Subscriptions&) {}
 
       protected:
@@ -118,27 +118,27 @@ class NETIO_EXPORT Subscriptions final {
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     void unsubscribe(const FidRange& range);
-    // All connections, as SubscribeSocket's.
+    // All connections, as in SubscribeSocket.
     void pause();
     void resume();
-    // Ends all connections in order: on_ended follows. What has not arrived by now is not wanted,
-    // so the account is known also where a publisher does not confirm it.
+    // Closes all connections in order; on_ended follows. Messages that have not arrived by now are
+    // not wanted, so that the losses are known even if a publisher does not confirm the end.
     void close();
 
-    // Of one publisher address, over all its connections.
+    // The figures of one publisher address, over all its connections.
     struct Told {
         Source source;
         bool connected = false;
         std::string provider; // of the last connection
         FramesSeen seen;
         FidMap<Account::Row> fids;
-        Account::Row others; // of fids beyond SubscribeSocket::Options::fid_limit, all together
+        Account::Row others; // sum of the fids beyond SubscribeSocket::Options::fid_limit
         std::uint64_t connections = 0;
-        std::uint64_t changes = 0; // of the publisher there
-        // Publishers that ended and had not told how much they published, and this one as long as
-        // that is not known: it is away, or has not granted again what it had.
+        std::uint64_t changes = 0; // of the publisher at the address
+        // Publishers that ended without totals, and the current one while it is away or has not
+        // accepted the former subscriptions again.
         std::uint64_t unknown_tails = 0;
-        bool complete = false; // the last one has told its totals
+        bool complete = false; // the last one has sent its totals
     };
     std::vector<Told> told() const;
     struct Sums {
@@ -146,12 +146,11 @@ class NETIO_EXPORT Subscriptions final {
         std::uint64_t bytes = 0;
     };
     Sums sums() const;
-    // The same at a moment, to be shown: of so many fids at most, and of the same ones each time
-    // for who asks for the same number. It takes as long as the number of publishers and of fids
-    // shown allows.
+    // The figures at this moment for display: of up to `fids` fids, and of the same ones in each
+    // call with the same number. The cost grows with the number of publishers and of shown fids.
     SubscriptionsSnapshot snapshot(std::size_t fids = 1000);
     std::size_t connected_count() const noexcept;
-    // The sockets that there are now.
+    // Visits the current sockets.
     void for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit);
 
   private:

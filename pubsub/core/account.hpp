@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What one publisher address has brought over any number of connections, and what is known to be
-// missing. No I/O.
+// What has arrived from one publisher address over any number of connections, and what is known to
+// be lost. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid_map.hpp"
@@ -19,8 +19,8 @@ class Account {
     struct Row {
         std::uint64_t messages = 0;
         std::uint64_t bytes = 0;
-        std::uint64_t lost = 0;    // told missing: gaps, between connections, by totals
-        std::uint64_t surplus = 0; // arrived beyond what the publisher says it sent
+        std::uint64_t lost = 0;    // dropped, between connections, or missing in the totals
+        std::uint64_t surplus = 0; // arrived beyond the totals of the publisher
         Row& operator+=(const Row& other) noexcept {
             messages += other.messages;
             bytes += other.bytes;
@@ -29,8 +29,8 @@ class Account {
             return *this;
         }
     };
-    // A row for each of so many fids, and one for all others: who publishes new ones in each
-    // connection does not decide how many are remembered.
+    // A row for each fid up to a limit, and one row for all others, so that a publisher of ever new
+    // fids does not control the memory.
     struct Rows {
         FidMap<Row> fids;
         Row others;
@@ -42,14 +42,13 @@ class Account {
 
     void limit_fids(std::size_t limit) noexcept { fid_limit_ = limit; }
 
-    // A connection has ended, behind what had arrived.
-    // Nothing, if there was only an attempt at one.
+    // The connection has ended, after its last message. Does nothing after a failed attempt.
     void end_connection(const ArrivalCounter& arrivals) {
         if (!std::exchange(connected_, false)) return;
         arrivals.fids().for_each(
             [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
     }
-    // The arrivals are about to forget these, which were unsubscribed.
+    // `arrivals` is about to forget the range, which was unsubscribed.
     void end_subscription(const FidRange& range, const ArrivalCounter& arrivals) {
         arrivals.fids().for_each_in(
             range, [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
@@ -67,7 +66,7 @@ class Account {
         if (!change.tail_known) ++unknown_tails_;
     }
 
-    // With what has arrived in the connection that there is.
+    // Including the current connection.
     FidMap<Row> fids(const ArrivalCounter& current) const {
         FidMap<Row> all = rows_.fids;
         if (!connected_) return all;
@@ -75,30 +74,29 @@ class Account {
             [&](Fid fid, const Arrivals& arrived) { add_to(all[fid], current, fid, arrived); });
         return all;
     }
-    // Of the connections and subscriptions that have ended.
+    // Without the current connection and its subscriptions.
     const FidMap<Row>& fids() const noexcept { return rows_.fids; }
     const Row& others() const noexcept { return rows_.others; }
-    bool is_connected() const noexcept { return connected_; } // there is more than fids()
-    // Of what was lost, what no gap has told: between connections, and by totals.
+    bool is_connected() const noexcept { return connected_; } // fids() does not contain everything
+    // Lost messages that no gap reported: between connections, or missing in the totals.
     std::uint64_t found_missing() const noexcept { return found_missing_; }
     std::uint64_t connections() const noexcept { return connections_; }
     std::uint64_t changes() const noexcept { return changes_; } // of the publish socket there
-    // Publish sockets that ended and had not told how much they had published, where another one
-    // has answered since.
+    // Publish sockets that ended without totals and were replaced by another one.
     std::uint64_t unknown_tails() const noexcept { return unknown_tails_; }
 
   private:
     void take(const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
         add_to(rows_.of(fid, fid_limit_), arrivals, fid, arrived);
-        if (const auto books = arrivals.books(fid))
-            found_missing_ += books->lost - arrivals.missed(fid);
+        if (const auto compared = arrivals.books(fid))
+            found_missing_ += compared->lost - arrivals.missed(fid);
     }
     static void add_to(Row& row, const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
         row.messages += arrived.messages;
         row.bytes += arrived.bytes;
-        const auto books = arrivals.books(fid);
-        row.lost += books ? books->lost : arrivals.missed(fid);
-        row.surplus += books ? books->surplus : 0;
+        const auto compared = arrivals.books(fid);
+        row.lost += compared ? compared->lost : arrivals.missed(fid);
+        row.surplus += compared ? compared->surplus : 0;
     }
 
     Rows rows_;

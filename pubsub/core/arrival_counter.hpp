@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A subscriber's account of what has arrived, per fid, held against the publisher's totals at the
+// What has arrived at a subscriber, per fid, compared with the totals of the publisher at the
 // orderly end. No I/O.
 
 #include "pubsub/core/fid_map.hpp"
@@ -14,11 +14,11 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// Which kinds of frames have brought messages. A fragment may be of either kind of publishing.
+// Which kinds of frames have brought messages. Both kinds of publishers send fragments.
 struct FramesSeen {
-    bool pages = false;    // of a buffered publisher
-    bool messages = false; // of an unbuffered one
-    bool gathered = false; // of an unbuffered one too: small ones that had to wait
+    bool pages = false;    // from a buffered publisher
+    bool messages = false; // from an unbuffered publisher
+    bool gathered = false; // from an unbuffered publisher: pages of small queued messages
     bool fragments = false;
 };
 inline void merge(FramesSeen& all, const FramesSeen& seen) noexcept {
@@ -28,7 +28,7 @@ inline void merge(FramesSeen& all, const FramesSeen& seen) noexcept {
     all.fragments = all.fragments || seen.fragments;
 }
 
-// Of one fid since its subscription was accepted.
+// The counters of one fid since its subscription was accepted.
 struct Arrivals {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
@@ -36,34 +36,34 @@ struct Arrivals {
 
 class ArrivalCounter {
   public:
-    // The account of a fid, good until another one is asked for.
+    // The counters of a fid, valid until the next call.
     Arrivals& of(Fid fid) { return fids_[fid]; }
-    Arrivals* find(Fid fid) noexcept { // nullptr: it has none
-        Arrivals* const account = fids_.find_or_vacant(fid);
-        return account == nullptr || account->messages > 0 ? account : fids_.find(fid);
+    Arrivals* find(Fid fid) noexcept { // nullptr: none
+        Arrivals* const counters = fids_.find_or_vacant(fid);
+        return counters == nullptr || counters->messages > 0 ? counters : fids_.find(fid);
     }
-    void add(Arrivals& account, std::size_t bytes) noexcept {
-        ++account.messages;
-        account.bytes += bytes;
+    void add(Arrivals& counters, std::size_t bytes) noexcept {
+        ++counters.messages;
+        counters.bytes += bytes;
         ++messages_;
         bytes_ += bytes;
     }
     void add(Fid fid, std::size_t bytes) { add(of(fid), bytes); }
-    // Told by the publisher: this subscriber was too slow for them.
+    // The publisher reports that it dropped messages for this subscriber.
     void add_missed(Fid fid, std::uint64_t count) {
         of(fid);
         Claim& claim = claims_[fid];
         claim.missed = added(claim.missed, count);
         missed_ = added(missed_, count);
     }
-    // The publisher's totals, at the orderly end: of each fid, and then there are no more.
+    // The totals of the publisher at the orderly end: one call per fid, then complete_books().
     void expect(const FidCount& total) {
         of(total.fid);
         claims_[total.fid].expected = total.count;
     }
     void complete_books() noexcept { complete_ = true; }
-    // The subscription of a range has ended, or a new connection has begun: its account is closed
-    // and will not be held against totals. messages(), bytes() and missed() go on.
+    // The subscription of a range has ended, or a new connection has begun: removes its counters,
+    // which are not compared with totals. messages(), bytes() and missed() keep their values.
     void forget(const FidRange& range) {
         fids_.erase(range);
         claims_.erase(range);
@@ -78,22 +78,22 @@ class ArrivalCounter {
     std::uint64_t bytes() const noexcept { return bytes_; }
     const FidMap<Arrivals>& fids() const noexcept { return fids_; }
 
-    // Whether the publisher has told its totals.
+    // Whether the publisher has sent its totals.
     bool complete() const noexcept { return complete_; }
-    // What the publisher has said it left out, so far.
+    // Messages that the publisher reported as dropped so far.
     std::uint64_t missed() const noexcept { return missed_; }
     std::uint64_t missed(Fid fid) const {
         const Claim* const claim = claims_.find(fid);
         return claim != nullptr ? claim->missed : 0;
     }
-    // Held against the totals; nothing until those are known, and so for ever behind a publisher
-    // that was lost, or one's own close().
+    // The comparison with the totals; `nullopt` until they are known, and so after a lost
+    // connection or the subscriber's own close().
     struct Books {
-        std::uint64_t lost = 0;    // published to this subscriber, and did not arrive
-        std::uint64_t surplus = 0; // arrived, and was not published to it
+        std::uint64_t lost = 0;    // published to this subscriber and not arrived
+        std::uint64_t surplus = 0; // arrived and not published to it
         friend bool operator==(const Books&, const Books&) = default;
     };
-    // Neither side makes up for the other, or another fid's.
+    // Sums over the fids; lost and surplus messages do not cancel each other out.
     std::optional<Books> books() const {
         if (!complete_) return std::nullopt;
         Books sum;
@@ -111,18 +111,18 @@ class ArrivalCounter {
     }
 
   private:
-    // What the publisher says of a fid. Apart from the accounts, to keep those small: every message
-    // needs one of them, and the more of them a cache holds the better.
+    // What the publisher reported of a fid. Separate from Arrivals, which every message needs, so
+    // that more of those fit into a cache.
     struct Claim {
         std::uint64_t missed = 0;
         std::uint64_t expected = 0;
     };
 
-    // What a peer says may be anything: a sum that is too large stays at the largest number.
+    // Saturates, because a peer may report any number.
     static constexpr std::uint64_t added(std::uint64_t a, std::uint64_t b) noexcept {
         return a + b < a ? UINT64_MAX : a + b;
     }
-    // A message that arrived twice does not make up for one that the publisher has said is missing.
+    // A message that arrived twice does not compensate a dropped one.
     Books books_of(Fid fid, const Arrivals& arrived) const {
         const Claim* const found = claims_.find(fid);
         const Claim claim = found != nullptr ? *found : Claim{};
@@ -133,7 +133,7 @@ class ArrivalCounter {
         return {.lost = lost, .surplus = seen > claim.expected ? seen - claim.expected : 0};
     }
 
-    FidMap<Arrivals> fids_; // also of each fid that has a claim
+    FidMap<Arrivals> fids_; // includes each fid with a claim
     FidMap<Claim> claims_;
     std::uint64_t messages_ = 0;
     std::uint64_t bytes_ = 0;

@@ -26,7 +26,8 @@ std::uint64_t Continuity::take(const FidCount& position) {
     return missed;
 }
 
-// Without positions nobody knows what was published since the range was covered before.
+// Without positions it is not known what was published since an earlier connection, so the range
+// keeps that one.
 void Continuity::begin(const FidRange& range) {
     if (stage_ == Stage::met) return covered_.assign(range, connection_);
     for (const FidRange& absent : covered_.absent(range))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The names of streams and of those who want them.
+// Stream identifiers, ranges of them, and the identifiers of subscribers.
 
 #include "netio/base/require_cxx20.hpp"
 
@@ -11,8 +11,8 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// A stream identifier: 64 bits whose meaning belongs to the users (FELIX puts detector, connector
-// and link numbers into it).
+// A stream identifier: 64 bits with a meaning that the users define (FELIX: detector, connector and
+// link numbers).
 enum class Fid : std::uint64_t {};
 
 constexpr std::uint64_t to_integer(Fid fid) noexcept {
@@ -51,7 +51,7 @@ struct FidCount {
     friend bool operator==(const FidCount&, const FidCount&) = default;
 };
 
-// A subscriber's connection to one publish socket; never used twice in its life.
+// A connection of a subscriber to a publish socket; not reused while the socket exists.
 enum class SubscriberId : std::uint64_t {};
 
 } // namespace netio::pubsub::inline v0_2

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A flat hash map from fids to small values: one cache line per look-up in the usual case, where a
-// value has up to 24 bytes. Every message costs a look-up on either side, which is why it is not
-// std::unordered_map. Pointers and references are good until the next insertion or removal.
+// A flat hash map from fids to small values. A look-up usually needs one cache line if a value has
+// up to 24 bytes. It replaces std::unordered_map because every message needs a look-up on either
+// side. Pointers and references are valid until the next insertion or removal.
 
 #include "pubsub/core/fid.hpp"
 
@@ -29,11 +29,11 @@ class FidMap {
     struct alignas(slot_alignment()) Slot : Entry {};
 
   public:
-    // A place without a fid has this one, or another as soon as somebody uses it.
+    // The fid of vacant slots. Another one is chosen if a user inserts this one.
     static constexpr Fid nobody{0x6a09e667f3bcc908};
     static constexpr std::size_t slot_bytes() noexcept { return sizeof(Slot); }
 
-    // The value of a fid, made if it is not there.
+    // The value of a fid, inserted if it is not there.
     Value& operator[](Fid fid) {
         if (Value* const value = find(fid)) return *value;
         if (fid == vacant_) choose_vacant();
@@ -49,8 +49,8 @@ class FidMap {
     }
 
     Value* find(Fid fid) noexcept { return fid == vacant_ ? nullptr : find_or_vacant(fid); }
-    // The same with fewer instructions: instead of nothing it may be a value as it is made, of
-    // nobody.
+    // The same with fewer instructions: it may return a default value of a vacant slot instead of
+    // nullptr.
     Value* find_or_vacant(Fid fid) noexcept {
         if (slots_.empty()) return nullptr;
         Slot* slot = &slots_[home(fid)];
@@ -81,7 +81,7 @@ class FidMap {
             erase(fid);
     }
 
-    // So many fids have room, and none of them moves another.
+    // Makes space for this number of fids, so that inserting them does not move others.
     void reserve(std::size_t fids) {
         if (fids * 2 <= slots_.size()) return;
         resize(std::bit_ceil(std::max<std::size_t>(fids * 2, 8)));
@@ -89,7 +89,7 @@ class FidMap {
 
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
-    // How far from its home the farthest is: what the worst look-up costs.
+    // The longest distance of a fid from its home slot: the cost of the worst look-up.
     std::size_t farthest() const noexcept {
         std::size_t distance = 0;
         for (std::size_t at = 0; at < slots_.size(); ++at) {
@@ -103,7 +103,7 @@ class FidMap {
         size_ = 0;
     }
 
-    // Calls visit(fid, value) for each; in no order. The map must not change meanwhile.
+    // Calls visit(fid, value) for each, in no order. The map must not change during the call.
     template <typename Visit>
     void for_each(Visit visit) {
         for (std::size_t place = 0; place < slots_.size(); ++place) {
@@ -119,7 +119,7 @@ class FidMap {
         }
     }
 
-    // The same of those in a range; whichever are fewer, its fids or ours, are looked at.
+    // The same for a range. Examines the fids of the range or the entries, whichever are fewer.
     template <typename Visit>
     void for_each_in(const FidRange& range, Visit visit) const {
         if (to_integer(range.last) - to_integer(range.first) >= size_) {
@@ -133,9 +133,9 @@ class FidMap {
         }
     }
 
-    // A walk in parts over a map that does not change meanwhile: calls visit(fid, value) for what
-    // is at the next `count` places, as long as it returns true, and returns the place to go on
-    // from. It begins at 0 and has ended at places().
+    // Iterates in parts over a map that does not change in the meantime: calls visit(fid, value)
+    // for the entries at the next `count` places until it returns false, and returns the place to
+    // continue from. It begins at 0 and ends at places().
     std::size_t places() const noexcept { return slots_.size(); }
     template <typename Visit>
     std::size_t visit_places(std::size_t first, std::size_t count, Visit visit) const {
@@ -149,21 +149,21 @@ class FidMap {
 
   private:
     static constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15; // of 2 to the 64th
-    // By chance, at most half full, a million fids have none that is 100 places from home.
+    // Random fids, a million of them and at most half full, stay within 100 slots of their home.
     static constexpr std::size_t search_limit = 512;
 
-    // Fids are regular: steps, bit fields. One multiplication spreads some of these badly (with
-    // steps of 16, six in ten are not at home), and whoever is not at home costs a mispredicted
-    // branch, which is twice the rest of a look-up. With two, and the halves folded between them,
-    // they fall as by chance. The top bits depend on all bits of the fid.
+    // Fids are regular: steps, bit fields. One multiplication distributes some of them badly (with
+    // steps of 16, six in ten are not in their home slot), and each of these costs a mispredicted
+    // branch, twice the rest of a look-up. Two multiplications with folded halves between them
+    // distribute them as at random. The top bits depend on all bits of the fid.
     std::size_t home(Fid fid) const noexcept {
         const std::uint64_t product = to_integer(fid) * multiplier_;
         return static_cast<std::size_t>(((product ^ (product >> 32)) * multiplier_) >> shift_);
     }
     std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
     bool is_vacant(const Slot& slot) const noexcept { return slot.fid == vacant_; }
-    // Another order of all slots, by the golden section: whoever entered the values of one map into
-    // another in their own order would find most of it in the way of the next.
+    // Visits the slots in another order, by the golden section: inserting the entries of one map
+    // into another in slot order would build long runs of occupied slots.
     std::size_t scattered(std::size_t place) const noexcept {
         return (place * ((slots_.size() * 40503 >> 16) | 1)) & mask_;
     }
@@ -181,9 +181,9 @@ class FidMap {
         shift_ = static_cast<unsigned>(64 - std::countr_zero(slots));
         place_anew();
     }
-    // Somebody has chosen fids that meet: a peer can, and each look-up would walk past all of them.
-    // It cannot choose them for a number that it does not know. Only then, since what is visited in
-    // which order is otherwise the same in every run.
+    // Fids collide as if a peer had chosen them so, which would slow down each look-up. Places all
+    // fids again with a secret random multiplier. Only then, so that the order of visits is
+    // otherwise the same in every run.
     void scatter_anew() {
         multiplier_ = draw() | 1;
         place_anew();
@@ -195,7 +195,7 @@ class FidMap {
         for (Slot& slot : old)
             if (!is_vacant(slot)) slots_[free_place(slot.fid)] = std::move(slot);
     }
-    // Nobody knows it, so nobody can use it next.
+    // Random, so that no peer can choose it next.
     void choose_vacant() {
         Fid other{draw()};
         while (other == vacant_ || find(other) != nullptr)
@@ -209,7 +209,7 @@ class FidMap {
         return std::uint64_t{device()} << 32 | device();
     }
 
-    // Moves later entries of the same run forward, so that no search stops short.
+    // Moves later entries of the same run forward, so that a search does not stop early.
     void close_hole(std::size_t hole) {
         for (std::size_t at = next(hole); !is_vacant(slots_[at]); at = next(at)) {
             const std::size_t distance = (at - home(slots_[at].fid)) & mask_;

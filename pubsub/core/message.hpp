@@ -9,7 +9,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// A message that belongs to whoever has it.
+// A message in memory of its own.
 struct Message {
     Fid fid{};
     std::uint8_t status = 0;

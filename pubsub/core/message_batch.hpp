@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Messages in one piece of memory, for those who take many at a time: nothing is allocated for each
-// of them, and what a batch has grown to it keeps (pubsub/client/client.hpp shows it in use).
+// Messages in contiguous memory, for reading many at a time. A message needs no allocation of its
+// own, and a batch keeps its memory (pubsub/client/client.hpp has an example).
 
 #include "netio/coalescing/page.hpp"
 #include "pubsub/core/fid.hpp"
@@ -23,17 +23,17 @@ class MessageBatch {
     struct Item {
         Fid fid{};
         std::uint8_t status = 0;
-        // Of this fid, in front of this one: there was no room for them here, the publisher dropped
-        // them, or they were published between two connections.
+        // Lost messages of this fid before this one: dropped here or by the publisher, or published
+        // between two connections.
         std::uint64_t missed = 0;
-        bool is_gap = false; // no message: at the end, what is missed behind the last of its fid
+        bool is_gap = false; // no message: at the end, the losses after the last one of the fid
         std::span<const std::byte> bytes; // valid until the batch changes
     };
 
     MessageBatch() = default;
     MessageBatch(const MessageBatch&) = default;
     MessageBatch& operator=(const MessageBatch&) = default;
-    // The other one is empty then.
+    // Leaves the other one empty.
     MessageBatch(MessageBatch&& other) noexcept
         : heads_{std::exchange(other.heads_, {})}, bytes_{std::exchange(other.bytes_, {})},
           first_{std::exchange(other.first_, 0)}, end_{std::exchange(other.end_, 0)},
@@ -91,7 +91,7 @@ class MessageBatch {
         copy_message(bytes_.data() + used_, item.bytes);
         used_ += size;
     }
-    // The first ones have been taken.
+    // Removes the first messages.
     void drop_front(std::size_t count) noexcept { first_ += count; }
     // Keeps its memory.
     void clear() noexcept {
@@ -110,8 +110,8 @@ class MessageBatch {
         bool is_gap = false;
     };
 
-    // Leaves what grows as it is: it is written before it is read, and writing it twice would cost
-    // a batch as much as its messages.
+    // Does not initialise new elements, which are written before they are read: initialising them
+    // would cost as much as writing the messages.
     template <typename T>
     struct Unwritten : std::allocator<T> {
         template <typename Other>
@@ -124,19 +124,19 @@ class MessageBatch {
         }
     };
 
-    // Room for one more, of so many bytes.
+    // Makes space for one more message of this size.
     [[gnu::noinline]] void grow(std::size_t size) {
         if (end_ == heads_.size()) heads_.resize(std::max<std::size_t>(64, 2 * heads_.size()));
         if (size <= bytes_.size() - used_) return;
         bytes_.resize(std::max({std::size_t{4096}, 2 * bytes_.size(), used_ + size}));
     }
 
-    // As large as they have grown; what is used of them is said below.
+    // With their full capacity; the members below limit what is used.
     std::vector<Head> heads_;
     std::vector<std::byte, Unwritten<std::byte>> bytes_;
-    std::size_t first_ = 0; // that has not been taken
+    std::size_t first_ = 0; // the first message
     std::size_t end_ = 0;
-    std::size_t used_ = 0; // of the bytes
+    std::size_t used_ = 0; // of bytes_
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -7,11 +7,11 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// Another publish socket answers at the address, and counts from the beginning.
+// Another publish socket answers at the address. It counts from the beginning.
 struct PublisherChange {
     std::uint64_t former = 0; // instance
     std::uint64_t now = 0;
-    bool tail_known = false; // the former one had told its totals: arrivals() had the loss
+    bool tail_known = false; // the former one had sent its totals, so that its losses are known
 
     friend bool operator==(const PublisherChange&, const PublisherChange&) = default;
 };

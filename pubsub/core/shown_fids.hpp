@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The fids whose figures are shown, so many at most: those that were met first, and the same ones
-// from then on, so that no series breaks off. Their figures are put together anew for each look; a
-// million others cost nothing. No I/O.
+// The fids whose figures are shown, up to a limit: the first ones, and the same ones from then on,
+// so that no time series ends. Their figures are summed for each snapshot; further fids, even a
+// million, cost nothing. No I/O.
 //
 //     shown.begin_look(1000);
 //     shown.add(counts, [](Figures& sum, Fid, std::uint64_t count) { sum.messages += count; });
@@ -25,7 +25,7 @@ class ShownFids {
         limit_ = limit;
         sums_.for_each([](Fid, Figures& sum) { sum = {}; });
     }
-    // Calls take(figures, fid, value) for each of the map that is shown.
+    // Calls take(figures, fid, value) for each shown fid of the map.
     template <typename Value, typename Take>
     void add(const FidMap<Value>& values, Take take) {
         if (!is_full()) {
@@ -34,7 +34,7 @@ class ShownFids {
                 return !is_full();
             });
         }
-        // Whichever are fewer.
+        // Iterates over the smaller one.
         if (values.size() <= sums_.size()) {
             return values.for_each([&](Fid fid, const Value& value) {
                 if (Figures* const sum = sums_.find(fid)) take(*sum, fid, value);
@@ -56,7 +56,7 @@ class ShownFids {
         all.resize(std::min(all.size(), limit_));
         return all;
     }
-    // There may be others.
+    // Further fids may exist.
     bool is_full() const noexcept { return sums_.size() >= limit_; }
 
   private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a subscriber has got at a moment, for whoever shows it (Subscriptions::snapshot). Plain
-// values: they may be taken to another thread. Counts never fall.
+// The figures of a subscriber at one moment, for display (Subscriptions::snapshot). Plain values,
+// which may be passed to another thread. Counters do not decrease.
 
 #include "pubsub/core/fid.hpp"
 
@@ -13,14 +13,14 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// Of one publisher over all its connections, also when it is gone.
+// Of one publisher over all its connections, even after it is gone.
 struct SourceFigures {
-    std::string name; // on the bus, or the address; empty: those that were forgotten, together
+    std::string name; // on the bus, or the address; empty: all forgotten publishers together
     bool connected = false;
     bool paused = false;
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t missed = 0; // by gaps, between connections, and by totals
+    std::uint64_t missed = 0; // dropped, between connections, or missing in the totals
     std::uint64_t connections = 0;
     std::uint64_t pauses = 0;
 };
@@ -34,8 +34,8 @@ struct ArrivedFigures {
 
 struct SubscriptionsSnapshot {
     std::vector<SourceFigures> sources;
-    std::vector<ArrivedFigures> fids; // as many as were wanted, in ascending order
-    // Of all. If some are left out, one that several publishers had counts for each of them.
+    std::vector<ArrivedFigures> fids; // up to the requested number, in ascending order
+    // Of all fids. If not all are listed, a fid of several publishers counts for each of them.
     std::size_t fid_count = 0;
 };
 

@@ -46,7 +46,7 @@ bool is_loopback(const std::string& host) {
 
 // --- reading --------------------------------------------------------------------------------
 
-// The largest one that keeps to the limits has a group for each range, of four values.
+// The largest valid document has one group of four values per range.
 constexpr JsonLimits document_limits{.depth = 8, .values = 4 * announced_ranges_limit + 4096};
 
 json document_of(std::string_view text) {
@@ -93,7 +93,7 @@ std::optional<std::uint64_t> parse_hex(std::string_view text) {
     return value;
 }
 
-// In hexadecimal, as fids are written: 0x10 or 0x10-0x1f.
+// Hexadecimal: 0x10 or 0x10-0x1f.
 FidRange parse_range(const std::string& text, const std::string& place) {
     const std::size_t dash = text.find('-');
     const std::string_view whole = text;
@@ -104,7 +104,7 @@ FidRange parse_range(const std::string& text, const std::string& place) {
     return {.first = Fid{*first}, .last = Fid{*last}};
 }
 
-// Those of one meaning stand together: [{"meaning": "...", "ranges": ["0x0-0xf", ...]}, ...]
+// Grouped by meaning: [{"meaning": "...", "ranges": ["0x0-0xf", ...]}, ...]
 std::vector<AnnouncedFids> read_fids(const json& object) {
     std::vector<AnnouncedFids> fids;
     const json* const groups = find(object, "fids", json::value_t::array, "a list");
@@ -163,7 +163,7 @@ json written(const std::vector<AnnouncedFids>& fids) {
 
 } // namespace
 
-// Terminals obey control characters, so none may get into a log.
+// Control characters are rejected, because terminals would interpret them in a log.
 std::string announced_text_flaw(std::string_view text) {
     if (text.size() > announced_text_limit)
         return "longer than " + std::to_string(announced_text_limit) + " bytes";

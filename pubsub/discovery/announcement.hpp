@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a publisher says of itself on a bus (docs/discovery.md). To a reader it is a stranger's
-// word: bounded in everything, and only a hint where keys are used. No I/O.
+// The announcement of a publisher on a bus (docs/discovery.md). It comes from an unauthenticated
+// peer, so everything is bounded, and it is only a hint if keys are used. No I/O.
 
 #include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
@@ -23,7 +23,7 @@ namespace netio::pubsub::inline v0_2 {
 // Limits of one announcement.
 inline constexpr std::size_t announcement_bytes_limit = std::size_t{4} << 20; // as text
 inline constexpr std::size_t announced_name_limit = 128;
-inline constexpr std::size_t announced_text_limit = 256; // each other text
+inline constexpr std::size_t announced_text_limit = 256; // of each other text
 inline constexpr std::size_t announced_ranges_limit = 65536;
 inline constexpr std::size_t announced_addresses_limit = 32;
 inline constexpr std::size_t announced_parameters_limit = 64;
@@ -41,7 +41,7 @@ struct Announcement {
     // Unique on the bus: letters, digits and ._- , the first a letter or a digit.
     std::string name{};
     std::uint64_t instance = 0; // drawn at start-up; another one is another process
-    std::uint64_t counter = 0;  // the lease: it moves as long as the publisher lives
+    std::uint64_t counter = 0;  // moves while the publisher is alive
     std::vector<AnnouncedFids> fids{};
     std::vector<std::string> addresses{};            // PROVIDER:HOST:PORT, in order of preference
     std::string mode{};                              // buffered, unbuffered
@@ -50,37 +50,37 @@ struct Announcement {
     int pid = 0;
     std::string started{}; // for people: UTC
     std::string metrics{}; // HOST:PORT, or empty
-    // Who has not moved the counter for so long is gone; 0: as long as the reader's own lease.
+    // The publisher is gone if the counter has not moved for this time; 0: the reader's lease.
     std::chrono::milliseconds lease{0};
 
     friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 
-// What is wrong with somebody's announcement, with the place in it. One line, however it was made.
+// The place and the problem in an announcement. One printable line, whatever the input.
 class NETIO_EXPORT AnnouncementError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-// What is wrong with a text of an announcement; empty: nothing.
+// The problem of a text in an announcement; empty: none.
 NETIO_EXPORT std::string announced_text_flaw(std::string_view text);
-// Throws AnnouncementError: it breaks a limit or a rule above.
+// Throws AnnouncementError: a violated limit or rule.
 NETIO_EXPORT void validate(const Announcement& announcement);
-// As text (JSON). Throws as validate().
+// The announcement as JSON. Throws as validate().
 NETIO_EXPORT std::string to_text(const Announcement& announcement);
 // Throws AnnouncementError.
 NETIO_EXPORT Announcement parse_announcement(std::string_view text);
 
 NETIO_EXPORT bool is_announced_name(std::string_view name) noexcept;
-// Of PROVIDER:HOST:PORT; nothing if it is none.
+// Parses PROVIDER:HOST:PORT; `nullopt` if malformed.
 NETIO_EXPORT std::optional<Endpoint> parse_announced_address(std::string_view text);
 NETIO_EXPORT std::string to_announced_address(const Endpoint& endpoint);
-// Whether an address of this announcement leads to its publisher from a program on `reader_host`,
-// which is named as announcements name theirs. What only one machine reaches (127.0.0.0/8, ::1,
-// localhost) is another program's own elsewhere. Where no host is announced nobody knows better.
+// Whether an address of this announcement leads to its publisher from `reader_host`, which is named
+// as the hosts of announcements. A loopback address (127.0.0.0/8, ::1, localhost) leads to it only
+// on the announced host. True if no host is announced.
 NETIO_EXPORT bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
                                    const Address& address);
-// Whether nothing differs but the lease.
+// Whether only the counter differs.
 NETIO_EXPORT bool says_the_same(const Announcement& one, const Announcement& other);
 
 } // namespace netio::pubsub::inline v0_2

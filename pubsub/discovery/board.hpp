@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A place where texts hang under names: what the back end of a bus is. It does I/O and may block,
-// so that each has a thread of its own; only interrupt() may be called from another.
+// The back end of a bus: a registry of texts under names. It does I/O and may block, so each has a
+// thread of its own. Only interrupt() may be called from another thread.
 
 #include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
@@ -13,7 +13,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// One line for people: the place, what failed, and why.
+// One line for people: the registry, what failed, and why.
 class NETIO_EXPORT BoardError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -23,13 +23,13 @@ class NETIO_EXPORT Board {
   public:
     class Visitor {
       public:
-        // A text that is new, or another one than before. Who is removed is told first.
+        // A new or changed text. Removals are reported first.
         virtual void on_text(const std::string& name, const std::string& text) = 0;
-        // The text is the same, and the board itself knows that its owner lives. False: it had not
-        // been taken, and is to be told again as new.
+        // The text is unchanged, and the registry itself knows that its owner is alive. False: it
+        // was not accepted before, and is to be reported again as new.
         virtual bool on_kept(const std::string& name) = 0;
         virtual void on_removed(const std::string& name) = 0;
-        // Something there is none of ours, or is damaged; the others are read.
+        // An entry that is damaged or not an announcement. The other entries are read.
         virtual void on_unreadable(const std::string& what) = 0;
 
       protected:
@@ -43,16 +43,16 @@ class NETIO_EXPORT Board {
 
     // These throw BoardError.
     virtual void put(const std::string& name, const std::string& text) = 0;
-    // It takes away itself what nobody keeps, so that whatever stands there lives.
+    // The registry removes texts by itself whose lease is not kept, so that each owner is alive.
     virtual bool has_leases() const noexcept { return false; }
-    // True: what was put is kept for another while without writing it again.
+    // True: the lease was extended without writing the text again.
     virtual bool keep(const std::string& name) = 0;
     virtual std::optional<std::string> get(const std::string& name) = 0;
     virtual void remove(const std::string& name) = 0;
-    // What has changed since the last look.
+    // Reports the changes since the last look.
     virtual void look(Visitor& visitor) = 0;
 
-    // Until something may have changed, or `until`, or interrupt(), also an earlier one.
+    // Waits until something may have changed, or `until`, or a current or earlier interrupt().
     virtual void wait(TimePoint until) = 0;
     virtual void interrupt() noexcept = 0;
 };

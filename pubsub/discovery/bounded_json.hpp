@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reads JSON from a peer or a server. A text of a few bytes for each value becomes a document of a
-// hundred bytes for each, and a nested one costs memory for each level; so both are counted before
-// any document is made. No I/O.
+// Parses JSON from a peer or a server. A value of a few bytes of text needs about a hundred bytes
+// in a document, and each level of nesting needs memory, so both are counted before the document is
+// built. No I/O.
 
 #include <nlohmann/json.hpp>
 
@@ -15,27 +15,27 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// What is wrong with the text: "it is not JSON", or the limit that it exceeds. One line.
+// The problem of the text: "it is not JSON", or the exceeded limit. One line.
 class JsonError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
 struct JsonLimits {
-    std::size_t depth = 16;              // of arrays and objects in one another
+    std::size_t depth = 16;              // of nested arrays and objects
     std::size_t values = 65536;          // arrays, objects, texts, numbers, ..., all together
     std::size_t string_bytes = SIZE_MAX; // of each text and key
 };
 
 namespace detail {
 
-// Ends the reading at the first thing that exceeds a limit.
+// Stops at the first violation of a limit.
 template <typename Json>
 class JsonCounter final : public nlohmann::json_sax<Json> {
   public:
     explicit JsonCounter(const JsonLimits& limits) noexcept : limits_{limits} {}
 
-    // Of a text that was refused.
+    // The problem of a rejected text.
     std::string problem() const { return problem_.empty() ? "it is not JSON" : problem_; }
 
     bool null() override { return count(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where a bus is made: a directory that all hosts see, or an etcd (docs/discovery.md). All its I/O
-// is done by a thread of its own, so that no file server and no network holds the loop up.
+// Opens a bus: a directory that all hosts see, or an etcd (docs/discovery.md). A thread of its own
+// does all I/O, so that no file server and no network blocks the loop.
 
 #include "netio/base/export.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -18,38 +18,38 @@
 namespace netio::pubsub::inline v0_2 {
 
 struct BusOptions {
-    // Who has not moved his counter for so long is gone; publishers move it thrice as often.
-    // A publisher announces its lease, so that readers need not know it; theirs is for those who do
-    // not say.
+    // A publisher whose counter has not moved for this time is gone; publishers move it three times
+    // as often. A publisher announces its lease; the lease of a reader applies to announcements
+    // without one.
     std::chrono::milliseconds lease{10000};
-    // How often a directory is looked at as a whole: what other hosts change is not told.
+    // How often a whole directory is read, because inotify does not report changes by other hosts.
     std::chrono::milliseconds poll{1000};
-    std::size_t publisher_limit = 8192; // others are passed over
+    std::size_t publisher_limit = 8192; // further ones are ignored
 };
 
-// Another back end: an etcd, for instance, which the program netio has. Its boards do all they do
-// on a thread of their own.
+// Another back end, for instance the etcd of the program netio. Each of its boards is used by one
+// thread of its own.
 struct BusKind {
     bool (*is_one)(std::string_view where) noexcept = nullptr;
     std::unique_ptr<Board> (*open)(std::string_view where, const BusOptions& options) = nullptr;
     std::string spelling; // what `where` looks like, for error messages
 };
-// From then on, for all of the process. Any thread.
+// For the whole process from now on. Any thread.
 NETIO_EXPORT void add_bus_kind(const BusKind& kind);
 
-// `where`: a directory, or what a kind that was added takes. Throws std::invalid_argument for what
-// is none, and for options. A bus that cannot be reached is a trouble, and no exception.
+// `where`: a directory, or the spelling of an added kind. Throws std::invalid_argument: `where`, or
+// an option. A bus that cannot be reached is reported with on_trouble.
 NETIO_EXPORT std::unique_ptr<Discovery> open_bus(EventLoop& loop, std::string_view where,
                                                  BusOptions options = {});
-// Announces a publisher as long as the result lives. Throws AnnouncementError, too. The handler
+// Announces a publisher as long as the result exists. Also throws AnnouncementError. The handler
 // must outlive the announcer.
 NETIO_EXPORT std::unique_ptr<Announcer> announce(EventLoop& loop, std::string_view where,
                                                  const Announcement& announcement,
                                                  Announcer::Handler& handler,
                                                  BusOptions options = {});
-// What this machine is called where a publisher announces its host.
+// The name of this machine in announcements.
 NETIO_EXPORT std::string this_host();
-// One that is not found in any other process of this or any other host.
+// Draws a random instance number, unique among all processes of all hosts.
 NETIO_EXPORT std::uint64_t draw_instance();
 
 } // namespace netio::pubsub::inline v0_2

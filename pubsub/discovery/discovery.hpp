@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A bus, as those see it who look for publishers and as publishers do who want to be found
-// (docs/discovery.md). It belongs to the loop's thread; handlers run from the loop only. Whatever
-// happens to the bus, data that flows goes on.
+// The two sides of a bus (docs/discovery.md): finding publishers, and announcing one. Belongs to
+// the loop's thread; handlers run from the loop only. A failure of the bus does not affect
+// connections.
 //
 //     const auto bus = netio::pubsub::open_bus(loop, "/run/netio/bus");
 //     bus->watch(handler); // pubsub/discovery/bus.hpp
@@ -20,14 +20,14 @@ class NETIO_EXPORT Discovery {
     // Each function may destroy the Discovery.
     class Handler {
       public:
-        // A publisher is there: a new one, or one that says something else than before. Another
-        // instance of the same name is another process; its predecessor is not told as gone.
+        // A new publisher, or a changed announcement. Another instance of the same name is another
+        // process; its predecessor is not reported as gone.
         virtual void on_announced(const Announcement& announcement) = 0;
-        // It has withdrawn, or its counter has not moved for the lease.
+        // The publisher has withdrawn, or its counter has not moved during the lease.
         virtual void on_gone(const std::string& name) = 0;
-        // One line for people. The same trouble is not told again soon.
+        // One line for people. Repeated troubles are rate-limited.
         virtual void on_trouble(const std::string& what) = 0;
-        // All that was there when it was first looked at has been told.
+        // All announcements of the first look have been reported.
         virtual void on_caught_up() {}
 
       protected:
@@ -39,20 +39,20 @@ class NETIO_EXPORT Discovery {
     Discovery(const Discovery&) = delete;
     Discovery& operator=(const Discovery&) = delete;
 
-    // Tells all that is there, and from then on what changes. Once in its life.
+    // Reports all announcements, and then each change. Called once.
     virtual void watch(Handler& handler) = 0;
-    // Tells nothing any more; for a handler that goes before this does.
+    // No event follows; for a handler that is destroyed before this.
     virtual void unwatch() noexcept = 0;
 };
 
-// A publisher's place on a bus. It keeps the lease; destroying it withdraws the announcement.
+// Announces a publisher on a bus and keeps its lease. Destroying it withdraws the announcement.
 class NETIO_EXPORT Announcer {
   public:
     class Handler {
       public:
-        // As Discovery::Handler's. The announcement is tried again until it succeeds.
+        // As in Discovery::Handler. The announcement is retried until it succeeds.
         virtual void on_trouble(const std::string& what) = 0;
-        // It stands on the bus: told once.
+        // The announcement is on the bus: reported once.
         virtual void on_written() {}
 
       protected:
@@ -64,8 +64,7 @@ class NETIO_EXPORT Announcer {
     Announcer(const Announcer&) = delete;
     Announcer& operator=(const Announcer&) = delete;
 
-    // Says something else from now on, under the same name; the counter is the announcer's.
-    // Throws AnnouncementError.
+    // Replaces the announcement, except its name and counter. Throws AnnouncementError.
     virtual void update(Announcement announcement) = 0;
 };
 

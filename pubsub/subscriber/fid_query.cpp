@@ -42,7 +42,7 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
     }
 
   private:
-    // A publisher with default pages requires it, as of a SubscribeSocket.
+    // What a publisher with default pages requires, as of SubscribeSocket.
     static constexpr std::size_t first_receive_bytes = std::size_t{258} * 1024;
 
     void on_route(const Session::Target& target) override {
@@ -53,7 +53,8 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
     }
     void connect() {
         Hello hello{.service = Service::publish_subscribe, .service_data = {}};
-        wire::store(hello.service_data.bytes.data(), UINT32_MAX); // no message is received
+        wire::store(hello.service_data.bytes.data(),
+                    UINT32_MAX); // accepts every publisher; no message is received
         hello.service_data.size = 4;
         result_.provider = target_.provider;
         session_ =
@@ -69,7 +70,7 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
         connector_.cancel();
         ask();
     }
-    // The next question, or the end.
+    // Sends the next question, or closes.
     void ask() {
         if (!is_listing() && result_.near.size() == options_.near.size()) return close();
         const FidsQuestion question{.from = is_listing() ? next_
@@ -123,7 +124,7 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
         }
         if (is_last || !result_.is_complete) return close();
         const Fid next{to_integer(page.back().last) + 1};
-        if (next <= next_) return close(); // a publisher that does not go on
+        if (next <= next_) return close(); // the publisher repeats itself
         next_ = next;
         ask();
     }
@@ -133,7 +134,7 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
     }
 
     void on_closed(Session& session, const Closed& closed) override {
-        const Closed last = closed; // NOLINT: no needless copy, the session goes now
+        const Closed last = closed; // NOLINT: a needed copy, since the session is destroyed here
         const std::string peer = session.peer_address();
         session_.reset();
         if (connector_.is_connecting()) return attempt_failed(last);
@@ -166,7 +167,7 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
     void fail(std::string why) {
         if (result_.failure.empty()) result_.failure = std::move(why);
     }
-    // This may be gone then.
+    // May destroy this.
     void end() {
         end_timer_.cancel();
         connector_.cancel();
@@ -187,13 +188,13 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
     std::size_t receive_bytes_ = 0;
     bool enlarged_ = false; // on this route
     Result result_;
-    std::vector<FidRange> page_; // of the answer that is coming
+    std::vector<FidRange> page_; // of the incomplete answer
     Fid next_{0};
-    std::uint32_t number_ = 0; // of the question that was asked last; 0: none
+    std::uint32_t number_ = 0; // of the last question; 0: none
     std::uint32_t asked_limit_ = 0;
     bool due_ = false;
     bool done_ = false;
-    std::unique_ptr<Session> session_; // last: goes first
+    std::unique_ptr<Session> session_; // last, so that it is destroyed first
 };
 
 FidQuery::FidQuery(Transport& transport, Options options, OnEnd on_end)

@@ -9,9 +9,9 @@
 //                                    std::cout << to_string(fids) << '\n';
 //                            }};
 //
-// A publisher lists the fids under which it has published since its start, of those that the key
-// permits to read. It knows the question since version 0.3. Belongs to the loop's thread; may be
-// destroyed in the function that it calls.
+// A publisher lists the fids that it has published since its start and that the key permits to
+// read. It supports the query since version 0.3. Belongs to the loop's thread; may be destroyed in
+// the function that it calls.
 
 #include "netio/base/export.hpp"
 #include "netio/transport.hpp"
@@ -36,25 +36,25 @@ class NETIO_EXPORT FidQuery final {
         Address publisher{};
         std::vector<Address> other_addresses{}; // of the same publisher, tried in order
         std::string local_host{};               // empty: any
-        std::shared_ptr<const ClientKey> key{}; // null: none
-        // Absent: the whole list. Else, for each of these, whether any fid of it is published, and
-        // the nearest that are.
+        std::shared_ptr<const ClientKey> key{}; // nullptr: none
+        // Empty: the whole list. Otherwise, for each of these ranges, whether any of its fids is
+        // published, and the nearest published fids.
         std::vector<FidRange> near{};
-        std::size_t range_limit = 65536; // of the whole list; what follows is left out
-        // Receive buffers: as large as the publisher requires, up to this.
+        std::size_t range_limit = 65536; // of the whole list; further ranges are omitted
+        // The limit of the receive buffers, which are as large as the publisher requires.
         std::size_t receive_bytes_limit = std::size_t{64} * 1024 * 1024;
-        std::chrono::milliseconds timeout{10000}; // all of it
+        std::chrono::milliseconds timeout{10000}; // of the whole query
     };
     struct Near {
         FidRange asked;
         bool is_published = false;
-        std::vector<FidRange> nearest; // ascending; the first may lie below; empty: there are none
+        std::vector<FidRange> nearest; // ascending; the first may lie below `asked`; empty: none
     };
     struct Result {
-        std::string failure; // one line for people; empty: none
+        std::string failure; // one line for people; empty: success
         std::string provider;
         std::vector<FidRange> fids; // the whole list: disjoint, not adjacent, ascending
-        bool is_complete = true;    // nothing of it was left out
+        bool is_complete = true;    // no range was omitted
         std::vector<Near> near;
     };
     // Called once, from the loop.
