@@ -9,8 +9,12 @@
 // part of what is left, so that however many come to wait there is something for one more.
 
 #include "netio/base/status.hpp"
+#include "netio/base/time.hpp"
 #include "pubsub/client/waiting_fids.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -37,22 +41,34 @@ class FidOutbox {
     explicit FidOutbox(std::size_t bytes_limit) noexcept : limit_{bytes_limit} {}
 
     // Any thread. ok: the client's thread is to be told. again: there may be room for another fid.
-    Status put(Publication item) {
-        const std::lock_guard lock{mutex_};
-        if (closed_) return Status::closed;
+    // It waits for room until `until`.
+    Status put(Publication item, TimePoint until = TimePoint::min()) {
+        std::unique_lock lock{mutex_};
         const std::size_t bytes = size_of(item);
-        if (bytes_ > 0 && bytes_ + bytes > limit_ / 2) {
-            if (!some_wait_ || !takes_in_second_half(item.fid, bytes)) return Status::again;
-            item.in_second_half = true;
+        while (!closed_ && !takes(item, bytes)) {
+            const TimePoint now = until == TimePoint::min() ? until : Clock::now();
+            if (now >= until) return Status::again;
+            // Woken when much is free, so that not each message that leaves wakes a thread. The
+            // second half changes without notice, so it is tried again soon.
+            ++putters_;
+            room_.wait_until(lock, std::min(until, now + retry_interval));
+            --putters_;
         }
+        if (closed_) return Status::closed;
         bytes_ += bytes;
         items_.push_back(std::move(item));
         return Status::ok;
+    }
+    // Threads that wait for room.
+    std::size_t putters() {
+        const std::lock_guard lock{mutex_};
+        return putters_;
     }
     // Nothing is taken any more.
     void close() {
         const std::lock_guard lock{mutex_};
         closed_ = true;
+        room_.notify_all();
     }
 
     // The client's thread, as all that follows. There may be room again.
@@ -80,11 +96,17 @@ class FidOutbox {
     }
 
   private:
+    static constexpr std::chrono::milliseconds retry_interval{10};
+
     static std::size_t size_of(const Publication& item) noexcept {
         return item.bytes.size() + sizeof(Publication);
     }
 
     // mutex_ is held.
+    bool takes(Publication& item, std::size_t bytes) {
+        if (bytes_ == 0 || bytes_ + bytes <= limit_ / 2) return true;
+        return item.in_second_half = some_wait_ && takes_in_second_half(item.fid, bytes);
+    }
     bool takes_in_second_half(Fid fid, std::size_t bytes) {
         if (bytes_ + bytes > limit_) return false;
         const auto [at, is_first] = second_half_.try_emplace(fid, 0);
@@ -131,6 +153,7 @@ class FidOutbox {
         const std::size_t bytes = size_of(item);
         const std::lock_guard lock{mutex_};
         bytes_ -= bytes;
+        if (putters_ > 0 && bytes_ <= limit_ / 4) room_.notify_all();
         if (!item.in_second_half) return;
         const auto at = second_half_.find(item.fid);
         at->second -= bytes;
@@ -139,6 +162,8 @@ class FidOutbox {
 
     const std::size_t limit_;
     std::mutex mutex_; // of what follows
+    std::condition_variable room_;
+    std::size_t putters_ = 0; // threads that wait for room
     std::deque<Publication> items_;
     std::size_t bytes_ = 0; // of these, of those being sent and of those that wait
     std::unordered_map<Fid, std::size_t> second_half_; // of those of these that are there

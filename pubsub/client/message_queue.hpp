@@ -35,6 +35,8 @@ class MessageQueue {
     // So many of this fid are missing here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
+    // Adds a gap of no messages, for readers that are to look for something else.
+    void put_mark();
     // Nothing more will come. What is missing and has not been told yet is.
     void end();
     void wait_for_end();

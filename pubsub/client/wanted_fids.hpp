@@ -60,6 +60,11 @@ class WantedFids {
         const std::lock_guard lock{mutex_};
         return counts_.find(fid) != nullptr;
     }
+    // How many subscribers have at least one subscription.
+    std::size_t subscribers() const {
+        const std::lock_guard lock{mutex_};
+        return by_subscriber_.size();
+    }
     // Until so many subscribers have at least one subscription. False: the time is over, or end().
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {
         std::unique_lock lock{mutex_};

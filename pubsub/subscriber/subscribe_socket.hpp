@@ -12,6 +12,11 @@
 //     socket.subscribe(pubsub::FidRange{pubsub::Fid{0}, pubsub::Fid{63}});
 //     loop.run();
 //
+// or without a handler, on the network of the loop:
+//
+//     const auto print = [](netio::MessageView message) { std::cout << message.text() << '\n'; };
+//     pubsub::SubscribeSocket socket{loop, "10.0.0.1:1234", {.on_message = print}};
+//
 // The socket connects by itself, and waits for a publisher that is not there yet. Subscriptions may
 // be made at any time; those made before it is connected, and all of them after it has reconnected,
 // are asked for when it is. A publisher lets a subscriber go that has unsubscribed from everything;
@@ -24,12 +29,14 @@
 #include "netio/transport.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/message.hpp"
 #include "pubsub/core/publisher_change.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/subscriber/fid_query.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +76,8 @@ class NETIO_EXPORT SubscribeSocket final {
         // was lost; then, with a key, whatever is answered by who has not proved that it has it.
         bool wait_for_publisher = true;
         bool reconnect = false;
+        // With `reconnect`: also after the publisher has ended in order.
+        bool reconnect_after_end = true;
         // Between two attempts: about twice as long each time, up to the limit, and never as long
         // as others wait.
         std::chrono::milliseconds retry_interval{250};
@@ -131,6 +140,25 @@ class NETIO_EXPORT SubscribeSocket final {
         ~Handler() = default;
     };
 
+    // What is called in place of a Handler, as far as it is set. Each function may destroy the
+    // socket.
+    struct Functions {
+        // lost_before() has what on_lost was given since the message before.
+        std::function<void(netio::MessageView message)> on_message{};
+        // So many messages of this fid were published and did not arrive: this subscriber was too
+        // slow and a policy dropped them, or it was not connected.
+        std::function<void(Fid fid, std::uint64_t count)> on_lost{};
+        std::function<void()> on_connected{};
+        std::function<void(const FidRange& fids)> on_subscribed{};
+        // The publisher refuses these, for whatever reason.
+        std::function<void(const FidRange& fids)> on_refused{};
+        std::function<void(const PublisherChange& change)> on_publisher_changed{};
+        std::function<void(const Closed& closed, bool retrying)> on_closed{};
+    };
+    // On the loop's own network (network_of), with the addresses of one publisher. Without options
+    // it connects again after a connection was lost, until the publisher ends in order.
+    SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions);
+    SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions, Options options);
     // Connects, from the loop, over every address of the publisher's names and every provider that
     // reaches it, best first. Throws std::invalid_argument: an option.
     SubscribeSocket(Transport& transport, Options options, Handler& handler);
@@ -186,6 +214,8 @@ class NETIO_EXPORT SubscribeSocket final {
     const ArrivalCounter& arrivals() const noexcept;
 
   private:
+    class FunctionHandler;
+    std::unique_ptr<FunctionHandler> functions_;
     std::unique_ptr<SubscriberCore> core_;
 };
 

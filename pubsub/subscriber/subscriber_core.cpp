@@ -80,6 +80,7 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
                                                     options_.continuity},
       rule_{{.wait_for_publisher = options_.wait_for_publisher,
              .reconnect = options_.reconnect,
+             .reconnect_after_end = options_.reconnect_after_end,
              .proof = options_.key ? Outlook::Proof::by_key : Outlook::Proof::none,
              .receive_bytes = options_.session.receive_bytes,
              .receive_bytes_limit = options_.receive_bytes_limit,
