@@ -17,6 +17,11 @@ while(waiting)
         list(APPEND waiting ${included})
     endforeach()
 endwhile()
+foreach(header IN LISTS NETIO_UMBRELLA_HEADERS)
+    cmake_path(ABSOLUTE_PATH NETIO_INCLUDE_DIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}
+        OUTPUT_VARIABLE destination)
+    file(INSTALL ${NETIO_SOURCE}/${header} DESTINATION ${destination}/netio)
+endforeach()
 foreach(header IN LISTS found)
     cmake_path(GET header PARENT_PATH folder)
     cmake_path(ABSOLUTE_PATH NETIO_INCLUDE_DIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}

@@ -16,7 +16,8 @@ set_target_properties(netio_daq PROPERTIES
     OUTPUT_NAME netio-daq
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-target_include_directories(netio_daq PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+target_include_directories(netio_daq PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${NETIO_UMBRELLA_DIR}>)
 target_compile_features(netio_daq PUBLIC cxx_std_20)
 target_link_libraries(netio_daq PUBLIC Threads::Threads
     PRIVATE OpenSSL::Crypto ${CMAKE_DL_LIBS})

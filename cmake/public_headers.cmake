@@ -2,6 +2,11 @@
 # The interface: it is documented (docs/guide.md), follows the semantic versions of CHANGELOG.md, and
 # its functions are exported. What these headers include is installed beside them, because the
 # compiler needs it, and is nobody else's to use: it may change with any version.
+# Installed in netio/ besides, under their own file names.
+set(NETIO_UMBRELLA_HEADERS
+    netio/messages/messages.hpp
+    pubsub/pubsub.hpp
+    stream/stream.hpp)
 set(NETIO_PUBLIC_HEADERS
     netio/access/protection.hpp
     netio/base/address_list.hpp
@@ -14,6 +19,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/base/status.hpp
     netio/base/time.hpp
     netio/base/version.hpp
+    netio/context.hpp
     netio/device_watch.hpp
     netio/fabric.hpp
     netio/loop/descriptor_watch.hpp
@@ -24,6 +30,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/memory/registration_cache.hpp
     netio/messages/buffered_send_socket.hpp
     netio/messages/listen_socket.hpp
+    netio/messages/messages.hpp
     netio/messages/send_snapshot.hpp
     netio/messages/send_socket.hpp
     netio/session/client_key.hpp
@@ -31,6 +38,8 @@ set(NETIO_PUBLIC_HEADERS
     netio/session/session_options.hpp
     netio/transport.hpp
     pubsub/client/client.hpp
+    pubsub/client/publisher.hpp
+    pubsub/client/subscriber.hpp
     pubsub/client/subscriptions.hpp
     pubsub/core/account.hpp
     pubsub/core/arrival_counter.hpp
@@ -38,6 +47,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/fid.hpp
     pubsub/core/fid_layout.hpp
     pubsub/core/fid_map.hpp
+    pubsub/core/fid_set.hpp
     pubsub/core/fid_shards.hpp
     pubsub/core/message.hpp
     pubsub/core/message_batch.hpp
@@ -54,10 +64,12 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/publish_socket.hpp
     pubsub/publisher/publisher.hpp
     pubsub/publisher/publisher_snapshot.hpp
+    pubsub/pubsub.hpp
     pubsub/subscriber/fid_query.hpp
     pubsub/subscriber/subscribe_socket.hpp
     stream/core/counters.hpp
     stream/core/options.hpp
     stream/socket/blocking_stream.hpp
     stream/socket/stream_listener.hpp
-    stream/socket/stream_socket.hpp)
+    stream/socket/stream_socket.hpp
+    stream/stream.hpp)

@@ -48,6 +48,10 @@ struct FabricOptions {
 // which a FI_PROVIDER in the environment may be the reason of. The loop must outlive the transport.
 NETIO_EXPORT std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options = {});
 
+// The network that sockets use which are given the loop alone: opened with default options when it
+// is first asked for, and destroyed with the loop. Throws as open_fabric().
+NETIO_EXPORT Transport& network_of(EventLoop& loop);
+
 // What can be used on this machine, for people.
 struct FabricDescription {
     std::string provider;

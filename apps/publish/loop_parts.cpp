@@ -3,7 +3,7 @@
 
 #include "netio/access/host.hpp"
 #include "netio/fabric.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/fid_shards.hpp"
 #include "pubsub/discovery/announcement.hpp"
 

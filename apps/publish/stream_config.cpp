@@ -5,7 +5,7 @@
 #include "apps/common/pattern.hpp"
 #include "apps/publish/section_reader.hpp"
 #include "netio/base/control_characters.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/discovery/announcement.hpp"
 
 #include <fmt/format.h>

@@ -5,10 +5,13 @@
 //
 //     pubsub::Client::Options texts{.publishers = {"10.0.0.1:1234", "10.0.0.2:1234"}};
 //     pubsub::Client::Options addresses{.publishers = {{"10.0.0.1", 1234}}};
+//
+// A text alone is a list of one address.
 
 #include "netio/base/status.hpp"
 
 #include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +26,9 @@ class AddressList : public std::vector<Address> {
         for (const char* const text : texts)
             push_back(parse_address(text));
     }
+    AddressList(Address address) : vector{std::move(address)} {}                    // NOLINT: converts
+    AddressList(const char* text) : vector{parse_address(text)} {}                  // NOLINT
+    AddressList(const std::string& text) : vector{parse_address(text)} {}           // NOLINT
     AddressList(std::vector<Address> addresses) noexcept // NOLINT: it is one
         : vector{std::move(addresses)} {}
 };

@@ -102,4 +102,15 @@ class NETIO_EXPORT FabricError : public std::system_error {
     FabricError(std::error_code code, const std::string& what) : std::system_error{code, what} {}
 };
 
+// What a call of netio::Publisher or netio::Subscriber could not do. status() is the reason in one
+// word, what() names the object, the reason and the remedy.
+class NETIO_EXPORT Error : public std::runtime_error {
+  public:
+    Error(Status status, const std::string& what) : std::runtime_error{what}, status_{status} {}
+    Status status() const noexcept { return status_; }
+
+  private:
+    Status status_;
+};
+
 } // namespace netio::inline v0_2

@@ -15,13 +15,13 @@ static_assert(std::endian::native == std::endian::little,
 
 template <typename Integer>
 void store(std::byte* out, Integer value) noexcept {
-    static_assert(std::is_integral_v<Integer> || std::is_enum_v<Integer>);
+    static_assert(std::has_unique_object_representations_v<Integer>);
     std::memcpy(out, &value, sizeof value);
 }
 
 template <typename Integer>
 Integer load(const std::byte* in) noexcept {
-    static_assert(std::is_integral_v<Integer> || std::is_enum_v<Integer>);
+    static_assert(std::has_unique_object_representations_v<Integer>);
     Integer value{};
     std::memcpy(&value, in, sizeof value);
     return value;

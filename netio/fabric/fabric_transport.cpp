@@ -226,4 +226,9 @@ std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options) {
     return std::make_unique<fabric::FabricTransport>(loop, std::move(options));
 }
 
+Transport& network_of(EventLoop& loop) {
+    if (!loop.attachment()) loop.attachment() = std::shared_ptr<Transport>{open_fabric(loop)};
+    return *static_cast<Transport*>(loop.attachment().get());
+}
+
 } // namespace netio::inline v0_2

@@ -86,12 +86,14 @@ EventLoop::~EventLoop() {
         // The sockets were left alone, and so is what they have retired.
         for (std::unique_ptr<Retired>& each : retired_)
             static_cast<void>(each.release());
+        static_cast<void>(new std::shared_ptr<void>{std::move(attachment_)});
         return;
     }
     if (thread_.load() != std::thread::id{}) {
         detail::misused("the event loop is destroyed while it runs; call EventLoop::stop() and "
                         "wait until run() has returned, or join the thread that runs it, before");
     }
+    attachment_.reset();
     // Their destructors may retire others.
     while (!retired_.empty())
         free_all(retired_);

@@ -125,6 +125,9 @@ class NETIO_EXPORT EventLoop {
     // In a drain, behind a piece of work: leave the rest for the next turn.
     bool time_is_up() const { return poller_.now() >= work_end_; }
     void retire(std::unique_ptr<Retired> object);
+    // An object that lives as long as the loop, and is destroyed before its other parts: the
+    // network that sockets of this loop share (network_of, netio/fabric.hpp).
+    std::shared_ptr<void>& attachment() noexcept { return attachment_; }
 
     // How often the loop has gone to sleep; a measure of idleness that needs no clock.
     std::uint64_t wait_count() const noexcept { return poll_.sleep_count(); }
@@ -169,6 +172,7 @@ class NETIO_EXPORT EventLoop {
     TimerQueue timers_;
     TaskQueue tasks_;
     std::vector<std::unique_ptr<Retired>> retired_;
+    std::shared_ptr<void> attachment_;
     std::atomic<bool> stop_requested_{false};
     std::atomic<std::thread::id> thread_{};
 };

@@ -65,8 +65,8 @@ class NETIO_EXPORT Client final {
         AddressList publishers{};
         std::string bus{};                 // empty: none
         SubscribeSocket::Options socket{}; // of each connection, which always reconnects
-        std::optional<BufferedPublishSocket::Options>
-            publish{}; // for publishing; absent: it does not publish
+        // For publishing; absent: it does not publish.
+        std::optional<BufferedPublishSocket::Options> publish{};
         FabricOptions fabric{};
         EventLoop::Options loop{}; // post_limit: calls that wait for the client's thread
         OnMessage on_message{};    // empty: into the queue

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/client/client_publisher.hpp"
 
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <exception>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
 #include <array>
@@ -196,23 +196,34 @@ class ClientPublishQueue {
     explicit ClientPublishQueue(std::size_t bytes_limit) noexcept : limit_{bytes_limit} {}
 
     // Any thread. After ok the caller notifies the client's thread. again: there may be space for
-    // another fid.
-    Status put(Publication item) {
-        const std::lock_guard lock{mutex_};
-        if (closed_) return Status::closed;
+    // another fid. Waits for space until `until`.
+    Status put(Publication item, TimePoint until = TimePoint::min()) {
+        std::unique_lock lock{mutex_};
         const std::size_t bytes = size_of(item);
-        if (bytes_ > 0 && bytes_ + bytes > limit_ / 2) {
-            if (!some_blocked_ || !fits_second_half(item.fid, bytes)) return Status::again;
-            item.in_second_half = true;
+        while (!closed_ && !takes(item, bytes)) {
+            const TimePoint now = until == TimePoint::min() ? until : Clock::now();
+            if (now >= until) return Status::again;
+            // Notified when much space is free, so that not each message that leaves wakes a
+            // thread. The second half changes without notice, so it is tried again soon.
+            ++putters_;
+            space_.wait_until(lock, std::min(until, now + retry_interval));
+            --putters_;
         }
+        if (closed_) return Status::closed;
         bytes_ += bytes;
         items_.push_back(std::move(item));
         return Status::ok;
     }
-    // Further put() return Status::closed.
+    // The number of threads that wait for space.
+    std::size_t putters() {
+        const std::lock_guard lock{mutex_};
+        return putters_;
+    }
+    // Further put() return Status::closed, and so do those that wait.
     void close() {
         const std::lock_guard lock{mutex_};
         closed_ = true;
+        space_.notify_all();
     }
 
     // The client's thread calls this and the following. There may be space again.
@@ -240,11 +251,17 @@ class ClientPublishQueue {
     }
 
   private:
+    static constexpr std::chrono::milliseconds retry_interval{10};
+
     static std::size_t size_of(const Publication& item) noexcept {
         return item.bytes.size() + sizeof(Publication);
     }
 
     // mutex_ is held.
+    bool takes(Publication& item, std::size_t bytes) {
+        if (bytes_ == 0 || bytes_ + bytes <= limit_ / 2) return true;
+        return item.in_second_half = some_blocked_ && fits_second_half(item.fid, bytes);
+    }
     bool fits_second_half(Fid fid, std::size_t bytes) {
         if (bytes_ + bytes > limit_) return false;
         const auto [at, is_first] = second_half_.try_emplace(fid, 0);
@@ -291,6 +308,7 @@ class ClientPublishQueue {
         const std::size_t bytes = size_of(item);
         const std::lock_guard lock{mutex_};
         bytes_ -= bytes;
+        if (putters_ > 0 && bytes_ <= limit_ / 4) space_.notify_all();
         if (!item.in_second_half) return;
         const auto at = second_half_.find(item.fid);
         at->second -= bytes;
@@ -299,6 +317,8 @@ class ClientPublishQueue {
 
     const std::size_t limit_;
     std::mutex mutex_; // of what follows
+    std::condition_variable space_;
+    std::size_t putters_ = 0; // threads that wait for space
     std::deque<Publication> items_;
     std::size_t bytes_ = 0;                            // of items_, sending_ and blocked_
     std::unordered_map<Fid, std::size_t> second_half_; // bytes of each fid there
@@ -480,6 +500,11 @@ class WantedFids {
     bool has(Fid fid) const {
         const std::lock_guard lock{mutex_};
         return counts_.find(fid) != nullptr;
+    }
+    // The number of subscribers that have at least one subscription.
+    std::size_t subscribers() const {
+        const std::lock_guard lock{mutex_};
+        return by_subscriber_.size();
     }
     // Waits until `count` subscribers have at least one subscription. False: the time is over, or
     // end() was called.

@@ -58,6 +58,11 @@ bool MessageQueue::hand_over() {
     return !(stopped_ && filler_.blocks());
 }
 
+void MessageQueue::put_mark() {
+    filler_.batch().append({.is_gap = true, .bytes = {}});
+    hand_over();
+}
+
 void MessageQueue::end() {
     filler_.put_rest();
     hand_over();

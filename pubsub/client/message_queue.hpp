@@ -261,6 +261,8 @@ class MessageQueue {
     // `count` messages of this fid were lost here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
+    // Adds a gap of no messages, for readers that have to look at something else.
+    void put_mark();
     // No message follows. Unreported losses are queued.
     void end();
     void wait_for_end();

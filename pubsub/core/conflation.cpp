@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/conflation.hpp"
 
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <iterator>
 #include <utility>

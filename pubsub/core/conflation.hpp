@@ -6,7 +6,7 @@
 
 #include "netio/coalescing/page.hpp"
 #include "pubsub/core/fid_map.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <algorithm>

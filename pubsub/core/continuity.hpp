@@ -8,7 +8,7 @@
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid_map.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/publisher_change.hpp"
 
 #include <cstdint>

@@ -6,24 +6,58 @@
 #include "netio/base/require_cxx20.hpp"
 
 #include <charconv>
+#include <compare>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <stdexcept>
 #include <string>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::inline v0_2 {
 
 // A stream identifier: 64 bits with a meaning that the users define (FELIX: detector, connector and
 // link numbers).
-enum class Fid : std::uint64_t {};
+class Fid {
+  public:
+    constexpr Fid() noexcept = default;
+    // Any integer is a fid, but for bool and characters. Throws std::invalid_argument for a
+    // negative number; a negative constant does not compile in a constant expression.
+    template <std::integral Integer>
+    requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char> &&
+             !std::same_as<Integer, wchar_t> && !std::same_as<Integer, char8_t> &&
+             !std::same_as<Integer, char16_t> && !std::same_as<Integer, char32_t>)
+    constexpr Fid(Integer value) noexcept(!std::signed_integral<Integer>) // NOLINT: converts
+        : value_{static_cast<std::uint64_t>(value)} {
+        if constexpr (std::signed_integral<Integer>)
+            if (value < 0) throw std::invalid_argument{"a fid must not be negative"};
+    }
+
+    constexpr std::uint64_t value() const noexcept { return value_; }
+    constexpr explicit operator std::uint64_t() const noexcept { return value_; }
+
+    friend constexpr bool operator==(Fid, Fid) noexcept = default;
+    friend constexpr std::strong_ordering operator<=>(Fid, Fid) noexcept = default;
+
+  private:
+    std::uint64_t value_ = 0;
+};
 
 constexpr std::uint64_t to_integer(Fid fid) noexcept {
-    return static_cast<std::uint64_t>(fid);
+    return fid.value();
 }
 
 // "0x" and the digits in hexadecimal, without leading zeros.
 inline std::string to_string(Fid fid) {
     char digits[16];
-    const auto result = std::to_chars(digits, digits + sizeof digits, to_integer(fid), 16);
+    const auto result = std::to_chars(digits, digits + sizeof digits, fid.value(), 16);
     return "0x" + std::string{digits, result.ptr};
+}
+
+template <typename Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, Fid fid) {
+    return out << to_string(fid);
 }
 
 // All fids from first to last, both included; a single fid is a range of one. first <= last.
@@ -42,6 +76,20 @@ inline std::string to_string(const FidRange& range) {
     return range.first == range.last ? to_string(range.first)
                                      : to_string(range.first) + "-" + to_string(range.last);
 }
+
+} // namespace netio::inline v0_2
+
+template <>
+struct std::hash<netio::Fid> {
+    std::size_t operator()(netio::Fid fid) const noexcept { return fid.value(); }
+};
+
+namespace netio::pubsub::inline v0_2 {
+
+using netio::contains;
+using netio::Fid;
+using netio::FidRange;
+using netio::to_integer;
 
 // A number of messages of a fid.
 struct FidCount {

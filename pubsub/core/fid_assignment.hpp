@@ -9,7 +9,7 @@
 // in ascending order of fids. After each slice the state is consistent: the new claim holds up to
 // there, and the former one beyond. Only differences are processed.
 
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class FidAssignment {
   public:
     using Policy = std::optional<SlowPolicy>;
     static constexpr std::size_t usual_slice = 512;
-    static constexpr std::size_t contest_limit =
-        32; // owners per change; further ones are not reported
+    // Owners per change; further ones are not reported.
+    static constexpr std::size_t contest_limit = 32;
 
     // A request to send to a publisher.
     struct Order {

@@ -2,7 +2,7 @@
 #include "pubsub/core/fid_layout.hpp"
 
 #include "netio/base/never_destroyed.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
 #include <bit>

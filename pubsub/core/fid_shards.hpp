@@ -10,7 +10,7 @@
 
 #include "netio/base/export.hpp"
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <cstddef>
 #include <initializer_list>

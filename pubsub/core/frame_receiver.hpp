@@ -7,7 +7,7 @@
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/continuity.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/subscription_state.hpp"
 #include "pubsub/core/wire.hpp"
 

@@ -1,15 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A message as a subscriber receives it, and what a publisher takes for one.
+
+#include "netio/base/export.hpp"
+#include "netio/base/status.hpp"
 #include "pubsub/core/fid.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
+
+namespace netio::inline v0_2 {
+
+namespace detail {
+
+template <typename Type>
+inline constexpr bool is_byte_like =
+    std::is_same_v<Type, std::byte> || std::is_same_v<Type, char> ||
+    std::is_same_v<Type, signed char> || std::is_same_v<Type, unsigned char> ||
+    std::is_same_v<Type, char8_t>;
+
+// Refers to memory elsewhere, which would not be sent.
+template <typename Type>
+inline constexpr bool refers =
+    std::is_pointer_v<Type> || std::is_member_pointer_v<Type> || std::is_null_pointer_v<Type> ||
+    std::ranges::view<Type>;
+template <typename Element>
+inline constexpr bool refers<std::initializer_list<Element>> = true;
+template <typename Object>
+inline constexpr bool refers<std::reference_wrapper<Object>> = true;
+template <typename Element, std::size_t Size>
+inline constexpr bool refers<std::span<Element, Size>> = true;
+template <typename Character, typename Traits>
+inline constexpr bool refers<std::basic_string_view<Character, Traits>> = true;
+template <typename Element, std::size_t Size>
+inline constexpr bool refers<std::array<Element, Size>> = refers<Element>;
+
+} // namespace detail
+
+// Bytes or characters, one after the other in memory.
+template <typename Range>
+concept MessageBytes =
+    std::ranges::contiguous_range<const Range> && std::ranges::sized_range<const Range> &&
+    detail::is_byte_like<std::ranges::range_value_t<const Range>>;
+
+// What a message may be the memory of.
+template <typename Value>
+concept MessageValue =
+    std::is_object_v<Value> && std::is_trivially_copyable_v<Value> && !std::is_array_v<Value> &&
+    !detail::refers<Value>;
+
+template <MessageBytes Range>
+std::span<const std::byte> as_message_bytes(const Range& range) noexcept {
+    return std::as_bytes(std::span{std::ranges::data(range), std::ranges::size(range)});
+}
+// A string literal, without the character that ends it.
+template <std::size_t Size>
+std::span<const std::byte> as_message_bytes(const char (&text)[Size]) noexcept {
+    const std::size_t size = text[Size - 1] == '\0' ? Size - 1 : Size;
+    return std::as_bytes(std::span{static_cast<const char*>(text), size});
+}
+
+// A message that was received. It refers to memory of the subscriber, and is valid until the next
+// message is taken from there; an OwnedMessage is a copy that lasts.
+class Message {
+  public:
+    Message() = default;
+    Message(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
+            std::uint64_t lost_before) noexcept
+        : fid_{fid}, lost_before_{lost_before}, bytes_{bytes}, status_{status} {}
+
+    Fid fid() const noexcept { return fid_; }
+    std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    std::size_t size() const noexcept { return bytes_.size(); }
+    bool empty() const noexcept { return bytes_.empty(); }
+    std::string_view text() const noexcept {
+        return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+    }
+    // The value that publish_value() was given. Throws Error: the message has another size.
+    template <MessageValue Value>
+    Value value() const {
+        if (size() != sizeof(Value)) {
+            throw Error{Status::too_large, "a message of fid " + to_string(fid_) + " has " +
+                                               std::to_string(size()) + " bytes; the value has " +
+                                               std::to_string(sizeof(Value))};
+        }
+        Value value;
+        std::memcpy(&value, bytes_.data(), sizeof value);
+        return value;
+    }
+    // The byte that the publisher has given with it.
+    std::uint8_t status() const noexcept { return status_; }
+    // So many messages of this fid were published since the one before and did not arrive: the
+    // subscriber was too slow and a policy dropped them, or it was not connected.
+    std::uint64_t lost_before() const noexcept { return lost_before_; }
+
+  private:
+    Fid fid_{};
+    std::uint64_t lost_before_ = 0;
+    std::span<const std::byte> bytes_;
+    std::uint8_t status_ = 0;
+};
+
+// As handlers of sockets get it: valid during the call.
+using MessageView = Message;
+
+// A copy of a message.
+class OwnedMessage {
+  public:
+    OwnedMessage() = default;
+    OwnedMessage(const Message& message) // NOLINT: converts
+        : fid_{message.fid()}, lost_before_{message.lost_before()},
+          bytes_{message.bytes().begin(), message.bytes().end()}, status_{message.status()} {}
+
+    // Valid as long as this copy is there and unchanged.
+    Message view() const noexcept { return {fid_, bytes_, status_, lost_before_}; }
+    Fid fid() const noexcept { return fid_; }
+    std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    std::size_t size() const noexcept { return bytes_.size(); }
+    bool empty() const noexcept { return bytes_.empty(); }
+    std::string_view text() const noexcept { return view().text(); }
+    template <MessageValue Value>
+    Value value() const {
+        return view().value<Value>();
+    }
+    std::uint8_t status() const noexcept { return status_; }
+    std::uint64_t lost_before() const noexcept { return lost_before_; }
+
+  private:
+    Fid fid_{};
+    std::uint64_t lost_before_ = 0;
+    std::vector<std::byte> bytes_;
+    std::uint8_t status_ = 0;
+};
+
+} // namespace netio::inline v0_2
 
 namespace netio::pubsub::inline v0_2 {
 
-// A message in memory of its own.
+// A message of Client::poll().
 struct Message {
     Fid fid{};
     std::uint8_t status = 0;

@@ -17,6 +17,7 @@ class RetryRule {
     struct Options {
         bool wait_for_publisher = true;
         bool reconnect = false;
+        bool reconnect_after_end = true;
         Outlook::Proof proof = Outlook::Proof::none; // of the publisher
         std::size_t receive_bytes = 0;
         std::size_t receive_bytes_limit = 0;
@@ -71,7 +72,9 @@ class RetryRule {
             // It let us go because nothing was wanted any more, and meanwhile something may be.
             return wishes.any ? Next::at_once : Next::nothing;
         }
-        return options_.reconnect ? Next::wait : Next::nothing;
+        const bool has_ended = closed.reason == CloseReason::orderly;
+        return options_.reconnect && (!has_ended || options_.reconnect_after_end) ? Next::wait
+                                                                                  : Next::nothing;
     }
 
     // Until the next attempt.

@@ -6,7 +6,7 @@
 // counts; a refused request has no effect. No I/O.
 
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/core/wire.hpp"
 

@@ -217,7 +217,11 @@ std::unique_ptr<Board> open_registry(std::string_view where, const BusOptions& o
     }
     if (where.empty() || where.find('\0') != std::string_view::npos ||
         where.find("://") != std::string_view::npos) {
-        throw std::invalid_argument{"'" + std::string{where} + "' is no bus; allowed: " + allowed};
+        const bool etcd = where.starts_with("etcd");
+        throw std::invalid_argument{
+            "'" + std::string{where} + "' is no bus; allowed: " + allowed +
+            (etcd ? "; etcd is not part of the library: add_bus_kind() adds it, as apps/etcd does"
+                  : "")};
     }
     return std::make_unique<DirectoryRegistry>(std::string{where}, options.poll);
 }

@@ -53,3 +53,14 @@ NETIO_EXPORT std::string this_host();
 NETIO_EXPORT std::uint64_t draw_instance();
 
 } // namespace netio::pubsub::inline v0_2
+
+namespace netio::inline v0_2 {
+
+// Where publishers are found by fid, for netio::Publisher and netio::Subscriber:
+// Bus{"/shared/bus"}.
+struct Bus {
+    std::string where{};
+    pubsub::BusOptions options{};
+};
+
+} // namespace netio::inline v0_2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/publisher/delivery_tracker.hpp"
 
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 namespace netio::pubsub::inline v0_2 {
 

@@ -35,7 +35,7 @@ struct SubscriberPeer {
     bool gone = false; // its session has ended, or is about to
 };
 
-class NETIO_EXPORT Publisher {
+class NETIO_EXPORT PublishSocketBase {
   public:
     struct Options {
         AddressList addresses{};
@@ -71,17 +71,17 @@ class NETIO_EXPORT Publisher {
     // Every function has an empty default. Each may destroy the publisher.
     class Handler {
       public:
-        virtual void on_subscriber_connected(Publisher&, const SubscriberPeer&) {}
-        virtual void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
+        virtual void on_subscriber_connected(PublishSocketBase&, const SubscriberPeer&) {}
+        virtual void on_subscribed(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
         // Also for the subscriptions of a subscriber that is gone (peer.gone): on_subscriber_closed
         // follows.
-        virtual void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
-        virtual void on_subscriber_closed(Publisher&, const SubscriberPeer&, const Closed&) {}
+        virtual void on_unsubscribed(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
+        virtual void on_subscriber_closed(PublishSocketBase&, const SubscriberPeer&, const Closed&) {}
         // After publish returned `again`: it is worth trying again.
-        virtual void on_writable(Publisher&) {}
+        virtual void on_writable(PublishSocketBase&) {}
         // The last event, after close() or abort(). orderly: every subscriber has confirmed that it
         // has everything; otherwise the detail has the number of those that did not.
-        virtual void on_closed(Publisher&, const Closed&) {}
+        virtual void on_closed(PublishSocketBase&, const Closed&) {}
 
       protected:
         ~Handler() = default;
@@ -115,10 +115,10 @@ class NETIO_EXPORT Publisher {
         std::uint64_t requests_refused = 0;
     };
 
-    Publisher() = default;
-    virtual ~Publisher() = default;
-    Publisher(const Publisher&) = delete;
-    Publisher& operator=(const Publisher&) = delete;
+    PublishSocketBase() = default;
+    virtual ~PublishSocketBase() = default;
+    PublishSocketBase(const PublishSocketBase&) = delete;
+    PublishSocketBase& operator=(const PublishSocketBase&) = delete;
 
     // Closes in order: what was published is sent, every subscriber gets its totals and confirms
     // them, then on_closed.
@@ -134,6 +134,8 @@ class NETIO_EXPORT Publisher {
 };
 
 // Throws std::invalid_argument naming the option and what is allowed.
-NETIO_EXPORT void validate(const Publisher::Options& options);
+NETIO_EXPORT void validate(const PublishSocketBase::Options& options);
+
+using Publisher = PublishSocketBase;
 
 } // namespace netio::pubsub::inline v0_2

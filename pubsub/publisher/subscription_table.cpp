@@ -2,7 +2,7 @@
 #include "pubsub/publisher/subscription_table.hpp"
 
 #include "netio/base/check.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
 #include <iterator>

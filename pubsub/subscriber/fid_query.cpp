@@ -5,7 +5,7 @@
 #include "netio/session/client_key.hpp"
 #include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/wire.hpp"
 
 #include <algorithm>

@@ -3,9 +3,11 @@
 
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
+#include "netio/fabric.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
+#include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/frame_receiver.hpp"
 #include "pubsub/core/retry_rule.hpp"
 #include "pubsub/core/subscription_state.hpp"
@@ -303,6 +305,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
                options.continuity},
       retry_rule{{.wait_for_publisher = options.wait_for_publisher,
                   .reconnect = options.reconnect,
+                  .reconnect_after_end = options.reconnect_after_end,
                   .proof = options.key ? Outlook::Proof::by_key : Outlook::Proof::none,
                   .receive_bytes = options.session.receive_bytes,
                   .receive_bytes_limit = options.receive_bytes_limit,
@@ -599,11 +602,76 @@ FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
 
 // --- the public class -----------------------------------------------------------------------
 
+// Destroyed by the loop after the socket: a function may be running that destroys it.
+class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
+  public:
+    explicit FunctionHandler(Functions functions) : functions_{std::move(functions)} {}
+
+    void on_connected(SubscribeSocket&) override { call(functions_.on_connected); }
+    void on_subscribed(SubscribeSocket&, const FidRange& fids) override {
+        call(functions_.on_subscribed, fids);
+    }
+    void on_subscription_refused(SubscribeSocket&, const FidRange& fids) override {
+        call(functions_.on_refused, fids);
+    }
+    void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
+                    std::uint8_t status) override {
+        std::uint64_t lost_before = 0;
+        if (const std::uint64_t* const lost = lost_.empty() ? nullptr : lost_.find(fid)) {
+            lost_before = *lost;
+            lost_.erase(fid);
+        }
+        call(functions_.on_message, netio::MessageView{fid, message, status, lost_before});
+    }
+    void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
+    void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
+    void on_publisher_changed(SubscribeSocket&, const PublisherChange& change) override {
+        call(functions_.on_publisher_changed, change);
+    }
+    void on_closed(SubscribeSocket&, const Closed& closed, bool retrying) override {
+        call(functions_.on_closed, closed, retrying);
+    }
+
+  private:
+    template <typename Function, typename... Arguments>
+    static void call(const Function& function, const Arguments&... arguments) {
+        if (function) function(arguments...);
+    }
+    void lose(Fid fid, std::uint64_t count) {
+        lost_[fid] += count;
+        call(functions_.on_lost, fid, count);
+    }
+
+    const Functions functions_;
+    FidMap<std::uint64_t> lost_; // since the last message of the fid
+};
+
+SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions)
+    : SubscribeSocket{loop, std::move(publisher), std::move(functions),
+                      Options{.reconnect = true, .reconnect_after_end = false}} {}
+
+SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions,
+                                 Options options)
+    : functions_{std::make_unique<FunctionHandler>(std::move(functions))} {
+    require_option(!publisher.empty(), "a subscriber needs the address of its publisher");
+    options.publisher = publisher.front();
+    options.other_addresses = std::vector<Address>{publisher.begin() + 1, publisher.end()};
+    impl_ = std::make_unique<Impl>(network_of(loop), std::move(options),
+                                   static_cast<Handler&>(*functions_), *this);
+}
+
 SubscribeSocket::SubscribeSocket(Transport& transport, Options options, Handler& handler)
     : impl_{std::make_unique<Impl>(transport, std::move(options), handler, *this)} {}
 
 SubscribeSocket::~SubscribeSocket() {
-    check_destructor(impl_->transport.loop(), "SubscribeSocket", impl_);
+    EventLoop& loop = impl_->transport.loop();
+    check_destructor(loop, "SubscribeSocket", impl_);
+    if (!impl_) {
+        static_cast<void>(functions_.release()); // in a child process
+        return;
+    }
+    impl_.reset();
+    if (functions_) loop.retire(std::move(functions_));
 }
 
 SubscribeSocket::Impl& SubscribeSocket::impl(const char* call) const noexcept {

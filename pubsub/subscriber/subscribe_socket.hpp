@@ -12,6 +12,11 @@
 //     socket.subscribe(pubsub::FidRange{pubsub::Fid{0}, pubsub::Fid{63}});
 //     loop.run();
 //
+// or without a handler, on the network of the loop:
+//
+//     const auto print = [](netio::MessageView message) { std::cout << message.text() << '\n'; };
+//     pubsub::SubscribeSocket socket{loop, "10.0.0.1:1234", {.on_message = print}};
+//
 // The socket connects by itself, and waits for a publisher that is not there yet. subscribe() may
 // be called at any time; requests are sent when the socket is connected, and repeated when it has
 // reconnected. A publisher closes the connection of a subscriber without subscriptions; the next
@@ -24,12 +29,14 @@
 #include "netio/transport.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/message.hpp"
 #include "pubsub/core/publisher_change.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/subscriber/fid_query.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,6 +74,8 @@ class NETIO_EXPORT SubscribeSocket final {
         // lost connection; then, with a key, also after any answer of an unauthenticated peer.
         bool wait_for_publisher = true;
         bool reconnect = false;
+        // With `reconnect`: also after the publisher has ended in order.
+        bool reconnect_after_end = true;
         // Between two attempts: doubled each time up to the limit, with random variation.
         std::chrono::milliseconds retry_interval{250};
         std::chrono::milliseconds retry_limit{4000};
@@ -128,6 +137,25 @@ class NETIO_EXPORT SubscribeSocket final {
         ~Handler() = default;
     };
 
+    // What is called in place of a Handler, as far as it is set. Each function may destroy the
+    // socket.
+    struct Functions {
+        // lost_before() has what on_lost was given since the message before.
+        std::function<void(netio::MessageView message)> on_message{};
+        // So many messages of this fid were published and did not arrive: this subscriber was too
+        // slow and a policy dropped them, or it was not connected.
+        std::function<void(Fid fid, std::uint64_t count)> on_lost{};
+        std::function<void()> on_connected{};
+        std::function<void(const FidRange& fids)> on_subscribed{};
+        // The publisher refuses these, for whatever reason.
+        std::function<void(const FidRange& fids)> on_refused{};
+        std::function<void(const PublisherChange& change)> on_publisher_changed{};
+        std::function<void(const Closed& closed, bool retrying)> on_closed{};
+    };
+    // On the loop's own network (network_of), with the addresses of one publisher. Without options
+    // it connects again after a connection was lost, until the publisher ends in order.
+    SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions);
+    SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions, Options options);
     // Connects from the loop. Tries all addresses of the publisher and all providers that reach it,
     // the best first. Throws std::invalid_argument: an option.
     SubscribeSocket(Transport& transport, Options options, Handler& handler);
@@ -186,6 +214,8 @@ class NETIO_EXPORT SubscribeSocket final {
     // Checks the thread of the caller.
     Impl& impl(const char* call = __builtin_FUNCTION()) const noexcept;
 
+    class FunctionHandler;
+    std::unique_ptr<FunctionHandler> functions_;
     std::unique_ptr<Impl> impl_;
 };
 

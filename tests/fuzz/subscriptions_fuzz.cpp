@@ -6,7 +6,7 @@
 #include "pubsub/publisher/subscription_table.hpp"
 
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "tests/fuzz/target.hpp"
 

@@ -77,6 +77,9 @@ class Examples(Case):
             "streams:\n  - {fids: 0-63, source: pattern, size: 40, rate: 100000}\n"))
         self.expect(self.run_example("any_thread", publisher.address(), 20000), "took enough")
 
+    def test_publishers_and_subscriber_find_each_other_on_a_bus(self):
+        self.expect(self.run_example("first_steps", self.path("bus")), "0x7: 9 bytes\n0x64: 8 bytes")
+
     def test_a_foreign_loop_has_its_own_turn_and_ends_with_the_publisher(self):
         publisher = self.run_example("publish_unbuffered", f"{HOST}:0", 300)
         subscriber = self.run_example("foreign_loop", publisher.address())

@@ -422,7 +422,7 @@ class Usage(Case):
 
 
 class FirstPrograms(Case):
-    """Those of the README."""
+    """Those of the guide that run on a loop of their own."""
 
     FOLDER = os.path.dirname(PROGRAM)
 
@@ -437,11 +437,11 @@ class FirstPrograms(Case):
         with socket.socket() as probe:  # it is free, and soon taken
             probe.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{probe.getsockname()[1]}"
-        publisher = self.run_example("example_publisher", address)
-        reader = self.run_example("example_subscriber", address)
+        publisher = self.run_example("example_publisher_on_a_loop", address)
+        reader = self.run_example("example_subscriber_on_a_loop", address)
         ours = self.start("subscribe", address, "--fid", "1", "--progress")
         ours.wait_for(r"progress [1-9]")
-        second = self.run_example("example_publisher", address)
+        second = self.run_example("example_publisher_on_a_loop", address)
         _, error = second.communicate(timeout=DEADLINE)
         self.assertEqual((second.returncode, error.count("\n")), (1, 1), error)
         self.assertIn(address, error)
@@ -460,7 +460,7 @@ class FirstPrograms(Case):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{probe.getsockname()[1]}"
-        publisher = self.run_example("example_publisher", address)
+        publisher = self.run_example("example_publisher_on_a_loop", address)
         stopped = self.start("subscribe", address, "--fid", "1", "--progress")
         stopped.wait_for(r"progress [1-9]")
         stopped.process.send_signal(signal.SIGSTOP)

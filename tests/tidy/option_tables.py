@@ -72,7 +72,7 @@ for path in listed:
                 if f"| `{function}` |" not in page]
 # What a user of the library may set, a user of the program may set too.
 keys = set(re.findall(r"^\| `(\w+)` \|", (root / "docs/configuration.md").read_text(), re.M))
-for name in ("Publisher::Options", "BufferedPublishSocket::Options", "PublishSocket::Options", "SessionOptions"):
+for name in ("PublishSocketBase::Options", "BufferedPublishSocket::Options", "PublishSocket::Options", "SessionOptions"):
     for row in re.finditer(r"^\| `(\w+)` \| (.*?) ?\|.*$", sections[name], re.M):
         if len(row[0].split("|")) == 7 and row[1] not in NOT_IN_YAML and not row[2]:
             missing.append(f"docs/options.md: {name}: {row[1]} has no key in a configuration")

@@ -15,6 +15,7 @@
 #include "pubsub/client/client.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
+#include "pubsub/pubsub.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
@@ -190,6 +191,19 @@ struct TwoClients final : Subject {
     }
 };
 
+struct FrontDoor final : Subject {
+    netio::Context context;
+    netio::Publisher publisher{any_port, {.context = context}};
+    netio::Subscriber subscriber{publisher.address()};
+    FrontDoor() {
+        subscriber.subscribe(1);
+        if (!publisher.wait_for_subscribers(1, 30s)) std::abort();
+        for (std::uint64_t i = 0; i < 100; ++i)
+            publisher.publish_value(1, i);
+        if (!subscriber.receive(30s)) std::abort();
+    }
+};
+
 std::unique_ptr<Subject> make(std::string_view kind) {
     if (kind == "watches") return std::make_unique<Watches>();
     if (kind == "messages") return std::make_unique<Messages>();
@@ -197,6 +211,7 @@ std::unique_ptr<Subject> make(std::string_view kind) {
     if (kind == "unbuffered") return std::make_unique<Unbuffered>();
     if (kind == "blocking") return std::make_unique<Blocking>();
     if (kind == "client") return std::make_unique<TwoClients>();
+    if (kind == "front_door") return std::make_unique<FrontDoor>();
     std::abort();
 }
 

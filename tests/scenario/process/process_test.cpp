@@ -50,7 +50,7 @@ TEST_P(GlobalObject, IsDestroyedInOrderAfterMainReturns) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GlobalObject,
                          testing::Values("watches", "messages", "buffered", "unbuffered",
-                                         "blocking", "client"),
+                                         "blocking", "client", "front_door"),
                          [](const auto& each) { return std::string{each.param}; });
 
 TEST(GlobalObject, OfAnyThreadAllowsExitInAnotherThread) {

@@ -2,7 +2,7 @@
 
 // What is published reaches everybody who wants it, in order and whole.
 
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 #include "apps/publish/loop_parts.hpp"
 
 #include "apps/publish/outcome.hpp"
-#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <gmock/gmock.h>
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace netio {
@@ -20,6 +21,9 @@ TEST(AddressList, IsWrittenAsTextsOrAsHostAndPort) {
               (std::vector<Address>{{"10.0.0.1", 1}}));
     EXPECT_EQ((Options{.addresses = {"10.0.0.1:1"}}.addresses.size()), 1U);
     EXPECT_EQ((Options{.addresses = two}.addresses), two);
+    EXPECT_EQ((Options{.addresses = "10.0.0.1:1"}.addresses.size()), 1U);
+    EXPECT_EQ((Options{.addresses = std::string{"[::1]:2"}}.addresses), (std::vector{two[1]}));
+    EXPECT_EQ((Options{.addresses = two[0]}.addresses), (std::vector{two[0]}));
     EXPECT_THROW((Options{.addresses = {"10.0.0.1"}}), std::invalid_argument);
 }
 

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -391,6 +394,33 @@ TEST_F(ClientPublishQueueTest, SendsWhatItHasTakenInOrderWhateverStopsAndGoesOn)
         EXPECT_EQ(any.put({.fid = Fid{0}, .bytes = std::vector<std::byte>(1900)}), Status::ok)
             << "nothing is counted any more";
     }
+}
+
+TEST_F(ClientPublishQueueTest, APutThatWaitsGoesOnWhenThereIsRoom) {
+    ASSERT_EQ(put(1, 0, limit / 2 - head), Status::ok);
+    ASSERT_EQ(put(2, 1), Status::again);
+    const auto waiting = std::async(std::launch::async, [this] {
+        return box.put({.fid = Fid{2}, .status = 1, .bytes = {}}, TimePoint::max());
+    });
+    while (box.putters() == 0)
+        std::this_thread::yield();
+    EXPECT_EQ(drain(), Drained::all);
+    EXPECT_EQ(waiting.wait_for(std::chrono::minutes{1}), std::future_status::ready);
+    EXPECT_EQ(drain(), Drained::all);
+    EXPECT_THAT(sent, ElementsAre(Sent{1, 0}, Sent{2, 1}));
+}
+
+TEST_F(ClientPublishQueueTest, APutThatWaitsEndsInTimeOrWithTheBox) {
+    ASSERT_EQ(put(1, 0, limit / 2 - head), Status::ok);
+    const auto begin = Clock::now();
+    EXPECT_EQ(box.put({.fid = Fid{2}, .bytes = {}}, begin + std::chrono::milliseconds{20}),
+              Status::again);
+    EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds{20});
+    auto waiting = std::async(std::launch::async, [this] {
+        return box.put({.fid = Fid{2}, .bytes = {}}, TimePoint::max());
+    });
+    box.close();
+    EXPECT_EQ(waiting.get(), Status::closed);
 }
 
 FidRange range(std::uint64_t first, std::uint64_t last) {

@@ -38,6 +38,16 @@ TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfToldTo) {
     }
 }
 
+TEST(RetryRule, AnOrderlyEndIsNoReasonToComeBackIfToldSo) {
+    RetryRule rule{{.reconnect = true, .reconnect_after_end = false}};
+    rule.on_open();
+    rule.on_closed(true);
+    EXPECT_EQ(rule.next(ended(CloseReason::lost), some), Next::wait);
+    EXPECT_EQ(rule.next(ended(CloseReason::unconfirmed), some), Next::wait);
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), {.any = true, .totals = true}), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), some), Next::at_once) << "it was let go";
+}
+
 TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
     RetryRule rule{{}};
     rule.on_open();

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Messages from point to point. Installed as <netio/messages.hpp>.
+
+#include "netio/context.hpp"
+#include "netio/messages/buffered_send_socket.hpp"
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"

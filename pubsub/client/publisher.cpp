@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/client/publisher.hpp"
+
+#include "netio/base/line_limiter.hpp"
+#include "netio/base/option_check.hpp"
+#include "netio/session/drain_timer.hpp"
+#include "pubsub/client/client_queues.hpp"
+#include "pubsub/core/fid_ranges.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+namespace netio::inline v0_2 {
+namespace {
+
+pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
+                                                      const Publisher::Options& options) {
+    pubsub::BufferedPublishSocket::Options socket = options.socket;
+    socket.publisher.addresses = std::move(addresses);
+    socket.publisher.open = options.allow_remote_anonymous;
+    socket.publisher.keys = options.keys;
+    socket.publisher.slow_policy = options.slow_policy;
+    socket.publisher.close_timeout = options.close_timeout;
+    socket.publisher.close_limit = options.close_limit;
+    socket.publisher.owned.reset();
+    if (options.fids)
+        socket.publisher.owned.emplace(options.fids->ranges().begin(),
+                                       options.fids->ranges().end());
+    return socket;
+}
+
+// Other machines reach an address that stands for all under this host's name.
+std::string announced_address(Endpoint endpoint) {
+    std::string& host = endpoint.address.host;
+    if (host == "0.0.0.0" || host == "::") host = pubsub::this_host();
+    return pubsub::to_announced_address(endpoint);
+}
+
+// Unique on a bus, as long as this process has the port.
+std::string default_name(const Address& address) {
+    std::string name = pubsub::this_host() + "." + std::to_string(::getpid()) + "." +
+                       std::to_string(address.port);
+    std::ranges::replace_if(
+        name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-'; }, '_');
+    return name;
+}
+
+} // namespace
+
+// What belongs to the loop is made, used and destroyed on the context's thread: all of it is in
+// OnLoop. The rest may be used by any thread.
+struct Publisher::Impl {
+    struct OnLoop;
+
+    Impl(AddressList addresses, Options its_options);
+    ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
+    Status put(Fid fid, std::span<const std::byte> message, std::uint8_t status, TimePoint until);
+    std::string refusal(Fid fid, std::size_t size, Status status) const;
+    void close();
+
+    const Options options;
+    Context context;
+    pubsub::ClientPublishQueue outbox;
+    pubsub::WantedFids wanted;
+    pubsub::CoalescedTask drain_task;
+    pubsub::CoalescedTask close_task;
+    std::atomic<std::uint64_t> published{0};
+    std::atomic<std::uint64_t> without_subscribers{0};
+    std::atomic<std::uint64_t> unpublished{0};
+    std::size_t message_limit = 0;
+    std::vector<Endpoint> endpoints;
+    std::mutex mutex; // of `over`
+    std::condition_variable ended;
+    bool over = false;
+    std::unique_ptr<OnLoop> on_loop;
+};
+
+struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler, pubsub::Announcer::Handler {
+    OnLoop(Impl& its_impl, const pubsub::BufferedPublishSocket::Options& socket_options)
+        : impl{its_impl}, loop{impl.context.loop()}, go_on{loop, [this] { drain(); }},
+          wait{loop,
+               {.timeout = impl.options.close_timeout, .in_all = impl.options.close_limit},
+               [this] { give_up(); }},
+          limit{loop, [this] { end_now(); }},
+          socket{impl.context.transport(), socket_options,
+                 static_cast<pubsub::PublishSocketBase::Handler&>(*this)} {}
+
+    void announce();
+    void drain();
+    bool publish(const pubsub::Publication& item);
+    void give_up();
+    void end_now();
+    void close();
+
+    void on_subscribed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
+                       const FidRange& range) override {
+        has_had_subscribers = true;
+        impl.wanted.subscribe(peer.id, range);
+    }
+    void on_unsubscribed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
+                         const FidRange& range) override {
+        impl.wanted.unsubscribe(peer.id, range);
+    }
+    void on_subscriber_closed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
+                              const Closed& closed) override {
+        if (closed.reason == CloseReason::orderly) return;
+        gone.pass("subscriber " + peer.address + " is gone: " + explain(closed), loop.now(),
+                  write_log);
+    }
+    void on_writable(pubsub::PublishSocketBase&) override {
+        impl.outbox.wake();
+        drain();
+    }
+    void on_closed(pubsub::PublishSocketBase&, const Closed& closed) override;
+    void on_trouble(const std::string& what) override { write_log(what); }
+
+    Impl& impl;
+    EventLoop& loop;
+    Timer go_on;
+    DrainTimeout wait; // at the end, for room
+    Timer limit;      // of closing in all
+    LineLimiter gone;
+    bool closing = false;
+    bool has_had_subscribers = false;
+    pubsub::BufferedPublishSocket socket;
+    std::unique_ptr<pubsub::Announcer> announcer;
+};
+
+// --- the loop's thread ----------------------------------------------------------------------
+
+void Publisher::Impl::OnLoop::announce() {
+    const Options& options = impl.options;
+    pubsub::Announcement announcement;
+    announcement.name =
+        options.name.empty() ? default_name(impl.endpoints.front().address) : options.name;
+    announcement.instance = pubsub::draw_instance();
+    for (const FidRange& range : options.fids->ranges())
+        announcement.fids.push_back({.fids = range, .meaning = {}});
+    for (const Endpoint& endpoint : impl.endpoints)
+        announcement.addresses.push_back(announced_address(endpoint));
+    announcement.mode = "buffered";
+    announcement.host = pubsub::this_host();
+    announcement.pid = static_cast<int>(::getpid());
+    announcement.parameters = {
+        {"page_size", std::to_string(options.socket.page_bytes)},
+        {"largest_message", std::to_string(options.socket.publisher.largest_message_bytes)}};
+    announcer = pubsub::announce(loop, options.bus->where, announcement,
+                                 static_cast<pubsub::Announcer::Handler&>(*this),
+                                 options.bus->options);
+}
+
+void Publisher::Impl::OnLoop::drain() {
+    wait.on_progress(); // room became free, or close() has begun
+    using Drained = pubsub::ClientPublishQueue::Drained;
+    const Drained drained =
+        impl.outbox.drain([this](const pubsub::Publication& item) { return publish(item); },
+                          [this] { return loop.time_is_up(); });
+    if (drained == Drained::time_is_up) {
+        go_on.start(Duration::zero());
+    } else if (drained == Drained::all && closing) {
+        wait.end();
+        socket.close();
+    } // else on_writable follows
+}
+
+// False: there is no room for its fid yet.
+bool Publisher::Impl::OnLoop::publish(const pubsub::Publication& item) {
+    const Status status = socket.publish(item.fid, item.bytes, item.status);
+    if (status == Status::again) return false;
+    if (status == Status::no_subscribers)
+        impl.without_subscribers.fetch_add(1, std::memory_order_relaxed);
+    impl.published.fetch_add(1, std::memory_order_relaxed);
+    return true;
+}
+
+// The socket goes on with what it has taken, and judges each subscriber by itself.
+void Publisher::Impl::OnLoop::give_up() {
+    const std::string why = wait.verdict();
+    wait.end();
+    go_on.cancel();
+    const std::size_t left = impl.outbox.discard();
+    impl.unpublished.fetch_add(left, std::memory_order_relaxed);
+    write_log("publisher " + to_string(impl.endpoints.front().address) + " is closing: " +
+              std::to_string(left) + " messages were not published; subscribers have " + why);
+    socket.close();
+}
+
+void Publisher::Impl::OnLoop::end_now() {
+    if (wait.limit()) give_up();
+    socket.abort();
+}
+
+void Publisher::Impl::OnLoop::close() {
+    if (std::exchange(closing, true)) return;
+    announcer.reset();
+    limit.start(impl.options.close_limit);
+    wait.begin();
+    drain();
+}
+
+void Publisher::Impl::OnLoop::on_closed(pubsub::PublishSocketBase&, const Closed& closed) {
+    const std::string name = "publisher " + to_string(impl.endpoints.front().address);
+    const std::uint64_t published = impl.published.load();
+    limit.cancel();
+    if (closed.reason == CloseReason::local) {
+        write_log(name + " did not end in order: subscribers have not received everything within " +
+                  std::to_string(impl.options.close_limit.count()) + " ms (close_limit)");
+    } else if (closed.reason != CloseReason::orderly) {
+        write_log(name + " did not end in order: " + explain(closed));
+    } else if (published > 0 && !has_had_subscribers) {
+        write_log(name + " had no subscriber: nobody received its " + std::to_string(published) +
+                  " messages");
+    }
+    const std::lock_guard lock{impl.mutex};
+    impl.over = true;
+    impl.ended.notify_all();
+}
+
+// --- any thread -----------------------------------------------------------------------------
+
+Publisher::Impl::Impl(AddressList addresses, Options its_options)
+    : options{std::move(its_options)}, context{options.context ? *options.context : Context{}},
+      outbox{options.queue_limit_bytes}, drain_task{[this](auto task) {
+                                                          context.post_always(std::move(task));
+                                                          return true;
+                                                      },
+                                                      [this] { on_loop->drain(); }},
+      close_task{[this](auto task) {
+                       context.post_always(std::move(task));
+                       return true;
+                   },
+                   [this] { on_loop->close(); }} {
+    require_option(!addresses.empty(), "a publisher needs an address to listen at");
+    require_option(options.publish_timeout.count() >= 0 && options.publish_timeout <= longest_time,
+                   "publish_timeout must be from 0 to a year");
+    require_option(!options.bus || (options.fids && !options.fids->empty()),
+                   "a publisher on a bus must say which fids it publishes (option fids)");
+    const pubsub::BufferedPublishSocket::Options socket =
+        socket_options(std::move(addresses), options);
+    context.run([&] {
+        on_loop = std::make_unique<OnLoop>(*this, socket);
+        endpoints = on_loop->socket.endpoints();
+        message_limit = on_loop->socket.message_limit();
+        try {
+            if (options.bus) on_loop->announce();
+        } catch (...) {
+            on_loop.reset();
+            throw;
+        }
+    });
+}
+
+Publisher::Impl::~Impl() {
+    close();
+    context.run([this] { on_loop.reset(); });
+}
+
+void Publisher::Impl::close() {
+    outbox.close();
+    wanted.end();
+    close_task.request();
+    if (context.is_own_thread()) return;
+    std::unique_lock lock{mutex};
+    ended.wait(lock, [this] { return over; });
+}
+
+Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::uint8_t status,
+                            TimePoint until) {
+    if (options.fids && !options.fids->contains(fid)) return Status::not_owned;
+    if (message.size() > message_limit) return Status::too_large;
+    const Status put = outbox.put(
+        {.fid = fid, .status = status, .bytes = {message.begin(), message.end()}}, until);
+    if (put != Status::ok) return put;
+    // Also where no subscriber wants it: those that were connected before learn what they lost.
+    drain_task.request();
+    return wanted.has(fid) ? Status::ok : Status::no_subscribers;
+}
+
+std::string Publisher::Impl::refusal(Fid fid, std::size_t size, Status status) const {
+    const std::string name = "publisher " + to_string(endpoints.front().address) + ", fid " +
+                             to_string(fid) + ": ";
+    switch (status) {
+    case Status::again:
+        return name + "no room for the message for " +
+               (context.is_own_thread() ? "now; the context's own thread does not wait"
+                                        : std::to_string(options.publish_timeout.count()) +
+                                              " ms (publish_timeout): subscribers are too slow");
+    case Status::too_large:
+        return name + "the message has " + std::to_string(size) + " bytes; the limit is " +
+               std::to_string(message_limit) + " (socket.publisher.largest_message_bytes)";
+    case Status::not_owned:
+        return name + "not one of the publisher's fids (option fids)";
+    default:
+        return name + "the publisher is closed";
+    }
+}
+
+Publisher::Publisher(AddressList addresses) : Publisher{std::move(addresses), Options{}} {}
+
+Publisher::Publisher(AddressList addresses, Options options)
+    : impl_{new Impl{std::move(addresses), std::move(options)}} {}
+
+Publisher::~Publisher() = default;
+
+bool Publisher::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+    Impl& impl = *impl_.operator->();
+    Status put = impl.put(fid, message, status, TimePoint::min());
+    if (put == Status::again && !impl.context.is_own_thread())
+        put = impl.put(fid, message, status, Clock::now() + impl.options.publish_timeout);
+    if (put != Status::ok && put != Status::no_subscribers)
+        throw Error{put, impl.refusal(fid, message.size(), put)};
+    return put == Status::ok;
+}
+
+Status Publisher::try_publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+    return impl_->put(fid, message, status, TimePoint::min());
+}
+
+bool Publisher::wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {
+    return impl_->wanted.wait_for_subscribers(count, impl_->context.is_own_thread()
+                                                         ? std::chrono::milliseconds{0}
+                                                         : std::min(timeout, longest_time));
+}
+
+void Publisher::close() {
+    impl_->close();
+}
+
+std::vector<Endpoint> Publisher::endpoints() const {
+    return impl_->endpoints;
+}
+
+Address Publisher::address() const {
+    return impl_->endpoints.front().address;
+}
+
+Publisher::Stats Publisher::stats() const {
+    return {.published = impl_->published.load(std::memory_order_relaxed),
+            .without_subscribers = impl_->without_subscribers.load(std::memory_order_relaxed),
+            .unpublished = impl_->unpublished.load(std::memory_order_relaxed),
+            .subscribers = impl_->wanted.subscribers()};
+}
+
+} // namespace netio::inline v0_2
