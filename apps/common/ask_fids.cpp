@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/ask_fids.hpp"
 
-#include "apps/common/log_observer.hpp"
-#include "apps/common/option_values.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/logging.hpp"
 #include "netio/fabric.hpp"
 
 #include <utility>

@@ -3,7 +3,7 @@
 
 // For commands that ask a publisher which fids it publishes, and end.
 
-#include "apps/common/keys.hpp"
+#include "apps/common/cli.hpp"
 #include "pubsub/subscriber/fid_query.hpp"
 
 #include <string>

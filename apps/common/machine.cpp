@@ -1,17 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/machine.hpp"
 
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <fstream>
-#include <stdexcept>
-#include <string_view>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
 namespace apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+// InfiniBand's own, and those of mlx5, bnxt_re, irdma and rxe.
+constexpr auto troubles = std::to_array<std::pair<std::string_view, Trouble>>({
+    {"VL15_dropped", Trouble::port_error},
+    {"excessive_buffer_overrun_errors", Trouble::port_error},
+    {"link_downed", Trouble::port_error},
+    {"link_error_recovery", Trouble::port_error},
+    {"local_link_integrity_errors", Trouble::port_error},
+    {"port_rcv_constraint_errors", Trouble::port_error},
+    {"port_rcv_errors", Trouble::port_error},
+    {"port_rcv_remote_physical_errors", Trouble::port_error},
+    {"port_rcv_switch_relay_errors", Trouble::port_error},
+    {"port_xmit_constraint_errors", Trouble::port_error},
+    {"port_xmit_discards", Trouble::port_error},
+    {"symbol_error", Trouble::port_error},
+    {"rx_icrc_encapsulated", Trouble::port_error},
+    {"out_of_buffer", Trouble::receiver_not_ready},
+    {"rcvd_rnr_err", Trouble::receiver_not_ready},
+    {"retry_rnr_exceeded_err", Trouble::receiver_not_ready},
+    {"rnr_nak_retry_err", Trouble::receiver_not_ready},
+    {"rnr_naks_rcvd", Trouble::receiver_not_ready},
+    {"send_rnr_err", Trouble::receiver_not_ready},
+    {"completer_retry_err", Trouble::retransmission},
+    {"duplicate_request", Trouble::retransmission},
+    {"implied_nak_seq_err", Trouble::retransmission},
+    {"local_ack_timeout_err", Trouble::retransmission},
+    {"max_retry_exceeded", Trouble::retransmission},
+    {"out_of_sequence", Trouble::retransmission},
+    {"packet_seq_err", Trouble::retransmission},
+    {"rcvd_seq_err", Trouble::retransmission},
+    {"retry_exceeded_err", Trouble::retransmission},
+    {"seq_err_naks_rcvd", Trouble::retransmission},
+    {"tcpRetransSegs", Trouble::retransmission},
+    {"to_retransmits", Trouble::retransmission},
+});
+
+void read_folder(const fs::path& folder, PortCounters& counters) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator{folder, error}) {
+        const std::string name = entry.path().filename().string();
+        if (name == "lifespan") continue; // how often the driver asks the device
+        std::ifstream file{entry.path()};
+        std::string text;
+        std::getline(file, text);
+        std::uint64_t value = 0;
+        const char* const end = text.data() + text.size();
+        const auto [rest, problem] = std::from_chars(text.data(), end, value);
+        if (problem == std::errc{} && rest == end) counters.emplace(name, value);
+    }
+}
+
+} // namespace
+
+std::string_view to_string(Trouble trouble) noexcept {
+    switch (trouble) {
+    case Trouble::port_error:
+        return "port error";
+    case Trouble::receiver_not_ready:
+        return "receiver not ready";
+    case Trouble::retransmission:
+        return "retransmission";
+    case Trouble::none:
+        break;
+    }
+    return "none";
+}
+
+Trouble trouble_of(std::string_view counter) noexcept {
+    const auto* const found =
+        std::ranges::find(troubles, counter, &std::pair<std::string_view, Trouble>::first);
+    return found == troubles.end() ? Trouble::none : found->second;
+}
+
+PortCounters read_counters(const fs::path& port) {
+    PortCounters counters;
+    read_folder(port / "counters", counters);
+    read_folder(port / "hw_counters", counters);
+    return counters;
+}
+
+std::uint64_t count_of(const PortCounters& counters, Trouble trouble) {
+    std::uint64_t sum = 0;
+    for (const auto& [name, value] : counters)
+        if (trouble_of(name) == trouble) sum += value;
+    return sum;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -182,6 +279,67 @@ Machine read_machine() {
     machine.descriptor_limit = limit_of(RLIMIT_NOFILE, true);
     machine.huge_pages = read_huge_pages("/");
     return machine;
+}
+
+namespace {
+
+constexpr std::string_view trust = "let in only whom you trust";
+
+constexpr std::array<FabricFault, 6> faults{{
+    {"a peer can end the process by an acknowledgement that nobody asked for",
+     trust,
+     "unasked-ack",
+     {1, 17}},
+    {"a peer can end the process by a tagged message", trust, "tagged-without-srx", {1, 17}},
+    {"a peer can write beyond memory that was registered for it", trust, "mr-bounds", {1, 17}},
+    {"a peer can write beyond an entry of the provider's, if it has keys of memory",
+     trust,
+     "rma-iov-count",
+     {1, 17}},
+    {"a peer can make the provider take memory by packets of no bytes",
+     "such a connection is ended for it",
+     "",
+     {1, 17}},
+    {"what the provider opens is inherited by programs that are started",
+     "the flag against it is set here",
+     "close-on-exec",
+     {1, 17}},
+}};
+
+bool is_reached_from_elsewhere(const netio::Endpoint& endpoint) {
+    const std::string& host = endpoint.address.host;
+    return endpoint.provider == "tcp" && !host.starts_with("127.") && host != "::1";
+}
+
+} // namespace
+
+std::vector<FabricFault> faults_of(const Version& libfabric) {
+    std::vector<FabricFault> found;
+    std::ranges::copy_if(faults, std::back_inserter(found),
+                         [&](const FabricFault& fault) { return fault.first <= libfabric; });
+    return found;
+}
+
+std::string named_with_doubt(const Version& libfabric) {
+    std::string name = "libfabric " + to_string(libfabric);
+    if (libfabric <= newest_looked_at) return name;
+    return fmt::format("{} (newer than {}, the newest that was looked at: it may be mended)", name,
+                       to_string(newest_looked_at));
+}
+
+std::string fault_warning(const std::vector<netio::Endpoint>& endpoints, const Version& libfabric) {
+    if (faults_of(libfabric).empty() || std::ranges::none_of(endpoints, is_reached_from_elsewhere))
+        return {};
+    return fmt::format("whoever is let in over tcp can end this process by faults of {} (netio "
+                       "doctor names them)",
+                       named_with_doubt(libfabric));
+}
+
+void tell_listening(const std::vector<netio::Endpoint>& endpoints) {
+    for (const netio::Endpoint& endpoint : endpoints)
+        spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    const std::string warning = fault_warning(endpoints, parse_version(netio::fabric_version()));
+    if (!warning.empty()) spdlog::warn("{}", warning);
 }
 
 } // namespace apps

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a machine has that matters to RDMA: read once, from sysfs, from the process's limits and
-// from libfabric. Says nothing of whether it is good; that is apps/doctor/diagnosis.hpp.
-
-#include "apps/common/device_counters.hpp"
+#include "netio/base/endpoint.hpp"
 #include "netio/fabric.hpp"
 
 #include <cstdint>
@@ -12,10 +9,35 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace apps {
 
+// The machine as far as it matters to RDMA: devices and their counters, limits, libfabric and its
+// known faults.
+
+// Counters of RDMA ports in sysfs that mean trouble. Many names depend on the driver.
+
+enum class Trouble : std::uint8_t {
+    none,               // traffic, or an unknown counter
+    port_error,         // damaged, lost or discarded on the link: cables, switches
+    receiver_not_ready, // a message arrived without a posted receive buffer
+    retransmission,     // packets were sent again or arrived out of order
+};
+std::string_view to_string(Trouble trouble) noexcept;
+Trouble trouble_of(std::string_view counter) noexcept;
+
+// By the driver's name of the counter. Bytes are in words of 4 (port_xmit_data, port_rcv_data).
+using PortCounters = std::map<std::string, std::uint64_t>;
+// `port`: ROOT/sys/class/infiniband/DEVICE/ports/NUMBER. Skips counters that cannot be read or are
+// no number.
+PortCounters read_counters(const std::filesystem::path& port);
+// The sum of the counters that mean this trouble.
+std::uint64_t count_of(const PortCounters& counters, Trouble trouble);
+
+// Facts from sysfs, from the process's limits and from libfabric; apps/doctor/diagnosis.hpp judges
+// them.
 struct Version {
     unsigned major = 0;
     unsigned minor = 0;
@@ -31,7 +53,7 @@ struct RdmaPort {
     std::string state;      // ACTIVE, DOWN, INIT, ...
     std::string link_layer; // InfiniBand, Ethernet
     std::string rate;
-    std::string interface; // the network interface that belongs to it; empty: none known
+    std::string interface; // the network interface of the port; empty if unknown
     std::optional<unsigned> interface_mtu;
     PortCounters counters;
 };
@@ -55,28 +77,52 @@ struct Machine {
     bool connection_manager_accessible = false; // /dev/infiniband/rdma_cm
     std::optional<std::string> provider_choice; // FI_PROVIDER, which only libfabric reads
     std::vector<netio::FabricDescription> fabric;
-    std::map<std::string, std::string> picked; // address: the provider that is used there, or none
+    std::map<std::string, std::string> picked;       // address: the provider in use there, or none
     std::optional<std::uint64_t> locked_bytes_limit; // absent: unlimited
-    std::optional<std::uint64_t> descriptor_limit;   // the hard one, which the program takes
+    std::optional<std::uint64_t> descriptor_limit;   // the hard limit, which the program sets
     std::optional<HugePages> huge_pages;             // absent: the kernel has none
 };
 
-// The provider that a publisher listening at each address, and nothing forced, uses.
+// By address: the provider that a publisher uses there if the user does not choose one.
 std::map<std::string, std::string>
 picked_providers(const std::vector<netio::FabricDescription>& descriptions);
 
-// An empty one is a choice: of none.
+// FI_PROVIDER. An empty value excludes all providers.
 std::optional<std::string> provider_choice();
-// What such a choice keeps libfabric from offering on a machine with these devices; empty: nothing.
+// The providers that this choice hides on a machine with these devices; empty if it hides none.
 std::string withheld_providers(const std::optional<std::string>& choice,
                                const std::vector<netio::FabricDescription>& offered,
                                const std::vector<RdmaDevice>& devices);
 
-// The devices under ROOT/sys/class/infiniband, in order of their names. What cannot be read is left
+// The devices under ROOT/sys/class/infiniband, sorted by name. Values that cannot be read are
 // empty.
 std::vector<RdmaDevice> read_devices(const std::filesystem::path& root);
 std::optional<HugePages> read_huge_pages(const std::filesystem::path& root);
 
 Machine read_machine();
+
+// Faults of libfabric that a peer can use (docs/upstream).
+struct FabricFault {
+    std::string_view what;   // happens over tcp
+    std::string_view remedy; // besides a patch
+    std::string_view patch;  // the name of the fix in docs/upstream; empty if there is none
+    Version first;           // the oldest version with it; newer ones have it, too
+};
+
+// The newest version that was checked.
+inline constexpr Version newest_looked_at{2, 6};
+
+// The faults that this version has, or may have if it was not checked.
+std::vector<FabricFault> faults_of(const Version& libfabric);
+
+// "libfabric 1.17", with a remark if that version was not checked.
+std::string named_with_doubt(const Version& libfabric);
+
+// The warning at the start, in one line; empty if this version has no faults, or if other machines
+// cannot reach the endpoints over tcp.
+std::string fault_warning(const std::vector<netio::Endpoint>& endpoints, const Version& libfabric);
+
+// Logs where a program listens, and the warning.
+void tell_listening(const std::vector<netio::Endpoint>& endpoints);
 
 } // namespace apps

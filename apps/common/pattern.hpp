@@ -1,48 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Messages that prove themselves: a subscriber finds loss, reordering, duplication, corruption and
-// truncation per fid from the payload alone, whatever the publisher says. No I/O.
+#include "pubsub/core/fid_map.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace apps {
+
+// Test messages: their contents, their sizes, and the faults that a checker must find. No I/O.
+//
+// A subscriber finds loss, reordering, duplication, corruption and truncation of a fid from the
+// payload alone:
 //
 //     0           4           8                       16                      24
 //     +-----------+-----------+-----------------------+-----------------------+- - - - -
 //     | size      | check     | sequence              | fid                   | [time,] body
 //     +-----------+-----------+-----------------------+-----------------------+- - - - -
 //
-// The check covers all before the body; each 8-byte word of the body follows from them and its
-// place (the last one may be cut). The uppermost bit of the size says that there is a time: when it
-// was published, in nanoseconds since 1970. What is shorter than 24 bytes has 4 bytes of the
-// sequence number, 4 of the check, and the body. Little-endian.
-
-#include "pubsub/core/fid_map.hpp"
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-
-namespace apps {
+// The check covers everything before the body; each 8-byte word of the body follows from the header
+// and its position (the last word may be cut). The highest bit of the size marks a time stamp: when
+// the message was published, in nanoseconds since 1970. Messages shorter than 24 bytes have 4 bytes
+// of the sequence number, 4 bytes of the check, and the body. Little-endian.
 
 inline constexpr std::size_t smallest_pattern_bytes = 8;
-// From so many on it says how long it is, so that what is missing at its end is known.
+// From this size on a message has its size, so that truncation is detected.
 inline constexpr std::size_t whole_pattern_bytes = 24;
 inline constexpr std::size_t timed_pattern_bytes = 32;
 
 // Fills a message of at least smallest_pattern_bytes.
 void fill_pattern(std::span<std::byte> message, netio::pubsub::Fid fid, std::uint64_t sequence);
-// The same with a time, which is zero until it is stamped; at least timed_pattern_bytes.
+// The same with a time stamp, zero until stamp_pattern(); at least timed_pattern_bytes.
 void fill_timed_pattern(std::span<std::byte> message, netio::pubsub::Fid fid,
                         std::uint64_t sequence);
-// Of what was filled by the latter, also if it has been cut or damaged behind the time.
+// Sets the time stamp, also of a message that was cut or damaged after it.
 void stamp_pattern(std::span<std::byte> message, std::uint64_t nanoseconds);
 
 struct PatternCounts {
     std::uint64_t messages = 0;
-    std::uint64_t lost = 0;       // gaps in the sequence that nothing has filled
+    std::uint64_t lost = 0;       // gaps in the sequence that no later message filled
     std::uint64_t reordered = 0;  // arrived after a later one
     std::uint64_t duplicates = 0; // arrived before, or older than the last 64
-    std::uint64_t corrupt = 0;    // not what was sent, or under a wrong fid
-    std::uint64_t truncated = 0;  // the end of it is missing
+    std::uint64_t corrupt = 0;    // changed, or under a wrong fid
+    std::uint64_t truncated = 0;  // the end is missing
 
     PatternCounts& operator+=(const PatternCounts& other);
     friend bool operator==(const PatternCounts&, const PatternCounts&) = default;
@@ -50,19 +56,19 @@ struct PatternCounts {
 
 class PatternChecker {
   public:
-    // The first message of a fid may have any sequence number: a subscriber may come late. A
-    // damaged one whose first 24 bytes are sound counts as arrived. The time of a sound one, in
-    // nanoseconds since 1970; nothing: it has none, or is not sound. Each publisher of a fid has
-    // numbers of its own; of a fid that moves the last two are known.
+    // The first message of a fid may have any sequence number, since a subscriber may start late. A
+    // damaged message whose first 24 bytes are sound counts as arrived. Returns the time stamp of a
+    // sound message in nanoseconds since 1970, if it has one. Each publisher of a fid has its own
+    // sequence; the last two publishers of a fid are known.
     std::optional<std::uint64_t> check(netio::pubsub::Fid fid, std::span<const std::byte> message,
                                        std::uint32_t publisher = 0);
     PatternCounts total() const;
     PatternCounts counts(netio::pubsub::Fid fid) const;
-    // The sequence number of its first sound message; nullopt: there was none.
+    // The sequence number of its first sound message; nullopt if there was none.
     std::optional<std::uint64_t> first(netio::pubsub::Fid fid) const;
 
   private:
-    // What has come of one publisher.
+    // What has arrived of one publisher.
     struct Numbers {
         std::uint32_t publisher = 0;
         std::uint64_t begin = 0;
@@ -72,7 +78,7 @@ class PatternChecker {
     struct Stream {
         std::optional<std::uint64_t> first; // of all publishers, for reports
         Numbers now;
-        Numbers former; // what was under way when the fid moved may come behind the other's first
+        Numbers former; // its messages in flight may arrive after the first of the new one
         PatternCounts counts;
 
         Numbers& of(std::uint32_t publisher);
@@ -83,5 +89,66 @@ class PatternChecker {
 
     netio::pubsub::FidMap<Stream> streams_;
 };
+
+// The sizes of messages in order, reproducible from a seed.
+struct FixedSize {
+    std::size_t bytes = 0;
+};
+struct UniformSize {
+    std::size_t min = 0, max = 0;
+};
+struct NormalSize {
+    double mean = 0, stddev = 0;
+    std::size_t min = 0, max = 0; // values outside become the nearer of the two
+};
+struct ExponentialSize {
+    double mean = 0;
+    std::size_t min = 0, max = 0; // as above
+};
+struct SizeList {
+    std::vector<std::size_t> bytes; // in turn
+};
+using Sizes = std::variant<FixedSize, UniformSize, NormalSize, ExponentialSize, SizeList>;
+
+std::size_t smallest(const Sizes& sizes);
+std::size_t largest(const Sizes& sizes);
+
+class SizeSequence {
+  public:
+    SizeSequence(Sizes sizes, std::uint64_t seed);
+    std::size_t next();
+
+  private:
+    Sizes sizes_;
+    std::mt19937_64 random_;
+    std::size_t position_ = 0;
+};
+
+// Faults that were injected on purpose. A checker that sees all messages must find the same
+// numbers.
+struct FaultCounts {
+    std::uint64_t missing = 0;
+    std::uint64_t duplicated = 0;
+    std::uint64_t corrupted = 0;
+    std::uint64_t late = 0; // after the next one of its fid
+    std::uint64_t truncated = 0;
+
+    FaultCounts& operator+=(const FaultCounts& other) {
+        missing += other.missing;
+        duplicated += other.duplicated;
+        corrupted += other.corrupted;
+        late += other.late;
+        truncated += other.truncated;
+        return *this;
+    }
+    friend bool operator==(const FaultCounts&, const FaultCounts&) = default;
+};
+
+// Nanoseconds since 1970, comparable with synchronised clocks of other machines.
+inline std::uint64_t wall_clock() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
 
 } // namespace apps

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/report.hpp"
 
-#include "apps/common/json_line.hpp"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -1,29 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a program says while it runs and at its end: for people and, as one JSON object on a line,
-// for programs. No I/O.
-
-#include "apps/common/fault_counts.hpp"
 #include "apps/common/pattern.hpp"
 #include "pubsub/core/fid.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace apps {
 
-// Of all reports in JSON (docs/reports.md): a field that is taken away, or means something else,
-// makes it another; one that is added does not.
+// The exit status and the reports of the programs: text for people and, as one JSON object on a
+// line, for programs. No I/O.
+
+// docs/operations.md, "Exit status".
+
+enum class ExitStatus : int {
+    done = 0,        // everything that was requested
+    failed = 1,      // an error; see the log
+    wrong_usage = 2, // a wrong command line
+    unreached = 3,   // no publisher ever accepted the subscription
+    nothing = 4,     // it was accepted, and no message arrived
+    incomplete = 5,  // ended early, or messages are known to be lost
+    unsound = 6,     // verified or recorded data: lost, surplus, reordered, damaged
+};
+
+constexpr std::string_view to_string(ExitStatus status) noexcept {
+    switch (status) {
+    case ExitStatus::done:
+        return "done";
+    case ExitStatus::failed:
+        return "failed";
+    case ExitStatus::wrong_usage:
+        return "wrong usage";
+    case ExitStatus::unreached:
+        return "unreached";
+    case ExitStatus::nothing:
+        return "nothing";
+    case ExitStatus::incomplete:
+        return "incomplete";
+    case ExitStatus::unsound:
+        return "unsound";
+    }
+    return "?";
+}
+
+constexpr int to_integer(ExitStatus status) noexcept {
+    return static_cast<int>(status);
+}
+
+// A JSON text on one line, without a line end. Bytes that are not UTF-8, for instance of a file
+// name, become U+FFFD, because dump() would throw.
+template <typename Json>
+std::string json_line(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The version of all JSON reports (docs/reports.md). It changes if a field is removed or gets
+// another meaning, not if one is added.
 inline constexpr unsigned report_version = 1;
 
 struct Throughput {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
     double seconds = 0;
-    std::uint64_t passed_over = 0; // of the messages: not worked on (--prescale)
+    std::uint64_t passed_over = 0; // messages that --prescale skipped
 
     double messages_per_s() const noexcept {
         return seconds > 0 ? static_cast<double>(messages) / seconds : 0;
@@ -33,10 +76,10 @@ struct Throughput {
     }
 };
 
-// Three digits, and k, M, G or T to put before a unit: "1.23 M", "7 ".
+// Three digits and a prefix k, M, G or T for a unit: "1.23 M", "7 ".
 std::string short_number(double value);
 
-// What a publisher has published of a fid; also what nobody wanted.
+// What a publisher has published of a fid, with or without subscribers.
 struct PublishedFid {
     netio::pubsub::Fid fid{};
     std::uint64_t messages = 0;
@@ -45,12 +88,12 @@ struct PublishedFid {
 struct TriggerReport {
     std::string name;
     std::uint64_t events = 0;
-    double put_off_s = 0; // what followed came so much later than it was meant to
+    double put_off_s = 0; // delay of the schedule
 };
 
 struct PublishReport {
-    std::string name;      // of one of several
-    std::size_t loops = 1; // that it is the sum of
+    std::string name;      // of one of several publishers
+    std::size_t loops = 1; // whose sums these are
     std::string provider;  // several: joined by '+'
     std::string mode;      // buffered, unbuffered
     std::string end;       // finished, interrupted, duration, failed
@@ -59,10 +102,10 @@ struct PublishReport {
     std::uint64_t again = 0;
     std::uint64_t dropped = 0;
     std::uint64_t pages = 0;
-    std::uint64_t disconnected = 0; // subscribers that were lost or cut off
-    std::uint64_t unconfirmed = 0;  // subscribers that at its end did not say to have everything
+    std::uint64_t disconnected = 0; // subscribers that were lost or disconnected
+    std::uint64_t unconfirmed = 0;  // subscribers that did not confirm everything at the end
     std::vector<TriggerReport> triggers;
-    std::optional<FaultCounts> faults; // on purpose, where there are any
+    std::optional<FaultCounts> faults; // injected on purpose
     std::vector<PublishedFid> fids;
 };
 
@@ -72,15 +115,14 @@ struct FidReport {
     std::uint64_t bytes = 0;
     std::uint64_t lost = 0;
     std::uint64_t surplus = 0;
-    std::optional<std::uint64_t>
-        first; // of a verified one: how many were published before its first
+    std::optional<std::uint64_t> first; // if verified: the number of messages before the first one
 };
 
-// Of messages with a time: from the publisher's clock to this machine's. To within a quarter, but
-// for the longest.
+// Latency of messages with a time stamp, between the publisher's clock and this machine's. Accurate
+// to a quarter, except the longest.
 struct LatencyReport {
     std::uint64_t messages = 0;
-    std::uint64_t ahead = 0; // of these, how many came before they were sent: the clocks differ
+    std::uint64_t ahead = 0; // that arrived "before" they were sent, as the clocks differ
     double p50_us = 0;
     double p90_us = 0;
     double p99_us = 0;
@@ -92,36 +134,36 @@ struct SubscribeReport {
     std::string provider;
     std::string mode;    // buffered, unbuffered, mixed, fragments (of either), none
     std::string end;     // orderly, lost, messages, duration, interrupted, refused, failed
-    std::string outcome; // what the exit status says (apps/common/exit_status.hpp)
+    std::string outcome; // the word of the exit status
     std::string detail;
     struct Reached {
         bool any = false;            // a publisher has accepted a subscription
-        std::uint64_t unreached = 0; // of those whose addresses were given: have accepted none
+        std::uint64_t unreached = 0; // given publishers that accepted none
     };
     Reached reached;
     std::uint64_t connections = 0;
-    std::uint64_t restarts = 0; // another publisher answered where one had
-    // Publishers that ended and had not told how much they had published.
+    std::uint64_t restarts = 0; // another publisher answered at the same address
+    // Publishers that ended without a report of how much they had published.
     std::uint64_t unknown_tails = 0;
     Throughput throughput;
-    std::optional<std::uint64_t> lost; // absent: nobody knows
-    std::uint64_t surplus = 0;         // arrived beyond what the publisher says it sent
+    std::optional<std::uint64_t> lost; // absent if unknown
+    std::uint64_t surplus = 0;         // arrived in excess of what the publisher reports
     bool verified = false;
-    PatternCounts pattern; // of a verified one
+    PatternCounts pattern; // if verified
     std::optional<LatencyReport> latency;
     std::vector<FidReport> fids;
 };
 
 // One line without a line end.
 std::string to_json(const PublishReport& report);
-// Of all publishers of a process; one has a report of its own.
+// Of all publishers of a process; a single one as above.
 std::string to_json(const std::vector<PublishReport>& reports);
 std::string to_json(const SubscribeReport& report);
 // Several lines, each with a line end.
 std::string to_text(const PublishReport& report);
 std::string to_text(const std::vector<PublishReport>& reports);
 std::string to_text(const SubscribeReport& report);
-// The line that a terminal shows while it runs: what the last interval brought, and the sums.
+// The progress line of a terminal: the last interval and the sums.
 std::string live_line(const Throughput& interval, std::uint64_t messages,
                       std::optional<std::uint64_t> lost);
 

@@ -2,19 +2,15 @@
 
 // netio copy: sends files to a server of the same program, or is that server.
 
-#include "apps/common/end_signals.hpp"
-#include "apps/common/fabric_faults.hpp"
-#include "apps/common/keys.hpp"
-#include "apps/common/log_observer.hpp"
-#include "apps/common/option_values.hpp"
-#include "apps/common/remote_writes.hpp"
-#include "apps/common/standard_output.hpp"
-#include "apps/common/terminal_line.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/logging.hpp"
+#include "apps/common/machine.hpp"
+#include "apps/common/process.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/copy/path.hpp"
 #include "apps/copy/report.hpp"
 #include "apps/copy/sender.hpp"
 #include "apps/copy/server.hpp"
-#include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
@@ -241,8 +237,9 @@ int serve(const Arguments& arguments) {
     const netio::SignalWatch signals{
         loop, end_signals(), [&](int) { std::exchange(interrupt, [&] { loop.stop(); })(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
-    const ServedKeys served{loop, permitting(arguments.keys, std::max(arguments.senders_per_host,
-                                                                      arguments.senders / 2))};
+    const auto keys =
+        server_keys(loop, permitting(arguments.keys,
+                                     std::max(arguments.senders_per_host, arguments.senders / 2)));
     ServerReport report;
     {
         Server server{loop,
@@ -250,7 +247,7 @@ int serve(const Arguments& arguments) {
                       {.folder = arguments.serve,
                        .addresses = {netio::parse_address(arguments.listen.address)},
                        .open = arguments.listen.open,
-                       .keys = served.keys(),
+                       .keys = keys,
                        .sender_limit_count = arguments.senders,
                        .host_limit_count = arguments.senders_per_host,
                        .session = {.buffer_count = arguments.buffers,
@@ -264,9 +261,8 @@ int serve(const Arguments& arguments) {
             if (report.provider.find(endpoint.provider) != std::string::npos) continue;
             report.provider += (report.provider.empty() ? "" : "+") + endpoint.provider;
         }
-        const auto metrics =
-            show_metrics(loop, arguments.listen.metrics,
-                         with_gate(served.keys(), [&] { return figures(server); }));
+        const auto metrics = show_metrics(loop, arguments.listen.metrics,
+                                          with_gate(keys, [&] { return figures(server); }));
         std::uint64_t shown_bytes = 0;
         netio::Timer display{loop, [&] {
                                  const std::uint64_t bytes = server.counters().bytes;

@@ -50,7 +50,7 @@
 // Flaw; `out` is meaningful only if that is `none`. No I/O.
 
 #include "apps/copy/checksum.hpp"
-#include "apps/copy/extent.hpp"
+#include "apps/copy/file_data.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/report.hpp"
 
-#include "apps/common/json_line.hpp"
 #include "apps/common/report.hpp"
 
 #include <fmt/format.h>

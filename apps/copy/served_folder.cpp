@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/served_folder.hpp"
 
-#include "apps/common/file_system.hpp"
+#include "apps/common/io.hpp"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -6,7 +6,7 @@
 // (openat2(2), RESOLVE_BENEATH). Where the kernel does not have that, symbolic links to folders are
 // not followed at all. Any thread.
 
-#include "apps/common/descriptor.hpp"
+#include "apps/common/io.hpp"
 
 #include <string>
 

@@ -4,9 +4,9 @@
 // A file that is being copied, read from its beginning to its end while its checksum is taken.
 // Everything blocks; every failure throws std::system_error or std::runtime_error naming the file.
 
-#include "apps/common/descriptor.hpp"
+#include "apps/common/io.hpp"
 #include "apps/copy/checksum.hpp"
-#include "apps/copy/extent.hpp"
+#include "apps/copy/file_data.hpp"
 #include "apps/copy/protocol.hpp"
 
 #include <cstdint>

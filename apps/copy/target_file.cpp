@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/target_file.hpp"
 
-#include "apps/common/file_system.hpp"
-#include "apps/common/printable.hpp"
-#include "apps/common/rename.hpp"
+#include "apps/common/io.hpp"
 #include "apps/copy/path.hpp"
 
 #include <fmt/format.h>
@@ -111,7 +109,8 @@ TargetFile::TargetFile(Open request, Access access)
     if (access_ != Access::full) request_.overwrite = false;
     const PathFlaw flaw = check_path(request_.name);
     if (flaw != PathFlaw::none) {
-        throw std::runtime_error{"the name " + printable(request_.name, 64) + " " +
+        constexpr std::size_t shown_bytes = 64; // so that the reason fits into an answer
+        throw std::runtime_error{"the name " + request_.name.substr(0, shown_bytes) + " " +
                                  std::string{to_string(flaw)}};
     }
     const SplitPath path = split_path(request_.name);

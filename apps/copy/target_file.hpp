@@ -9,9 +9,9 @@
 // Everything blocks; every failure throws std::system_error or std::runtime_error whose text names
 // the file as the peer knows it. Destroying it closes the partial file, and removes an empty one.
 
-#include "apps/common/descriptor.hpp"
-#include "apps/copy/bulk_writer.hpp"
+#include "apps/common/io.hpp"
 #include "apps/copy/checksum.hpp"
+#include "apps/copy/file_data.hpp"
 #include "apps/copy/protocol.hpp"
 #include "apps/copy/served_folder.hpp"
 

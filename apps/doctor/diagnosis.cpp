@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/doctor/diagnosis.hpp"
 
-#include "apps/common/fabric_faults.hpp"
+#include "apps/common/machine.hpp"
 
 #include <fmt/format.h>
 

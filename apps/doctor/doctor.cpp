@@ -3,16 +3,13 @@
 // netio doctor: whether this machine, and the path to another, is fit for RDMA.
 
 #include "apps/common/ask_fids.hpp"
-#include "apps/common/end_signals.hpp"
-#include "apps/common/fabric_faults.hpp"
-#include "apps/common/json_line.hpp"
-#include "apps/common/keys.hpp"
-#include "apps/common/log_observer.hpp"
-#include "apps/common/nothing_published.hpp"
-#include "apps/common/option_values.hpp"
-#include "apps/common/peer_log.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/fid_text.hpp"
+#include "apps/common/logging.hpp"
+#include "apps/common/machine.hpp"
+#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/doctor/diagnosis.hpp"
 #include "apps/doctor/path_probe.hpp"
 #include "apps/program/commands.hpp"
@@ -48,11 +45,10 @@ int serve(const DoctorArguments& arguments) {
     netio::EventLoop loop;
     const LogObserver observer{loop};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
-    const ServedKeys served{loop, arguments.keys};
-    ProbeServer server{*transport,
-                       {.address = netio::parse_address(arguments.serve),
-                        .open = arguments.open,
-                        .keys = served.keys()}};
+    const auto keys = server_keys(loop, arguments.keys);
+    ProbeServer server{
+        *transport,
+        {.address = netio::parse_address(arguments.serve), .open = arguments.open, .keys = keys}};
     PeerLog log{loop};
     server.at_visit = [&](const std::string& what) { log.info(what); };
     tell_listening(server.endpoints());

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Requests to the JSON gateway of an etcd (v3). It blocks, for so long at most; interrupt() may
-// come from any thread.
-
-#include "apps/etcd/etcd_place.hpp"
+#include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/discovery/board.hpp"
 
@@ -18,6 +15,32 @@
 #include <utility>
 
 namespace apps {
+
+// Where an etcd is, and as whom it is asked:
+//
+//     etcd://HOST:PORT[/PREFIX][?user=FILE&ca=FILE]     etcds:// with TLS
+//
+// The file of the user has one line, NAME:PASSWORD, so that no password stands in a command line.
+// It must belong to the user or root, and nobody else may have access to it (mode 0600), as a key
+// file. No I/O.
+
+struct EtcdPlace {
+    netio::Address address;
+    bool tls = false;
+    std::string prefix = "netio"; // of the keys: /netio/NAME
+    std::string user_file;        // empty: nobody in particular
+    std::string ca_file;          // whose certificates are believed; empty: the system's
+};
+
+bool is_etcd_place(std::string_view text) noexcept;
+// What a user should know of this place: the password travels unencrypted to another machine.
+// "problem; remedy"; empty: nothing.
+std::string warning_about(const EtcdPlace& place);
+// Throws std::invalid_argument naming the text and what is allowed.
+EtcdPlace parse_etcd_place(std::string_view text);
+
+// Requests to the JSON gateway of an etcd (v3). It blocks, for so long at most; interrupt() may
+// come from any thread.
 
 // The server is there, and what it answers cannot be used: it is too long, or exceeds a limit.
 class AnswerError : public netio::pubsub::BoardError {

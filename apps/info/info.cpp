@@ -2,10 +2,9 @@
 
 // netio info: what can be used on this machine, and what would be.
 
-#include "apps/common/json_line.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/version.hpp"
 #include "netio/fabric.hpp"

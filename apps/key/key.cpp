@@ -2,14 +2,11 @@
 
 // netio key: makes, lists and checks the keys that decide who may connect.
 
-#include "apps/common/core_dumps.hpp"
-#include "apps/common/descriptor.hpp"
-#include "apps/common/exit_status.hpp"
-#include "apps/common/file_system.hpp"
-#include "apps/common/json_line.hpp"
-#include "apps/common/option_values.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
+#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/access/key_file.hpp"
 #include "netio/access/key_source.hpp"
@@ -38,7 +35,7 @@ using netio::access::KeyRing;
 using netio::access::SystemKeySource;
 using netio::access::write_key_file;
 
-struct KeyArguments {
+struct KeyCommand {
     std::string action;
     std::string file;
     unsigned id = 0; // 0: the lowest that is free
@@ -81,7 +78,7 @@ KeyId free_id(const KeyRing& ring) {
 
 // The client's copy first: a key that only the server has would be of no use, and nobody can show
 // it again.
-void write_both(const KeyArguments& arguments, const Key& key, const std::string& text,
+void write_both(const KeyCommand& arguments, const Key& key, const std::string& text,
                 bool replace) {
     if (!arguments.client.empty())
         write_key_file(arguments.client, netio::access::text_of_one(key), false);
@@ -93,7 +90,7 @@ void write_both(const KeyArguments& arguments, const Key& key, const std::string
     }
 }
 
-void make(const KeyArguments& arguments) {
+void make(const KeyCommand& arguments) {
     netio::access::check_name(arguments.name);
     Key key{.name = arguments.name,
             .secret = netio::access::Secret::random(),
@@ -111,7 +108,7 @@ void make(const KeyArguments& arguments) {
                  key.secret.fingerprint());
 }
 
-void list(const KeyArguments& arguments) {
+void list(const KeyCommand& arguments) {
     const KeyRing ring = read_ring(arguments.file);
     nlohmann::ordered_json report{
         {"role", "key"}, {"report_version", report_version}, {"file", arguments.file}};
@@ -127,7 +124,7 @@ void list(const KeyArguments& arguments) {
     print_report(arguments.json ? json_line(report) + "\n" : table);
 }
 
-int run(const KeyArguments& arguments) {
+int run(const KeyCommand& arguments) {
     forbid_core_dumps();
     if (arguments.action == "list") {
         list(arguments);
@@ -149,7 +146,7 @@ int run(const KeyArguments& arguments) {
 Command add_key(CLI::App& program) {
     auto* command =
         program.add_subcommand("key", "Make, list and check the keys that decide who may connect");
-    const auto arguments = std::make_shared<KeyArguments>();
+    const auto arguments = std::make_shared<KeyCommand>();
     command
         ->add_option("action", arguments->action,
                      "new: add a key; list: without the secrets; "

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/list/listing.hpp"
 
-#include "apps/common/fid_spec.hpp"
-#include "apps/common/json_line.hpp"
+#include "apps/common/fid_text.hpp"
 #include "apps/common/report.hpp"
 
 #include <fmt/format.h>

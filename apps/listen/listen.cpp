@@ -2,21 +2,15 @@
 
 // netio listen: receives what send sockets send, counts it or writes it out.
 
-#include "apps/common/end_signals.hpp"
-#include "apps/common/exit_status.hpp"
-#include "apps/common/fabric_faults.hpp"
-#include "apps/common/keys.hpp"
-#include "apps/common/limited_log.hpp"
-#include "apps/common/log_observer.hpp"
-#include "apps/common/option_values.hpp"
-#include "apps/common/printable.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/display.hpp"
+#include "apps/common/logging.hpp"
+#include "apps/common/machine.hpp"
+#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/session_values.hpp"
-#include "apps/common/shown_lines.hpp"
-#include "apps/common/standard_output.hpp"
-#include "apps/metrics/gate_metrics.hpp"
+#include "apps/common/terminal.hpp"
+#include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
-#include "apps/metrics/socket_metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
@@ -49,7 +43,7 @@ struct ListenArguments {
 class ListenRun final : private netio::ListenSocket::Handler {
   public:
     explicit ListenRun(const ListenArguments& arguments)
-        : arguments_{arguments}, keys_{loop_, arguments.keys},
+        : arguments_{arguments}, keys_{server_keys(loop_, arguments.keys)},
           transport_{netio::open_fabric(loop_, {.provider = arguments.provider})}, socket_{
                                                                                        *transport_,
                                                                                        options(),
@@ -80,7 +74,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
         netio::ListenSocket::Options options = arguments_.socket;
         options.addresses = {netio::parse_address(arguments_.listen)};
         options.open = arguments_.open;
-        options.keys = keys_.keys();
+        options.keys = keys_;
         options.links_per_host = arguments_.keys.links_per_host.value_or(0);
         return options;
     }
@@ -117,7 +111,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
                           for (netio::ReceiveSocket* const sender : socket_.peers())
                               sender->resume();
                       }};
-    ServedKeys keys_;
+    std::shared_ptr<netio::ServerKeys> keys_;
     std::unique_ptr<netio::Transport> transport_;
     netio::DeviceWatch devices_{loop_};
     LimitedLog log_{loop_, [](const std::string& line) { spdlog::info("{}", line); }};
@@ -126,7 +120,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
     netio::Timer duration_timer_{loop_, [this] { end(); }};
     netio::ListenSocket socket_;
     std::unique_ptr<MetricsServer> metrics_{show_metrics(
-        loop_, arguments_.metrics, with_gate(keys_.keys(), [this] {
+        loop_, arguments_.metrics, with_gate(keys_, [this] {
             return [receiver = figures_of(socket_)](Exposition& text) { write(receiver, text); };
         }))};
     netio::SignalWatch signals_{loop_, end_signals(), [this](int) { end(); }};

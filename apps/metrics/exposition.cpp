@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/exposition.hpp"
 
-#include "apps/common/printable.hpp"
+#include "apps/common/terminal.hpp"
 #include "netio/base/check.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,8 @@ namespace {
 constexpr unsigned first_exponent = 10;
 constexpr unsigned last_exponent = 35;
 
-// The format is UTF-8 and defines these escapes only; printable() replaces other control characters.
+// The format is UTF-8 and defines these escapes only; printable() replaces other control
+// characters.
 std::string escaped(std::string_view value, bool quoted) {
     std::string text;
     for (const char each : printable(value, 1024, Lines::several)) {

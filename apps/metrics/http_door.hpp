@@ -1,39 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A listening socket, and those who ask there over HTTP. Each has so much time to ask and so much
-// to take its answer, whatever it sends or takes meanwhile, and of more than there are places the
-// one that has been there for the longest goes: nobody keeps anybody else out by being slow.
-
-#include "apps/common/descriptor.hpp"
 #include "apps/common/host_addresses.hpp"
-#include "apps/metrics/http_exchange.hpp"
+#include "apps/common/io.hpp"
 #include "netio/base/time.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace apps {
 
+// One HTTP request and its answer, without a socket. The size of a request is limited; all clients
+// that ask at the same time share one answer.
+
+struct HttpAnswer {
+    unsigned status = 200;
+    std::string_view type = "text/plain"; // a literal
+    std::shared_ptr<const std::string> text;
+};
+
+class HttpExchange {
+  public:
+    static constexpr std::size_t request_limit_bytes = 8192;
+
+    // Takes bytes that arrived. Answers here if they are no request, too long, or not a GET.
+    void take(std::string_view bytes);
+    // The requested path; empty before the request is complete and after the answer.
+    const std::string& path() const noexcept { return path_; }
+    void answer(const HttpAnswer& answer);
+    bool is_answered() const noexcept { return answered_; }
+    // The part of the answer that has not been sent.
+    std::string_view rest() const noexcept;
+    void sent(std::size_t bytes) noexcept { sent_ += bytes; }
+
+  private:
+    void refuse(unsigned status);
+
+    std::string request_;
+    std::string path_;
+    std::string head_;
+    std::shared_ptr<const std::string> text_;
+    std::size_t sent_ = 0;
+    bool answered_ = false;
+};
+
+// A listening socket and its HTTP clients. Each client has a time limit for its request and one for
+// its answer. If there are too many clients, the oldest is closed: a slow client cannot keep others
+// out.
+
 class HttpDoor {
   public:
-    // What those are given who ask at the same time: an answer for each path.
+    // An answer for each path of the clients that ask at the same time.
     using Respond = std::function<std::vector<HttpAnswer>(std::span<const std::string> paths)>;
 
     struct Options {
-        // The first that this machine has; port 0: any free one.
+        // Listens at the first address that this machine has; port 0: any free one.
         std::vector<SocketAddress> addresses;
         std::size_t place_limit = 16;
         std::chrono::milliseconds asking_limit{2000};
         std::chrono::milliseconds taking_limit{30'000};
     };
 
-    // Throws std::runtime_error: why it cannot be listened there.
+    // Throws std::runtime_error if it cannot listen there.
     explicit HttpDoor(const Options& options);
 
     std::uint16_t port() const noexcept { return port_; }
@@ -63,7 +99,7 @@ class HttpDoor {
     Descriptor listening_;
     Descriptor end_;
     std::uint16_t port_ = 0;
-    std::deque<Visitor> visitors_; // in the order in which they came
+    std::deque<Visitor> visitors_; // in order of arrival
 };
 
 } // namespace apps

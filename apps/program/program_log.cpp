@@ -1,24 +1,201 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/program/program_log.hpp"
 
-#include "apps/common/option_values.hpp"
-#include "apps/common/standard_error.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/logging.hpp"
+#include "apps/common/terminal.hpp"
+#include "netio/base/signals_blocked.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <deque>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace apps {
+namespace {
+
+int priority_of(spdlog::level::level_enum level) {
+    switch (level) {
+    case spdlog::level::critical:
+        return 2;
+    case spdlog::level::err:
+        return 3;
+    case spdlog::level::warn:
+        return 4;
+    case spdlog::level::info:
+        return 6;
+    default:
+        return 7;
+    }
+}
+
+std::string_view colour_of(spdlog::level::level_enum level) {
+    switch (level) {
+    case spdlog::level::critical:
+    case spdlog::level::err:
+        return "\x1b[31m";
+    case spdlog::level::warn:
+        return "\x1b[33m";
+    default:
+        return "\x1b[32m";
+    }
+}
+
+// Much of what is logged comes from peers, servers and files. Whatever it is, it is one line.
+std::string shown_of(std::string_view text) {
+    std::string shown = printable(text, BackgroundLog::line_limit_bytes);
+    if (text.size() > BackgroundLog::line_limit_bytes)
+        shown += fmt::format(" ... ({} bytes in all)", text.size());
+    return shown;
+}
+
+// The errno, if it cannot be written there, now or ever: `text` is then what is left of it.
+int write_all(int descriptor, std::string_view& text) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(descriptor, text.data(), text.size());
+        if (written > 0) {
+            text.remove_prefix(static_cast<std::size_t>(written));
+        } else if (written < 0 && errno == EAGAIN) { // somebody has made it so
+            pollfd waiting{.fd = descriptor, .events = POLLOUT, .revents = 0};
+            ::poll(&waiting, 1, -1);
+        } else if (written == 0) {
+            return EIO;
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+} // namespace
+
+struct BackgroundLog::Queue {
+    Queue(int to, std::size_t limit_count, OnBroken broken)
+        : descriptor{to}, limit{limit_count}, on_broken{std::move(broken)} {}
+
+    void put(std::string line) {
+        const std::lock_guard lock{mutex};
+        if (lines.size() >= limit) {
+            lines.pop_front();
+            ++untold;
+            leave_out();
+        }
+        lines.push_back(std::move(line));
+        changed.notify_all();
+    }
+    void write() {
+        for (;;) {
+            std::string text;
+            std::uint64_t missing = 0;
+            {
+                std::unique_lock lock{mutex};
+                writing = false;
+                changed.notify_all();
+                changed.wait(lock, [&] { return !lines.empty() || ending; });
+                if (lines.empty()) return;
+                writing = true;
+                if (next_descriptor >= 0) {
+                    ::close(std::exchange(descriptor, std::exchange(next_descriptor, -1)));
+                    torn = false;
+                }
+                missing = std::exchange(untold, 0);
+                if (torn) text = "\n";
+                if (missing > 0)
+                    text += fmt::format("{} lines of the log are left out here\n", missing);
+                text += lines.front();
+                lines.pop_front();
+            }
+            std::string_view left = text;
+            const int error = write_all(descriptor, left);
+            const std::size_t written = text.size() - left.size();
+            if (written > 0) torn = text[written - 1] != '\n';
+            if (error == 0) continue;
+            if (const OnBroken told = std::exchange(on_broken, {})) told(error);
+            const std::lock_guard lock{mutex};
+            untold += missing + 1;
+            leave_out();
+        }
+    }
+
+    void leave_out() {
+        ++left_out;
+        ++lines_left_out_of_log();
+    }
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    int descriptor;           // only the thread's
+    int next_descriptor = -1; // from the next line on; -1: the same
+    std::size_t limit;
+    OnBroken on_broken; // only the thread's; empty: told
+    bool torn = false;  // only the thread's: the log ends within a line
+    std::deque<std::string> lines;
+    std::uint64_t untold = 0; // that were left out, behind the last that was written
+    std::uint64_t left_out = 0;
+    bool writing = false;
+    bool ending = false;
+};
+
+BackgroundLog::BackgroundLog(int descriptor, Style style, std::size_t limit, OnBroken on_broken)
+    : style_{style}, queue_{std::make_shared<Queue>(descriptor, limit, std::move(on_broken))} {
+    // This includes SIGPIPE: a write reports that the reader is gone.
+    const netio::AllSignalsBlocked blocked;
+    std::thread{[queue = queue_] { queue->write(); }}.detach();
+}
+
+BackgroundLog::~BackgroundLog() {
+    const std::lock_guard lock{queue_->mutex};
+    queue_->ending = true;
+    queue_->changed.notify_all();
+}
+
+void BackgroundLog::go_on_in(int descriptor) {
+    const std::lock_guard lock{queue_->mutex};
+    if (queue_->next_descriptor >= 0) ::close(queue_->next_descriptor);
+    queue_->next_descriptor = descriptor;
+}
+
+bool BackgroundLog::finish(std::chrono::milliseconds patience) {
+    std::unique_lock lock{queue_->mutex};
+    return queue_->changed.wait_for(lock, patience,
+                                    [&] { return queue_->lines.empty() && !queue_->writing; });
+}
+
+std::uint64_t BackgroundLog::left_out() const {
+    const std::lock_guard lock{queue_->mutex};
+    return queue_->left_out;
+}
+
+void BackgroundLog::sink_it_(const spdlog::details::log_msg& original) {
+    spdlog::memory_buf_t formatted;
+    spdlog::details::log_msg message = original;
+    const std::string shown = shown_of({original.payload.data(), original.payload.size()});
+    message.payload = shown;
+    formatter_->format(message, formatted);
+    std::string line{formatted.data(), formatted.size()};
+    if (style_ == Style::journal) line = fmt::format("<{}>{}", priority_of(message.level), line);
+    if (style_ == Style::coloured && message.color_range_end > message.color_range_start) {
+        line.insert(message.color_range_end, "\x1b[m");
+        line.insert(message.color_range_start, colour_of(message.level));
+    }
+    queue_->put(std::move(line));
+}
+
 namespace {
 
 std::string_view environment(const char* name) {

@@ -3,7 +3,7 @@
 
 // A test publisher's place on the bus, while it runs.
 
-#include "apps/common/peer_log.hpp"
+#include "apps/common/logging.hpp"
 #include "apps/publish/publisher_config.hpp"
 #include "netio/base/endpoint.hpp"
 #include "pubsub/discovery/bus.hpp"

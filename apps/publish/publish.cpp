@@ -2,14 +2,13 @@
 
 // netio publish: a test publisher from a YAML configuration.
 
-#include "apps/common/log_observer.hpp"
-#include "apps/common/option_values.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/publish/config_reference.hpp"
+#include "apps/publish/bus_place.hpp"
+#include "apps/publish/config_table.hpp"
 #include "apps/publish/loop_parts.hpp"
 #include "apps/publish/publish_process.hpp"
-#include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -85,65 +84,6 @@ PublishConfig configured(const PublishArguments& arguments) {
     return config;
 }
 
-std::string places_of(const PublisherConfig& config) {
-    std::string places;
-    for (const netio::Address& each : config.listen)
-        places += (places.empty() ? "" : ", ") + to_string(each);
-    return places;
-}
-
-// At a port that nobody knows: whether the address is one of this machine's, and may be shown at.
-void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
-    if (metrics.listen.empty()) return;
-    netio::Address address = metrics_address(metrics);
-    address.port = 0;
-    const MetricsServer server{loop, {.address = std::move(address), .open = metrics.open}, [] {
-                                   return MetricsServer::Render{[] { return std::string{}; }};
-                               }};
-}
-
-// All that a start here does, at ports that nobody knows: what a start would refuse is refused, but
-// for ports that are in use.
-std::string check(netio::Transport& transport, PublisherConfig config) {
-    told_at(config, "metrics", [&] { check_metrics(transport.loop(), config.metrics); });
-    const std::string places = places_of(config);
-    for (auto* const options :
-         {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {
-        for (netio::Address& each : options->addresses)
-            each.port = 0;
-    }
-    const MessageFeed feed{config.streams, config.triggers};
-    struct Nobody final : netio::pubsub::PublishSocket::Handler {
-        void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
-                                  const netio::pubsub::PublicationOutcome&) override {}
-    } nobody;
-    const auto outlet = make_outlet(transport, config, feed.largest_bytes(), nobody);
-    check_announcement(transport.loop(), config, outlet->publisher().endpoints());
-    std::uint64_t fids = 0;
-    for (const StreamConfig& stream : config.streams)
-        for (const netio::pubsub::FidRange& range : stream.fids)
-            fids += to_integer(range.last) - to_integer(range.first) + 1;
-    return fmt::format("{}: would publish {} fid(s) at {}, {}, in messages of {} bytes at most\n",
-                       config.file, fids, places, config.buffered ? "buffered" : "unbuffered",
-                       feed.largest_bytes());
-}
-
-// The keys, too: what they lack is told as at a start.
-std::string check_all(const PublishConfig& asked) {
-    netio::EventLoop loop{asked.loop};
-    const LogObserver observer{loop};
-    std::vector<std::unique_ptr<ServedKeys>> served;
-    const auto transport = netio::open_fabric(loop, asked.fabric);
-    std::string text;
-    for (const PublisherConfig& publisher : asked.publishers) {
-        for (PublisherConfig& part : divided(publisher, asked.loops)) {
-            served.push_back(serve_keys(loop, part));
-            text += check(*transport, part);
-        }
-    }
-    return text;
-}
-
 enum class Task : std::uint8_t { publish, check, print_reference, print_schema };
 
 ExitStatus print(const std::string& text) {
@@ -155,8 +95,8 @@ ExitStatus run(Task task, const PublishArguments& arguments) {
     if (task == Task::print_reference) return print(config_reference());
     if (task == Task::print_schema) return print(config_schema());
     const PublishConfig asked = configured(arguments);
-    if (task == Task::check) return print(check_all(asked));
-    return PublishProcess{asked, arguments}.run();
+    if (task == Task::check) return print(check_publish(asked));
+    return publish(asked, arguments);
 }
 
 } // namespace

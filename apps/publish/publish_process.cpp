@@ -1,17 +1,721 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/publish_process.hpp"
 
-#include "apps/common/end_signals.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/display.hpp"
+#include "apps/common/fid_text.hpp"
+#include "apps/common/logging.hpp"
+#include "apps/common/machine.hpp"
+#include "apps/common/pattern.hpp"
+#include "apps/common/process.hpp"
+#include "apps/common/report.hpp"
+#include "apps/common/terminal.hpp"
+#include "apps/metrics/figures.hpp"
+#include "apps/metrics/metrics.hpp"
+#include "apps/publish/bus_place.hpp"
 #include "apps/publish/loop_parts.hpp"
-#include "apps/publish/outcome.hpp"
+#include "apps/publish/message_feed.hpp"
+#include "apps/publish/publisher_config.hpp"
+#include "apps/publish/subscriber_log.hpp"
+#include "netio/base/check.hpp"
+#include "netio/base/signals_blocked.hpp"
+#include "netio/device_watch.hpp"
+#include "netio/fabric.hpp"
+#include "netio/loop/descriptor_watch.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace apps {
 namespace {
+
+// Where the messages of a test publisher go: a socket of either kind, and the memory that messages
+// are made in. Belongs to the loop's thread.
+
+class Outlet {
+  public:
+    virtual ~Outlet() = default;
+
+    // Where the next message is to be made, as large as the largest; empty: nowhere before
+    // release().
+    virtual std::span<std::byte> place() = 0;
+    // Publishes what was made there, behind the message's header. The place is free again unless
+    // the answer is ok and the message is lent.
+    virtual netio::Status offer(const MessageFeed::Message& message) = 0;
+    // A lent place may be used again. Whether there was none.
+    virtual bool release(netio::Cookie cookie) = 0;
+    virtual netio::pubsub::Publisher& publisher() noexcept = 0;
+};
+
+using netio::Cookie;
+using netio::Status;
+using netio::pubsub::BufferedPublishSocket;
+using netio::pubsub::PublishSocket;
+
+std::span<const std::byte> header_of(const MessageFeed::Message& message) {
+    return std::span{message.header}.first(message.header_bytes);
+}
+
+std::size_t largest_message(const PublisherConfig& config) {
+    std::size_t most = 0;
+    for (const StreamConfig& stream : config.streams)
+        most = std::max(most, largest(stream.sizes) + bytes_of(stream.header));
+    return most;
+}
+
+// Calls take(at, bytes) for each of the message's slices: of the same length but for the last, and
+// none of them empty.
+template <typename Take>
+void cut(const MessageFeed::Message& message, Take take) {
+    const std::size_t slices = std::clamp<std::size_t>(message.bytes, 1, message.slices);
+    const std::size_t length = message.bytes / slices;
+    for (std::size_t i = 0; i < slices; ++i)
+        take(i * length, i + 1 == slices ? message.bytes - i * length : length);
+}
+
+// A message is copied into pages, so one place is enough.
+class BufferedOutlet final : public Outlet {
+  public:
+    BufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
+                   std::size_t largest_bytes, PublishSocket::Handler& handler)
+        : socket_{transport, config.buffered_options, handler}, memory_(largest_bytes) {
+        if (largest_message(config) <= socket_.message_limit()) return;
+        refuse_at(config, "streams",
+                  fmt::format("messages of up to {} bytes do not fit into {} pages of {} bytes; "
+                              "allowed: at most {} bytes, or more or larger pages",
+                              largest_message(config), config.buffered_options.page_count,
+                              config.buffered_options.page_bytes, socket_.message_limit()));
+    }
+
+    std::span<std::byte> place() override { return memory_; }
+    Status offer(const MessageFeed::Message& message) override {
+        const std::span<const std::byte> body = std::span{memory_}.first(message.bytes);
+        if (message.header_bytes == 0 && message.slices == 1)
+            return socket_.publish(message.fid, body, message.status);
+        parts_.clear();
+        if (message.header_bytes > 0) parts_.push_back(header_of(message));
+        cut(message,
+            [&](std::size_t at, std::size_t bytes) { parts_.push_back(body.subspan(at, bytes)); });
+        return socket_.publishv(message.fid, parts_, message.status);
+    }
+    bool release(Cookie) override { return false; }
+    netio::pubsub::Publisher& publisher() noexcept override { return socket_; }
+
+  private:
+    BufferedPublishSocket socket_;
+    std::vector<std::byte> memory_;
+    std::vector<std::span<const std::byte>> parts_;
+};
+
+// Every message that is lent has a place of its own, as large as the largest.
+class UnbufferedOutlet final : public Outlet {
+  public:
+    UnbufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
+                     std::size_t largest_bytes, PublishSocket::Handler& handler)
+        : largest_bytes_{largest_bytes}, place_bytes_{(largest_bytes + alignment - 1) / alignment *
+                                                      alignment},
+          place_count_{std::clamp<std::size_t>(
+              (config.memory_bytes > 0 ? config.memory_bytes : default_memory) / place_bytes_, 3,
+              config.unbuffered_options.outstanding_limit + 1)},
+          memory_{place_count_ * place_bytes_}, socket_{transport,
+                                                        within_places(config.unbuffered_options),
+                                                        handler} {
+        for (std::size_t i = place_count_; i > 0; --i)
+            free_.push_back(static_cast<std::uint32_t>(i - 1));
+    }
+
+    std::span<std::byte> place() override {
+        if (free_.empty()) return {};
+        return memory_.memory().subspan(free_.back() * place_bytes_, largest_bytes_);
+    }
+    Status offer(const MessageFeed::Message& message) override {
+        const std::uint32_t place = free_.back();
+        slices_.clear();
+        cut(message, [&](std::size_t at, std::size_t bytes) {
+            slices_.push_back(memory_.slice(place * place_bytes_ + at, bytes));
+        });
+        const Status status =
+            socket_.publishv(message.fid, slices_, Cookie{place},
+                             {.status = message.status, .header = header_of(message)});
+        if (status == Status::ok) free_.pop_back();
+        return status;
+    }
+    bool release(Cookie cookie) override {
+        free_.push_back(static_cast<std::uint32_t>(cookie));
+        return free_.size() == 1;
+    }
+    netio::pubsub::Publisher& publisher() noexcept override { return socket_; }
+
+  private:
+    static constexpr std::size_t alignment = 64;
+    static constexpr std::size_t default_memory = std::size_t{256} << 20;
+
+    // Shares and policies go by what may be outstanding. Where there are fewer places than that,
+    // the places of a few who are stopped would be all that there are, and no policy would act. One
+    // is for the message that the socket refuses.
+    PublishSocket::Options within_places(PublishSocket::Options options) const {
+        options.outstanding_limit = std::min(options.outstanding_limit, place_count_ - 1);
+        return options;
+    }
+
+    std::size_t largest_bytes_;
+    std::size_t place_bytes_;
+    std::size_t place_count_;
+    netio::RegisteredBuffer memory_;
+    std::vector<std::uint32_t> free_;
+    std::vector<netio::Slice> slices_;
+    PublishSocket socket_; // last: goes first, and lends no more
+};
+
+// The key whose value is refused: of an address, or nothing if the error is of another kind.
+std::string key_of(const PublisherConfig& config, const std::string& error) {
+    const std::vector<netio::Address>& used = config.buffered_options.publisher.addresses;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        if (error.find(to_string(used[i])) == std::string::npos) continue;
+        std::string key = "listen[" + std::to_string(i) + "]";
+        return config.places.contains(key) ? key : "listen";
+    }
+    return {};
+}
+
+// Throws ConfigError if the messages do not fit, and what the constructors of the sockets throw.
+std::unique_ptr<Outlet> make_outlet(netio::Transport& transport, const PublisherConfig& config,
+                                    std::size_t largest_bytes, PublishSocket::Handler& handler) {
+    const auto make = [&]() -> std::unique_ptr<Outlet> {
+        if (config.buffered)
+            return std::make_unique<BufferedOutlet>(transport, config, largest_bytes, handler);
+        return std::make_unique<UnbufferedOutlet>(transport, config, largest_bytes, handler);
+    };
+    try {
+        return make();
+    } catch (const ConfigError&) {
+        throw;
+    } catch (const std::exception& error) {
+        const std::string key = key_of(config, error.what());
+        if (key.empty() || config.place_of(key).starts_with("--")) throw;
+        refuse_at(config, key, error.what());
+    }
+}
+
+// One publisher of `netio publish`: from the first subscriber to the report.
+
+// How many messages all publishers of a process may publish yet.
+struct PublishBudget {
+    std::uint64_t messages_left = 0;
+};
+
+class PublishRun final : public netio::pubsub::PublishSocket::Handler {
+  public:
+    // Calls on_ended once, when it has been ended in order.
+    PublishRun(netio::EventLoop& loop, netio::Transport& transport, const PublisherConfig& config,
+               const PublishArguments& arguments, PublishBudget& budget,
+               std::function<void()> on_ended);
+
+    // If there are subscribers enough; else it does so itself.
+    void start_when_ready();
+    // Begins the end, if it has not begun. The first reason counts.
+    void end(std::string_view why);
+    // Where it listens.
+    std::vector<netio::Endpoint> endpoints() const { return outlet_->publisher().endpoints(); }
+    // Where its figures are; empty: nowhere.
+    std::string metrics_address() const;
+    const netio::pubsub::Publisher::Counters& counters() const {
+        return outlet_->publisher().counters();
+    }
+    bool has_failed() const noexcept { return failed_; }
+    PublishReport report() const;
+
+  private:
+    void pump();
+    bool publish_one();
+    void wait_for_feed();
+    std::function<void(Exposition&)> figures();
+
+    void on_subscribed(netio::pubsub::Publisher& publisher,
+                       const netio::pubsub::SubscriberPeer& peer,
+                       const netio::pubsub::FidRange& range) override;
+    void on_subscriber_closed(netio::pubsub::Publisher& publisher,
+                              const netio::pubsub::SubscriberPeer& peer,
+                              const netio::Closed& closed) override;
+    void on_writable(netio::pubsub::Publisher& publisher) override;
+    void on_closed(netio::pubsub::Publisher& publisher, const netio::Closed& closed) override;
+    void on_publish_completed(netio::pubsub::PublishSocket& socket, netio::Cookie cookie,
+                              const netio::pubsub::PublicationOutcome& outcome) override;
+
+    netio::EventLoop& loop_;
+    const PublisherConfig& config_;
+    MessageFeed feed_;
+    PublishBudget& budget_;
+    std::uint64_t unwanted_ = 0;
+    std::optional<netio::TimePoint> begin_; // of the messages
+    std::string end_;                       // why; empty: not yet
+    bool failed_ = false;
+    SubscriberLog subscribers_;
+    OutcomeSums outcomes_;
+    netio::Timer continue_timer_;
+    netio::Timer duration_timer_;
+    std::unique_ptr<netio::DescriptorWatch> input_watch_;
+    std::unique_ptr<Outlet> outlet_;
+    std::unique_ptr<MetricsServer> metrics_;
+    std::function<void()> on_ended_;
+};
+
+using netio::Status;
+
+// What nobody wants costs time too, in which nobody could come.
+constexpr std::size_t messages_per_turn = 4096;
+constexpr std::size_t bytes_per_turn = std::size_t{1} << 20;
+
+// Whoever sets no pace is paced by its subscribers, so it waits for the first one.
+std::uint64_t subscribers_to_wait_for(const PublisherConfig& config) {
+    if (config.wait_subscribers) return *config.wait_subscribers;
+    const bool unpaced = std::ranges::any_of(
+        config.streams, [](const StreamConfig& stream) { return !stream.rate && !stream.trigger; });
+    return unpaced ? 1 : 0;
+}
+
+bool makes_faults(const StreamConfig& stream) {
+    const auto* const pattern = std::get_if<PatternConfig>(&stream.source);
+    return pattern != nullptr && pattern->faults.any();
+}
+
+std::string providers_of(const netio::pubsub::Publisher& publisher) {
+    std::string providers;
+    for (const auto& endpoint : publisher.endpoints()) {
+        if (providers.find(endpoint.provider) != std::string::npos) continue;
+        providers += (providers.empty() ? "" : "+") + endpoint.provider;
+    }
+    return providers;
+}
+
+PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
+                       const PublisherConfig& config, const PublishArguments& arguments,
+                       PublishBudget& budget, std::function<void()> on_ended)
+    : loop_{loop}, config_{config}, feed_{config.streams, config.triggers}, budget_{budget},
+      subscribers_{loop}, continue_timer_{loop, [this] { pump(); }},
+      duration_timer_{loop, [this] { end("duration"); }}, outlet_{make_outlet(transport, config,
+                                                                              feed_.largest_bytes(),
+                                                                              *this)},
+      metrics_{told_at(config, "metrics",
+                       [&] {
+                           return show_metrics(loop, config.metrics,
+                                               with_gate(config.buffered_options.publisher.keys,
+                                                         [this] { return figures(); }));
+                       })},
+      on_ended_{std::move(on_ended)} {
+    subscribers_.decode_by(find_layout(arguments.decode));
+    if (arguments.duration) duration_timer_.start(*arguments.duration);
+    if (!config.name.empty()) spdlog::info("publisher {}:", config.name);
+    tell_listening(outlet_->publisher().endpoints());
+    const std::uint64_t wait_for = subscribers_to_wait_for(config);
+    if (wait_for > 0) spdlog::info("waiting for {} subscriber(s)", wait_for);
+}
+
+std::string PublishRun::metrics_address() const {
+    if (!metrics_) return {};
+    netio::Address address = netio::parse_address(config_.metrics.listen);
+    address.port = metrics_->port();
+    return to_string(address);
+}
+
+void PublishRun::start_when_ready() {
+    if (begin_ || !end_.empty() ||
+        subscribers_.subscriber_count() < subscribers_to_wait_for(config_))
+        return;
+    begin_ = netio::Clock::now();
+    feed_.begin(*begin_);
+    continue_timer_.start(netio::Duration::zero());
+}
+
+// Publishes until nothing more is accepted, or due, or a turn is long enough.
+void PublishRun::pump() {
+    if (!begin_ || !end_.empty()) return;
+    try {
+        std::size_t bytes = 0;
+        for (std::size_t i = 0; i < messages_per_turn && bytes < bytes_per_turn; ++i) {
+            if (!publish_one()) return;
+            bytes += feed_.message().bytes;
+        }
+        continue_timer_.start(netio::Duration::zero());
+    } catch (const std::system_error& error) {
+        spdlog::error("{}", error.what());
+        failed_ = true;
+        end("failed");
+    }
+}
+
+// False: nothing more for the moment, or for good.
+bool PublishRun::publish_one() {
+    if (budget_.messages_left == 0) return end("finished"), false;
+    const std::span<std::byte> place = outlet_->place();
+    if (place.empty()) return false; // a completion goes on
+    const MessageFeed::Outcome outcome = feed_.next(place, loop_.now());
+    if (outcome == MessageFeed::Outcome::ended) return end("finished"), false;
+    if (outcome == MessageFeed::Outcome::waiting) return wait_for_feed(), false;
+    if (feed_.message().timed) stamp_pattern(place.first(feed_.message().bytes), wall_clock());
+    const Status status = outlet_->offer(feed_.message());
+    if (status == Status::again) {
+        feed_.refuse(); // the others go on
+        return true;
+    }
+    if (status == Status::no_subscribers) ++unwanted_;
+    feed_.accept();
+    --budget_.messages_left;
+    return true;
+}
+
+void PublishRun::wait_for_feed() {
+    if (feed_.next_due() != netio::TimePoint::max()) continue_timer_.start_at(feed_.next_due());
+    if (feed_.wait_fds().empty()) return;
+    // Only standard input can be waited for, and it belongs to one stream.
+    input_watch_ = std::make_unique<netio::DescriptorWatch>(
+        loop_, feed_.wait_fds().front(), netio::DescriptorWatch::Interest::readable, [this] {
+            input_watch_.reset();
+            pump();
+        });
+}
+
+void PublishRun::end(std::string_view why) {
+    if (!end_.empty()) return;
+    end_ = why;
+    continue_timer_.cancel();
+    duration_timer_.cancel();
+    input_watch_.reset();
+    subscribers_.begin_end();
+    outlet_->publisher().close();
+}
+
+PublishReport PublishRun::report() const {
+    const netio::pubsub::Publisher::Counters& sums = outlet_->publisher().counters();
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(netio::Clock::now() - *begin_).count();
+    };
+    return {.name = config_.name,
+            .provider = providers_of(outlet_->publisher()),
+            .mode = config_.buffered ? "buffered" : "unbuffered",
+            .end = end_,
+            .throughput = {.messages = sums.messages,
+                           .bytes = sums.bytes,
+                           .seconds = begin_ ? seconds() : 0.0},
+            .without_subscribers = unwanted_,
+            .again = sums.again,
+            .dropped = sums.dropped,
+            .pages = sums.pages,
+            .disconnected = subscribers_.disconnected(),
+            .unconfirmed = subscribers_.unconfirmed(),
+            .triggers = feed_.triggers(),
+            .faults = std::ranges::any_of(config_.streams, makes_faults)
+                          ? std::optional{feed_.faults()}
+                          : std::nullopt,
+            .fids = feed_.published()};
+}
+
+std::function<void(Exposition&)> PublishRun::figures() {
+    netio::pubsub::Publisher& publisher = outlet_->publisher();
+    PublisherFigures figures{.unit = config_.buffered ? "bytes" : "publications",
+                             .counters = publisher.counters(),
+                             .snapshot = publisher.snapshot({.fids = config_.metrics.fid_limit()}),
+                             .disconnected = subscribers_.disconnected(),
+                             .outcomes = outcomes_};
+    return [figures = std::move(figures)](Exposition& text) { write(figures, text); };
+}
+
+void PublishRun::on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer& peer,
+                               const netio::pubsub::FidRange& range) {
+    subscribers_.subscribed(peer, range);
+    start_when_ready();
+}
+
+void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
+                                      const netio::pubsub::SubscriberPeer& peer,
+                                      const netio::Closed& closed) {
+    subscribers_.closed(peer, closed);
+}
+
+void PublishRun::on_writable(netio::pubsub::Publisher&) {
+    feed_.retry();
+    pump();
+}
+
+void PublishRun::on_closed(netio::pubsub::Publisher&, const netio::Closed&) {
+    on_ended_();
+}
+
+void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie cookie,
+                                      const netio::pubsub::PublicationOutcome& outcome) {
+    outcomes_.add(outcome);
+    if (outlet_->release(cookie)) pump();
+}
+
+// A loop of `netio publish` with all that belongs to it: its publishers, their network, their keys,
+// and their places on the bus. Another loop shares none of it.
+
+class PublishLoop {
+  public:
+    struct Options {
+        netio::EventLoop::Options loop;
+        netio::FabricOptions fabric;
+        std::vector<PublisherConfig> publishers;
+        std::uint64_t messages = UINT64_MAX; // of all of them; then they end
+    };
+
+    // `on_ended` is called once all publishers have ended, with the loop running. The options and
+    // the arguments must outlive it.
+    PublishLoop(const Options& options, const PublishArguments& arguments,
+                std::function<void()> on_ended);
+
+    netio::EventLoop& loop() noexcept { return loop_; }
+    // Makes the publishers, and what threads they need. Throws what the sockets' constructors
+    // throw.
+    void open();
+    // Those that have their subscribers begin; the others do so when they come.
+    void start();
+    // Begins the end of all, if it has not begun.
+    void end(std::string_view why);
+
+    bool has_failed() const;
+    LiveDisplay::Sums sums() const;
+    // One for each publisher.
+    std::vector<PublishReport> reports() const;
+
+  private:
+    void ended();
+
+    const Options& options_;
+    const PublishArguments& arguments_;
+    netio::EventLoop loop_;
+    LogObserver observer_;
+    std::vector<PublisherConfig> publishers_; // go before the loop, as keys must
+    std::unique_ptr<netio::Transport> transport_;
+    PublishBudget budget_;
+    std::function<void()> on_ended_;
+    std::vector<std::unique_ptr<PublishRun>> runs_;
+    std::vector<std::unique_ptr<BusPlace>> places_; // null: not announced
+    std::size_t running_ = 0;
+};
+
+// Gives a publisher the keys that its configuration names. Throws ConfigError.
+void serve_keys(netio::EventLoop& loop, PublisherConfig& config) {
+    const auto keys = told_at(config, "keys", [&] { return server_keys(loop, config.keys); });
+    config.buffered_options.publisher.keys = keys;
+    config.unbuffered_options.publisher.keys = keys;
+}
+
+PublishLoop::PublishLoop(const Options& options, const PublishArguments& arguments,
+                         std::function<void()> on_ended)
+    : options_{options}, arguments_{arguments}, loop_{options.loop}, observer_{loop_},
+      publishers_{options.publishers}, budget_{options.messages}, on_ended_{std::move(on_ended)} {}
+
+void PublishLoop::open() {
+    for (PublisherConfig& config : publishers_) {
+        serve_keys(loop_, config);
+    }
+    transport_ = netio::open_fabric(loop_, options_.fabric);
+    for (const PublisherConfig& config : publishers_) {
+        runs_.push_back(std::make_unique<PublishRun>(loop_, *transport_, config, arguments_,
+                                                     budget_, [this] { ended(); }));
+        PublisherConfig found = config;
+        found.metrics.listen = runs_.back()->metrics_address(); // with the port that it got
+        places_.push_back(announce_publisher(loop_, found, runs_.back()->endpoints()));
+    }
+    running_ = runs_.size();
+}
+
+void PublishLoop::start() {
+    for (const auto& run : runs_)
+        run->start_when_ready();
+}
+
+void PublishLoop::end(std::string_view why) {
+    for (const auto& run : runs_)
+        run->end(why);
+}
+
+void PublishLoop::ended() {
+    if (--running_ == 0) on_ended_();
+}
+
+bool PublishLoop::has_failed() const {
+    return std::ranges::any_of(runs_, [](const auto& run) { return run->has_failed(); });
+}
+
+LiveDisplay::Sums PublishLoop::sums() const {
+    LiveDisplay::Sums sums;
+    for (const auto& run : runs_) {
+        sums.messages += run->counters().messages;
+        sums.bytes += run->counters().bytes;
+    }
+    return sums;
+}
+
+std::vector<PublishReport> PublishLoop::reports() const {
+    std::vector<PublishReport> reports;
+    for (const auto& run : runs_)
+        reports.push_back(run->report());
+    return reports;
+}
+
+// A further loop of `netio publish`, on a thread of its own. All that the loop has is made there,
+// so that its memory is beside that of no other thread. What comes from it to the thread that owns
+// this, and goes there, are values in posted tasks.
+
+class LoopThread {
+  public:
+    // Called on the owner's loop.
+    struct Events {
+        std::function<void(const LiveDisplay::Sums&)> on_sums; // once a second; empty: nobody asks
+        std::function<void()> on_ended;                        // all its publishers, or by stop()
+    };
+
+    // Comes back when the loop's publishers listen; throws what kept them from it. The owner blocks
+    // the signals that are not for the thread.
+    LoopThread(PublishLoop::Options options, const PublishArguments& arguments,
+               netio::EventLoop& owner, Events events);
+    // Ends at once what has not ended.
+    ~LoopThread();
+    LoopThread(const LoopThread&) = delete;
+    LoopThread& operator=(const LoopThread&) = delete;
+
+    void start();
+    void end(std::string_view why);
+    void stop() noexcept;
+    // Waits until the thread has ended; the rest is asked behind that.
+    void join();
+    bool has_failed() const { return loop_->has_failed(); }
+    std::vector<PublishReport> reports() const { return loop_->reports(); }
+
+  private:
+    void run();
+
+    const PublishLoop::Options options_;
+    netio::EventLoop& owner_;
+    Events events_;
+    std::unique_ptr<PublishLoop> loop_; // made by the thread
+    std::thread thread_;
+};
+
+constexpr std::chrono::seconds tell_interval{1};
+
+LoopThread::LoopThread(PublishLoop::Options options, const PublishArguments& arguments,
+                       netio::EventLoop& owner, Events events)
+    : options_{std::move(options)}, owner_{owner}, events_{std::move(events)} {
+    std::promise<void> listens;
+    std::future<void> made = listens.get_future();
+    // The promise is the thread's: it is still in it when the one who waits has gone on.
+    auto work = [this, &arguments, listens = std::move(listens)]() mutable {
+        try {
+            loop_ = std::make_unique<PublishLoop>(options_, arguments,
+                                                  [this] { loop_->loop().stop(); });
+            loop_->open();
+        } catch (...) {
+            return listens.set_exception(std::current_exception());
+        }
+        listens.set_value();
+        run();
+    };
+    {
+        const netio::AllSignalsBlocked blocked;
+        thread_ = std::thread{std::move(work)};
+    }
+    try {
+        made.get();
+    } catch (...) {
+        thread_.join();
+        throw;
+    }
+}
+
+LoopThread::~LoopThread() {
+    stop();
+    join();
+}
+
+void LoopThread::run() {
+    std::optional<netio::Timer> tell;
+    if (events_.on_sums) {
+        tell.emplace(loop_->loop(), [this, &tell] {
+            // Where the owner has no room for it, it learns the next.
+            static_cast<void>(
+                owner_.post([told = events_.on_sums, sums = loop_->sums()] { told(sums); }));
+            tell->start(tell_interval);
+        });
+        tell->start(tell_interval);
+    }
+    loop_->loop().run();
+    const bool told = owner_.post(events_.on_ended);
+    NETIO_CHECK_MSG(told, "the first loop has no room for the end of another");
+}
+
+void LoopThread::start() {
+    const bool posted = loop_->loop().post([this] { loop_->start(); });
+    NETIO_CHECK_MSG(posted, "a loop has no room for its beginning");
+}
+
+void LoopThread::end(std::string_view why) {
+    const bool posted = loop_->loop().post([this, why = std::string{why}] { loop_->end(why); });
+    NETIO_CHECK_MSG(posted, "a loop has no room for its end");
+}
+
+void LoopThread::stop() noexcept {
+    loop_->loop().stop();
+}
+
+void LoopThread::join() {
+    if (thread_.joinable()) thread_.join();
+}
+
+// All publishers of one `netio publish`, on one loop or several: from their configuration to the
+// report. The first loop is the calling thread's; it has the signals and what is shown meanwhile.
+
+class PublishProcess {
+  public:
+    // Throws ConfigError: a publisher cannot be divided so; and what the sockets' constructors
+    // throw.
+    PublishProcess(const PublishConfig& config, const PublishArguments& arguments);
+    PublishProcess(const PublishProcess&) = delete;
+    PublishProcess& operator=(const PublishProcess&) = delete;
+
+    ExitStatus run();
+
+  private:
+    void interrupt();
+    void end_all(std::string_view why);
+    void ended(bool failed);
+    LiveDisplay::Sums sums() const;
+    std::vector<PublishReport> reports() const;
+
+    const PublishConfig& config_;
+    const PublishArguments& arguments_;
+    const PublishLoop::Options first_options_;
+    PublishLoop first_;
+    netio::DeviceWatch devices_;
+    netio::SignalWatch signals_; // before there are threads, which it keeps the signals from
+    std::vector<LiveDisplay::Sums> other_sums_; // as they were told last
+    std::vector<std::unique_ptr<LoopThread>> others_;
+    std::size_t running_ = 0; // loops
+    bool interrupted_ = false;
+    bool failed_ = false;
+};
 
 // What one of the loops has. All messages that were asked for are divided as the fids are.
 PublishLoop::Options options_of(const PublishConfig& config, const PublishArguments& arguments,
@@ -25,8 +729,6 @@ PublishLoop::Options options_of(const PublishConfig& config, const PublishArgume
     }
     return options;
 }
-
-} // namespace
 
 PublishProcess::PublishProcess(const PublishConfig& config, const PublishArguments& arguments)
     : config_{config}, arguments_{arguments}, first_options_{options_of(config, arguments, 0)},
@@ -112,6 +814,69 @@ std::vector<PublishReport> PublishProcess::reports() const {
         sums.push_back(sum_of(parts, config_.publishers[i].name));
     }
     return sums;
+}
+
+std::string places_of(const PublisherConfig& config) {
+    std::string places;
+    for (const netio::Address& each : config.listen)
+        places += (places.empty() ? "" : ", ") + to_string(each);
+    return places;
+}
+
+// At a port that nobody knows: whether the address is one of this machine's, and may be shown at.
+void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
+    if (metrics.listen.empty()) return;
+    netio::Address address = metrics_address(metrics);
+    address.port = 0;
+    const MetricsServer server{loop, {.address = std::move(address), .open = metrics.open}, [] {
+                                   return MetricsServer::Render{[] { return std::string{}; }};
+                               }};
+}
+
+// All that a start here does, at ports that nobody knows: what a start would refuse is refused, but
+// for ports that are in use.
+std::string check(netio::Transport& transport, PublisherConfig config) {
+    told_at(config, "metrics", [&] { check_metrics(transport.loop(), config.metrics); });
+    const std::string places = places_of(config);
+    for (auto* const options :
+         {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {
+        for (netio::Address& each : options->addresses)
+            each.port = 0;
+    }
+    const MessageFeed feed{config.streams, config.triggers};
+    struct Nobody final : netio::pubsub::PublishSocket::Handler {
+        void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
+                                  const netio::pubsub::PublicationOutcome&) override {}
+    } nobody;
+    const auto outlet = make_outlet(transport, config, feed.largest_bytes(), nobody);
+    check_announcement(transport.loop(), config, outlet->publisher().endpoints());
+    std::uint64_t fids = 0;
+    for (const StreamConfig& stream : config.streams)
+        for (const netio::pubsub::FidRange& range : stream.fids)
+            fids += to_integer(range.last) - to_integer(range.first) + 1;
+    return fmt::format("{}: would publish {} fid(s) at {}, {}, in messages of {} bytes at most\n",
+                       config.file, fids, places, config.buffered ? "buffered" : "unbuffered",
+                       feed.largest_bytes());
+}
+
+} // namespace
+
+ExitStatus publish(const PublishConfig& config, const PublishArguments& arguments) {
+    return PublishProcess{config, arguments}.run();
+}
+
+std::string check_publish(const PublishConfig& config) {
+    netio::EventLoop loop{config.loop};
+    const LogObserver observer{loop};
+    const auto transport = netio::open_fabric(loop, config.fabric);
+    std::string text;
+    for (const PublisherConfig& publisher : config.publishers) {
+        for (PublisherConfig& part : divided(publisher, config.loops)) {
+            serve_keys(loop, part);
+            text += check(*transport, part);
+        }
+    }
+    return text;
 }
 
 } // namespace apps

@@ -2,47 +2,43 @@
 #pragma once
 
 // All publishers of one `netio publish`, on one loop or several: from their configuration to the
-// report. The first loop is the calling thread's; it has the signals and what is shown meanwhile.
+// report.
 
-#include "apps/common/exit_status.hpp"
-#include "apps/publish/loop_thread.hpp"
-#include "apps/publish/publish_loop.hpp"
-#include "netio/device_watch.hpp"
-#include "netio/loop/signal_watch.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/report.hpp"
+#include "apps/metrics/metrics.hpp"
+#include "apps/publish/publisher_config.hpp"
+#include "netio/base/time.hpp"
 
-#include <memory>
-#include <vector>
+#include <cstdint>
+#include <optional>
+#include <string>
 
 namespace apps {
 
-class PublishProcess {
-  public:
-    // Throws ConfigError: a publisher cannot be divided so; and what the sockets' constructors
-    // throw.
-    PublishProcess(const PublishConfig& config, const PublishArguments& arguments);
-    PublishProcess(const PublishProcess&) = delete;
-    PublishProcess& operator=(const PublishProcess&) = delete;
-
-    ExitStatus run();
-
-  private:
-    void interrupt();
-    void end_all(std::string_view why);
-    void ended(bool failed);
-    LiveDisplay::Sums sums() const;
-    std::vector<PublishReport> reports() const;
-
-    const PublishConfig& config_;
-    const PublishArguments& arguments_;
-    const PublishLoop::Options first_options_;
-    PublishLoop first_;
-    netio::DeviceWatch devices_;
-    netio::SignalWatch signals_; // before there are threads, which it keeps the signals from
-    std::vector<LiveDisplay::Sums> other_sums_; // as they were told last
-    std::vector<std::unique_ptr<LoopThread>> others_;
-    std::size_t running_ = 0; // loops
-    bool interrupted_ = false;
-    bool failed_ = false;
+struct PublishArguments {
+    std::string config;
+    std::string listen;
+    std::string bus;
+    std::string decode; // fids in the log
+    bool open = false;
+    KeyArguments keys;
+    MetricsArguments metrics;
+    std::string provider;
+    std::optional<std::uint64_t> messages;
+    std::optional<netio::Duration> duration;
+    std::optional<std::uint64_t> wait_subscribers;
+    bool json = false;
+    bool progress = false;
 };
+
+// Publishes until the end, and prints the report. The first loop runs on the calling thread and
+// handles the signals. Throws ConfigError if a publisher cannot be divided among the loops, and
+// what the constructors of the sockets throw.
+ExitStatus publish(const PublishConfig& config, const PublishArguments& arguments);
+
+// Opens everything that publish() opens, at free ports, and closes it: it fails where a start
+// would fail, except that it does not notice ports in use. Returns a line for each publisher.
+std::string check_publish(const PublishConfig& config);
 
 } // namespace apps

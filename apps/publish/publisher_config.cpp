@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/publisher_config.hpp"
 
-#include "apps/publish/section_reader.hpp"
+#include "apps/publish/config_table.hpp"
+#include "apps/publish/stream_config.hpp"
+#include "netio/base/never_destroyed.hpp"
+#include "netio/session/server_keys.hpp"
+#include "pubsub/discovery/announcement.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace apps {
 namespace {
 
+using namespace shapes;
+
+using netio::pubsub::BufferedPublishSocket;
+using netio::pubsub::Publisher;
+using netio::pubsub::PublishSocket;
+using netio::pubsub::SlowPolicy;
 using std::chrono::milliseconds;
 
 constexpr std::size_t largest_file_bytes = 1 << 20;
+constexpr std::uint64_t terabyte = std::uint64_t{1} << 40;
+constexpr std::uint64_t hour_ms = 3'600'000;
+constexpr std::uint64_t year_ms = 24 * 365 * hour_ms;
 
 netio::Address read_address(const YamlValue& value) {
     const std::string text = value.text("HOST:PORT");
@@ -26,201 +44,410 @@ netio::Address read_address(const YamlValue& value) {
     }
 }
 
-std::vector<netio::Address> read_listen(const YamlValue& value) {
-    if (!value.is_list()) return {read_address(value)};
-    std::vector<netio::Address> addresses;
-    for (const YamlValue& each : value.list())
-        addresses.push_back(read_address(each));
-    return addresses;
-}
-
 // --- the process ----------------------------------------------------------------------------
 
-void read_fabric(const SectionReader& document, netio::FabricOptions& fabric) {
-    if (const auto v = document.find("provider")) {
-        const std::string allowed = "auto, tcp, verbs";
-        fabric.provider = v->text(allowed);
-        const std::string refusal =
-            fabric.provider == "auto" ? "" : netio::provider_refusal(fabric.provider);
-        if (!refusal.empty()) v->fail(refusal, allowed);
-    }
-    if (const auto v = document.find("fabric")) {
-        const SectionReader map{*v, {"fabric"}};
-        map.time("half_handshake_timeout_ms", fabric.half_handshake_timeout);
-        map.time("stranger_timeout_ms", fabric.stranger_timeout);
-        map.whole("strangers_per_host_limit", fabric.strangers_per_host_limit);
-        map.bytes("windows_limit", fabric.windows_limit);
-        map.bytes("copies_limit", fabric.copies_limit);
-        map.whole("queue_endpoint_limit", fabric.queue_endpoint_limit);
-        map.whole("queue_entry_limit", fabric.queue_entry_limit);
-    }
+void read_provider(const YamlValue& value, PublishConfig& config, ReadContext&) {
+    const std::string allowed = "auto, tcp, verbs";
+    config.fabric.provider = value.text(allowed);
+    const std::string refusal =
+        config.fabric.provider == "auto" ? "" : netio::provider_refusal(config.fabric.provider);
+    if (!refusal.empty()) value.fail(refusal, allowed);
 }
 
-netio::EventLoop::Options read_loop(const SectionReader& document, const YamlValue& value) {
-    netio::EventLoop::Options options;
-    if (!value.is_map()) {
-        options.mode = static_cast<netio::LoopMode>(document.word("loop", value));
-        return options;
-    }
-    const SectionReader map{value, {"loop"}};
-    options.mode = static_cast<netio::LoopMode>(map.word("mode", map.get("mode")));
-    map.time("spin_us", options.spin);
-    map.whole("drain_limit", options.drain_limit);
-    map.time("turn_limit_us", options.turn_limit);
-    return options;
-}
+void add_process(Keys& keys) {
+    const Shape modes = word({"blocking", "busy", "adaptive"});
+    SectionRows<PublishConfig> process{keys, "process"};
+    process.add_custom("provider", {word({"auto", "tcp", "verbs"})}, "auto",
+                       "`auto`: verbs where the address belongs to an RDMA device, else tcp",
+                       read_provider);
+    process.add_section("fabric", &PublishConfig::fabric, {section("fabric")}, "",
+                        "limits of the connections");
+    process.add_section(
+        "loop", &PublishConfig::loop, {modes, section("loop")}, "blocking",
+        "sleep when there is nothing to do, never sleep, or look for work for a while first");
+    process.add("loops", &PublishConfig::loops, whole(1, 256),
+                "threads, each with a loop and a part of the fids of every publisher; the next one "
+                "[listens](operations.md#several-loops) at the next port");
+    process.add_custom("seed", {whole(0, any_number)}, "1",
+                       "of everything that is drawn: the same seed, the same messages",
+                       [](const YamlValue& value, PublishConfig&, ReadContext& context) {
+                           context.next_seed = value.number(0, any_number);
+                       });
+    process.add_deferred(
+        "publishers", {list(section("publisher"))}, "one",
+        "several in one process: a list, and nothing else of the publisher's at the top");
 
-MetricsArguments read_metrics(const YamlValue& value) {
-    MetricsArguments metrics;
-    if (!value.is_map()) {
-        metrics.listen = to_string(read_address(value));
-        return metrics;
-    }
-    const SectionReader map{value, {"metrics"}};
-    metrics.listen = to_string(read_address(map.get("listen")));
-    map.flag("open", metrics.open);
-    if (const auto fids = map.find("fids")) metrics.fids = map.whole("fids", *fids);
-    return metrics;
+    using Loop = netio::EventLoop::Options;
+    SectionRows<Loop> loop{keys, "loop"};
+    loop.add("mode", &Loop::mode, modes, "as above");
+    loop.require();
+    loop.add("spin_us", &Loop::spin, whole(0, 1'000'000),
+             "`adaptive`: how long to look for work after the last");
+    loop.add("drain_limit", &Loop::drain_limit, whole(1, 1 << 20),
+             "pieces of work for each source in a turn");
+    loop.add("turn_limit_us", &Loop::turn_limit, whole(1, 1'000'000),
+             "how long a turn may spend on tasks, on sources and on timers each");
+
+    using Fabric = netio::FabricOptions;
+    SectionRows<Fabric> fabric{keys, "fabric"};
+    fabric.add("half_handshake_timeout_ms", &Fabric::half_handshake_timeout, whole(1, hour_ms),
+               "tcp: how long to wait for the rest of a request that a kernel told of too early");
+    fabric.add(
+        "stranger_timeout_ms", &Fabric::stranger_timeout, whole(1, hour_ms),
+        "a tcp client that does not finish its handshake is cut off after one to two times this");
+    fabric.add("strangers_per_host_limit", &Fabric::strangers_per_host_limit, whole(1, 1 << 20),
+               "such clients of one machine at a time");
+    fabric.add("windows_limit", &Fabric::windows_limit, bytes(0, terabyte),
+               "bytes to which all windows together may grow (`session.window_limit`)");
+    fabric.add("copies_limit", &Fabric::copies_limit, bytes(0, terabyte),
+               "bytes of encrypted frames that may be under way together; beyond, one for each "
+               "subscriber");
+    fabric.add("queue_endpoint_limit", &Fabric::queue_endpoint_limit, whole(1, 1 << 20),
+               "endpoints that share a completion queue");
+    fabric.add("queue_entry_limit", &Fabric::queue_entry_limit, whole(1, 1 << 24),
+               "entries of a completion queue");
+
+    SectionRows<MetricsArguments> metrics{keys, "metrics"};
+    metrics.add_custom("listen", {text("HOST:PORT")}, "", "where; port 0: any free one",
+                       [](const YamlValue& value, MetricsArguments& arguments, ReadContext&) {
+                           arguments.listen = to_string(read_address(value));
+                       });
+    metrics.require();
+    metrics.add("open", &MetricsArguments::open, flag(),
+                "also where other machines reach it: whoever does may read");
+    metrics.add("fids", &MetricsArguments::fids, whole(0, 1'000'000), "of so many at most",
+                std::to_string(MetricsArguments::fids_by_default));
 }
 
 // --- the publisher --------------------------------------------------------------------------
 
-void read_buffered(const YamlValue& value, netio::pubsub::BufferedPublishSocket::Options& options) {
-    const SectionReader map{value, {"buffered"}};
-    map.bytes("page_size", options.page_bytes);
-    map.whole("pages", options.page_count);
-    if (const auto v = map.find("share"))
-        options.share_bytes = v->bytes(1, options.page_count * options.page_bytes / 2);
-    map.bytes("newest", options.newest_bytes);
-    if (const auto v = map.find("watermark"))
-        options.watermark_bytes = v->bytes(1, options.page_bytes);
-    map.time("flush_us", options.flush_time);
-    map.flag("flush_when_idle", options.flush_when_idle);
+// An option that both kinds of publishers have.
+template <typename Member>
+auto option(Member member) {
+    return [member](PublisherConfig & config) -> auto& {
+        return config.publisher.*member;
+    };
 }
 
-void read_unbuffered(const YamlValue& value, PublisherConfig& config) {
-    const SectionReader map{value, {"unbuffered"}};
-    netio::pubsub::PublishSocket::Options& options = config.unbuffered_options;
-    map.whole("outstanding", options.outstanding_limit);
-    if (const auto v = map.find("remainder")) {
-        const std::size_t outstanding = options.outstanding_limit;
-        const std::size_t most = outstanding / 2;
-        const std::size_t remainder = map.whole("remainder", *v);
-        if (remainder > most) {
-            v->fail(std::to_string(remainder) + " is more than half of outstanding, which is " +
-                        std::to_string(outstanding) +
-                        ": one stopped subscriber would keep it from the others",
-                    "a whole number from 1 to " + std::to_string(most));
-        }
-        options.remainder_limit = remainder;
-    }
-    map.bytes("memory", config.memory_bytes);
+void read_listen(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    for (const YamlValue& each : value.is_list() ? value.list() : std::vector<YamlValue>{value})
+        config.listen.push_back(read_address(each));
 }
 
-void read_close(const SectionReader& map, milliseconds& timeout, milliseconds& limit) {
-    map.time("close_timeout_ms", timeout);
-    // Whoever changes one need not change the other.
-    limit = std::max(limit, timeout);
-    if (const auto v = map.find("close_limit_ms")) {
-        map.time("close_limit_ms", limit);
-        if (limit < timeout)
-            v->fail("less than close_timeout_ms",
-                    "from " + std::to_string(timeout.count()) + ", as long as that");
+void read_protection(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    if (config.keys.keys.empty()) value.fail("there are no keys", "with keys: FILE");
+    static constexpr std::array<std::string_view, 4> levels{"none", "peers", "integrity",
+                                                            "privacy"};
+    config.keys.protection = levels.at(value.choice({levels.begin(), levels.end()}));
+}
+
+void read_buffered(const YamlValue& value, PublisherConfig& config, ReadContext& context) {
+    if (!config.buffered) value.fail("the mode is unbuffered", "only with mode: buffered");
+    read_section(value, "buffered", config.buffered_options, context);
+}
+
+void read_unbuffered(const YamlValue& value, PublisherConfig& config, ReadContext& context) {
+    if (config.buffered) value.fail("the mode is buffered", "only with mode: unbuffered");
+    read_section(value, "unbuffered", config, context);
+}
+
+// A longer heartbeat also makes `dead_after` longer, unless the file sets that one, too.
+void read_heartbeat(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    netio::SessionOptions& session = config.publisher.session;
+    session.heartbeat = milliseconds{value.number(0, 65535)};
+    session.dead_after = std::max(session.dead_after, 2 * session.heartbeat);
+}
+
+void read_dead_after(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    netio::SessionOptions& session = config.publisher.session;
+    session.dead_after = milliseconds{value.number(0, hour_ms)};
+    if (session.dead_after.count() > 0 && session.dead_after < 2 * session.heartbeat) {
+        value.fail("less than two heartbeats",
+                   fmt::format("0 (never), or at least twice heartbeat_ms ({})",
+                               session.heartbeat.count()));
     }
 }
 
-void read_session(const YamlValue& value, netio::SessionOptions& session) {
-    const SectionReader map{value, {"session"}};
-    map.bytes("receive_bytes", session.receive_bytes);
-    map.whole("receive_count", session.receive_count);
-    map.bytes("window_limit", session.window_limit);
-    map.whole("send_count", session.send_count);
-    map.time("handshake_timeout_ms", session.handshake_timeout);
-    map.bytes("key_bytes", session.key_bytes);
-    read_close(map, session.close_timeout, session.close_limit);
+constexpr std::array<std::string_view, 4> policies{"block", "drop", "disconnect", "newest"};
+
+void read_policy(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    config.publisher.slow_policy =
+        static_cast<SlowPolicy>(value.choice({policies.begin(), policies.end()}));
+    if (!config.buffered && config.publisher.slow_policy == SlowPolicy::newest) {
+        value.fail("an unbuffered publisher keeps no messages",
+                   "newest with mode: buffered; else block, drop or disconnect");
+    }
 }
 
-void read_sockets(const SectionReader& map, netio::pubsub::Publisher::Options& options) {
-    map.flag("open", options.open);
-    if (const auto v = map.find("session")) read_session(*v, options.session);
-    if (map.find("heartbeat_ms")) {
-        map.time("heartbeat_ms", options.session.heartbeat);
-        // Whoever changes one need not change the other.
-        options.session.dead_after =
-            std::max(options.session.dead_after, 2 * options.session.heartbeat);
+// A subscriber may ask to be disconnected where others block, but not where they are dropped.
+void read_disconnect_after(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    if (netio::pubsub::may_miss(config.publisher.slow_policy)) {
+        value.fail("nobody is disconnected with slow_subscribers: drop or newest",
+                   "with slow_subscribers: block or disconnect");
     }
-    if (const auto v = map.find("dead_after_ms")) {
-        map.time("dead_after_ms", options.session.dead_after);
-        if (options.session.dead_after.count() > 0 &&
-            options.session.dead_after < 2 * options.session.heartbeat) {
-            v->fail("less than two heartbeats",
-                    "0 (never), or at least twice heartbeat_ms (" +
-                        std::to_string(options.session.heartbeat.count()) + ")");
-        }
-    }
-    if (const auto v = map.find("slow_subscribers")) {
-        options.slow_policy =
-            static_cast<netio::pubsub::SlowPolicy>(map.word("slow_subscribers", *v));
-    }
-    if (const auto v = map.find("disconnect_after_ms")) {
-        // A guest may ask to be disconnected where others block, but not where they are dropped.
-        if (netio::pubsub::may_miss(options.slow_policy)) {
-            v->fail("nobody is disconnected with slow_subscribers: drop or newest",
-                    "with slow_subscribers: block or disconnect");
-        }
-        map.time("disconnect_after_ms", options.disconnect_after);
-    }
-    map.bytes("largest_message", options.largest_message_bytes);
-    map.whole("subscriber_limit", options.subscriber_limit);
-    map.whole("links_per_host", options.links_per_host);
-    map.whole("ranges_per_subscriber_limit", options.ranges_per_subscriber_limit);
-    map.whole("answer_limit", options.answer_limit);
-    read_close(map, options.close_timeout, options.close_limit);
+    config.publisher.disconnect_after = milliseconds{value.number(1, hour_ms)};
 }
 
-std::vector<TriggerConfig> read_triggers(const YamlValue& value, std::uint64_t first_seed) {
-    std::vector<TriggerConfig> triggers;
-    for (const auto& [name, rate] : value.names()) {
-        const SectionReader map{rate, {"trigger"}};
-        TriggerConfig& trigger = triggers.emplace_back();
-        trigger.name = name;
-        trigger.rate = read_rate_map(rate, "trigger");
-        trigger.rate.per_second = map.real("per_second", map.get("per_second"));
-        trigger.seed = first_seed;
-        map.whole("seed", trigger.seed);
+void read_wait_subscribers(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    config.wait_subscribers = value.number(0, 1'000'000);
+    if (*config.wait_subscribers > config.publisher.subscriber_limit) {
+        value.fail("more than subscriber_limit, so it would never begin",
+                   "at most " + std::to_string(config.publisher.subscriber_limit));
     }
-    return triggers;
 }
 
-// What is wrong with the file is said when it is read.
-void read_keys(const SectionReader& publisher, const std::string& folder, KeyArguments& keys) {
-    const std::string allowed = "the path of a key file";
-    if (const auto v = publisher.find("keys")) {
-        if (!v->is_map()) {
-            keys.keys = path_in_folder(v->text(allowed), folder);
-        } else {
-            const SectionReader map{*v, {"keys"}};
-            keys.keys = path_in_folder(map.get("file").text(allowed), folder);
-            std::uint64_t links = netio::ServerKeys::Options{}.links_per_host;
-            map.whole("links_per_host", links);
-            keys.links_per_host = links;
-            map.time("look_interval_ms", keys.look_interval);
-        }
-    }
-    if (const auto v = publisher.find("protection")) {
-        if (keys.keys.empty()) v->fail("there are no keys", "with keys: FILE");
-        const auto& row = publisher.row("protection");
-        keys.protection =
-            shape_of(row, Shape::Kind::word).words.at(publisher.word("protection", *v));
+void read_triggers(const YamlValue& value, PublisherConfig& config, ReadContext& context) {
+    for (const auto& [name, trigger] : value.names()) {
+        config.triggers.push_back({.name = name, .rate = {}, .seed = context.next_seed});
+        read_section(trigger, "trigger", config.triggers.back(), context);
+        context.triggers.push_back(name);
     }
 }
+
+void read_all_streams(const YamlValue& value, PublisherConfig& config, ReadContext& context) {
+    context.largest_message = config.publisher.largest_message_bytes;
+    config.streams = read_streams(value, context);
+}
+
+// The two limits of an end. A longer timeout also makes the limit longer, unless the file sets that
+// one, too.
+template <typename Object, typename Timeout, typename Limit>
+void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limit limit,
+               std::string timeout_meaning, std::string limit_meaning) {
+    rows.add_custom("close_timeout_ms", {whole(1, year_ms)},
+                    std::to_string(std::invoke(timeout, defaults).count()),
+                    std::move(timeout_meaning),
+                    [=](const YamlValue& value, Object& object, ReadContext&) {
+                        milliseconds& time = std::invoke(timeout, object);
+                        time = milliseconds{value.number(1, year_ms)};
+                        std::invoke(limit, object) = std::max(std::invoke(limit, object), time);
+                    });
+    rows.add_custom("close_limit_ms", {whole(1, year_ms)},
+                    std::to_string(std::invoke(limit, defaults).count()), std::move(limit_meaning),
+                    [=](const YamlValue& value, Object& object, ReadContext&) {
+                        const milliseconds least = std::invoke(timeout, object);
+                        std::invoke(limit, object) = milliseconds{value.number(1, year_ms)};
+                        if (std::invoke(limit, object) >= least) return;
+                        value.fail("less than close_timeout_ms",
+                                   fmt::format("from {}, as long as that", least.count()));
+                    });
+}
+
+void add_publisher(Keys& keys) {
+    using Options = Publisher::Options;
+    const Options options;
+    SectionRows<PublisherConfig> rows{keys, "publisher"};
+    rows.add_custom("listen", {text("HOST:PORT"), list(text("HOST:PORT"))}, "",
+                    "where it listens; port 0: any free one, and the program says which",
+                    read_listen);
+    rows.require();
+    rows.add("open", option(&Options::open), flag(),
+             "listen also where other machines reach it: without keys whoever does may subscribe");
+    rows.add_custom("name", {text("NAME")}, "its place in the list",
+                    "of one of several, for people",
+                    [](const YamlValue& value, PublisherConfig& config, ReadContext&) {
+                        config.name = value.text("a word for people");
+                    });
+    rows.add_section(
+        "bus", &PublisherConfig::bus, {text("DIR"), section("bus")}, "nowhere",
+        "where others [find](discovery.md) it by its fids: a directory, or etcd://HOST:PORT");
+    rows.add_section("metrics", &PublisherConfig::metrics, {text("HOST:PORT"), section("metrics")},
+                     "nowhere", "where [figures](monitoring.md) are shown while it runs");
+    rows.add_section("keys", &PublisherConfig::keys, {text("FILE"), section("keys")}, "none",
+                     "who may subscribe ([security](security.md)); nobody else is let in");
+    rows.add_custom("protection", {word({"none", "peers", "integrity", "privacy"})}, "none",
+                    "with `keys`: what subscribers have to ask for at least", read_protection);
+    rows.add("mode", &PublisherConfig::buffered, word({"unbuffered", "buffered"}),
+             "zero-copy from registered memory, or copied into pages with others");
+    rows.require();
+    rows.add_custom("buffered", {section("buffered")}, "", "with `mode: buffered`", read_buffered);
+    rows.add_custom("unbuffered", {section("unbuffered")}, "", "with `mode: unbuffered`",
+                    read_unbuffered);
+    rows.add_section("session", option(&Options::session), {section("session")}, "",
+                     "of the connections to subscribers");
+    rows.add_custom("heartbeat_ms", {whole(0, 65535)},
+                    std::to_string(options.session.heartbeat.count()),
+                    "an idle connection shows a sign of life so often; 0: never", read_heartbeat);
+    rows.add_custom("dead_after_ms", {whole(0, hour_ms)},
+                    std::to_string(options.session.dead_after.count()),
+                    "and is given up after so long without; 0: never, else at least two heartbeats",
+                    read_dead_after);
+    rows.add_custom("slow_subscribers", {word({policies.begin(), policies.end()})}, "block",
+                    "what becomes of a subscriber that has its share "
+                    "([slow subscribers](operations.md#slow-subscribers))",
+                    read_policy);
+    rows.add_custom("disconnect_after_ms", {whole(1, hour_ms)},
+                    std::to_string(options.disconnect_after.count()),
+                    "`disconnect`: after so long without progress", read_disconnect_after);
+    rows.add("largest_message", option(&Options::largest_message_bytes), bytes(1, largest_message),
+             "subscribers that cannot take it are rejected");
+    rows.add("subscriber_limit", option(&Options::subscriber_limit), whole(1, 1 << 20),
+             "one more is rejected, and tries again");
+    rows.add("links_per_host", option(&Options::links_per_host), whole(0, 1 << 20),
+             "so many of them of one host (IPv6: of one /64), where there are no `keys`; 0: half "
+             "of `subscriber_limit`");
+    rows.add("ranges_per_subscriber_limit", option(&Options::ranges_per_subscriber_limit),
+             whole(1, 1 << 24), "beyond, a subscription is refused");
+    rows.add("answer_limit", option(&Options::answer_limit), whole(1, 1 << 24),
+             "requests and answers that may wait for one subscriber; one more request ends its "
+             "session");
+    add_close(rows, PublisherConfig{}, option(&Options::close_timeout),
+              option(&Options::close_limit),
+              "at the end: how long a subscriber may take nothing before it is cut off",
+              "at the end: how long it may take in all; not less than `close_timeout_ms`");
+    rows.add_custom("wait_subscribers", {whole(0, 1'000'000)}, "1 if a stream has no rate, else 0",
+                    "begin when so many have subscribed", read_wait_subscribers);
+    rows.add_custom("triggers", {names(section("trigger"))}, "none",
+                    "events that streams have in common, by their names", read_triggers);
+    rows.add_custom("streams", {list(section("stream"))}, "", "what it publishes",
+                    read_all_streams);
+    rows.require();
+}
+
+std::string read_where(const YamlValue& value, const std::string& folder) {
+    std::string where = value.text("a directory");
+    const std::filesystem::path path{where};
+    if (where.find("://") != std::string::npos || path.is_absolute() || folder.empty())
+        return where;
+    return (std::filesystem::path{folder} / path).string();
+}
+
+std::string read_name(const YamlValue& value) {
+    const std::string allowed =
+        "up to 128 letters, digits, '.', '_' and '-', beginning with a letter or a digit";
+    std::string name = value.text(allowed);
+    if (!netio::pubsub::is_announced_name(name)) value.fail("'" + name + "' is no name", allowed);
+    return name;
+}
+
+std::string read_host(const YamlValue& value) {
+    const std::string allowed = "the name or the address of this host, without a port";
+    std::string host = value.text(allowed);
+    try {
+        static_cast<void>(netio::parse_address(to_string(netio::Address{host, 1})));
+    } catch (const std::invalid_argument&) {
+        value.fail("'" + host + "' is no host", allowed);
+    }
+    return host;
+}
+
+void add_bus_and_keys(Keys& keys) {
+    SectionRows<BusConfig> bus{keys, "bus"};
+    bus.add_custom("at", {text("DIR")}, "",
+                   "the directory, relative to this file, or etcd://HOST:PORT",
+                   [](const YamlValue& value, BusConfig& config, ReadContext& context) {
+                       config.where = read_where(value, context.folder);
+                   });
+    bus.require();
+    bus.add_custom("name", {text("NAME")}, "HOST-PID-0, the place in the list",
+                   "under which it is found",
+                   [](const YamlValue& value, BusConfig& config, ReadContext&) {
+                       config.name = read_name(value);
+                   });
+    bus.add_custom("advertise", {text("HOST")}, "the name of this host",
+                   "in place of an address that stands for all",
+                   [](const YamlValue& value, BusConfig& config, ReadContext&) {
+                       config.advertise = read_host(value);
+                   });
+    bus.add("lease_ms", &BusConfig::lease, whole(100, hour_ms),
+            "who has shown no sign of life for so long is gone; the same for all on a bus");
+
+    SectionRows<KeyArguments> rows{keys, "keys"};
+    rows.add_custom("file", {text("FILE")}, "", "made by `netio key`; read again when it changes",
+                    [](const YamlValue& value, KeyArguments& arguments, ReadContext& context) {
+                        arguments.keys =
+                            path_in_folder(value.text("the path of a key file"), context.folder);
+                    });
+    rows.require();
+    rows.add("links_per_host", &KeyArguments::links_per_host, whole(1, 1 << 20),
+             "connections of a host at once; one more is rejected, and may try again",
+             std::to_string(netio::ServerKeys::Options{}.links_per_host));
+    rows.add("look_interval_ms", &KeyArguments::look_interval, whole(1, hour_ms),
+             "between two looks at the file");
+}
+
+void read_remainder(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+    const std::size_t outstanding = config.unbuffered_options.outstanding_limit;
+    const std::size_t most = outstanding / 2;
+    const std::size_t remainder = value.number(1, 1 << 20);
+    if (remainder > most) {
+        value.fail(fmt::format("{} is more than half of outstanding, which is {}: one stopped "
+                               "subscriber would keep it from the others",
+                               remainder, outstanding),
+                   fmt::format("a whole number from 1 to {}", most));
+    }
+    config.unbuffered_options.remainder_limit = remainder;
+}
+
+void add_sockets(Keys& keys) {
+    using Buffered = BufferedPublishSocket::Options;
+    SectionRows<Buffered> buffered{keys, "buffered"};
+    buffered.add("page_size", &Buffered::page_bytes, bytes(256, largest_message),
+                 "a page, and the largest frame; messages and fids share it");
+    buffered.add("pages", &Buffered::page_count, whole(2, 1 << 20),
+                 "times `page_size`: the memory of all that waits or is being sent");
+    buffered.add_custom(
+        "share", {bytes(1, terabyte)}, "1M, with `drop` 4M",
+        "what one subscriber may hold before it is slow: at most half of the memory",
+        [](const YamlValue& value, Buffered& options, ReadContext&) {
+            options.share_bytes = value.bytes(1, options.page_count * options.page_bytes / 2);
+        });
+    buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),
+                 "`newest`: what is kept for one subscriber besides, the last message of each fid");
+    buffered.add_custom("watermark", {bytes(1, largest_message)}, "none",
+                        "a page leaves when it holds so much; at most `page_size`. Without it: at "
+                        "about 64 KiB while its subscribers are idle, and when full while they are "
+                        "busy",
+                        [](const YamlValue& value, Buffered& options, ReadContext&) {
+                            options.watermark_bytes = value.bytes(1, options.page_bytes);
+                        });
+    buffered.add("flush_us", &Buffered::flush_time, whole(0, hour_ms * 1000),
+                 "the longest that a message waits for its page; 0: no timer");
+    buffered.add("flush_when_idle", &Buffered::flush_when_idle, flag(),
+                 "a page leaves as soon as its connections have nothing to send");
+
+    SectionRows<PublisherConfig> unbuffered{keys, "unbuffered"};
+    unbuffered.add(
+        "outstanding", [](PublisherConfig & config) -> auto& {
+            return config.unbuffered_options.outstanding_limit;
+        },
+        whole(2, 1 << 20), "messages whose memory is lent to the network at once");
+    unbuffered.add_custom(
+        "remainder", {whole(1, 1 << 20)}, "a quarter of `outstanding`, and 64 at most",
+        "of which so many may wait for one subscriber: at most half of `outstanding`",
+        read_remainder);
+    unbuffered.add("memory", &PublisherConfig::memory_bytes, bytes(1, terabyte),
+                   "of all messages that are lent; it is registered", "256M");
+
+    using Session = netio::SessionOptions;
+    const Session defaults = Publisher::Options{}.session;
+    SectionRows<Session> session{keys, "session", defaults};
+    session.add("receive_bytes", &Session::receive_bytes,
+                bytes(256, std::numeric_limits<std::uint32_t>::max()),
+                "of a buffer for a subscriber's requests");
+    session.add("receive_count", &Session::receive_count, whole(4, 16384), "such buffers");
+    session.add("window_limit", &Session::window_limit, bytes(0, terabyte),
+                "bytes to which these may grow where the way to a subscriber is long; 0: not at "
+                "all");
+    session.add("send_count", &Session::send_count, whole(2, 1024),
+                "frames in the fabric's hands at once");
+    session.add("handshake_timeout_ms", &Session::handshake_timeout, whole(1, year_ms),
+                "of a peer that has connected and says nothing");
+    session.add("key_bytes", &Session::key_bytes, bytes(1, std::uint64_t{1} << 34),
+                "with `integrity` and `privacy`: the key of what is sent changes so often");
+    add_close(session, defaults, &Session::close_timeout, &Session::close_limit,
+              "the end of one connection: how long the peer may take nothing",
+              "the same in all; not less than `close_timeout_ms`");
+}
+
+// --- the document ---------------------------------------------------------------------------
 
 // The name is likely to be misspelt there or in a stream.
-void refuse_unused_triggers(const SectionReader& map, const PublisherConfig& config) {
+void refuse_unused_triggers(const YamlValue& publisher, const PublisherConfig& config) {
     for (std::size_t i = 0; i < config.triggers.size(); ++i) {
         const auto uses = [i](const StreamConfig& stream) { return stream.trigger == i; };
         if (std::ranges::any_of(config.streams, uses)) continue;
-        map.find("triggers")
+        publisher.find("triggers")
             ->names()
             .at(i)
             .second.fail("no stream has this trigger",
@@ -228,27 +455,9 @@ void refuse_unused_triggers(const SectionReader& map, const PublisherConfig& con
     }
 }
 
-// What the streams of all publishers have in common.
-struct Shared {
-    std::string file;
-    std::string folder;
-    std::uint64_t next_seed = 1;
-    bool input_taken = false; // standard input has a stream
-};
-
-void claim_input(const YamlValue& streams, const PublisherConfig& config, Shared& shared) {
-    for (std::size_t i = 0; i < config.streams.size(); ++i) {
-        if (!std::holds_alternative<PipeConfig>(config.streams[i].source)) continue;
-        if (std::exchange(shared.input_taken, true)) {
-            streams.list()[i].get("source").fail("standard input has a stream already",
-                                                 "pipe in one stream only");
-        }
-    }
-}
-
-void keep_places(const SectionReader& map, PublisherConfig& config) {
+void keep_places(const YamlValue& publisher, PublisherConfig& config) {
     for (const char* const key : {"listen", "metrics", "bus", "keys", "streams"}) {
-        const auto value = map.find(key);
+        const auto value = publisher.find(key);
         if (!value) continue;
         config.places.emplace(key, value->where());
         if (std::string_view{key} != "listen" || !value->is_list()) continue;
@@ -258,52 +467,13 @@ void keep_places(const SectionReader& map, PublisherConfig& config) {
     }
 }
 
-PublisherConfig read_publisher(const SectionReader& map, Shared& shared) {
+PublisherConfig read_publisher(const YamlValue& value, ReadContext& context) {
     PublisherConfig config;
-    config.file = shared.file;
-    keep_places(map, config);
-    if (const auto v = map.find("name")) config.name = v->text("a word for people");
-    config.listen = read_listen(map.get("listen"));
-    if (const auto v = map.find("metrics")) config.metrics = read_metrics(*v);
-    if (const auto v = map.find("bus")) config.bus = read_bus(*v, shared.folder);
-    read_keys(map, shared.folder, config.keys);
-    config.buffered = map.word("mode", map.get("mode")) == 1;
-    read_sockets(map, config.publisher);
-    const auto policy = map.find("slow_subscribers");
-    if (policy && !config.buffered &&
-        config.publisher.slow_policy == netio::pubsub::SlowPolicy::newest) {
-        policy->fail("an unbuffered publisher keeps no messages",
-                     "newest with mode: buffered; else block, drop or disconnect");
-    }
-    if (const auto v = map.find("buffered")) {
-        if (!config.buffered) v->fail("the mode is unbuffered", "only with mode: buffered");
-        read_buffered(*v, config.buffered_options);
-    }
-    if (const auto v = map.find("unbuffered")) {
-        if (config.buffered) v->fail("the mode is buffered", "only with mode: unbuffered");
-        read_unbuffered(*v, config);
-    }
-    if (const auto v = map.find("wait_subscribers")) {
-        config.wait_subscribers = map.whole("wait_subscribers", *v);
-        if (*config.wait_subscribers > config.publisher.subscriber_limit) {
-            v->fail("more than subscriber_limit, so it would never begin",
-                    "at most " + std::to_string(config.publisher.subscriber_limit));
-        }
-    }
-    StreamLimits limits{.triggers = {},
-                        .largest_message = config.publisher.largest_message_bytes,
-                        .first_seed = shared.next_seed,
-                        .folder = shared.folder};
-    if (const auto v = map.find("triggers")) {
-        config.triggers = read_triggers(*v, limits.first_seed);
-        for (const TriggerConfig& trigger : config.triggers)
-            limits.triggers.push_back(trigger.name);
-    }
-    const YamlValue streams = map.get("streams");
-    config.streams = read_streams(streams, limits);
-    refuse_unused_triggers(map, config);
-    shared.next_seed += config.streams.size();
-    claim_input(streams, config, shared);
+    config.file = context.file;
+    context.triggers.clear();
+    keep_places(value, config);
+    read_rows(value, "publisher", config, context);
+    refuse_unused_triggers(value, config);
     return config;
 }
 
@@ -318,10 +488,11 @@ void refuse_publisher_keys(const YamlValue& document) {
     }
 }
 
-std::vector<PublisherConfig> read_publishers(const YamlValue& list, Shared& shared) {
+std::vector<PublisherConfig> read_publishers(const YamlValue& list, ReadContext& context) {
     std::vector<PublisherConfig> publishers;
     for (const YamlValue& each : list.list()) {
-        PublisherConfig config = read_publisher(SectionReader{each, {"publisher"}}, shared);
+        expect_keys(each, {"publisher"});
+        PublisherConfig config = read_publisher(each, context);
         config.position = publishers.size();
         if (config.name.empty()) config.name = std::to_string(config.position);
         if (std::ranges::find(publishers, config.name, &PublisherConfig::name) != publishers.end())
@@ -340,6 +511,58 @@ std::vector<PublisherConfig> read_publishers(const YamlValue& list, Shared& shar
 }
 
 } // namespace
+
+const std::vector<ConfigKey>& config_keys() {
+    static netio::NeverDestroyed<Keys> all{[] {
+        Keys keys;
+        add_process(keys);
+        add_publisher(keys);
+        add_bus_and_keys(keys);
+        add_sockets(keys);
+        add_streams(keys);
+        return keys;
+    }()};
+    return *all;
+}
+
+const std::vector<ConfigSection>& config_sections() {
+    using Sections = std::vector<ConfigSection>;
+    static netio::NeverDestroyed<Sections> sections{Sections{
+        {"process", "The process", "At the top of the file."},
+        {"loop", "`loop`", "`loop: MODE` is short for `loop: {mode: MODE}`."},
+        {"fabric", "`fabric`", ""},
+        {"metrics", "`metrics`",
+         "`metrics: HOST:PORT` is short for `metrics: {listen: HOST:PORT}`."},
+        {"publisher", "The publisher",
+         "Also at the top of the file; or each of `publishers`, where there are several."},
+        {"bus", "`bus`", "`bus: DIR` is short for `bus: {at: DIR}`."},
+        {"keys", "`keys`", "`keys: FILE` is short for `keys: {file: FILE}`."},
+        {"buffered", "`buffered`", ""},
+        {"unbuffered", "`unbuffered`", ""},
+        {"session", "`session`", ""},
+        {"stream", "`streams`", "Each entry of the list."},
+        {"source", "`source`", "A map is one of `file` and `files`."},
+        {"rate", "`rate`",
+         "A number is short for `{per_second: NUMBER}`. What nobody takes in time is made up for "
+         "by one second at most; what follows comes later then."},
+        {"trigger", "`triggers`",
+         "Behind each name. All fids of its streams publish the same event before one of them "
+         "begins the next, but for those that a slow subscriber holds up: these catch up."},
+        {"faults", "`faults`",
+         "Each a number from 0 to 1, all together 1 at most. The first message of a fid is sound. "
+         "Who has seen all messages must find just as many as the report says (`faults`); "
+         "`netio subscribe --verify` calls them `missing`, `duplicates`, `corrupt`, `reordered` "
+         "and `truncated`."},
+        {"size", "`size`",
+         "A number of bytes is short for `{fixed: BYTES}`; a map has one of these. A pattern has 8 "
+         "bytes at least, 32 with time stamps, and one more to be corrupted or truncated (25, "
+         "33)."},
+        {"uniform", "`size: {uniform: ...}`", ""},
+        {"normal", "`size: {normal: ...}`", ""},
+        {"exponential", "`size: {exponential: ...}`", ""},
+    }};
+    return *sections;
+}
 
 std::string PublisherConfig::place_of(std::string_view key) const {
     const auto found = places.find(key);
@@ -365,22 +588,21 @@ void refuse_at(const PublisherConfig& config, std::string_view key, const std::s
 
 PublishConfig parse_publish_config(const std::string& text, const std::string& file,
                                    const std::string& folder) {
-    const YamlValue root = YamlValue::document(text, file);
-    const bool several = root.find("publishers").has_value();
-    if (several) refuse_publisher_keys(root);
-    const SectionReader document{root, several
-                                           ? std::vector<std::string_view>{"process"}
-                                           : std::vector<std::string_view>{"publisher", "process"}};
-    PublishConfig config;
-    read_fabric(document, config.fabric);
-    if (const auto v = document.find("loop")) config.loop = read_loop(document, *v);
-    document.whole("loops", config.loops);
-    Shared shared{.file = file, .folder = folder};
-    document.whole("seed", shared.next_seed);
-    if (const auto v = document.find("publishers")) {
-        config.publishers = read_publishers(*v, shared);
+    const YamlValue document = YamlValue::document(text, file);
+    const auto several = document.find("publishers");
+    if (several) {
+        refuse_publisher_keys(document);
+        expect_keys(document, {"process"});
     } else {
-        config.publishers.push_back(read_publisher(document, shared));
+        expect_keys(document, {"publisher", "process"});
+    }
+    PublishConfig config;
+    ReadContext context{.file = file, .folder = folder};
+    read_rows(document, "process", config, context);
+    if (several) {
+        config.publishers = read_publishers(*several, context);
+    } else {
+        config.publishers.push_back(read_publisher(document, context));
     }
     return config;
 }

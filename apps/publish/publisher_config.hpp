@@ -5,16 +5,19 @@
 // commented examples, docs/configuration.md every key). The result is plain values; every mistake
 // is a ConfigError (apps/publish/yaml_reader.hpp).
 
-#include "apps/common/keys.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/pattern.hpp"
 #include "apps/metrics/metrics.hpp"
-#include "apps/publish/bus_config.hpp"
-#include "apps/publish/stream_config.hpp"
+#include "apps/publish/message_plan.hpp"
 #include "apps/publish/yaml_reader.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/event_loop.hpp"
+#include "pubsub/discovery/bus.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -22,9 +25,57 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace apps {
+
+// Where and how a publisher announces itself.
+struct BusConfig {
+    std::string where;     // empty: nowhere
+    std::string name;      // empty: HOST-PID-N
+    std::string advertise; // the host that others are told, for an address that stands for all
+    std::chrono::milliseconds lease = netio::pubsub::BusOptions{}.lease;
+};
+
+struct PatternConfig { // self-checking messages (apps/common/pattern.hpp)
+    bool timed = false;
+    FaultConfig faults;
+};
+struct FileConfig {
+    std::vector<std::string> paths; // one for all fids, or one for each
+    bool repeat = false;
+};
+struct PipeConfig {}; // standard input
+using SourceConfig = std::variant<PatternConfig, FileConfig, PipeConfig>;
+
+// What goes in front of each message: up to 8 bytes, or as many of the number of the event.
+struct HeaderConfig {
+    std::vector<std::byte> bytes;
+    bool event = false;
+};
+std::size_t bytes_of(const HeaderConfig& header);
+
+// All fids of its streams publish together, the same event.
+struct TriggerConfig {
+    std::string name;
+    RateConfig rate;
+    std::uint64_t seed = 1;
+};
+
+struct StreamConfig {
+    std::vector<netio::pubsub::FidRange> fids;
+    std::string meaning; // for those who find them on a bus
+    SourceConfig source;
+    Sizes sizes;
+    std::uint64_t seed = 1;
+    std::optional<RateConfig> rate;     // absent: as fast as accepted
+    std::optional<std::size_t> trigger; // of the publisher's, instead of a rate
+    HeaderConfig header;
+    std::size_t slices = 1;             // pieces of memory that a message is gathered from
+    std::optional<std::uint64_t> count; // messages of each fid; absent: until the source ends
+    std::uint8_t status = 0;
+};
 
 struct PublisherConfig {
     std::string file;         // its name, for what only shows later

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/stream_config.hpp"
 
-#include "apps/common/fid_spec.hpp"
-#include "apps/common/pattern.hpp"
-#include "apps/publish/section_reader.hpp"
+#include "apps/common/fid_text.hpp"
 #include "netio/base/control_characters.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -16,11 +14,17 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace apps {
 namespace {
+
+using namespace shapes;
+
+constexpr std::uint64_t hour_ns = std::uint64_t{3'600'000'000'000};
 
 std::size_t count_of(const std::vector<netio::pubsub::FidRange>& fids) {
     std::size_t count = 0;
@@ -88,109 +92,54 @@ std::string read_meaning(const YamlValue& value) {
     return meaning;
 }
 
-SourceConfig read_source(const SectionReader& stream, std::size_t fid_count,
-                         const std::string& folder) {
-    const YamlValue value = stream.get("source");
+void read_source(const YamlValue& value, StreamConfig& stream, ReadContext& context) {
     constexpr std::string_view files_too = ", {file: PATH}, {files: [PATH, ...]}";
     const std::string allowed = "pattern, pipe" + std::string{files_too};
+    context.fid_count = count_of(stream.fids);
     if (value.is_scalar()) {
         const std::string word = value.text(allowed);
         if (word == "file" || word == "files") value.fail("'" + word + "' needs a path", allowed);
-        if (stream.word("source", value, files_too) == 0) return PatternConfig{};
-        if (fid_count != 1) value.fail("standard input is one stream", "a single fid with pipe");
-        return PipeConfig{};
+        if (value.choice({"pattern", "pipe"}, files_too) == 0) return; // as it is
+        if (context.fid_count != 1)
+            value.fail("standard input is one stream", "a single fid with pipe");
+        if (std::exchange(context.input_taken, true))
+            value.fail("standard input has a stream already", "pipe in one stream only");
+        stream.source = PipeConfig{};
+        return;
     }
     if (!value.is_map()) value.fail("not a source", allowed);
-    const SectionReader source{value, {"source"}};
-    FileConfig config;
-    const auto file = source.find("file");
-    const auto files = source.find("files");
-    if (file.has_value() == files.has_value()) value.fail("one of file and files", allowed);
-    if (file) {
-        config.paths.push_back(resolve(*file, folder));
-    } else {
-        for (const YamlValue& each : files->list())
-            config.paths.push_back(resolve(each, folder));
-        if (config.paths.size() != fid_count) {
-            files->fail(std::to_string(config.paths.size()) + " files for " +
-                            std::to_string(fid_count) + " fids",
-                        "as many files as fids, or one with 'file'");
-        }
-    }
-    source.flag("repeat", config.repeat);
-    return config;
+    expect_keys(value, {"source"});
+    if (value.find("file").has_value() == value.find("files").has_value())
+        value.fail("one of file and files", allowed);
+    read_rows(value, "source", stream.source.emplace<FileConfig>(), context);
 }
 
-Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
-    const std::string allowed =
-        "a number of bytes, {uniform: {min, max}}, {normal: {mean, stddev, min, max}}, "
-        "{exponential: {mean, min, max}}, {list: [...]}";
-    if (value.is_scalar()) return FixedSize{value.bytes(min, max)};
-    if (!value.is_map()) value.fail("not a size", allowed);
-    const SectionReader size{value, {"size"}};
-    const auto is_given = [&](const ConfigKey& key) {
-        return key.section == "size" && value.find(key.name).has_value();
-    };
-    if (std::ranges::count_if(config_keys(), is_given) != 1)
-        value.fail("not one kind of size", allowed);
-    const auto bounds = [&](const SectionReader& map) {
-        const auto low_value = map.find("min");
-        const std::size_t low = low_value ? low_value->bytes(min, max) : min;
-        const std::size_t high = map.get("max").bytes(low, max);
-        return std::pair{low, high};
-    };
-    // A mean outside would make nearly all sizes the same.
-    const auto mean = [](const SectionReader& map, std::size_t low, std::size_t high) {
-        const YamlValue given = map.get("mean");
-        const double bytes = map.real("mean", given);
-        if (bytes < static_cast<double>(low) || bytes > static_cast<double>(high)) {
-            given.fail("outside of min and max",
-                       fmt::format("a number from {} to {}, the smallest and the largest size", low,
-                                   high));
-        }
-        return bytes;
-    };
-    if (const auto v = size.find("fixed")) return FixedSize{v->bytes(min, max)};
-    if (const auto v = size.find("uniform")) {
-        const auto [low, high] = bounds(SectionReader{*v, {"uniform"}});
-        return UniformSize{.min = low, .max = high};
+void read_files(const YamlValue& value, FileConfig& config, ReadContext& context) {
+    for (const YamlValue& each : value.list())
+        config.paths.push_back(resolve(each, context.folder));
+    if (config.paths.size() != context.fid_count) {
+        value.fail(fmt::format("{} files for {} fids", config.paths.size(), context.fid_count),
+                   "as many files as fids, or one with 'file'");
     }
-    if (const auto v = size.find("normal")) {
-        const SectionReader normal{*v, {"normal"}};
-        const auto [low, high] = bounds(normal);
-        return NormalSize{.mean = mean(normal, low, high),
-                          .stddev = normal.real("stddev", normal.get("stddev")),
-                          .min = low,
-                          .max = high};
-    }
-    if (const auto v = size.find("exponential")) {
-        const SectionReader exponential{*v, {"exponential"}};
-        const auto [low, high] = bounds(exponential);
-        return ExponentialSize{.mean = mean(exponential, low, high), .min = low, .max = high};
-    }
-    SizeList list;
-    for (const YamlValue& each : size.find("list")->list())
-        list.bytes.push_back(each.bytes(min, max));
-    return list;
 }
 
-std::optional<RateConfig> read_rate(const SectionReader& stream, const YamlValue& value,
-                                    std::size_t fid_count) {
+void read_rate(const YamlValue& value, StreamConfig& stream, ReadContext& context) {
+    if (value.is_scalar() && value.text("a number, max, or {per_second, burst}") == "max") return;
+    RateConfig& rate = stream.rate.emplace();
     if (!value.is_map()) {
-        if (value.is_scalar() && value.text("a number, max, or {per_second, burst}") == "max")
-            return std::nullopt;
-        return RateConfig{.per_second =
-                              stream.real("rate", value, ", max, or {per_second, burst}")};
+        rate.per_second = value.real(0, 1e9, ", max, or {per_second, burst}");
+        return;
     }
-    RateConfig rate = read_rate_map(value, "rate");
-    const SectionReader map{value, {"rate"}};
-    const auto all = map.find("per_second");
-    const auto each = map.find("per_fid");
-    if (all.has_value() == each.has_value())
+    context.fid_count = count_of(stream.fids);
+    read_section(value, "rate", rate, context);
+    if (value.find("per_second").has_value() == value.find("per_fid").has_value())
         value.fail("one of per_second and per_fid", "{per_second: N} or {per_fid: N}");
-    rate.per_second = all ? map.real("per_second", *all)
-                          : map.real("per_fid", *each) * static_cast<double>(fid_count);
-    return rate;
+}
+
+void read_trigger(const YamlValue& value, StreamConfig& stream, ReadContext& context) {
+    const std::vector<std::string_view> names{context.triggers.begin(), context.triggers.end()};
+    if (names.empty()) value.fail("the publisher has no triggers", "with triggers: {NAME: ...}");
+    stream.trigger = value.choice(names);
 }
 
 HeaderConfig read_header(const YamlValue& value) {
@@ -213,25 +162,16 @@ HeaderConfig read_header(const YamlValue& value) {
     return header;
 }
 
-FaultConfig read_faults(const YamlValue& value) {
-    const SectionReader map{value, {"faults"}};
-    FaultConfig faults;
-    double sum = 0;
-    for (const auto& [key, part] : {std::pair{"missing", &faults.missing},
-                                    {"duplicated", &faults.duplicated},
-                                    {"corrupted", &faults.corrupted},
-                                    {"late", &faults.late},
-                                    {"truncated", &faults.truncated}}) {
-        if (const auto v = map.find(key)) *part = map.real(key, *v);
-        sum += *part;
-    }
-    if (sum > 1) value.fail("more faults than messages", "at most 1 in all");
-    return faults;
+PatternConfig& pattern_of(const YamlValue& value, StreamConfig& stream) {
+    if (auto* const pattern = std::get_if<PatternConfig>(&stream.source)) return *pattern;
+    value.fail("not of this source", "with source: pattern");
 }
 
-void read_pattern(const SectionReader& map, PatternConfig& pattern) {
-    map.flag("time_stamps", pattern.timed);
-    if (const auto v = map.find("faults")) pattern.faults = read_faults(*v);
+void read_faults(const YamlValue& value, StreamConfig& stream, ReadContext& context) {
+    FaultConfig& faults = pattern_of(value, stream).faults;
+    read_section(value, "faults", faults, context);
+    if (faults.missing + faults.duplicated + faults.corrupted + faults.late + faults.truncated > 1)
+        value.fail("more faults than messages", "at most 1 in all");
 }
 
 std::size_t smallest_bytes(const SourceConfig& source) {
@@ -242,52 +182,240 @@ std::size_t smallest_bytes(const SourceConfig& source) {
     return damaged ? whole_pattern_bytes + 1 : smallest_pattern_bytes;
 }
 
-void read_trigger(const SectionReader& map, const std::vector<std::string>& triggers,
-                  StreamConfig& stream) {
-    const auto value = map.find("trigger");
-    if (!value) return;
-    const std::vector<std::string_view> names{triggers.begin(), triggers.end()};
-    if (names.empty()) value->fail("the publisher has no triggers", "with triggers: {NAME: ...}");
-    stream.trigger = value->choice(names);
-    if (map.find("rate")) value->fail("the stream has a rate", "one of rate and trigger");
+// --- sizes
+
+template <typename Size>
+void read_spread(const YamlValue& value, std::string_view section, Sizes& sizes,
+                 ReadContext& context) {
+    Size& size = sizes.emplace<Size>();
+    size.min = context.size_min;
+    read_section(value, section, size, context);
+    if constexpr (requires { size.mean; }) {
+        // A mean outside would make nearly all sizes the same.
+        if (size.mean < static_cast<double>(size.min) || size.mean > static_cast<double>(size.max))
+            value.get("mean").fail(
+                "outside of min and max",
+                fmt::format("a number from {} to {}, the smallest and the largest size", size.min,
+                            size.max));
+    }
 }
 
-StreamConfig read_stream(const YamlValue& value, const StreamLimits& limits,
-                         std::uint64_t default_seed) {
-    const SectionReader map{value, {"stream"}};
-    StreamConfig stream;
-    stream.fids = read_fids(map.get("fids"));
-    if (const auto v = map.find("meaning")) stream.meaning = read_meaning(*v);
-    stream.source = read_source(map, count_of(stream.fids), limits.folder);
-    if (auto* const pattern = std::get_if<PatternConfig>(&stream.source)) {
-        read_pattern(map, *pattern);
-    } else {
-        for (const char* const key : {"time_stamps", "faults"})
-            if (const auto v = map.find(key)) v->fail("not of this source", "with source: pattern");
+void read_size(const YamlValue& value, Sizes& sizes, ReadContext& context) {
+    const std::string allowed =
+        "a number of bytes, {uniform: {min, max}}, {normal: {mean, stddev, min, max}}, "
+        "{exponential: {mean, min, max}}, {list: [...]}";
+    if (!value.is_scalar() && !value.is_map()) value.fail("not a size", allowed);
+    if (value.is_map()) {
+        expect_keys(value, {"size"});
+        const auto is_given = [&](const ConfigKey& key) {
+            return key.section == "size" && value.find(key.name).has_value();
+        };
+        if (std::ranges::count_if(config_keys(), is_given) != 1)
+            value.fail("not one kind of size", allowed);
     }
-    if (const auto v = map.find("header")) stream.header = read_header(*v);
-    map.whole("slices", stream.slices);
-    const std::size_t min = smallest_bytes(stream.source);
-    const std::size_t max =
-        limits.largest_message - std::min(limits.largest_message, bytes_of(stream.header));
-    if (min > max) {
-        value.fail("its messages have at least " + std::to_string(min) +
-                       " bytes, and largest_message is " + std::to_string(limits.largest_message),
+    read_short_section(value, "size", sizes, context);
+}
+
+template <typename Size>
+void add_spread(Keys& keys, const std::string& section, const std::string& min_meaning,
+                const std::string& max_meaning) {
+    const Shape size = bytes(1, largest_message);
+    SectionRows<Size> rows{keys, section};
+    if constexpr (requires(Size each) { each.mean; }) {
+        rows.add("mean", &Size::mean, real(0, 1e9), "in bytes");
+        rows.require();
+    }
+    if constexpr (requires(Size each) { each.stddev; }) {
+        rows.add("stddev", &Size::stddev, real(0, 1e9), "in bytes");
+        rows.require();
+    }
+    rows.add_custom("min", {size}, "the smallest that the source allows", min_meaning,
+                    [](const YamlValue& value, Size& target, ReadContext& context) {
+                        target.min = value.bytes(context.size_min, context.size_max);
+                    });
+    rows.add_custom("max", {size}, "", max_meaning,
+                    [](const YamlValue& value, Size& target, ReadContext& context) {
+                        target.max = value.bytes(target.min, context.size_max);
+                    });
+    rows.require();
+}
+
+void add_sizes(Keys& keys) {
+    const Shape size = bytes(1, largest_message);
+    SectionRows<Sizes> sizes{keys, "size"};
+    sizes.add_custom("fixed", {size}, "", "always the same",
+                     [](const YamlValue& value, Sizes& target, ReadContext& context) {
+                         target = FixedSize{value.bytes(context.size_min, context.size_max)};
+                     });
+    sizes.add_custom("uniform", {section("uniform")}, "", "each size as often as any other",
+                     [](const YamlValue& value, Sizes& target, ReadContext& context) {
+                         read_spread<UniformSize>(value, "uniform", target, context);
+                     });
+    sizes.add_custom("normal", {section("normal")}, "", "around a mean",
+                     [](const YamlValue& value, Sizes& target, ReadContext& context) {
+                         read_spread<NormalSize>(value, "normal", target, context);
+                     });
+    sizes.add_custom("exponential", {section("exponential")}, "", "most are small, a few are large",
+                     [](const YamlValue& value, Sizes& target, ReadContext& context) {
+                         read_spread<ExponentialSize>(value, "exponential", target, context);
+                     });
+    sizes.add_custom("list", {list(size)}, "", "these, in turn",
+                     [](const YamlValue& value, Sizes& target, ReadContext& context) {
+                         SizeList& all = target.emplace<SizeList>();
+                         for (const YamlValue& each : value.list())
+                             all.bytes.push_back(each.bytes(context.size_min, context.size_max));
+                     });
+    add_spread<UniformSize>(keys, "uniform", "the smallest", "the largest");
+    add_spread<NormalSize>(keys, "normal", "smaller ones become this", "larger ones become this");
+    add_spread<ExponentialSize>(keys, "exponential", "smaller ones become this",
+                                "larger ones become this");
+}
+
+// --- a stream
+
+// When there is something to publish, of rates and triggers. `rate` returns an object's rate.
+template <typename Object, typename Rate>
+void add_occasions(SectionRows<Object>& rows, const std::string& what, Rate rate) {
+    const auto part = [rate](auto member) {
+        return [ rate, member ](Object & object) -> auto& {
+            return rate(object).*member;
+        };
+    };
+    rows.add("burst", part(&RateConfig::burst), whole(1, 1'000'000),
+             "so many " + what + " at once, and so much less often");
+    rows.add("timing", part(&RateConfig::poisson), word({"periodic", "poisson"}),
+             "at equal distances, or each independent of the others");
+    rows.add("train_ns", part(&RateConfig::train), whole(1, hour_ns),
+             "so long there are some, and the rate holds there; then none for `gap_ns`, as of "
+             "trains of bunches in a collider",
+             "no trains");
+    rows.add_custom("gap_ns", {whole(1, hour_ns)}, "none", "with `train_ns`",
+                    [rate](const YamlValue& value, Object& object, ReadContext&) {
+                        rate(object).gap = netio::Duration{value.number(1, hour_ns)};
+                        if (rate(object).train.count() == 0)
+                            value.fail("a gap without trains", "with train_ns");
+                    });
+}
+
+void add_stream(Keys& keys) {
+    SectionRows<StreamConfig> stream{keys, "stream"};
+    stream.add_custom(
+        "fids", {fids()}, "",
+        "`7`, `0x1f`, `0-63`, `0-63/2`, `{detector: 3, link: 0-23, elink: 0-39}`, `mask:M=V`, "
+        "or a list; each in one stream only, a million at most "
+        "([fids by their fields](discovery.md#fids-by-their-fields))",
+        [](const YamlValue& value, StreamConfig& config, ReadContext&) {
+            config.fids = read_fids(value);
+        });
+    stream.require();
+    stream.add_custom("meaning", {text("TEXT")}, "none", "for those who find the fids on a bus",
+                      [](const YamlValue& value, StreamConfig& config, ReadContext&) {
+                          config.meaning = read_meaning(value);
+                      });
+    stream.add_custom(
+        "source", {word({"pattern", "pipe"}), section("source")}, "",
+        "messages that prove themselves to `netio subscribe --verify`; standard input, for a "
+        "single fid; or files",
+        read_source);
+    stream.require();
+    stream.add_deferred("size", {bytes(1, largest_message), section("size")},
+                        "64k; of a pattern required", "of a message; at most `largest_message`");
+    stream.add_custom("rate", {word({"max"}), real(0, 1e9), section("rate")}, "max",
+                      "messages a second of all its fids together, or as fast as they are taken",
+                      read_rate);
+    stream.add_custom(
+        "trigger", {text("NAME")}, "none",
+        "in place of a rate: with each of its events every fid has a message, with the same "
+        "number",
+        read_trigger);
+    stream.add("count", &StreamConfig::count, whole(1, any_number), "messages of each fid",
+               "until the source ends");
+    stream.add_custom(
+        "header", {text("HEX"), word({"event"})}, "none",
+        "in front of each message: up to 8 bytes as `0xcafe01`, or the number of the event (of the "
+        "message, where there is no trigger) in 8 bytes, little-endian; with "
+        "`netio subscribe --verify` also `--header-bytes`",
+        [](const YamlValue& value, StreamConfig& config, ReadContext&) {
+            config.header = read_header(value);
+        });
+    stream.add("slices", &StreamConfig::slices, whole(1, 16),
+               "gathered from so many pieces of memory, which nobody sees but the network");
+    stream.add_custom(
+        "time_stamps", {flag()}, "false",
+        "of a pattern: each message says when it was published, and `netio subscribe --verify` how "
+        "long it took ([one-way latency](operations.md#one-way-latency))",
+        [](const YamlValue& value, StreamConfig& config, ReadContext&) {
+            pattern_of(value, config).timed = value.flag();
+        });
+    stream.add_custom(
+        "faults", {section("faults")}, "none",
+        "of a pattern: on purpose, to check who checks; the report says how many there were",
+        read_faults);
+    stream.add("status", &StreamConfig::status, whole(0, 255), "the status byte of each message");
+    stream.add("seed", &StreamConfig::seed, whole(0, any_number),
+               "of what is drawn for this stream", "the process's, and the place of the stream");
+}
+
+void add_sources_and_rates(Keys& keys) {
+    SectionRows<FileConfig> source{keys, "source"};
+    source.add_custom("file", {text("PATH")}, "", "one for all fids, relative to this file; or",
+                      [](const YamlValue& value, FileConfig& config, ReadContext& context) {
+                          config.paths.push_back(resolve(value, context.folder));
+                      });
+    source.add_custom("files", {list(text("PATH"))}, "", "one for each fid", read_files);
+    source.add("repeat", &FileConfig::repeat, flag(), "from the start again at the end");
+
+    SectionRows<RateConfig> rate{keys, "rate"};
+    rate.add("per_second", &RateConfig::per_second, real(0, 1e9),
+             "messages of all fids together, on average; or", "`per_fid`");
+    rate.add_custom("per_fid", {real(0, 1e9)}, "`per_second`", "of each fid",
+                    [](const YamlValue& value, RateConfig& config, ReadContext& context) {
+                        config.per_second =
+                            value.real(0, 1e9) * static_cast<double>(context.fid_count);
+                    });
+    add_occasions(rate, "messages", [](RateConfig& config) -> RateConfig& { return config; });
+
+    const auto rate_of = [](TriggerConfig& config) -> RateConfig& { return config.rate; };
+    SectionRows<TriggerConfig> trigger{keys, "trigger"};
+    trigger.add(
+        "per_second", [](TriggerConfig & config) -> auto& { return config.rate.per_second; },
+        real(0, 1e9), "events, on average");
+    trigger.require();
+    add_occasions(trigger, "events", rate_of);
+    trigger.add("seed", &TriggerConfig::seed, whole(0, any_number),
+                "of what is drawn for this trigger", "the process's");
+
+    SectionRows<FaultConfig> faults{keys, "faults"};
+    const Shape part = real(0, 1);
+    faults.add("missing", &FaultConfig::missing, part, "which part of the messages is left out",
+               "none");
+    faults.add("duplicated", &FaultConfig::duplicated, part, "comes twice", "none");
+    faults.add("corrupted", &FaultConfig::corrupted, part, "has a wrong bit behind its head",
+               "none");
+    faults.add("late", &FaultConfig::late, part, "comes behind the next one of its fid", "none");
+    faults.add("truncated", &FaultConfig::truncated, part, "lacks its end", "none");
+}
+
+StreamConfig read_stream(const YamlValue& value, ReadContext& context) {
+    StreamConfig stream{.seed = context.next_seed++};
+    read_section(value, "stream", stream, context);
+    if (stream.trigger && value.find("rate"))
+        value.get("trigger").fail("the stream has a rate", "one of rate and trigger");
+    context.size_min = smallest_bytes(stream.source);
+    context.size_max =
+        context.largest_message - std::min(context.largest_message, bytes_of(stream.header));
+    if (context.size_min > context.size_max) {
+        value.fail(fmt::format("its messages have at least {} bytes, and largest_message is {}",
+                               context.size_min, context.largest_message),
                    "a larger largest_message, or another source");
     }
-    if (const auto v = map.find("size")) {
-        stream.sizes = read_sizes(*v, min, max);
+    if (const auto size = value.find("size")) {
+        read_size(*size, stream.sizes, context);
     } else if (std::holds_alternative<PatternConfig>(stream.source)) {
         value.fail("key 'size' is missing", "a size, as a pattern has none of its own");
     } else {
-        stream.sizes = FixedSize{std::min<std::size_t>(64 * 1024, max)};
+        stream.sizes = FixedSize{std::min<std::size_t>(64 * 1024, context.size_max)};
     }
-    if (const auto v = map.find("rate")) stream.rate = read_rate(map, *v, count_of(stream.fids));
-    read_trigger(map, limits.triggers, stream);
-    if (const auto v = map.find("count")) stream.count = map.whole("count", *v);
-    map.whole("status", stream.status);
-    stream.seed = default_seed;
-    map.whole("seed", stream.seed);
     return stream;
 }
 
@@ -320,29 +448,23 @@ std::size_t bytes_of(const HeaderConfig& header) {
     return header.event ? 8 : header.bytes.size();
 }
 
-RateConfig read_rate_map(const YamlValue& value, std::string_view section) {
-    const SectionReader map{value, {section}};
-    RateConfig rate;
-    map.whole("burst", rate.burst);
-    if (const auto v = map.find("timing")) rate.poisson = map.word("timing", *v) == 1;
-    map.time("train_ns", rate.train);
-    map.time("gap_ns", rate.gap);
-    if (const auto v = map.find("gap_ns"); v && rate.train.count() == 0)
-        v->fail("a gap without trains", "with train_ns");
-    return rate;
-}
-
-std::vector<StreamConfig> read_streams(const YamlValue& list, const StreamLimits& limits) {
-    std::vector<StreamConfig> streams;
-    for (const YamlValue& each : list.list())
-        streams.push_back(read_stream(each, limits, limits.first_seed + streams.size()));
-    refuse_shared_fids(list, streams);
-    return streams;
-}
-
 std::string path_in_folder(const std::string& path, const std::string& folder) {
     const std::filesystem::path given{path};
     return given.is_absolute() || folder.empty() ? path : (folder / given).string();
+}
+
+void add_streams(Keys& keys) {
+    add_stream(keys);
+    add_sources_and_rates(keys);
+    add_sizes(keys);
+}
+
+std::vector<StreamConfig> read_streams(const YamlValue& list, ReadContext& context) {
+    std::vector<StreamConfig> streams;
+    for (const YamlValue& each : list.list())
+        streams.push_back(read_stream(each, context));
+    refuse_shared_fids(list, streams);
+    return streams;
 }
 
 } // namespace apps

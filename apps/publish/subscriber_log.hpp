@@ -3,10 +3,10 @@
 
 // What a test publisher says of its subscribers, and how many there are: who comes, for what, and
 // why they go. They decide how often, so what each asks for in a turn of the loop is one line, and
-// there are so many lines an interval (apps/common/limited_log.hpp). Belongs to the loop's thread.
+// there are so many lines an interval (apps/common/logging.hpp). Belongs to the loop's thread.
 
-#include "apps/common/limited_log.hpp"
-#include "apps/common/range_line.hpp"
+#include "apps/common/fid_text.hpp"
+#include "apps/common/logging.hpp"
 #include "netio/base/status.hpp"
 #include "pubsub/core/fid_layout.hpp"
 #include "pubsub/publisher/publisher.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/yaml_reader.hpp"
 
-#include "apps/common/quantity.hpp"
-#include "apps/common/spelling.hpp"
+#include "apps/common/parse.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

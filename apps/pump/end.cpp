@@ -1,17 +1,188 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pump/end.hpp"
 
-#include "apps/common/json_line.hpp"
+#include "apps/common/report.hpp"
 #include "apps/pump/report.hpp"
+#include "netio/base/wire.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace apps::pump {
+namespace {
+
+constexpr std::uint64_t magic = 0x0000'0150'4d55'504e; // "NPUMP", version 1
+constexpr std::uint32_t verify_flag = 1;
+constexpr std::uint32_t bidirectional_flag = 2;
+
+} // namespace
+
+std::array<std::byte, header_bytes> encode(const Header& header) noexcept {
+    std::array<std::byte, header_bytes> out{};
+    netio::wire::store(out.data(), magic);
+    netio::wire::store(out.data() + 8, header.bytes);
+    netio::wire::store(out.data() + 16, header.seed);
+    netio::wire::store(out.data() + 24, header.size_min);
+    netio::wire::store(out.data() + 32, header.size_max);
+    netio::wire::store(out.data() + 40, (header.verify ? verify_flag : 0U) |
+                                            (header.bidirectional ? bidirectional_flag : 0U));
+    return out;
+}
+
+std::optional<Header> decode_header(std::span<const std::byte> bytes) noexcept {
+    if (bytes.size() != header_bytes) return std::nullopt;
+    if (netio::wire::load<std::uint64_t>(bytes.data()) != magic) return std::nullopt;
+    const auto flags = netio::wire::load<std::uint32_t>(bytes.data() + 40);
+    const auto zero = netio::wire::load<std::uint32_t>(bytes.data() + 44);
+    const Header header{.bytes = netio::wire::load<std::uint64_t>(bytes.data() + 8),
+                        .seed = netio::wire::load<std::uint64_t>(bytes.data() + 16),
+                        .size_min = netio::wire::load<std::uint64_t>(bytes.data() + 24),
+                        .size_max = netio::wire::load<std::uint64_t>(bytes.data() + 32),
+                        .verify = (flags & verify_flag) != 0,
+                        .bidirectional = (flags & bidirectional_flag) != 0};
+    const bool sound = (flags & ~(verify_flag | bidirectional_flag)) == 0 && zero == 0 &&
+                       header.size_min >= 1 && header.size_min <= header.size_max &&
+                       header.size_max <= size_limit_bytes;
+    return sound ? std::optional{header} : std::nullopt;
+}
+
+namespace {
+
+constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+
+// Words, not bytes, and no state from one to the next, so that a compiler can vectorise the loops.
+std::uint64_t word_at(std::uint64_t seed, std::uint64_t index) noexcept {
+    std::uint64_t x = (seed + index) * 0x9E3779B97F4A7C15;
+    return x ^ (x >> 32U);
+}
+
+std::byte byte_at(std::uint64_t seed, std::uint64_t position) noexcept {
+    return static_cast<std::byte>(word_at(seed, position / word_bytes) >>
+                                  (8 * (position % word_bytes)));
+}
+
+// The bytes before the first whole word.
+std::size_t head_of(std::size_t size, std::uint64_t position) noexcept {
+    return std::min<std::size_t>(size, (word_bytes - position % word_bytes) % word_bytes);
+}
+
+} // namespace
+
+void fill_stream(std::span<std::byte> bytes, std::uint64_t seed, std::uint64_t position) noexcept {
+    std::size_t at = 0;
+    for (const std::size_t head = head_of(bytes.size(), position); at < head; ++at)
+        bytes[at] = byte_at(seed, position + at);
+    for (; at + word_bytes <= bytes.size(); at += word_bytes) {
+        const std::uint64_t word = word_at(seed, (position + at) / word_bytes);
+        std::memcpy(bytes.data() + at, &word, word_bytes);
+    }
+    for (; at < bytes.size(); ++at)
+        bytes[at] = byte_at(seed, position + at);
+}
+
+std::optional<std::size_t> find_wrong_byte(std::span<const std::byte> bytes, std::uint64_t seed,
+                                           std::uint64_t position) noexcept {
+    const auto search = [&](std::size_t from, std::size_t to) -> std::optional<std::size_t> {
+        for (std::size_t i = from; i < to; ++i)
+            if (bytes[i] != byte_at(seed, position + i)) return i;
+        return std::nullopt;
+    };
+    const std::size_t head = head_of(bytes.size(), position);
+    if (const auto wrong = search(0, head)) return wrong;
+    const std::size_t words = (bytes.size() - head) / word_bytes;
+    std::uint64_t difference = 0;
+    for (std::size_t i = 0; i < words; ++i) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + head + i * word_bytes, word_bytes);
+        difference |= word ^ word_at(seed, (position + head) / word_bytes + i);
+    }
+    const std::size_t tail = head + words * word_bytes;
+    if (difference != 0) return search(head, tail);
+    return search(tail, bytes.size());
+}
+
+namespace {
+
+// Filled in one turn of the loop, which others share; but a message at least.
+constexpr std::size_t fill_step_bytes = std::size_t{1} << 20U;
+
+std::vector<std::uint64_t> all_pieces(std::size_t count) {
+    std::vector<std::uint64_t> pieces(count);
+    std::iota(pieces.rbegin(), pieces.rend(), std::uint64_t{0});
+    return pieces;
+}
+
+} // namespace
+
+Source::Source(netio::stream::StreamSocket& socket, const Plan& plan)
+    : socket_{socket}, plan_{plan}, sizes_{UniformSize{plan.size_min, plan.size_max}, plan.seed},
+      memory_{plan.outstanding * plan.size_max, netio::Access::send}, free_{all_pieces(
+                                                                          plan.outstanding)} {}
+
+bool Source::drive() {
+    std::size_t filled_bytes = 0;
+    while (!free_.empty() && submitted_ < plan_.bytes) {
+        if (filled_bytes >= fill_step_bytes) return false;
+        const std::uint64_t piece = free_.back();
+        const std::uint64_t size = std::min<std::uint64_t>(sizes_.next(), plan_.bytes - submitted_);
+        const netio::Slice slice =
+            memory_.slice(piece * plan_.size_max, static_cast<std::size_t>(size));
+        if (plan_.verify) {
+            fill_stream({slice.data, slice.size}, plan_.seed, submitted_);
+            filled_bytes += slice.size;
+        }
+        // Anything else: the connection has ended, and on_closed says why.
+        if (socket_.send(slice, netio::Cookie{piece}) != netio::Status::ok) return true;
+        free_.pop_back();
+        submitted_ += size;
+    }
+    return true;
+}
+
+void Source::on_send_completed(netio::Cookie key) {
+    free_.push_back(static_cast<std::uint64_t>(key));
+}
+
+Sink::Sink(netio::stream::StreamSocket& socket, const Plan& plan)
+    : socket_{socket}, plan_{plan}, sizes_{UniformSize{plan.size_min, plan.size_max}, plan.seed},
+      memory_{plan.outstanding * plan.size_max, netio::Access::remote_write},
+      free_{all_pieces(plan.outstanding)}, asked_(plan.outstanding) {}
+
+// Never asks for more than is still to come, for what follows belongs to somebody else. Asks for a
+// quarter of its memory at a time: what is asked for together is announced in one control message.
+void Sink::drive() {
+    const std::size_t batch = std::max<std::size_t>(1, plan_.outstanding / 4);
+    if (asked_bytes_ > 0 && free_.size() < batch) return;
+    while (!free_.empty() && received_ + asked_bytes_ < plan_.bytes) {
+        const std::uint64_t piece = free_.back();
+        const std::uint64_t size =
+            std::min<std::uint64_t>(sizes_.next(), plan_.bytes - received_ - asked_bytes_);
+        const netio::Slice slice =
+            memory_.slice(piece * plan_.size_max, static_cast<std::size_t>(size));
+        if (socket_.receive(slice, netio::Cookie{piece}, plan_.fill) != netio::Status::ok) return;
+        free_.pop_back();
+        asked_[piece] = size;
+        asked_bytes_ += size;
+    }
+}
+
+void Sink::on_received(const netio::stream::Received& received) {
+    const auto piece = static_cast<std::uint64_t>(received.cookie);
+    const std::byte* const data = memory_.data() + piece * plan_.size_max;
+    if (plan_.verify && !wrong_at_) {
+        const auto wrong = find_wrong_byte({data, static_cast<std::size_t>(received.bytes)},
+                                           plan_.seed, received_);
+        if (wrong) wrong_at_ = received_ + *wrong;
+    }
+    received_ += received.bytes;
+    asked_bytes_ -= asked_[piece];
+    free_.push_back(piece);
+}
 
 using netio::Cookie;
 using netio::stream::Received;

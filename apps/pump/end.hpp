@@ -1,25 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The two ends of `netio pump`: a client that blasts bytes through a stream to a server, and checks
-// or measures what becomes of them.
-
 #include "apps/common/idle_watch.hpp"
-#include "apps/metrics/socket_metrics.hpp"
-#include "apps/pump/flow.hpp"
-#include "apps/pump/measurement.hpp"
-#include "apps/pump/wire.hpp"
+#include "apps/common/pattern.hpp"
+#include "apps/metrics/figures.hpp"
+#include "apps/pump/report.hpp"
 #include "stream/socket/stream_listener.hpp"
+#include "stream/socket/stream_socket.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace apps::pump {
+
+// What a pump tells its server before the bytes begin: a header of fixed size, little-endian. The
+// server answers behind its own bytes with its report, a JSON object, until the end of the stream.
+//
+//      0           8       16      24       32       40       44      48
+//     +-----------+-------+-------+--------+--------+--------+-------+
+//     | "NPUMP" 1 | bytes | seed  | size   | size   | flags  | 0     |
+//     |           | to go |       | min    | max    |        |       |
+//     +-----------+-------+-------+--------+--------+--------+-------+
+//     flags: bit 0 every byte is to be checked, bit 1 the server sends as many bytes back
+//
+// No I/O.
+
+inline constexpr std::size_t header_bytes = 48;
+
+struct Header {
+    std::uint64_t bytes = 0;
+    std::uint64_t seed = 0;
+    std::uint64_t size_min = 1;
+    std::uint64_t size_max = 1;
+    bool verify = false;
+    bool bidirectional = false;
+
+    friend bool operator==(const Header&, const Header&) = default;
+};
+
+// Largest message that a server lets a client ask for.
+inline constexpr std::uint64_t size_limit_bytes = std::uint64_t{1} << 30U;
+
+std::array<std::byte, header_bytes> encode(const Header& header) noexcept;
+// Nothing: not such a header, or one that asks for the impossible.
+std::optional<Header> decode_header(std::span<const std::byte> bytes) noexcept;
+
+// The bytes of a stream that proves itself: each is known from the seed and its position, so a
+// receiver checks any piece of it. No I/O.
+
+// Fills `bytes` with those of the stream from `position` on.
+void fill_stream(std::span<std::byte> bytes, std::uint64_t seed, std::uint64_t position) noexcept;
+
+// The offset in `bytes` of the first that is wrong, if one is.
+std::optional<std::size_t> find_wrong_byte(std::span<const std::byte> bytes, std::uint64_t seed,
+                                           std::uint64_t position) noexcept;
+
+// One direction of a pump: Source keeps sends outstanding until so many bytes are on their way,
+// Sink receives until so many have arrived. Their owner hands them the socket's completions.
+
+struct Plan {
+    std::uint64_t bytes = 0;
+    std::uint64_t seed = 0;
+    bool verify = false;
+    std::size_t size_min = 1; // of a send, or of a receive
+    std::size_t size_max = 1;
+    std::size_t outstanding = 1;
+    netio::stream::Fill fill = netio::stream::Fill::some; // of a receive
+};
+
+class Source {
+  public:
+    Source(netio::stream::StreamSocket& socket, const Plan& plan);
+
+    // Sends as much as may be outstanding. Where it has to be filled first that takes several
+    // calls; false: there is something to do at once, when others have had their turn.
+    bool drive();
+    void on_send_completed(netio::Cookie key);
+    bool all_submitted() const noexcept { return submitted_ == plan_.bytes; }
+
+  private:
+    netio::stream::StreamSocket& socket_;
+    Plan plan_;
+    SizeSequence sizes_;
+    netio::RegisteredBuffer memory_;
+    std::vector<std::uint64_t> free_; // pieces of memory_
+    std::uint64_t submitted_ = 0;
+};
+
+class Sink {
+  public:
+    Sink(netio::stream::StreamSocket& socket, const Plan& plan);
+
+    void drive();
+    void on_received(const netio::stream::Received& received);
+    bool is_complete() const noexcept { return received_ == plan_.bytes; }
+    std::uint64_t received_bytes() const noexcept { return received_; }
+    // The position of the first byte that was not what it should be.
+    std::optional<std::uint64_t> wrong_at() const noexcept { return wrong_at_; }
+
+  private:
+    netio::stream::StreamSocket& socket_;
+    Plan plan_;
+    SizeSequence sizes_;
+    netio::RegisteredBuffer memory_;
+    std::vector<std::uint64_t> free_;
+    std::vector<std::uint64_t> asked_; // bytes, of each piece that is lent
+    std::uint64_t asked_bytes_ = 0;    // of all of them
+    std::uint64_t received_ = 0;
+    std::optional<std::uint64_t> wrong_at_;
+};
+
+// The two ends of `netio pump`: a client that blasts bytes through a stream to a server, and checks
+// or measures what becomes of them.
 
 // What either side decides for itself.
 struct Settings {

@@ -2,23 +2,18 @@
 
 // netio pump: the command line of the stream blaster.
 
-#include "apps/common/end_signals.hpp"
-#include "apps/common/fabric_faults.hpp"
-#include "apps/common/json_line.hpp"
-#include "apps/common/keys.hpp"
-#include "apps/common/live_display.hpp"
-#include "apps/common/log_observer.hpp"
-#include "apps/common/option_values.hpp"
-#include "apps/common/remote_writes.hpp"
-#include "apps/common/shown_lines.hpp"
-#include "apps/common/standard_output.hpp"
-#include "apps/metrics/gate_metrics.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/display.hpp"
+#include "apps/common/logging.hpp"
+#include "apps/common/machine.hpp"
+#include "apps/common/process.hpp"
+#include "apps/common/report.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"
 #include "apps/pump/report.hpp"
 #include "apps/pump/server.hpp"
-#include "apps/pump/study.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -86,8 +81,7 @@ struct Arguments {
     LoadArguments load;
     VariantArguments variant;
     std::string provider = "auto";
-    std::string loop = "blocking";
-    std::string study; // folder
+    netio::LoopMode loop = netio::LoopMode::blocking;
     OutputArguments output;
     KeyArguments keys;
 };
@@ -198,8 +192,8 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     Settings settings = settings_of(checked(arguments));
     settings.memory_limit_bytes = serving.memory;
     settings.idle_limit = std::chrono::milliseconds{std::llround(serving.idle_limit_s * 1000)};
-    const ServedKeys served{
-        loop, permitting(arguments.keys, std::max(serving.clients_per_host, serving.clients / 2))};
+    const auto keys = server_keys(
+        loop, permitting(arguments.keys, std::max(serving.clients_per_host, serving.clients / 2)));
     std::uint64_t left_out = 0; // reports, since standard output takes nothing
     ShownLines lines{loop, [&] {
                          if (const auto count = std::exchange(left_out, 0); count > 0)
@@ -211,7 +205,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                   transport,
                   {.addresses = {netio::parse_address(serving.listen)},
                    .open = serving.open,
-                   .keys = served.keys(),
+                   .keys = keys,
                    .client_limit_count = serving.clients,
                    .host_limit_count = serving.clients_per_host,
                    .settings = settings},
@@ -236,8 +230,8 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                                      }};
     const netio::DeviceWatch devices{loop};
     tell_listening(server.endpoints());
-    const auto metrics = show_metrics(loop, serving.metrics,
-                                      with_gate(served.keys(), [&] { return figures(server); }));
+    const auto metrics =
+        show_metrics(loop, serving.metrics, with_gate(keys, [&] { return figures(server); }));
     loop.run();
     lines.finish();
     if (left_out > 0)
@@ -246,10 +240,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
 }
 
 int run(const Arguments& arguments) {
-    const netio::LoopMode mode = arguments.loop == "busy"       ? netio::LoopMode::busy
-                                 : arguments.loop == "adaptive" ? netio::LoopMode::adaptive
-                                                                : netio::LoopMode::blocking;
-    netio::EventLoop loop{{.mode = mode}};
+    netio::EventLoop loop{{.mode = arguments.loop}};
     const LogObserver observer{loop};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     if (!arguments.serving.serve) return run_client(arguments, loop, *transport);
@@ -343,26 +334,13 @@ Command add(CLI::App& program) {
     command->add_flag("--verify", arguments->load.verify, "Check every byte");
     add_count(*command, "--seed", arguments->load.seed, "Of sizes and bytes", {.min = 0});
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
-        ->capture_default_str()
-        ->check(one_of({"blocking", "busy", "adaptive"}));
-    command
-        ->add_option("--study", arguments->study,
-                     "Repeat the 2014 study on this machine, with tables and plots in a folder")
-        ->excludes(server);
+    add_loop(*command, arguments->loop);
     command->add_flag("--progress", arguments->output.progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->output.json, "A JSON object for each connection");
     return [arguments] {
         check_sizes(arguments->load);
-        if (!arguments->study.empty()) {
-            return run_study({.bytes = arguments->load.bytes,
-                              .message_bytes = std::max<std::uint64_t>(1, arguments->load.size),
-                              .provider = arguments->provider},
-                             arguments->study);
-        }
         if (!arguments->serving.serve && arguments->server.empty()) {
-            throw std::invalid_argument{
-                "netio pump needs a server's HOST:PORT, --serve or --study"};
+            throw std::invalid_argument{"netio pump needs a server's HOST:PORT, or --serve"};
         }
         return run(*arguments);
     };

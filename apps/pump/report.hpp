@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What one end of a pump says in the end: a JSON object, which the server's end sends to the
-// client's. No I/O.
-
-#include "apps/pump/measurement.hpp"
+#include "netio/base/time.hpp"
 #include "stream/socket/stream_socket.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +10,33 @@
 #include <string>
 
 namespace apps::pump {
+
+// Measurement: the time and the processor time of a part of this process's life.
+
+// Of this process so far, user and system.
+double processor_seconds();
+
+class Measurement {
+  public:
+    void begin(netio::TimePoint now);
+    // Until now. The last one counts.
+    void end(netio::TimePoint now);
+    bool is_running() const noexcept { return begin_ != netio::TimePoint{} && end_ == begin_; }
+
+    double seconds() const;
+    double processor_s() const noexcept { return processor_s_; }
+    // Of a core.
+    double processor_share() const { return seconds() > 0 ? processor_s_ / seconds() : 0; }
+
+  private:
+    netio::TimePoint begin_;
+    netio::TimePoint end_;
+    double processor_begin_ = 0;
+    double processor_s_ = 0;
+};
+
+// What one end of a pump says in the end: a JSON object, which the server's end sends to the
+// client's. No I/O.
 
 struct Facts {
     bool is_client = false;

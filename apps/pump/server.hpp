@@ -5,7 +5,7 @@
 // were given here: of clients, of clients of one host, of memory for each, and of time in which
 // nothing moves. Belongs to the loop's thread.
 
-#include "apps/common/peer_log.hpp"
+#include "apps/common/logging.hpp"
 #include "apps/pump/end.hpp"
 #include "netio/access/peer_limiter.hpp"
 #include "stream/socket/stream_listener.hpp"

@@ -2,17 +2,13 @@
 
 // netio send: the lines of standard input, or so many messages of a size, to a listen socket.
 
-#include "apps/common/end_signals.hpp"
-#include "apps/common/exit_status.hpp"
-#include "apps/common/keys.hpp"
-#include "apps/common/log_observer.hpp"
-#include "apps/common/option_values.hpp"
-#include "apps/common/peer_log.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/logging.hpp"
+#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/session_values.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/terminal.hpp"
+#include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
-#include "apps/metrics/socket_metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
@@ -51,7 +47,7 @@ struct SendArguments {
 };
 
 // Each line of standard input as a message, without its end.
-class Lines {
+class InputLines {
   public:
     // Reads what there is.
     void read() {
@@ -158,7 +154,7 @@ class Supply {
     bool is_made_up_;
     std::vector<std::byte> made_up_;
     std::uint64_t left_;
-    Lines lines_;
+    InputLines lines_;
     std::unique_ptr<netio::DescriptorWatch> input_;
     netio::Timer next_turn_{loop_, [this] { go_on_(); }};
 };

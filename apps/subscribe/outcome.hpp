@@ -3,7 +3,6 @@
 
 // What became of a subscription, for those who read the exit status. No I/O.
 
-#include "apps/common/exit_status.hpp"
 #include "apps/common/report.hpp"
 
 namespace apps::subscribe {

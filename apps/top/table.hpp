@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What netio top makes of the figures that programs show (apps/metrics/): a row for each publisher,
-// subscriber and fid, sender and receiver, stream, and port of an RDMA device. No I/O.
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,6 +10,9 @@
 #include <vector>
 
 namespace apps::top {
+
+// What netio top makes of the figures that programs show (apps/metrics/): a row for each publisher,
+// subscriber and fid, sender and receiver, stream, and port of an RDMA device. No I/O.
 
 struct Row {
     std::string kind; // publisher, peer, subscriber, fid, sender, receiver, source, stream, device
@@ -67,5 +67,36 @@ class TableLayout {
 std::string to_text(const std::vector<Look>& looks);
 // One object, without an end of line.
 std::string to_json(const std::vector<Look>& looks);
+
+// The screen of netio top. Each program has its part of the screen, and all parts scroll together.
+// If there are more programs than lines, the programs scroll. The last line reports how much is
+// hidden.
+
+struct Window {
+    std::size_t width = 80;
+    std::size_t height = 24;
+    std::size_t scroll = 0; // lines, from the beginning; more than there are: to the end
+    bool has_keys = false;
+};
+
+struct Screen {
+    std::vector<std::string> lines; // at most `height`, of at most `width` columns
+    std::size_t scroll_limit = 0;   // scrolling further changes nothing
+    std::size_t page = 1;           // lines that a page scrolls
+};
+
+Screen screen_of(const std::vector<Look>& looks, const Window& window);
+
+enum class Key : std::uint8_t { quit, up, down, page_up, page_down, first, last };
+
+// Finds keys in the bytes that a terminal sends. A key may arrive in several pieces; other bytes
+// are ignored.
+class KeyParser {
+  public:
+    std::vector<Key> parse(std::string_view bytes);
+
+  private:
+    std::string begun_; // the beginning of an escape sequence
+};
 
 } // namespace apps::top

@@ -2,18 +2,14 @@
 
 // netio top: who is slow, and what moves, at programs that show their figures.
 
-#include "apps/common/background_writer.hpp"
-#include "apps/common/end_signals.hpp"
-#include "apps/common/exit_status.hpp"
-#include "apps/common/option_values.hpp"
-#include "apps/common/terminal_line.hpp"
+#include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
+#include "apps/common/process.hpp"
+#include "apps/common/report.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/top/background_look.hpp"
-#include "apps/top/bus_sources.hpp"
-#include "apps/top/keys.hpp"
-#include "apps/top/screen.hpp"
+#include "apps/top/look.hpp"
 #include "apps/top/table.hpp"
-#include "netio/base/never_destroyed.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -24,6 +20,7 @@
 #include <spdlog/spdlog.h>
 
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,15 +28,56 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace apps {
 namespace top {
 namespace {
+
+// Gives the keys to the program one by one, without showing them, while it exists and the program
+// is in the foreground of the terminal. Ctrl-C and Ctrl-Z stay signals.
+class KeyMode {
+  public:
+    explicit KeyMode(int terminal);
+    ~KeyMode() { leave(); }
+    KeyMode(const KeyMode&) = delete;
+    KeyMode& operator=(const KeyMode&) = delete;
+
+    // Twice is legal. Without a terminal they do nothing.
+    void enter();
+    void leave();
+    bool is_on() const noexcept { return is_on_; }
+
+  private:
+    int terminal_;
+    termios before_{};
+    bool is_on_ = false;
+};
+
+KeyMode::KeyMode(int terminal) : terminal_{::isatty(terminal) == 1 ? terminal : -1} {
+    enter();
+}
+
+void KeyMode::enter() {
+    // In the background, changing the terminal would stop the program.
+    if (is_on_ || terminal_ < 0 || ::tcgetpgrp(terminal_) != ::getpgrp()) return;
+    if (::tcgetattr(terminal_, &before_) != 0) return;
+    termios one_by_one = before_;
+    one_by_one.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    one_by_one.c_cc[VMIN] = 0; // a read never waits
+    one_by_one.c_cc[VTIME] = 0;
+    is_on_ = ::tcsetattr(terminal_, TCSANOW, &one_by_one) == 0;
+}
+
+void KeyMode::leave() {
+    if (std::exchange(is_on_, false)) ::tcsetattr(terminal_, TCSANOW, &before_);
+}
 
 struct Arguments {
     std::vector<std::string> sources;
@@ -271,19 +309,14 @@ Command add_top(CLI::App& program) {
                                        "where? HOST:PORT of a program's --metrics, or --bus"};
     });
     add_duration(*command, "--interval", arguments->interval, "From one look to the next, 1 s");
-    static netio::NeverDestroyed<std::map<std::string, Order>> orders{
-        std::map<std::string, Order>{{"rate", Order::rate},
-                                     {"count", Order::count},
-                                     {"dropped", Order::dropped},
-                                     {"waiting", Order::waiting},
-                                     {"idle", Order::idle},
-                                     {"again", Order::again}}};
-    command
-        ->add_option_function<std::string>(
-            "--sort", [arguments](const std::string& word) { arguments->order = orders->at(word); },
-            "rate, count, waiting, idle, again or dropped")
-        ->type_name("WORD")
-        ->check(one_of({"rate", "count", "waiting", "idle", "again", "dropped"}));
+    add_words(
+        *command, "--sort", {"rate", "count", "waiting", "idle", "again", "dropped"},
+        [arguments](std::size_t at) {
+            arguments->order = std::array{Order::rate, Order::count, Order::waiting,
+                                          Order::idle, Order::again, Order::dropped}
+                                   .at(at);
+        },
+        "rate, count, waiting, idle, again or dropped");
     command->add_flag("--once", arguments->once, "Show it once, after two looks, and end");
     command->add_flag("--json", arguments->json, "A JSON object for each look");
     return [arguments] { return top::Run{*arguments}.run(); };

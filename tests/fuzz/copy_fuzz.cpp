@@ -2,10 +2,10 @@
 
 // What the other side of a copy sends, the names that it asks for, and what a pump announces.
 
-#include "apps/common/printable.hpp"
+#include "apps/common/terminal.hpp"
 #include "apps/copy/path.hpp"
 #include "apps/copy/protocol.hpp"
-#include "apps/pump/wire.hpp"
+#include "apps/pump/end.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <algorithm>

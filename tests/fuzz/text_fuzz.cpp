@@ -3,7 +3,7 @@
 // Fids and addresses as people write them: a value that means the same when it is written again, or
 // one line that says what is wrong.
 
-#include "apps/common/fid_spec.hpp"
+#include "apps/common/fid_text.hpp"
 #include "netio/base/status.hpp"
 #include "tests/fuzz/target.hpp"
 

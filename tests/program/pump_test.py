@@ -13,10 +13,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import unittest
 
 from program_case import (DEADLINE, HOST, PROGRAM, PROVIDER, UNITTEST_ARGUMENTS, Case, share_of)
+
+STUDY = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "study.py")
 
 
 class Pumping(Case):
@@ -176,7 +179,7 @@ class Pumping(Case):
 class Studying(Case):
     def test_the_study_writes_its_table_and_its_plots(self):
         folder = self.path("study")
-        process = subprocess.run([PROGRAM, "pump", "--study", folder, "--bytes", "1m"],
+        process = subprocess.run([sys.executable, "-B", STUDY, PROGRAM, folder, "--bytes", "1m"],
                                  capture_output=True, text=True)
         self.assertEqual(process.returncode, 0, process.stderr)
         with open(os.path.join(folder, "study.csv")) as file:

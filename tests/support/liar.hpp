@@ -3,7 +3,7 @@
 
 // A server at a port of its own that answers whoever connects with what it was made with.
 
-#include "apps/common/descriptor.hpp"
+#include "apps/common/io.hpp"
 #include "netio/base/status.hpp"
 
 #include <gtest/gtest.h>

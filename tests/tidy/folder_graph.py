@@ -32,7 +32,7 @@ LEVELS = (
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}
 # The command line names every command, and is no part that another could use.
-TOP = ("apps/program/main.cpp", "apps/program/command_line.cpp")
+TOP = ("apps/program/main.cpp",)
 
 
 def folder_of(path):

@@ -106,7 +106,7 @@ constexpr std::array all_rules{
          "apps/copy/target_file.hpp"},
     Rule{RuleId::copied_is_there, "what is copied is there",
          "A file is on the disk under its name; so many bytes of it have moved.",
-         "apps/copy/session.hpp"},
+         "apps/copy/server.hpp"},
     Rule{
         RuleId::copy_succeeds, "a copy that nothing disturbs succeeds",
         "A file that fails by itself (it cannot be read, the server refuses it or cannot write it) "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/etcd/etcd_place.hpp"
+#include "apps/etcd/etcd_client.hpp"
 
 #include <gmock/gmock.h>
 

@@ -4,7 +4,7 @@
 // A disk in virtual time: what is to be done there is done for real, on real files, when its time
 // has come, one task after another and without a thread. It may be slow, stuck, or full.
 
-#include "apps/copy/disk.hpp"
+#include "apps/copy/disk_thread.hpp"
 #include "netio/base/time.hpp"
 #include "netio/loop/event_loop.hpp"
 

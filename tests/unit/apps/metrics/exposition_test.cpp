@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/exposition.hpp"
 
-#include "apps/metrics/device_metrics.hpp"
-#include "apps/metrics/gate_metrics.hpp"
-#include "apps/metrics/publisher_metrics.hpp"
-#include "apps/metrics/socket_metrics.hpp"
+#include "apps/metrics/figures.hpp"
+#include "apps/metrics/metrics.hpp"
 
 #include "netio/loop/event_loop.hpp"
 #include "tests/support/key_files.hpp"

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/cli.hpp"
+
+#include "apps/common/parse.hpp"
+#include "apps/common/process.hpp"
+#include "netio/fabric.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace apps {
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& word,
+                         std::string_view allowed) {
+    throw CLI::ValidationError{name, fmt::format("'{}'; allowed: {}", word, allowed)};
+}
+
+std::string allowed(std::string_view what, const Limits& limits, std::string_view also) {
+    if (limits.max == std::numeric_limits<std::uint64_t>::max()) {
+        return fmt::format("{} from {}, also as {}", what, limits.min, also);
+    }
+    return fmt::format("{} from {} to {}, also as {}", what, limits.min, limits.max, also);
+}
+
+std::uint64_t read_count(const std::string& name, const std::string& word, const Limits& limits) {
+    const auto value = parse_count(word);
+    if (value && *value >= limits.min && *value <= limits.max) return *value;
+    refuse(name, word, allowed("a whole number", limits, "10k, 1M"));
+}
+
+std::uint64_t read_bytes(const std::string& name, const std::string& word, const Limits& limits) {
+    const auto value = parse_bytes(word);
+    if (value && *value >= limits.min && *value <= limits.max) return *value;
+    refuse(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
+}
+
+// Nothing is 0, where that is taken.
+netio::Duration read_time(const std::string& name, const std::string& word, Zero zero) {
+    constexpr std::chrono::hours longest{24};
+    if (zero == Zero::taken && parse_count(word) == 0U) return {};
+    const auto duration = parse_duration(word);
+    if (duration && *duration >= std::chrono::milliseconds{1} && *duration <= longest)
+        return *duration;
+    refuse(name, word,
+           fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
+                       zero == Zero::taken ? "0, or " : ""));
+}
+
+template <class Value, class Read>
+CLI::Option* add_number(CLI::App& command, const std::string& name, Value& value,
+                        const std::string& help, const Limits& limits, Read read) {
+    return command.add_option_function<std::string>(
+        name,
+        [&value, name, limits, read](const std::string& word) { value = read(name, word, limits); },
+        help);
+}
+
+} // namespace
+
+CLI::Option* add_count(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help,
+                       Limits limits) {
+    return add_number(command, name, value, help, limits, read_count)->type_name("NUMBER");
+}
+
+CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits) {
+    return add_number(command, name, value, help, limits, read_count)
+        ->type_name("NUMBER")
+        ->default_str(std::to_string(value));
+}
+
+CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits) {
+    return add_number(command, name, value, help, limits, read_bytes)
+        ->type_name("BYTES")
+        ->default_str(std::to_string(value));
+}
+
+CLI::Option* add_bytes(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help,
+                       Limits limits) {
+    return add_number(command, name, value, help, limits, read_bytes)->type_name("BYTES");
+}
+
+CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,
+                         const std::string& help, Zero zero) {
+    const auto read = [&value, name, zero](const std::string& word) {
+        value = std::chrono::duration<double>{read_time(name, word, zero)}.count();
+    };
+    return command.add_option_function<std::string>(name, read, help)
+        ->type_name("TIME")
+        ->default_str(fmt::format("{}", value));
+}
+
+CLI::Option* add_milliseconds(CLI::App& command, const std::string& name,
+                              std::chrono::milliseconds& value, const std::string& help,
+                              Zero zero) {
+    const auto read = [&value, name, zero](const std::string& word) {
+        value = std::chrono::duration_cast<std::chrono::milliseconds>(read_time(name, word, zero));
+    };
+    return command.add_option_function<std::string>(name, read, help)
+        ->type_name("TIME")
+        ->default_str(fmt::format("{}ms", value.count()));
+}
+
+std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words) {
+    return [words = std::move(words)](const std::string& word) -> std::string {
+        if (std::ranges::find(words, word) != words.end()) return {};
+        return fmt::format("'{}' is unknown{}; allowed: {}", word, suggestion(word, words),
+                           fmt::join(words, ", "));
+    };
+}
+
+CLI::Option* add_words(CLI::App& command, const std::string& name,
+                       std::vector<std::string_view> words, std::function<void(std::size_t)> choose,
+                       const std::string& help) {
+    const auto read = [words, choose = std::move(choose)](const std::string& word) {
+        choose(static_cast<std::size_t>(std::ranges::find(words, word) - words.begin()));
+    };
+    return command.add_option_function<std::string>(name, read, help)
+        ->type_name("WORD")
+        ->check(one_of(words));
+}
+
+CLI::Option* add_loop(CLI::App& command, netio::LoopMode& value) {
+    return add_words(
+               command, "--loop", {"blocking", "busy", "adaptive"},
+               [&value](std::size_t at) { value = static_cast<netio::LoopMode>(at); },
+               "blocking, busy or adaptive")
+        ->type_name("TEXT")
+        ->default_str("blocking");
+}
+
+CLI::Option* add_provider(CLI::App& command, std::string& value) {
+    const auto problem = [](const std::string& word) {
+        std::string refusal = word == "auto" ? std::string{} : netio::provider_refusal(word);
+        if (refusal.empty()) return refusal;
+        constexpr std::array<std::string_view, 3> words{"auto", "tcp", "verbs"};
+        const std::string meant =
+            std::ranges::find(words, word) == words.end() ? suggestion(word, words) : "";
+        return fmt::format("'{}'{}: {}", word, meant, refusal);
+    };
+    return command.add_option("--provider", value, "auto, tcp or verbs")->check(problem);
+}
+
+CLI::Option* add_bus(CLI::App& command, std::string& value) {
+    return command.add_option("--bus", value,
+                              "Where publishers are found: a directory that all hosts see, "
+                              "or etcd://HOST:PORT");
+}
+
+CLI::Option* add_decoding(CLI::App& command, std::string& value) {
+    return command.add_option("--decode-fids", value, "Show fids by their fields: felix")
+        ->check(one_of({"felix"}));
+}
+
+CLI::Option* add_open(CLI::App& command, bool& value) {
+    return command.add_flag("--open", value,
+                            "Listen also where other machines reach it: whoever does may connect");
+}
+
+CLI::Option* add_duration(CLI::App& command, const std::string& name,
+                          std::optional<netio::Duration>& value, const std::string& help) {
+    return command
+        .add_option_function<std::string>(
+            name,
+            [&value, name](const std::string& word) {
+                value = parse_duration(word);
+                if (!value) refuse(name, word, duration_spelling);
+            },
+            help)
+        ->type_name("TIME");
+}
+
+void require_order(std::string_view least_option, std::uint64_t least, std::string_view most_option,
+                   std::uint64_t most) {
+    if (least <= most) return;
+    throw std::invalid_argument{fmt::format("{} is {}; it must not exceed {}, which is {}",
+                                            least_option, least, most_option, most)};
+}
+
+netio::Address peer_address(std::string_view text) {
+    netio::Address address = netio::parse_address(text);
+    if (address.port == 0) {
+        throw std::invalid_argument{fmt::format("'{}' is not an address to connect to: nobody "
+                                                "listens at port 0; it must be from 1 to 65535",
+                                                text)};
+    }
+    return address;
+}
+
+void add_session_times(CLI::App& command, netio::SessionOptions& session) {
+    add_milliseconds(command, "--heartbeat", session.heartbeat,
+                     "Send something at least this often, up to 65535ms; 0: never", Zero::taken);
+    add_milliseconds(command, "--dead-after", session.dead_after,
+                     "Silence that makes a peer dead, twice --heartbeat or more; 0: none does",
+                     Zero::taken);
+    add_milliseconds(command, "--connect-timeout", session.connect_timeout,
+                     "For each attempt to connect", Zero::refused);
+    add_milliseconds(command, "--handshake-timeout", session.handshake_timeout,
+                     "For a peer's first words", Zero::refused);
+    add_milliseconds(command, "--close-timeout", session.close_timeout,
+                     "At the end, without a sign that the peer takes anything more", Zero::refused);
+    add_milliseconds(command, "--close-limit", session.close_limit, "At the end, in all",
+                     Zero::refused);
+}
+
+void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
+    add_count(command, "--buffers", session.receive_count, "Receive buffers",
+              {.min = 4, .max = 16384});
+    add_bytes(command, "--buffer-size", session.receive_bytes, "Bytes of each",
+              {.min = 256, .max = 1U << 30});
+    add_bytes(command, "--window-limit", session.window_limit,
+              "Bytes to which all of them grow over a long way; 0: they do not",
+              {.min = 0, .max = std::size_t{1} << 40U});
+}
+
+void add_largest_message(CLI::App& command, std::size_t& bytes) {
+    add_bytes(command, "--largest-message", bytes,
+              "Bytes of the largest that is put together; who may send larger ones is told",
+              {.min = 1, .max = (1U << 30) - 1});
+}
+
+void add_buffer_limit(CLI::App& command, std::size_t& bytes) {
+    add_bytes(command, "--buffer-size-limit", bytes,
+              "Bytes to which each receive buffer grows where a publisher's pages are larger",
+              {.min = 256, .max = 1U << 30});
+}
+
+void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
+                     std::chrono::milliseconds& limit) {
+    add_milliseconds(command, "--retry", interval,
+                     "Before the second attempt; about twice as long each time", Zero::refused);
+    add_milliseconds(command, "--retry-limit", limit, "The longest of these times", Zero::refused);
+}
+
+CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& value) {
+    return add_words(
+               command, "--remote-writes", {"guarded", "trusted", "never"},
+               [&value](std::size_t at) {
+                   using netio::stream::RemoteWrites;
+                   value =
+                       std::array{RemoteWrites::guarded, RemoteWrites::trusted, RemoteWrites::never}
+                           .at(at);
+               },
+               "Into memory of this side: guarded (where a device checks them), never, or trusted "
+               "(over tcp the peer can then reach all of this process)")
+        ->default_str("guarded");
+}
+
+namespace {
+
+using netio::access::Protection;
+
+// Once, for commands that both connect and listen. What there is of it is said by who makes a key.
+void add_protection(CLI::App& command, KeyArguments& arguments) {
+    if (command.get_option_no_throw("--protection") != nullptr) return;
+    command
+        .add_option(
+            "--protection", arguments.protection,
+            "With a key: none, peers (frames that change a connection carry a tag), integrity "
+            "(all do) or privacy (all are encrypted); a server asks for it at least")
+        ->check(one_of({"none", "peers", "integrity", "privacy"}));
+}
+
+void require_a_file(const KeyArguments& arguments) {
+    if (arguments.protection.empty() || !arguments.key.empty() || !arguments.keys.empty()) return;
+    throw std::invalid_argument{"--protection needs a key; give one with --key, or with --keys "
+                                "where others connect"};
+}
+
+Protection protection_of(const std::string& word) {
+    if (word.empty()) return Protection::none;
+    for (const Protection level :
+         {Protection::none, Protection::peers, Protection::integrity, Protection::privacy}) {
+        if (to_string(level) == word) return level;
+    }
+    throw std::invalid_argument{"'" + word +
+                                "' is no protection; allowed: none, peers, integrity, privacy"};
+}
+
+} // namespace
+
+void add_key(CLI::App& command, KeyArguments& arguments) {
+    command.add_option("--key", arguments.key,
+                       "File with this client's key, which the server must have as well");
+    add_protection(command, arguments);
+}
+
+void add_keys(CLI::App& command, KeyArguments& arguments) {
+    command.add_option("--keys", arguments.keys,
+                       "Key file (netio key): nobody else is let in; read again when it changes");
+    command.add_option("--dialled-as", arguments.dialled_as,
+                       "With --keys: address and port that clients dial, where the network "
+                       "translates it to this machine's (NAT); repeatable");
+    add_count(command, "--links-per-host", arguments.links_per_host,
+              "Connections of one host at once (IPv6: of one /64); with --keys, whatever their "
+              "keys, 256",
+              {.min = 1, .max = UINT32_MAX});
+    add_protection(command, arguments);
+}
+
+KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host) {
+    const std::uint64_t usual = netio::ServerKeys::Options{}.links_per_host;
+    if (!arguments.links_per_host)
+        arguments.links_per_host = std::max<std::uint64_t>(usual, of_one_host);
+    return arguments;
+}
+
+std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments) {
+    require_a_file(arguments);
+    if (arguments.key.empty()) return nullptr;
+    forbid_core_dumps();
+    return std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
+        .file = arguments.key, .protection = protection_of(arguments.protection)});
+}
+
+std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
+                                               const KeyArguments& arguments) {
+    require_a_file(arguments);
+    if (arguments.keys.empty()) return nullptr;
+    forbid_core_dumps();
+    netio::ServerKeys::Options options{.file = arguments.keys,
+                                       .least = protection_of(arguments.protection)};
+    if (arguments.links_per_host)
+        options.links_per_host = static_cast<std::uint32_t>(*arguments.links_per_host);
+    options.look_interval = arguments.look_interval;
+    for (const std::string& address : arguments.dialled_as)
+        options.dialled_as.push_back(netio::parse_address(address));
+    return std::make_shared<netio::ServerKeys>(loop, options);
+}
+
+} // namespace apps

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "netio/base/status.hpp"
+#include "netio/base/time.hpp"
+#include "netio/loop/event_loop.hpp"
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
+#include "netio/session/session_options.hpp"
+#include "stream/socket/stream_socket.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace apps {
+
+// Options that several commands have, and their parsing. A wrong value ends the parsing with a line
+// that names the option, the value and what is allowed (apps/common/parse.hpp).
+struct Limits {
+    std::uint64_t min = 1;
+    std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
+};
+
+CLI::Option* add_count(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help,
+                       Limits limits = {});
+// With a default, which the help shows.
+CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits);
+CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits);
+CLI::Option* add_bytes(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help, Limits limits);
+// From a millisecond to a day; 0 only if it has a meaning.
+enum class Zero : std::uint8_t { refused, taken };
+CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,
+                         const std::string& help, Zero zero);
+CLI::Option* add_milliseconds(CLI::App& command, const std::string& name,
+                              std::chrono::milliseconds& value, const std::string& help, Zero zero);
+// For an option whose values are these words: check(one_of({...})). The error suggests the nearest
+// word.
+std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words);
+// An option whose value is one of these words; `choose` gets its position.
+CLI::Option* add_words(CLI::App& command, const std::string& name,
+                       std::vector<std::string_view> words, std::function<void(std::size_t)> choose,
+                       const std::string& help);
+// --loop: blocking, busy or adaptive.
+CLI::Option* add_loop(CLI::App& command, netio::LoopMode& value);
+// --provider: auto or a supported provider, whether or not this machine has it.
+CLI::Option* add_provider(CLI::App& command, std::string& value);
+// --bus: where publishers are found (pubsub/discovery/bus.hpp).
+CLI::Option* add_bus(CLI::App& command, std::string& value);
+// --decode-fids: the layout by whose fields fids are shown.
+CLI::Option* add_decoding(CLI::App& command, std::string& value);
+// --open, of a command that listens.
+CLI::Option* add_open(CLI::App& command, bool& value);
+CLI::Option* add_duration(CLI::App& command, const std::string& name,
+                          std::optional<netio::Duration>& value, const std::string& help);
+
+// For the two ends of a range of sizes. Throws std::invalid_argument if the least exceeds the most.
+void require_order(std::string_view least_option, std::uint64_t least, std::string_view most_option,
+                   std::uint64_t most);
+// An address to connect to. Throws std::invalid_argument as netio::parse_address(), and for port 0.
+netio::Address peer_address(std::string_view text);
+
+// Options of the connections of a command (netio/session/session_options.hpp). The help shows the
+// defaults of the options.
+
+// Timeouts and heartbeats.
+void add_session_times(CLI::App& command, netio::SessionOptions& session);
+// Receive buffers.
+void add_receive_buffers(CLI::App& command, netio::SessionOptions& session);
+// Of a peer's messages.
+void add_largest_message(CLI::App& command, std::size_t& bytes);
+// Of a subscriber, whose buffers grow to the size of a publisher's pages.
+void add_buffer_limit(CLI::App& command, std::size_t& bytes);
+// Between attempts to connect.
+void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
+                     std::chrono::milliseconds& limit);
+
+// --remote-writes, of the commands that speak the stream.
+
+CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& value);
+
+// Keys of clients and servers.
+struct KeyArguments {
+    std::string key;  // of a client
+    std::string keys; // of a server
+    std::string protection;
+    std::vector<std::string> dialled_as; // of a server
+    std::optional<std::uint64_t> links_per_host;
+    std::chrono::milliseconds look_interval = netio::ServerKeys::Options{}.look_interval;
+};
+
+// --key FILE, for a command that connects; --keys FILE, and what goes with it, for one that
+// listens; --protection LEVEL with either.
+void add_key(CLI::App& command, KeyArguments& arguments);
+void add_keys(CLI::App& command, KeyArguments& arguments);
+
+// Null without --key. Throws as ClientKey.
+std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments);
+
+// Null without --keys. Throws as ServerKeys. The loop must outlive them.
+std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
+                                               const KeyArguments& arguments);
+
+// For a command with its own limit of connections per host: raises the limit of the keys to it,
+// unless the user set that one.
+KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host);
+
+} // namespace apps

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pubsub/core/fid_layout.hpp"
+#include "pubsub/subscriber/fid_query.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace apps {
+
+// Fids as people write them, the same on the command line and in YAML:
+//
+//     7, 0x1f, 0-63, 0-63/2                           numbers, ranges, every second one
+//     {detector: 3, link: 0-23, elink: [0-7, 16]}     by FELIX's fields; `any` is all of a field
+//     mask:0xfff0000000000000=0x1030000000000000      those with these bits
+//
+// and lists of these with commas. No I/O.
+
+// The fids of all the specifications, as a set of ranges. Throws std::invalid_argument naming the
+// piece that is wrong and what is allowed.
+std::vector<netio::pubsub::FidRange> parse_fids(std::string_view text);
+// Of several texts, together.
+std::vector<netio::pubsub::FidRange> parse_fids(const std::vector<std::string>& texts);
+
+// The layout that --decode-fids names: null for an empty name (fids are numbers), or felix. Throws
+// std::invalid_argument.
+const netio::pubsub::FidLayout* find_layout(std::string_view name);
+// By the fields of the layout, or as numbers if it is null.
+std::string shown(const netio::pubsub::FidRange& range, const netio::pubsub::FidLayout* layout);
+
+// Collects ranges of fids for one log line: the first ones, and the number of the others.
+class RangeLine {
+  public:
+    static constexpr std::size_t shown_ranges = 4;
+
+    // Shows fids by the fields of the layout; null: as numbers.
+    void decode_by(const netio::pubsub::FidLayout* layout) noexcept { layout_ = layout; }
+    void add(const netio::pubsub::FidRange& range) {
+        if (count_ < shown_ranges) text_ += (count_ > 0 ? ", " : "") + shown(range, layout_);
+        ++count_;
+    }
+    bool empty() const noexcept { return count_ == 0; }
+    // The ranges since the last call.
+    std::string take() {
+        std::string line = std::exchange(text_, {});
+        const std::size_t count = std::exchange(count_, 0);
+        if (count > shown_ranges)
+            line += " and " + std::to_string(count - shown_ranges) + " more ranges";
+        return line;
+    }
+
+  private:
+    const netio::pubsub::FidLayout* layout_ = nullptr;
+    std::string text_;
+    std::size_t count_ = 0;
+};
+
+// How long a subscriber waits for the first message before it asks the publisher which of its fids
+// are published.
+inline constexpr std::chrono::milliseconds silence_hint{5000};
+
+// The answer as a hint for the user, with fids by the fields of the layout, or as numbers if it is
+// null.
+inline std::string shown(const netio::pubsub::FidQuery::Near& near,
+                         const netio::pubsub::FidLayout* layout) {
+    if (near.is_published) return shown(near.asked, layout) + " is published";
+    std::string text = "nothing is published under " + shown(near.asked, layout) + " so far";
+    if (near.nearest.empty()) return text + ", nor under any other fid that may be read here";
+    text += "; the nearest published fids are ";
+    for (std::size_t i = 0; i < near.nearest.size(); ++i) {
+        if (i > 0) text += i + 1 == near.nearest.size() ? " and " : ", ";
+        text += shown(near.nearest[i], layout);
+    }
+    return text;
+}
+
+} // namespace apps

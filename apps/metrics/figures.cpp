@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/metrics/figures.hpp"
+
+#include "apps/common/logging.hpp"
+#include "netio/base/version.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace apps {
+
+LoopFigures take_figures(netio::EventLoop& loop) {
+    return {.turns = loop.turns().count(),
+            .waits = loop.wait_count(),
+            .longest_turn = loop.turns().take_longest_lately(),
+            .stalled = loop.stalled(),
+            .log_lines_left_out = lines_left_out_of_log().load()};
+}
+
+void write(const LoopFigures& loop, Exposition& text) {
+    text.gauge("netio_info", "What runs here")
+        .add({{"version", netio::version()}}, std::uint64_t{1});
+    text.counter("netio_loop_turns_total", "Turns of the event loop that did some work")
+        .add(loop.turns);
+    text.counter("netio_loop_waits_total", "How often the event loop has gone to sleep")
+        .add(loop.waits);
+    text.gauge("netio_loop_longest_turn_seconds", "The longest turn since the last scrape")
+        .add(loop.longest_turn);
+    text.counter("netio_loop_stalled_seconds_total", "How long the event loop has not looked")
+        .add(loop.stalled);
+    text.counter("netio_log_lines_left_out_total",
+                 "Lines of the log that nobody took, or that could not be written")
+        .add(loop.log_lines_left_out);
+}
+
+void write(std::span<const RdmaDevice> devices, Exposition& text) {
+    if (devices.empty()) return;
+    const auto each_port = [&](auto visit) {
+        for (const RdmaDevice& device : devices)
+            for (const RdmaPort& port : device.ports)
+                visit(fmt::format("{}/{}", device.name, port.number), port);
+    };
+    Exposition::Family active = text.gauge("netio_device_active", "1: the port is active");
+    each_port([&](const std::string& name, const RdmaPort& port) {
+        active.add({{"port", name}, {"link_layer", port.link_layer}, {"rate", port.rate}},
+                   std::uint64_t{port.state == "ACTIVE"});
+    });
+    const auto sums = [&](std::string_view name, std::string_view help, Trouble trouble) {
+        Exposition::Family family = text.counter(name, help);
+        each_port([&](const std::string& port_name, const RdmaPort& port) {
+            family.add({{"port", port_name}}, count_of(port.counters, trouble));
+        });
+    };
+    sums("netio_device_port_errors_total", "Damaged, lost or discarded on the port's link",
+         Trouble::port_error);
+    sums("netio_device_receiver_not_ready_total", "Messages that found no receive buffer",
+         Trouble::receiver_not_ready);
+    sums("netio_device_retransmissions_total", "Packets that were sent again, or came out of order",
+         Trouble::retransmission);
+    Exposition::Family all =
+        text.counter("netio_device_counter_total", "What the port counts, by its driver's name");
+    each_port([&](const std::string& port_name, const RdmaPort& port) {
+        for (const auto& [name, value] : port.counters)
+            all.add({{"port", port_name}, {"counter", name}}, value);
+    });
+}
+
+namespace {
+
+using netio::pubsub::ArrivedFigures;
+using netio::pubsub::FidFigures;
+using netio::pubsub::PublisherSnapshot;
+using netio::pubsub::SourceFigures;
+using netio::pubsub::SubscriberFigures;
+using netio::pubsub::SubscriptionsSnapshot;
+
+void write_pool(const PublisherFigures& publisher, Exposition& text) {
+    const PublisherSnapshot& snapshot = publisher.snapshot;
+    const Exposition::Labels unit{{"unit", publisher.unit}};
+    text.gauge("netio_publisher_pool", "What messages that wait or are being sent may take")
+        .add(unit, std::uint64_t{snapshot.pool});
+    text.gauge("netio_publisher_free", "How much of the pool is free")
+        .add(unit, std::uint64_t{snapshot.free});
+    text.gauge("netio_publisher_least_free", "The least of it since the last scrape")
+        .add(unit, std::uint64_t{snapshot.least_free});
+}
+
+// A row for each subscriber, under each name.
+template <class Value>
+void write_peers(Exposition::Family family, const PublisherSnapshot& snapshot, Value value) {
+    for (const SubscriberFigures& each : snapshot.subscribers) {
+        const std::string id = std::to_string(static_cast<std::uint64_t>(each.id) >> 32);
+        family.add({{"peer", each.address}, {"id", id}}, value(each));
+    }
+}
+
+void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
+    const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+        write_peers(text.gauge(name, help), snapshot, value);
+    };
+    const auto counter = [&](std::string_view name, std::string_view help, auto value) {
+        write_peers(text.counter(name, help), snapshot, value);
+    };
+    using Peer = const SubscriberFigures&;
+    gauge("netio_peer_waiting", "Of the pool, in the subscriber's queue",
+          [](Peer peer) { return std::uint64_t{peer.waiting}; });
+    gauge("netio_peer_most_waiting", "The most of it since the last scrape",
+          [](Peer peer) { return std::uint64_t{peer.most_waiting}; });
+    gauge("netio_peer_posted", "Of the pool, being sent to the subscriber",
+          [](Peer peer) { return std::uint64_t{peer.posted}; });
+    gauge("netio_peer_credits", "Receive buffers that the subscriber has for us",
+          [](Peer peer) { return std::uint64_t{peer.credits}; });
+    gauge("netio_peer_least_credits", "The least of it since the last scrape",
+          [](Peer peer) { return std::uint64_t{peer.least_credits}; });
+    gauge("netio_peer_idle_seconds", "How long the subscriber has taken nothing of what waits",
+          [](Peer peer) { return peer.idle; });
+    gauge("netio_peer_gave_way", "1: it misses everything until it takes something",
+          [](Peer peer) { return std::uint64_t{peer.gave_way}; });
+    gauge("netio_peer_waited_for", "1: publishing waits for it",
+          [](Peer peer) { return std::uint64_t{peer.waited_for}; });
+    gauge("netio_peer_connected_seconds", "How long the subscriber has been here",
+          [](Peer peer) { return peer.connected_for; });
+    gauge("netio_peer_latency_median_seconds", "Of its frames, from the queue's end until sent",
+          [](Peer peer) { return peer.latency.median; });
+    gauge("netio_peer_latency_p99_seconds", "What one in a hundred of its frames exceeds",
+          [](Peer peer) { return peer.latency.p99; });
+    gauge("netio_peer_latency_longest_seconds", "The longest of all its frames",
+          [](Peer peer) { return peer.latency.longest; });
+    counter("netio_peer_frames_total", "Frames sent to the subscriber",
+            [](Peer peer) { return peer.frames_sent; });
+    counter("netio_peer_bytes_total", "Bytes of these frames",
+            [](Peer peer) { return peer.bytes_sent; });
+    counter("netio_peer_dropped_total", "Messages that the subscriber missed: it was too slow",
+            [](Peer peer) { return peer.dropped; });
+}
+
+} // namespace
+
+void write(const PublisherFigures& publisher, Exposition& text) {
+    const auto& counters = publisher.counters;
+    text.counter("netio_publisher_messages_total", "Messages accepted for at least one subscriber")
+        .add(counters.messages);
+    text.counter("netio_publisher_bytes_total", "Bytes of these messages").add(counters.bytes);
+    text.counter("netio_publisher_unwanted_total", "Messages that nobody wanted")
+        .add(counters.without_subscribers);
+    text.counter("netio_publisher_again_total", "Refusals, as somebody had his share")
+        .add(counters.again);
+    text.counter("netio_publisher_held_up_seconds_total",
+                 "How long publishing waited, from a refusal until it was worth trying")
+        .add(publisher.snapshot.held_up);
+    text.counter("netio_publisher_partial_total", "Publications that some could not take at once")
+        .add(counters.partial);
+    text.counter("netio_publisher_dropped_total", "Messages that slow subscribers missed")
+        .add(counters.dropped);
+    text.counter("netio_publisher_pages_total", "Pages sent to at least one subscriber")
+        .add(counters.pages);
+    Exposition::Family left = text.counter("netio_publisher_pages_left_total",
+                                           "Of the pages of small messages, why they left: full, "
+                                           "flush_time, idle subscribers, asked for");
+    left.add({{"why", "full"}}, counters.pages_left.full);
+    left.add({{"why", "time"}}, counters.pages_left.in_time);
+    left.add({{"why", "idle"}}, counters.pages_left.idle);
+    left.add({{"why", "asked"}}, counters.pages_left.asked);
+    text.counter("netio_publisher_disconnected_total", "Subscribers that did not leave in order")
+        .add(publisher.disconnected);
+    text.counter("netio_publisher_rejected_total", "Peers rejected for what they were")
+        .add(counters.rejected);
+    text.counter("netio_publisher_accept_failed_total", "Peers rejected for want of means")
+        .add(counters.accept_failed);
+    text.counter("netio_publisher_requests_refused_total",
+                 "Requests of subscribers that were refused: no room, policy, rights")
+        .add(counters.requests_refused);
+    text.gauge("netio_publisher_subscribers", "Subscribers that are connected")
+        .add(std::uint64_t{publisher.snapshot.subscriber_count});
+    Exposition::Family outcomes = text.counter(
+        "netio_publication_outcomes_total",
+        "Of lent publications, how many subscribers were sent them, missed them, had unsubscribed, "
+        "or were lost with them");
+    outcomes.add({{"outcome", "sent"}}, publisher.outcomes.sent);
+    outcomes.add({{"outcome", "missed"}}, publisher.outcomes.missed);
+    outcomes.add({{"outcome", "unsubscribed"}}, publisher.outcomes.unsubscribed);
+    outcomes.add({{"outcome", "lost"}}, publisher.outcomes.lost);
+    write_pool(publisher, text);
+    text.histogram("netio_publisher_latency_seconds",
+                   "Of frames to all subscribers, from the queue's end until they are sent",
+                   publisher.snapshot.latency);
+    write_peers(publisher.snapshot, text);
+    text.gauge("netio_fids", "Fids that were published to; not all of them may be shown")
+        .add(std::uint64_t{publisher.snapshot.fid_count});
+    Exposition::Family messages = text.counter(
+        "netio_fid_messages_total", "Messages of the fid that were published, wanted or not");
+    for (const FidFigures& fid : publisher.snapshot.fids)
+        messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
+    Exposition::Family again = text.counter(
+        "netio_fid_again_total", "Refusals of a message of the fid, as somebody had his share");
+    for (const FidFigures& fid : publisher.snapshot.fids)
+        again.add({{"fid", to_string(fid.fid)}}, fid.again);
+    Exposition::Family dropped =
+        text.counter("netio_fid_dropped_total", "Of these, how often one was missed by somebody");
+    for (const FidFigures& fid : publisher.snapshot.fids)
+        dropped.add({{"fid", to_string(fid.fid)}}, fid.dropped);
+}
+
+void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
+    const auto each = [&](Exposition::Family family, auto value) {
+        for (const SourceFigures& one : subscriber.sources)
+            family.add({{"publisher", one.name}}, std::uint64_t{value(one)});
+    };
+    each(text.counter("netio_subscriber_messages_total", "Messages that have arrived"),
+         [](const SourceFigures& one) { return one.messages; });
+    each(text.counter("netio_subscriber_bytes_total", "Bytes of these messages"),
+         [](const SourceFigures& one) { return one.bytes; });
+    each(text.counter("netio_subscriber_connections_total", "Connections to the publisher"),
+         [](const SourceFigures& one) { return one.connections; });
+    each(text.counter("netio_subscriber_pauses_total", "How often it has paused"),
+         [](const SourceFigures& one) { return one.pauses; });
+    each(text.counter("netio_subscriber_missed_total",
+                      "Messages told missing: left out, or published between two connections"),
+         [](const SourceFigures& one) { return one.missed; });
+    each(text.gauge("netio_subscriber_connected", "1: it is connected"),
+         [](const SourceFigures& one) { return one.connected; });
+    each(text.gauge("netio_subscriber_paused", "1: it takes nothing at the moment"),
+         [](const SourceFigures& one) { return one.paused; });
+    text.gauge("netio_fids", "Fids that have arrived; not all of them may be shown")
+        .add(std::uint64_t{subscriber.fid_count});
+    const auto each_fid = [&](Exposition::Family family, std::uint64_t ArrivedFigures::*value) {
+        for (const ArrivedFigures& row : subscriber.fids)
+            family.add({{"fid", to_string(row.fid)}}, row.*value);
+    };
+    each_fid(text.counter("netio_fid_messages_total", "Messages of the fid"),
+             &ArrivedFigures::messages);
+    each_fid(text.counter("netio_fid_bytes_total", "Bytes of these messages"),
+             &ArrivedFigures::bytes);
+    each_fid(text.counter("netio_fid_missed_total",
+                          "Messages told missing: left out, or published between two connections"),
+             &ArrivedFigures::missed);
+}
+
+void write(const SenderFigures& sender, Exposition& text) {
+    const Exposition::Labels peer{{"peer", sender.peer}};
+    const netio::SendSnapshot& now = sender.snapshot;
+    text.counter("netio_sender_messages_total", "Messages accepted").add(peer, now.messages);
+    text.counter("netio_sender_bytes_total", "Bytes of these messages").add(peer, now.bytes);
+    text.counter("netio_sender_frames_total", "Frames that they were put into")
+        .add(peer, now.frames);
+    text.counter("netio_sender_again_total", "Refusals, as all memory was on its way")
+        .add(peer, now.again);
+    text.counter("netio_sender_connections_total", "Connections that were open, one behind another")
+        .add(peer, now.connections);
+    text.gauge("netio_sender_connected", "1: it is connected")
+        .add(peer, std::uint64_t{now.connected});
+    text.gauge("netio_sender_waiting", "Frames that wait for a receive buffer of the peer's")
+        .add(peer, std::uint64_t{now.waiting});
+    text.gauge("netio_sender_credits", "Receive buffers that the peer has for us")
+        .add(peer, std::uint64_t{now.credits});
+    text.gauge("netio_sender_unconfirmed", "Frames that the peer is not known to have taken")
+        .add(peer, now.unconfirmed);
+    text.histogram("netio_sender_latency_seconds",
+                   "Of messages from the call, of pages from when they were to leave, until sent",
+                   now.latency);
+}
+
+ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders) {
+    const std::vector<netio::ReceiveSocket*> peers = socket.peers();
+    ReceiverFigures figures{
+        .counters = socket.counters(), .senders = {}, .sender_count = peers.size()};
+    for (const netio::ReceiveSocket* const each : peers) {
+        if (figures.senders.size() == senders) break;
+        figures.senders.push_back({.peer = each->peer_address(), .counters = each->counters()});
+    }
+    return figures;
+}
+
+void write(const ReceiverFigures& receiver, Exposition& text) {
+    const netio::ListenSocket::Counters& counters = receiver.counters;
+    text.counter("netio_receiver_messages_total", "Messages that have arrived")
+        .add(counters.messages);
+    text.counter("netio_receiver_bytes_total", "Bytes of these messages").add(counters.bytes);
+    text.counter("netio_receiver_connected_total", "Senders that have connected")
+        .add(counters.connected);
+    text.counter("netio_receiver_rejected_total", "Peers rejected for what they were")
+        .add(counters.rejected);
+    text.counter("netio_receiver_accept_failed_total", "Peers rejected for want of means")
+        .add(counters.accept_failed);
+    text.gauge("netio_receiver_senders", "Senders that are connected")
+        .add(std::uint64_t{receiver.sender_count});
+    Exposition::Family messages =
+        text.counter("netio_source_messages_total", "Messages of a sender that is connected");
+    for (const auto& sender : receiver.senders)
+        messages.add({{"peer", sender.peer}}, sender.counters.messages);
+    Exposition::Family bytes = text.counter("netio_source_bytes_total", "Bytes of these messages");
+    for (const auto& sender : receiver.senders)
+        bytes.add({{"peer", sender.peer}}, sender.counters.bytes);
+}
+
+void write(std::span<const StreamFigures> streams, Exposition& text) {
+    const auto counter = [&](std::string_view name, std::string_view help, auto value) {
+        Exposition::Family family = text.counter(name, help);
+        for (const StreamFigures& each : streams)
+            family.add({{"peer", each.peer}}, std::uint64_t{value(each.counters)});
+    };
+    using Counters = netio::stream::StreamSocket::Counters;
+    counter("netio_stream_sent_direct_bytes_total", "Sent into memory that the peer had offered",
+            [](const Counters& all) { return all.sent.direct_bytes; });
+    counter("netio_stream_sent_indirect_bytes_total", "Sent into the peer's ring",
+            [](const Counters& all) { return all.sent.indirect_bytes; });
+    counter("netio_stream_received_direct_bytes_total", "Received where they were wanted",
+            [](const Counters& all) { return all.received.direct_bytes; });
+    counter("netio_stream_received_indirect_bytes_total", "Received into the ring, and copied",
+            [](const Counters& all) { return all.received.indirect_bytes; });
+    counter("netio_stream_phase_switches_total", "Between sending directly and into the ring",
+            [](const Counters& all) { return all.sent.phase_switches; });
+    counter("netio_stream_adverts_total", "Receives that were offered to the peer",
+            [](const Counters& all) { return all.received.adverts; });
+    counter("netio_stream_waits_for_ring_total", "Waits for space in the peer's ring",
+            [](const Counters& all) { return all.sent.waits_for_ring; });
+    counter("netio_stream_waits_for_advert_total", "Waits for a receive of the peer's",
+            [](const Counters& all) { return all.sent.waits_for_advert; });
+    counter("netio_stream_waits_for_capacity_total", "Waits for a credit or a place to send from",
+            [](const Counters& all) { return all.waits_for_capacity; });
+    const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+        Exposition::Family family = text.gauge(name, help);
+        for (const StreamFigures& each : streams)
+            family.add({{"peer", each.peer}}, value(each));
+    };
+    gauge("netio_stream_waiting", "Bytes handed to send() that are not on their way",
+          [](const StreamFigures& each) { return each.queued_bytes; });
+    gauge("netio_stream_latency_median_seconds", "Of sends, from the call until all was on its way",
+          [](const StreamFigures& each) { return each.counters.latency.quantile(0.5); });
+    gauge("netio_stream_latency_p99_seconds", "What one in a hundred of them exceeds",
+          [](const StreamFigures& each) { return each.counters.latency.quantile(0.99); });
+}
+
+} // namespace apps

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/common/machine.hpp"
+#include "apps/metrics/exposition.hpp"
+#include "netio/base/time.hpp"
+#include "netio/loop/event_loop.hpp"
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_snapshot.hpp"
+#include "pubsub/core/publication_outcome.hpp"
+#include "pubsub/core/subscriptions_snapshot.hpp"
+#include "pubsub/publisher/publisher.hpp"
+#include "stream/socket/stream_socket.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+// The metrics that programs show: each struct is a snapshot of an object, and write() turns it into
+// text. No I/O.
+
+// Of every program: its loop and its log.
+
+struct LoopFigures {
+    std::uint64_t turns = 0;
+    std::uint64_t waits = 0;
+    netio::Duration longest_turn{}; // since the last call
+    netio::Duration stalled{};
+    std::uint64_t log_lines_left_out = 0; // of the program
+};
+LoopFigures take_figures(netio::EventLoop& loop);
+void write(const LoopFigures& loop, Exposition& text);
+
+// The ports of RDMA devices; writes nothing without devices.
+void write(std::span<const RdmaDevice> devices, Exposition& text);
+
+// What became of unbuffered publications, counted in subscribers.
+struct OutcomeSums {
+    std::uint64_t sent = 0;
+    std::uint64_t missed = 0;
+    std::uint64_t unsubscribed = 0;
+    std::uint64_t lost = 0;
+
+    void add(const netio::pubsub::PublicationOutcome& outcome) noexcept {
+        sent += outcome.sent;
+        missed += outcome.missed;
+        unsubscribed += outcome.unsubscribed;
+        lost += outcome.lost;
+    }
+};
+
+struct PublisherFigures {
+    std::string unit; // of its pool: bytes, or publications
+    netio::pubsub::Publisher::Counters counters;
+    netio::pubsub::PublisherSnapshot snapshot;
+    std::uint64_t disconnected = 0; // subscribers that did not close in order
+    OutcomeSums outcomes{};         // unbuffered
+};
+void write(const PublisherFigures& publisher, Exposition& text);
+
+void write(const netio::pubsub::SubscriptionsSnapshot& subscriber, Exposition& text);
+
+struct SenderFigures {
+    std::string peer; // the receiver
+    netio::SendSnapshot snapshot;
+};
+void write(const SenderFigures& sender, Exposition& text);
+
+struct ReceiverFigures {
+    struct Sender {
+        std::string peer;
+        netio::ReceiveSocket::Counters counters;
+    };
+    netio::ListenSocket::Counters counters;
+    std::vector<Sender> senders; // connected ones, up to the limit
+    std::size_t sender_count = 0;
+};
+ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders = 1000);
+void write(const ReceiverFigures& receiver, Exposition& text);
+
+struct StreamFigures {
+    std::string peer;
+    netio::stream::StreamSocket::Counters counters;
+    std::uint64_t queued_bytes = 0;
+};
+void write(std::span<const StreamFigures> streams, Exposition& text);
+
+} // namespace apps

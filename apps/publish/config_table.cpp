@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/config_table.hpp"
+
+#include "pubsub/core/fid_layout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace apps {
+namespace {
+
+// As it is written in a file.
+std::string in_yaml(const Shape& shape) {
+    switch (shape.kind) {
+    case Shape::Kind::text:
+        return shape.name;
+    case Shape::Kind::whole:
+        return fmt::format("a whole number from {} to {}", shape.min, shape.max);
+    case Shape::Kind::real:
+        return fmt::format("a number above {} up to {}", shape.above, shape.most);
+    case Shape::Kind::bytes:
+        return fmt::format("a number of bytes from {} to {}, also as 64k", shape.min, shape.max);
+    case Shape::Kind::flag:
+        return "false, true";
+    case Shape::Kind::word:
+        return fmt::format("{}", fmt::join(shape.words, ", "));
+    case Shape::Kind::fids:
+        return "a fid, a range A-B, {link: 0-23, ...}, or a list";
+    case Shape::Kind::section: {
+        std::vector<std::string_view> keys;
+        for (const ConfigKey& key : config_keys())
+            if (key.section == shape.name) keys.push_back(key.name);
+        return fmt::format("a map with {}", fmt::join(keys, ", "));
+    }
+    case Shape::Kind::list:
+        return "a list of " + in_yaml(shape.of.front());
+    case Shape::Kind::names:
+        return "{NAME: " + in_yaml(shape.of.front()) + ", ...}";
+    }
+    return {};
+}
+
+std::string in_yaml(const ConfigKey& key) {
+    std::string values;
+    for (const Shape& shape : key.shapes)
+        values += (values.empty() ? "" : ", or ") + in_yaml(shape);
+    return key.name + ": " + values;
+}
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view introduction =
+    R"(# The configuration of `netio publish`
+
+A YAML file; [config/](../config) has examples, each with a comment for every key it has.
+`netio publish FILE --check` says whether it would start with the file, and starts nothing; it does
+not look whether the ports are in use. A mistake is one line with the file, the line, the column, the
+key, what is wrong and what is allowed; of a word that is not known, also the nearest one that is.
+
+This page is what `netio publish --reference` prints, and
+[configuration.schema.json](configuration.schema.json) is what `netio publish --schema` prints: a
+JSON schema for editors, which is read by those with a language server for YAML after a first line
+`# yaml-language-server: $schema=PATH/configuration.schema.json`.
+
+Numbers are also `0x1f`, `10k`, `1.5M` (thousands); numbers of bytes are also `64k`, `1.5M`, `1 GiB`
+(powers of 1024). A key that begins with `x-`, at the top of the file, is ignored: a place for
+anchors, which other maps take over with `<<: *NAME` or `<<: [*NAME, *OTHER]`. What a map has itself
+comes first, then what the earlier one has.
+
+How the options are called in C++ is said in [options and handlers](options.md).
+)";
+
+// --- for people -----------------------------------------------------------------------------
+
+std::string shown_limit(std::uint64_t limit) {
+    if (limit == UINT64_MAX) return "2^64 - 1";
+    if (limit > UINT16_MAX) {
+        for (unsigned power = 20; power < 63; ++power) {
+            if (limit == std::uint64_t{1} << power) return fmt::format("2^{}", power);
+            if (limit == (std::uint64_t{1} << power) - 1) return fmt::format("2^{} - 1", power);
+        }
+    }
+    return std::to_string(limit);
+}
+
+std::string shown(const Shape& shape) {
+    switch (shape.kind) {
+    case Shape::Kind::text:
+        return shape.name;
+    case Shape::Kind::whole:
+        return fmt::format("{} to {}", shape.min, shown_limit(shape.max));
+    case Shape::Kind::real:
+        return fmt::format("above {}, up to {}", shape.above, shape.most);
+    case Shape::Kind::bytes:
+        return fmt::format("{} to {} bytes", shape.min, shown_limit(shape.max));
+    case Shape::Kind::flag:
+        return "`true`, `false`";
+    case Shape::Kind::word:
+        return fmt::format("`{}`", fmt::join(shape.words, "`, `"));
+    case Shape::Kind::fids:
+        return "fids";
+    case Shape::Kind::section:
+        return "a map, below";
+    case Shape::Kind::list:
+        return "a list: " + shown(shape.of.front());
+    case Shape::Kind::names:
+        return "names, and behind each " + shown(shape.of.front());
+    }
+    return {};
+}
+
+std::string row_of(const ConfigKey& key) {
+    std::string values;
+    for (const Shape& shape : key.shapes)
+        values += (values.empty() ? "" : "; or ") + shown(shape);
+    const std::string fallback = key.required ? "required" : key.fallback;
+    return fmt::format("| `{}` | {} | {} | {} |\n", key.name, values, fallback, key.meaning);
+}
+
+// --- for editors ----------------------------------------------------------------------------
+
+Json number_or_word(Json number, std::string_view units) {
+    const std::string words =
+        fmt::format("^(0[xX][0-9a-fA-F]+|[0-9]*[.]?[0-9]+([eE][+-]?[0-9]+)? *({})?)$", units);
+    return {
+        {"anyOf", Json::array({std::move(number), Json{{"type", "string"}, {"pattern", words}}})}};
+}
+
+constexpr std::string_view thousands = "[kKmMgGtT]";
+constexpr std::string_view powers_of_1024 = "[bB]|[kKmMgGtT]([iI]?[bB])?";
+
+Json reference(std::string_view section) {
+    return {{"$ref", fmt::format("#/definitions/{}", section)}};
+}
+
+Json one_of(const std::vector<Shape>& shapes);
+
+Json schema_of(const Shape& shape) {
+    switch (shape.kind) {
+    case Shape::Kind::text:
+        return {{"type", Json::array({"string", "number", "boolean"})}};
+    case Shape::Kind::whole:
+        return number_or_word({{"type", "integer"}, {"minimum", shape.min}, {"maximum", shape.max}},
+                              thousands);
+    case Shape::Kind::bytes:
+        return number_or_word({{"type", "integer"}, {"minimum", shape.min}, {"maximum", shape.max}},
+                              powers_of_1024);
+    case Shape::Kind::real:
+        return number_or_word(
+            {{"type", "number"}, {"exclusiveMinimum", shape.above}, {"maximum", shape.most}},
+            thousands);
+    case Shape::Kind::flag:
+        return {{"type", "boolean"}};
+    case Shape::Kind::word:
+        return {{"enum", shape.words}};
+    case Shape::Kind::fids:
+        return reference("fids");
+    case Shape::Kind::section:
+        return reference(shape.name);
+    case Shape::Kind::list:
+        return {{"type", "array"}, {"minItems", 1}, {"items", one_of(shape.of)}};
+    case Shape::Kind::names:
+        return {{"type", "object"}, {"additionalProperties", one_of(shape.of)}};
+    }
+    return {};
+}
+
+Json one_of(const std::vector<Shape>& shapes) {
+    if (shapes.size() == 1) return schema_of(shapes.front());
+    Json all = Json::array();
+    for (const Shape& shape : shapes)
+        all.push_back(schema_of(shape));
+    return {{"anyOf", std::move(all)}};
+}
+
+Json map_with(std::initializer_list<std::string_view> sections) {
+    Json properties = Json::object();
+    Json required = Json::array();
+    for (const std::string_view section : sections) {
+        for (const ConfigKey& key : config_keys()) {
+            if (key.section != section) continue;
+            Json value = one_of(key.shapes);
+            value["description"] = key.meaning;
+            properties[key.name] = std::move(value);
+            if (key.required) required.push_back(key.name);
+        }
+    }
+    Json map{
+        {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+    if (!required.empty()) map["required"] = std::move(required);
+    return map;
+}
+
+Json fids() {
+    Json fields = Json::array();
+    for (const auto& field : netio::pubsub::felix_layout().fields())
+        fields.push_back(field.name);
+    const Json by_fields{{"type", "object"},
+                         {"minProperties", 1},
+                         {"propertyNames", Json{{"enum", std::move(fields)}}}};
+    const Json one{{"anyOf", Json::array({Json{{"type", "integer"}, {"minimum", 0}},
+                                          Json{{"type", "string"}, {"minLength", 1}}, by_fields})}};
+    Json several = one;
+    several["anyOf"].push_back({{"type", "array"}, {"minItems", 1}, {"items", one}});
+    return several;
+}
+
+} // namespace
+
+void expect_keys(const YamlValue& value, const std::vector<std::string_view>& sections) {
+    std::vector<std::string_view> names;
+    for (const std::string_view section : sections) {
+        for (const ConfigKey& key : config_keys())
+            if (key.section == section) names.push_back(key.name);
+    }
+    value.expect_keys(names);
+}
+
+void read_rows(const YamlValue& value, std::string_view section, void* object,
+               const std::type_info& type, ReadContext& context) {
+    for (const ConfigKey& key : config_keys()) {
+        if (key.section != section) continue;
+        NETIO_CHECK(*key.object == type);
+        const auto found = value.find(key.name);
+        if (found && key.set) key.set(*found, object, context);
+        if (!found && key.required) static_cast<void>(value.get(key.name, in_yaml(key)));
+    }
+}
+
+std::string shown_default(const Shape& shape, std::uint64_t value) {
+    constexpr std::pair<std::uint64_t, std::string_view> units[] = {
+        {1U << 30, "G"}, {1U << 20, "M"}, {1U << 10, "k"}};
+    for (const auto& [unit, name] : units) {
+        if (shape.kind == Shape::Kind::bytes && value > 0 && value % unit == 0)
+            return fmt::format("{}{}", value / unit, name);
+    }
+    return std::to_string(value);
+}
+
+std::string config_reference() {
+    std::string page{introduction};
+    for (const ConfigSection& section : config_sections()) {
+        page += fmt::format("\n## {}\n", section.title);
+        if (!section.meaning.empty()) page += "\n" + section.meaning + "\n";
+        page += "\n| key | value | default | meaning |\n|---|---|---|---|\n";
+        for (const ConfigKey& key : config_keys())
+            if (key.section == section.name) page += row_of(key);
+    }
+    return page;
+}
+
+std::string config_schema() {
+    // One publisher, or several: an editor that knows which one is meant says what is missing.
+    Json one = map_with({"process", "publisher"});
+    one["properties"].erase("publishers");
+    Json several = map_with({"process"});
+    several["required"] = Json::array({"publishers"});
+    for (Json* const form : {&one, &several})
+        (*form)["patternProperties"] = {{"^x-", true}};
+    Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
+                {"title", "A configuration of netio publish"},
+                {"if", Json{{"required", Json::array({"publishers"})}, {"type", "object"}}},
+                {"then", std::move(several)},
+                {"else", std::move(one)}};
+    Json definitions = Json::object();
+    for (const ConfigSection& section : config_sections()) {
+        if (section.name != "process") definitions[section.name] = map_with({section.name});
+    }
+    definitions["fids"] = fids();
+    for (const char* const choice : {"size", "source"})
+        definitions[choice]["minProperties"] = 1;
+    definitions["size"]["maxProperties"] = 1;
+    schema["definitions"] = std::move(definitions);
+    return schema.dump(2) + "\n";
+}
+
+} // namespace apps

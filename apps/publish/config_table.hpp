@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The table of all keys that a configuration of `netio publish` may have. A row binds a key, its
+// type and range, its default, its meaning and the option that it sets. One loop over the rows
+// reads a file (read_section()); the reference and the JSON schema are written from the same rows.
+// No I/O.
+
+#include "apps/publish/yaml_reader.hpp"
+#include "netio/base/check.hpp"
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace apps {
+
+// What a value may be.
+struct Shape {
+    enum class Kind : std::uint8_t {
+        text,    // `name` says what
+        whole,   // a number from `min` to `max`
+        real,    // a number above `above`, up to `most`
+        bytes,   // a size from `min` to `max`
+        flag,    // false, true
+        word,    // one of `words`
+        fids,    // apps/common/fid_text.hpp
+        section, // a map with the keys of the section `name`
+        list,    // of `of`, each of which has one of these shapes
+        names,   // a map from names of the user's to what has one of the shapes `of`
+    };
+    Kind kind = Kind::text;
+    std::uint64_t min = 0;
+    std::uint64_t max = 0;
+    double above = 0;
+    double most = 0;
+    std::string name;
+    std::vector<std::string> words;
+    std::vector<Shape> of;
+};
+
+namespace shapes {
+
+inline Shape of_kind(Shape::Kind kind, std::string name = {}, std::vector<Shape> of = {}) {
+    return {kind, 0, 0, 0, 0, std::move(name), {}, std::move(of)};
+}
+inline Shape text(std::string what) {
+    return of_kind(Shape::Kind::text, std::move(what));
+}
+inline Shape whole(std::uint64_t min, std::uint64_t max) {
+    return {Shape::Kind::whole, min, max, 0, 0, {}, {}, {}};
+}
+inline Shape bytes(std::uint64_t min, std::uint64_t max) {
+    return {Shape::Kind::bytes, min, max, 0, 0, {}, {}, {}};
+}
+inline Shape real(double above, double most) {
+    return {Shape::Kind::real, 0, 0, above, most, {}, {}, {}};
+}
+inline Shape flag() {
+    return of_kind(Shape::Kind::flag);
+}
+inline Shape word(std::vector<std::string> words) {
+    return {Shape::Kind::word, 0, 0, 0, 0, {}, std::move(words), {}};
+}
+inline Shape fids() {
+    return of_kind(Shape::Kind::fids);
+}
+inline Shape section(std::string name) {
+    return of_kind(Shape::Kind::section, std::move(name));
+}
+inline Shape list(Shape of) {
+    return of_kind(Shape::Kind::list, {}, {std::move(of)});
+}
+inline Shape names(Shape of) {
+    return of_kind(Shape::Kind::names, {}, {std::move(of)});
+}
+
+} // namespace shapes
+
+// What the readers of values know of the rest of the document.
+struct ReadContext {
+    std::string file;            // its name in errors
+    std::string folder;          // relative paths are relative to it; may be empty
+    std::uint64_t next_seed = 1; // of the next stream that has none of its own
+    bool input_taken = false;    // a stream reads standard input
+    // Of the publisher and of the stream that are read now.
+    std::vector<std::string> triggers; // names
+    std::size_t largest_message = 0;
+    std::size_t fid_count = 0;
+    std::size_t size_min = 0;
+    std::size_t size_max = 0;
+};
+
+struct ConfigKey {
+    std::string section;
+    std::string name;
+    std::vector<Shape> shapes; // one of them
+    std::string fallback;      // what holds where the key is left out
+    std::string meaning;
+    bool required = false;
+    // Sets the option in the section's object. Empty: the reader of the section does that itself.
+    std::function<void(const YamlValue& value, void* object, ReadContext& context)> set;
+    const std::type_info* object = nullptr; // the type of the section's object
+};
+
+// In the order of the reference, which is also the order in which the keys of a map are read.
+const std::vector<ConfigKey>& config_keys();
+
+// What is said of a section as a whole.
+struct ConfigSection {
+    std::string name;
+    std::string title;
+    std::string meaning;
+};
+const std::vector<ConfigSection>& config_sections();
+
+// Throws ConfigError if the value is no map, or has a key that none of the sections has.
+void expect_keys(const YamlValue& value, const std::vector<std::string_view>& sections);
+// The rows of a section in order: sets what the map has, throws ConfigError for a required key that
+// it lacks.
+void read_rows(const YamlValue& value, std::string_view section, void* object,
+               const std::type_info& type, ReadContext& context);
+template <typename Object>
+void read_rows(const YamlValue& value, std::string_view section, Object& object,
+               ReadContext& context) {
+    read_rows(value, section, &object, typeid(Object), context);
+}
+template <typename Object>
+void read_section(const YamlValue& value, std::string_view section, Object& object,
+                  ReadContext& context) {
+    expect_keys(value, {section});
+    read_rows(value, section, object, context);
+}
+// `section: VALUE` is short for `section: {KEY: VALUE}`, with the first key of the section.
+template <typename Object>
+void read_short_section(const YamlValue& value, std::string_view section, Object& object,
+                        ReadContext& context) {
+    if (value.is_map()) return read_section(value, section, object, context);
+    for (const ConfigKey& key : config_keys())
+        if (key.section == section) return key.set(value, &object, context);
+}
+
+// All keys as docs/configuration.md (Markdown), and as a JSON schema for editors.
+std::string config_reference();
+std::string config_schema();
+
+std::string shown_default(const Shape& shape, std::uint64_t value);
+
+// The rows of a section whose values go to an Object.
+template <typename Object>
+class SectionRows {
+  public:
+    SectionRows(std::vector<ConfigKey>& keys, std::string section, Object defaults = {})
+        : keys_{keys}, section_{std::move(section)}, defaults_{std::move(defaults)} {}
+
+    // `member`: a pointer to a member, or a function that returns a reference into an Object. It is
+    // read as its type and the shape say; its default is that of the Object, or `fallback`.
+    template <typename Member>
+    void add(std::string name, Member member, const Shape& shape, std::string meaning,
+             std::optional<std::string> fallback = {}) {
+        if (!fallback) fallback = default_of(shape, std::invoke(member, defaults_));
+        add_custom(std::move(name), {shape}, *fallback, std::move(meaning),
+                   [member, shape](const YamlValue& value, Object& object, ReadContext&) {
+                       store(value, shape, std::invoke(member, object));
+                   });
+    }
+    // A map with the keys of another section; with another shape before that, its short form.
+    template <typename Member>
+    void add_section(std::string name, Member member, std::vector<Shape> shapes,
+                     std::string fallback, std::string meaning) {
+        const bool has_short_form = shapes.size() > 1;
+        std::string section = shapes.back().name;
+        add_custom(std::move(name), std::move(shapes), std::move(fallback), std::move(meaning),
+                   [member, has_short_form, section](const YamlValue& value, Object& object,
+                                                     ReadContext& context) {
+                       auto& inner = std::invoke(member, object);
+                       has_short_form ? read_short_section(value, section, inner, context)
+                                      : read_section(value, section, inner, context);
+                   });
+    }
+    // `read(value, object, context)` sets the option.
+    template <typename Read>
+    void add_custom(std::string name, std::vector<Shape> shapes, std::string fallback,
+                    std::string meaning, Read read) {
+        add_deferred(std::move(name), std::move(shapes), std::move(fallback), std::move(meaning));
+        keys_.back().set = [read](const YamlValue& value, void* object, ReadContext& context) {
+            read(value, *static_cast<Object*>(object), context);
+        };
+    }
+    // The reader of the section reads it, as it depends on keys that follow.
+    void add_deferred(std::string name, std::vector<Shape> shapes, std::string fallback,
+                      std::string meaning) {
+        keys_.push_back({section_,
+                         std::move(name),
+                         std::move(shapes),
+                         std::move(fallback),
+                         std::move(meaning),
+                         false,
+                         {},
+                         &typeid(Object)});
+    }
+    // The row that was added last has no default.
+    void require() {
+        keys_.back().required = true;
+        keys_.back().fallback.clear();
+    }
+
+  private:
+    template <typename Value>
+    static std::string default_of(const Shape& shape, const Value& value) {
+        if constexpr (std::same_as<Value, bool>) {
+            return shape.kind == Shape::Kind::word ? shape.words.at(value ? 1 : 0)
+                   : value                         ? "true"
+                                                   : "false";
+        } else if constexpr (std::is_enum_v<Value>) {
+            return shape.words.at(static_cast<std::size_t>(value));
+        } else if constexpr (std::integral<Value>) {
+            return shown_default(shape, value);
+        } else if constexpr (requires { value.count(); }) {
+            return shown_default(shape, static_cast<std::uint64_t>(value.count()));
+        } else {
+            return {};
+        }
+    }
+    template <typename Value>
+    static void store(const YamlValue& value, const Shape& shape, Value& target) {
+        const auto choice = [&] { return value.choice({shape.words.begin(), shape.words.end()}); };
+        if constexpr (std::same_as<Value, bool>) {
+            target = shape.kind == Shape::Kind::word ? choice() == 1 : value.flag();
+        } else if constexpr (std::is_enum_v<Value>) {
+            target = static_cast<Value>(choice());
+        } else if constexpr (std::floating_point<Value>) {
+            target = value.real(shape.above, shape.most);
+        } else if constexpr (std::integral<Value>) {
+            target = static_cast<Value>(shape.kind == Shape::Kind::bytes
+                                            ? value.bytes(shape.min, shape.max)
+                                            : value.number(shape.min, shape.max));
+        } else if constexpr (requires { target.count(); }) { // in the unit of the target
+            target = Value{static_cast<typename Value::rep>(value.number(shape.min, shape.max))};
+        } else {
+            store(value, shape, target.emplace());
+        }
+    }
+
+    std::vector<ConfigKey>& keys_;
+    std::string section_;
+    Object defaults_;
+};
+
+} // namespace apps

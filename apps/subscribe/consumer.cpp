@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/subscribe/consumer.hpp"
+
+#include "apps/common/parse.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace apps::subscribe {
+
+bool parse_pause(std::string_view text, Slowness& slowness) {
+    const std::size_t at = text.find('@');
+    if (at == std::string_view::npos) return false;
+    const auto pause = parse_duration(text.substr(0, at));
+    const auto every = parse_duration(text.substr(at + 1));
+    if (!pause || !every || *pause >= *every) return false;
+    slowness.pause = *pause;
+    slowness.every = *every;
+    return true;
+}
+
+SlowReader::SlowReader(const Slowness& slowness, netio::TimePoint start)
+    : slowness_{slowness}, next_pause_{slowness.pause.count() > 0 ? start + slowness.every
+                                                                  : netio::TimePoint::max()} {}
+
+// Pauses that nobody noticed, as no message came, are over.
+netio::Duration SlowReader::hold(netio::TimePoint now) {
+    netio::Duration time = slowness_.think;
+    if (now < next_pause_) return time;
+    const auto periods = (now - next_pause_) / slowness_.every;
+    const netio::TimePoint begin = next_pause_ + periods * slowness_.every;
+    next_pause_ = begin + slowness_.every;
+    if (now < begin + slowness_.pause) time += begin + slowness_.pause - now;
+    return time;
+}
+
+void Verifier::check(std::string_view publisher, netio::pubsub::Fid fid,
+                     std::span<const std::byte> message, std::uint64_t nanoseconds) {
+    const std::size_t header = std::min(header_bytes_, message.size());
+    const auto published = pattern_.check(fid, message.subspan(header), number_of(publisher));
+    if (!published) return;
+    if (*published > nanoseconds) ++ahead_;
+    latency_.add(netio::Duration{
+        static_cast<netio::Duration::rep>(nanoseconds - std::min(*published, nanoseconds))});
+}
+
+void Verifier::begin_anew(std::string_view publisher) {
+    publishers_.insert_or_assign(std::string{publisher}, ++numbers_given_);
+    last_publisher_.clear();
+}
+
+std::uint32_t Verifier::number_of(std::string_view publisher) {
+    if (publisher == last_publisher_) return last_number_;
+    auto known = publishers_.find(publisher);
+    if (known == publishers_.end()) known = publishers_.emplace(publisher, ++numbers_given_).first;
+    last_publisher_ = publisher;
+    last_number_ = known->second;
+    return last_number_;
+}
+
+std::optional<LatencyReport> Verifier::latency() const {
+    if (latency_.count() == 0) return {};
+    const auto us = [](netio::Duration time) {
+        return std::chrono::duration<double, std::micro>(time).count();
+    };
+    return LatencyReport{.messages = latency_.count(),
+                         .ahead = ahead_,
+                         .p50_us = us(latency_.quantile(0.5)),
+                         .p90_us = us(latency_.quantile(0.9)),
+                         .p99_us = us(latency_.quantile(0.99)),
+                         .p99_9_us = us(latency_.quantile(0.999)),
+                         .longest_us = us(latency_.longest())};
+}
+
+} // namespace apps::subscribe

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/cli.hpp"
+
+#include <CLI/CLI.hpp>
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <stdexcept>
+
+namespace apps {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(OptionValues, NobodyIsConnectedToAtPortZero) {
+    EXPECT_EQ(peer_address("[::1]:65535"), (netio::Address{"::1", 65535}));
+    EXPECT_THAT(refusal([] { peer_address("127.0.0.1:0"); }), HasSubstr("from 1 to 65535"));
+    EXPECT_THAT(refusal([] { peer_address("127.0.0.1:70000"); }), HasSubstr("0 to 65535"));
+    EXPECT_THAT(refusal([] { peer_address("127.0.0.1"); }), HasSubstr("HOST:PORT"));
+}
+
+TEST(OptionValues, TheLeastOfARangeIsNotAboveTheMost) {
+    EXPECT_EQ(refusal([] { require_order("--least", 7, "--most", 7); }), "");
+    EXPECT_EQ(refusal([] { require_order("--least", 8, "--most", 7); }),
+              "--least is 8; it must not exceed --most, which is 7");
+}
+
+TEST(OptionValues, ATimeIsTakenInMillisecondsAndNothingWhereThatMeansSomething) {
+    const auto parsed = [](const std::string& word, Zero zero) {
+        CLI::App command;
+        std::chrono::milliseconds value{7};
+        add_milliseconds(command, "--time", value, "", zero);
+        command.parse("--time " + word);
+        return value.count();
+    };
+    EXPECT_EQ(parsed("2", Zero::refused), 2000);
+    EXPECT_EQ(parsed("1ms", Zero::refused), 1);
+    EXPECT_EQ(parsed("24h", Zero::refused), 86400000);
+    EXPECT_EQ(parsed("0", Zero::taken), 0);
+    for (const char* const wrong : {"0", "0.0001", "25h", "-1", "x", ""})
+        EXPECT_THROW(parsed(wrong, Zero::refused), CLI::ParseError) << wrong;
+    EXPECT_THROW(parsed("25h", Zero::taken), CLI::ParseError);
+}
+
+} // namespace
+} // namespace apps

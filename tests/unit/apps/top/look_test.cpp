@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/io.hpp"
+#include "apps/metrics/http_door.hpp"
+#include "apps/top/look.hpp"
+#include "tests/support/liar.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+namespace apps::top {
+namespace {
+
+using testing::HasSubstr;
+
+// Answers for names that begin with 'slow' when it is told to, and knows none that begin with 'no'.
+struct NameServer {
+    NameSearch::Resolve resolve() const {
+        return [this, ended = end.get_future().share()](const std::string& host) {
+            ++asked;
+            if (host.starts_with("slow")) ended.wait();
+            ++answered;
+            if (host.starts_with("no")) throw std::runtime_error{"it is unknown"};
+            return addresses_of({.host = "127.0.0.7", .port = 0});
+        };
+    }
+
+    mutable std::promise<void> end;
+    mutable std::atomic<int> asked = 0;
+    mutable std::atomic<int> answered = 0;
+};
+
+netio::TimePoint soon() {
+    return netio::Clock::now() + std::chrono::milliseconds{5};
+}
+netio::TimePoint far() {
+    return netio::Clock::now() + std::chrono::minutes{1};
+}
+
+std::string problem_with(NameSearch& names, const std::string& host, netio::TimePoint until) {
+    try {
+        EXPECT_EQ(names.find({.host = host, .port = 9}, until).front().port(), 9);
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+    return "none";
+}
+
+TEST(NameSearch, FindsTheAddressesOfANameAndSaysWhyNot) {
+    NameServer server;
+    NameSearch names{server.resolve()};
+    EXPECT_EQ(problem_with(names, "somewhere", far()), "none");
+    EXPECT_EQ(problem_with(names, "nowhere", far()), "no answer: it is unknown");
+    EXPECT_EQ(server.asked, 2);
+    server.end.set_value();
+}
+
+TEST(NameSearch, AsksForANameOnceAsLongAsItIsNotAnswered) {
+    NameServer server;
+    NameSearch names{server.resolve()};
+    for (int i = 0; i < 3; ++i)
+        EXPECT_THAT(problem_with(names, "slow", soon()), HasSubstr("not resolved in time"));
+    EXPECT_LE(server.asked, 1);
+    server.end.set_value();
+    EXPECT_EQ(problem_with(names, "slow", far()), "none");
+    EXPECT_EQ(server.asked, 1) << "an answer that comes late is for who asks next";
+    EXPECT_EQ(problem_with(names, "slow", far()), "none");
+    EXPECT_EQ(server.asked, 2) << "and for nobody after";
+}
+
+TEST(NameSearch, AsksForSoManyNamesAtOnceOnlyAndForNoAddress) {
+    NameServer server;
+    NameSearch names{server.resolve(), 2};
+    for (const char* const host : {"slow1", "slow2"})
+        EXPECT_THAT(problem_with(names, host, soon()), HasSubstr("not resolved in time"));
+    EXPECT_THAT(problem_with(names, "somewhere", soon()), HasSubstr("too many names"));
+    for (const char* const host : {"127.0.0.1", "::1"})
+        EXPECT_EQ(problem_with(names, host, soon()), "none");
+    server.end.set_value();
+    // Whoever waits gets a place as soon as there is one.
+    EXPECT_EQ(problem_with(names, "somewhere", far()), "none");
+    EXPECT_EQ(server.asked, 3);
+}
+
+TEST(NameSearch, WhatAThreadStillLooksForMayOutliveIt) {
+    NameServer server;
+    {
+        NameSearch names{server.resolve()};
+        EXPECT_THAT(problem_with(names, "slow", soon()), HasSubstr("not resolved in time"));
+    }
+    server.end.set_value();
+    while (server.answered == 0)
+        std::this_thread::yield();
+}
+
+using netio::test::Liar;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::Not;
+
+const netio::Address here{.host = "127.0.0.1", .port = 0};
+
+std::string problem_with(std::span<const SocketAddress> addresses, const FetchLimits& limits = {}) {
+    try {
+        fetch_figures(addresses, limits, [](std::string_view) {});
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+    return "none";
+}
+std::string problem_with(const netio::Address& address, const FetchLimits& limits = {}) {
+    return problem_with(addresses_of(address), limits);
+}
+
+TEST(Fetch, TakesWhatAProgramShows) {
+    HttpDoor door{{.addresses = addresses_of(here)}};
+    std::thread thread{[&] {
+        door.run([](std::span<const std::string> paths) {
+            return std::vector<HttpAnswer>(
+                paths.size(), {.text = std::make_shared<const std::string>("a 1\nb 2\n")});
+        });
+    }};
+    std::string shown;
+    fetch_figures(addresses_of({.host = "127.0.0.1", .port = door.port()}), {},
+                  [&](std::string_view text) { shown = text; });
+    EXPECT_EQ(shown, "a 1\nb 2\n");
+    door.stop();
+    thread.join();
+}
+
+// Nobody accepts there, and no more fit into its queue: who comes waits until the end.
+class Deaf {
+  public:
+    Deaf() : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
+        SocketAddress any = addresses_of(here).front();
+        EXPECT_EQ(::bind(listening_.get(), any.get(), any.size()), 0);
+        EXPECT_EQ(::listen(listening_.get(), 0), 0);
+        sockaddr_in bound{};
+        socklen_t size = sizeof bound;
+        ::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&bound), &size);
+        any.set_port(ntohs(bound.sin_port));
+        address = any;
+        // So many that nobody else gets in.
+        for (bool taken = true; taken;) {
+            queue_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+            static_cast<void>(::connect(queue_.back().get(), any.get(), any.size()));
+            pollfd watched{.fd = queue_.back().get(), .events = POLLOUT, .revents = 0};
+            taken = ::poll(&watched, 1, 100) > 0;
+        }
+    }
+
+    SocketAddress address = addresses_of(here).front();
+
+  private:
+    Descriptor listening_;
+    std::vector<Descriptor> queue_;
+};
+
+TEST(Fetch, OfANameWithSeveralAddressesOneThatAnswersIsEnough) {
+    const Deaf deaf;
+    std::uint16_t port = 0;
+    {
+        const HttpDoor gone{{.addresses = addresses_of(here)}};
+        port = gone.port();
+    }
+    HttpDoor door{{.addresses = addresses_of(here)}};
+    std::thread thread{[&] {
+        door.run([](std::span<const std::string> paths) {
+            return std::vector<HttpAnswer>(paths.size(),
+                                           {.text = std::make_shared<const std::string>("a 1\n")});
+        });
+    }};
+    std::vector<SocketAddress> addresses(3, deaf.address);
+    addresses.front().set_port(port);
+    addresses.back().set_port(door.port());
+    std::string shown;
+    fetch_figures(addresses, {.until = netio::Clock::now() + std::chrono::minutes{1}},
+                  [&](std::string_view text) { shown = text; });
+    EXPECT_EQ(shown, "a 1\n");
+    door.stop();
+    thread.join();
+}
+
+TEST(Fetch, ReadsNoMoreThanItsLimitOfWhateverIsEndless) {
+    for (const char* const endless :
+         {"HTTP/1.1 200 OK\r\n\r\nxxxxxxxxxx", "HTTP/1.1 200 OK\r\nX: y\r\n", "x"}) {
+        const Liar liar{endless, true};
+        EXPECT_THAT(
+            problem_with(liar.address(), {.until = netio::Clock::now() + milliseconds{60'000},
+                                          .answer_bytes = 1 << 14}),
+            HasSubstr("too long"));
+    }
+}
+
+TEST(Fetch, ReadsNoMoreThanThereIsRoomForBesideOthersAndGivesItBack) {
+    AnswerRoom room{1 << 14};
+    for (int i = 0; i < 3; ++i) {
+        const Liar liar{"x", true};
+        EXPECT_THAT(
+            problem_with(liar.address(),
+                         {.until = netio::Clock::now() + milliseconds{60'000}, .room = &room}),
+            HasSubstr("too long"));
+    }
+    EXPECT_TRUE(room.take(1 << 14));
+    EXPECT_FALSE(room.take(1));
+}
+
+TEST(Fetch, WaitsNoLongerThanItsPatienceForWhoSaysNothingMore) {
+    const Liar liar{"HTTP/1.1 200 OK\r\n\r\nx", false};
+    EXPECT_THAT(problem_with(liar.address(), {.until = netio::Clock::now() + milliseconds{20}}),
+                HasSubstr("in time"));
+}
+
+TEST(Fetch, SaysWhyThereAreNoFigures) {
+    std::uint16_t port = 0;
+    {
+        const HttpDoor gone{{.addresses = addresses_of(here)}};
+        port = gone.port();
+    }
+    EXPECT_THAT(problem_with({.host = "127.0.0.1", .port = port}), HasSubstr("refused"));
+}
+
+// Whichever says so first.
+TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
+    std::uint16_t port = 0;
+    {
+        const HttpDoor gone{{.addresses = addresses_of(here)}};
+        port = gone.port();
+    }
+    std::vector<SocketAddress> addresses = addresses_of({.host = "127.0.0.1", .port = port});
+    addresses.push_back(addresses_of({.host = "255.255.255.255", .port = port}).front());
+    EXPECT_THAT(problem_with(addresses), HasSubstr("refused"));
+    std::swap(addresses.front(), addresses.back());
+    EXPECT_THAT(problem_with(addresses), Not(HasSubstr("refused")));
+}
+
+using testing::HasSubstr;
+
+// Says nothing to anybody, and hangs up once so many are there: then to all of them.
+class Hush {
+  public:
+    Hush(std::size_t together, std::size_t rounds) : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof address;
+        auto* const general = reinterpret_cast<sockaddr*>(&address);
+        EXPECT_EQ(::bind(listening_.get(), general, size), 0);
+        EXPECT_EQ(::listen(listening_.get(), 64), 0);
+        ::getsockname(listening_.get(), general, &size);
+        where = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+        thread_ = std::thread{[this, together, rounds] { serve(together, rounds); }};
+    }
+    ~Hush() {
+        ::shutdown(listening_.get(), SHUT_RDWR);
+        thread_.join();
+    }
+    Hush(const Hush&) = delete;
+    Hush& operator=(const Hush&) = delete;
+
+    std::string where;
+    std::atomic<bool> were_more = false; // than that, at the same time
+
+  private:
+    void serve(std::size_t together, std::size_t rounds) {
+        for (std::size_t round = 0; round < rounds; ++round) {
+            std::vector<Descriptor> visitors;
+            while (visitors.size() < together) {
+                visitors.emplace_back(::accept(listening_.get(), nullptr, nullptr));
+                if (!visitors.back().is_open()) return;
+            }
+            pollfd another{.fd = listening_.get(), .events = POLLIN, .revents = 0};
+            if (::poll(&another, 1, 0) > 0) were_more = true;
+        }
+    }
+
+    Descriptor listening_;
+    std::thread thread_;
+};
+
+// Time for a slow machine: whoever is asked one after the other takes all of it.
+AskLimits patient(std::size_t at_once) {
+    return {.each = {.until = netio::Clock::now() + std::chrono::minutes{1}}, .at_once = at_once};
+}
+
+TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
+    const Hush hush{5, 1};
+    HttpDoor door{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
+    std::thread thread{[&] {
+        door.run([](std::span<const std::string> paths) {
+            return std::vector<HttpAnswer>(paths.size(),
+                                           {.text = std::make_shared<const std::string>("a 1\n")});
+        });
+    }};
+    std::vector<std::string> sources(5, hush.where);
+    sources.push_back("127.0.0.1:" + std::to_string(door.port()));
+    sources.emplace_back("nonsense");
+    NameSearch names;
+    const std::vector<Look> looks = look_at(sources, names, patient(128));
+    ASSERT_EQ(looks.size(), sources.size());
+    for (std::size_t i = 0; i < looks.size(); ++i)
+        EXPECT_EQ(looks[i].source, sources[i]);
+    for (std::size_t i = 0; i < 5; ++i)
+        EXPECT_THAT(looks[i].error, testing::Not(HasSubstr("not in time")));
+    EXPECT_EQ(looks[5].error, "");
+    EXPECT_THAT(looks[6].error, HasSubstr("HOST:PORT"));
+    door.stop();
+    thread.join();
+}
+
+TEST(Asking, NoMoreAreAskedAtOnceThanTheLimit) {
+    const Hush hush{2, 3};
+    NameSearch names;
+    const std::vector<Look> looks =
+        look_at(std::vector<std::string>(6, hush.where), names, patient(2));
+    EXPECT_FALSE(hush.were_more);
+    for (const Look& look : looks)
+        EXPECT_THAT(look.error, testing::Not(HasSubstr("not in time")));
+}
+
+TEST(Asking, OfWhoIsNotAskedInTimeThatIsSaid) {
+    const Hush hush{100, 1};
+    NameSearch names;
+    const std::vector<Look> looks = look_at(
+        std::vector<std::string>(3, hush.where), names,
+        {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}, .at_once = 1});
+    for (const Look& look : looks)
+        EXPECT_THAT(look.error, HasSubstr("not in time"));
+}
+
+TEST(Asking, ANameServerThatDoesNotAnswerHoldsUpNobody) {
+    std::promise<void> end; // of its silence
+    NameSearch names{[ended = end.get_future().share()](const std::string&) {
+        ended.wait();
+        return std::vector<SocketAddress>{};
+    }};
+    const Hush hush{1, 1};
+    const std::vector<Look> looks =
+        look_at({"somewhere.else:1", hush.where}, names,
+                {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}});
+    EXPECT_EQ(looks[0].error, "no answer: its name was not resolved in time");
+    EXPECT_THAT(looks[1].error, testing::Not(HasSubstr("name")));
+    end.set_value();
+}
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+
+class BusSourcesTest : public testing::Test {
+  protected:
+    BusSourcesTest() { fs::create_directories(bus); }
+    ~BusSourcesTest() override { fs::remove_all(bus); }
+    void announce(const std::string& name, const std::string& host,
+                  const std::string& metrics) const {
+        std::ofstream{fs::path{bus} / (name + ".netio")} << to_text(netio::pubsub::Announcement{
+            .name = name, .instance = 1, .host = host, .pid = 1, .metrics = metrics});
+    }
+
+    std::string bus = testing::TempDir() + "netio_bus_sources_" + std::to_string(::getpid());
+};
+
+TEST_F(BusSourcesTest, WhatOnlyAnotherMachineReachesIsNotAskedHere) {
+    const std::string this_host = netio::pubsub::this_host();
+    announce("a-here", this_host, "127.0.0.1:9001");
+    announce("b-there", this_host + "-2", "127.0.0.1:9002");
+    announce("c-there", this_host + "-2", "10.0.0.1:9003");
+    announce("d-nowhere", this_host + "-2", "");
+    announce("e-there", this_host + "-2", "[::1]:9004");
+    announce("f-unsaid", "", "127.0.0.1:9005");
+    netio::EventLoop loop;
+    BusSources sources{loop, bus};
+    ASSERT_TRUE(sources.read());
+    const auto is = [](const std::string& name, const std::string& address) {
+        return AllOf(Field(&Source::name, name), Field(&Source::address, address));
+    };
+    EXPECT_THAT(sources.sources(),
+                ElementsAre(is("a-here", "127.0.0.1:9001"), is("c-there", "10.0.0.1:9003"),
+                            is("f-unsaid", "127.0.0.1:9005")));
+}
+
+} // namespace
+
+} // namespace apps::top
