@@ -27,10 +27,18 @@ constexpr bool is_any(const Host& host) noexcept {
     return host == Host{} || host == host_of_ipv4(std::array<std::byte, 4>{});
 }
 
+// fe80::/10: of one link only, and the same address may exist on every link of a machine.
+constexpr bool is_link_local(const Host& host) noexcept {
+    return host[0] == std::byte{0xfe} && (host[1] & std::byte{0xc0}) == std::byte{0x80};
+}
+
 // Where the client connects to, as either side sees it.
 struct GateAddress {
     Host host{};
     std::uint16_t port = 0;
+    // Of a link-local address: the number of the interface on this machine. The other side has
+    // another number for the same link, so proofs leave it out.
+    std::uint32_t zone = 0;
 
     friend bool operator==(const GateAddress&, const GateAddress&) = default;
 };

@@ -4,24 +4,12 @@
 #include "netio/base/status.hpp"
 #include "netio/fabric/socket_address.hpp"
 
-#include <arpa/inet.h>
 #include <cerrno>
-#include <cstring>
 #include <ifaddrs.h>
 #include <memory>
 #include <net/if.h>
-#include <netinet/in.h>
 
 namespace netio::fabric {
-namespace {
-
-bool reaches_beyond_the_link(const sockaddr* address) {
-    sockaddr_in6 whole{};
-    std::memcpy(&whole, address, sizeof whole);
-    return !IN6_IS_ADDR_LINKLOCAL(&whole.sin6_addr);
-}
-
-} // namespace
 
 std::string_view family_name(int family) noexcept {
     return family == AF_INET6 ? "IPv6" : "IPv4";
@@ -36,21 +24,23 @@ std::string host_at_interface(const std::string& host, int family) {
                           "cannot look up the addresses of interface '" + host + "'"};
     }
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list{found, ::freeifaddrs};
-    std::string best;
+    std::string beyond_the_link;
+    std::string on_the_link;
     for (const ifaddrs* each = list.get(); each != nullptr; each = each->ifa_next) {
         if (each->ifa_addr == nullptr || host != each->ifa_name) continue;
         if (family != AF_UNSPEC && each->ifa_addr->sa_family != family) continue;
         if (each->ifa_addr->sa_family == AF_INET) return to_address(each->ifa_addr).host;
-        if (each->ifa_addr->sa_family == AF_INET6 && best.empty() &&
-            reaches_beyond_the_link(each->ifa_addr))
-            best = to_address(each->ifa_addr).host;
+        if (each->ifa_addr->sa_family != AF_INET6) continue;
+        const bool is_local = access::is_link_local(to_gate_address(each->ifa_addr).host);
+        std::string& best = is_local ? on_the_link : beyond_the_link;
+        if (best.empty()) best = to_address(each->ifa_addr).host;
     }
-    if (best.empty()) {
+    if (beyond_the_link.empty() && on_the_link.empty()) {
         const std::string kind = family == AF_UNSPEC ? "" : std::string{family_name(family)} + " ";
         throw FabricError{{EADDRNOTAVAIL, std::system_category()},
                           "the interface '" + host + "' has no " + kind + "address"};
     }
-    return best;
+    return beyond_the_link.empty() ? on_the_link : beyond_the_link;
 }
 
 } // namespace netio::fabric

@@ -8,6 +8,7 @@
 
 namespace netio::fabric {
 
+// A link-local address has its zone: fe80::1%eth0, or %3 for an interface without a name.
 Address to_address(const void* socket_address);
 // All zeros for what is neither IPv4 nor IPv6.
 access::GateAddress to_gate_address(const void* socket_address) noexcept;

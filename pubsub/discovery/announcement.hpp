@@ -75,9 +75,12 @@ NETIO_EXPORT bool is_announced_name(std::string_view name) noexcept;
 // Of PROVIDER:HOST:PORT; nothing if it is none.
 NETIO_EXPORT std::optional<Endpoint> parse_announced_address(std::string_view text);
 NETIO_EXPORT std::string to_announced_address(const Endpoint& endpoint);
+// Whether an address has a meaning on the publisher's host only: 127.0.0.0/8, ::1 and localhost
+// lead to the host of the program that uses them, as 0.0.0.0 and :: do, and the zone of a
+// link-local address is an interface of the host that announces it.
+NETIO_EXPORT bool is_of_one_host(const Address& address);
 // Whether an address of this announcement leads to its publisher from a program on `reader_host`,
-// which is named as announcements name theirs. What only one machine reaches (127.0.0.0/8, ::1,
-// localhost) is another program's own elsewhere. Where no host is announced nobody knows better.
+// which is named as announcements name theirs. An announcement without a host is believed.
 NETIO_EXPORT bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
                                    const Address& address);
 // Whether nothing differs but the lease.

@@ -46,7 +46,7 @@ BoardThread::~BoardThread() {
 }
 
 std::size_t BoardThread::drain(std::size_t) {
-    place_->news_.answer();
+    place_->news_->answer();
     const DestructionWatch watch{destroyed_};
     const auto take = take_; // it may destroy this
     const bool more = take();

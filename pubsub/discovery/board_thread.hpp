@@ -30,13 +30,15 @@ class BoardThread final : private EventSource {
         Board& board() noexcept { return *board_; }
         bool ended() const noexcept { return ended_; }
         // There is news.
-        void tell() noexcept { news_.call(); }
+        void tell() noexcept { news_->call(); }
+        // For other threads of the work, which may outlive it and the board.
+        std::shared_ptr<WakeUp> news() const noexcept { return news_; }
 
       private:
         friend class BoardThread;
         std::unique_ptr<Board> board_;
         std::atomic<bool> ended_{false};
-        WakeUp news_;
+        std::shared_ptr<WakeUp> news_ = std::make_shared<WakeUp>();
         WakeUp done_;
     };
     using Work = std::function<void(Place&)>;
@@ -54,7 +56,7 @@ class BoardThread final : private EventSource {
     }
 
   private:
-    int wait_fd() const noexcept override { return place_->news_.descriptor(); }
+    int wait_fd() const noexcept override { return place_->news_->descriptor(); }
     std::size_t drain(std::size_t budget) override;
     bool may_sleep() override { return !more_; }
 

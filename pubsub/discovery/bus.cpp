@@ -8,6 +8,7 @@
 #include "pubsub/discovery/bus_reader.hpp"
 #include "pubsub/discovery/bus_writer.hpp"
 #include "pubsub/discovery/directory_board.hpp"
+#include "pubsub/discovery/host_check.hpp"
 
 #include <array>
 #include <mutex>
@@ -105,7 +106,7 @@ class BusAnnouncer final : public Announcer {
         : handler_{handler}, thread_{
                                  loop, std::move(board),
                                  [mail = mail_, announcement, options](BoardThread::Place& place) {
-                                     keep(place, *mail, announcement, options);
+                                     keep(place, mail, announcement, options);
                                  },
                                  [this] { return take(); }} {}
     ~BusAnnouncer() override {
@@ -127,11 +128,23 @@ class BusAnnouncer final : public Announcer {
         std::optional<Announcement> update;
         std::vector<std::string> troubles; // up to Complaints::limit
         bool written = false;              // since it was told
+
+        void add_trouble(std::string trouble) {
+            const std::lock_guard lock{mutex};
+            if (troubles.size() < Complaints::limit) troubles.push_back(std::move(trouble));
+        }
     };
 
-    static void keep(BoardThread::Place& place, Mail& mail, const Announcement& announcement,
-                     const BusOptions& options) {
+    static void keep(BoardThread::Place& place, const std::shared_ptr<Mail>& shared,
+                     const Announcement& announcement, const BusOptions& options) {
+        Mail& mail = *shared;
         BusWriter writer{announcement, options.lease};
+        // Resolving a name may take longer than the lease, so it may outlast this.
+        HostCheck hosts{[shared, news = place.news()](const std::string& warning) {
+            shared->add_trouble(warning);
+            news->call();
+        }};
+        hosts.look(announcement);
         bool was_written = false;
         while (!place.ended()) {
             const TimePoint now = Clock::now();
@@ -140,7 +153,10 @@ class BusAnnouncer final : public Announcer {
                 const std::lock_guard lock{mail.mutex};
                 update = std::exchange(mail.update, {});
             }
-            if (update) writer.say(std::move(*update));
+            if (update) {
+                hosts.look(*update);
+                writer.say(*std::move(update));
+            }
             writer.refresh(place.board(), now);
             tell(place, mail, writer.take_troubles());
             if (writer.is_written() && !std::exchange(was_written, true)) {
@@ -154,10 +170,8 @@ class BusAnnouncer final : public Announcer {
     }
     static void tell(BoardThread::Place& place, Mail& mail, std::vector<std::string> troubles) {
         if (troubles.empty()) return;
-        const std::lock_guard lock{mail.mutex};
         for (std::string& trouble : troubles)
-            if (mail.troubles.size() < Complaints::limit)
-                mail.troubles.push_back(std::move(trouble));
+            mail.add_trouble(std::move(trouble));
         place.tell();
     }
 
