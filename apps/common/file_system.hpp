@@ -14,6 +14,11 @@
 
 namespace apps {
 
+// "WHAT: REASON" of errno.
+[[noreturn]] inline void throw_errno(const std::string& what) {
+    throw std::system_error{errno, std::generic_category(), what};
+}
+
 enum class LockOutcome : unsigned char {
     taken,
     held, // by another open file, here or in another process

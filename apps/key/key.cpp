@@ -38,7 +38,7 @@ using netio::access::KeyRing;
 using netio::access::SystemKeySource;
 using netio::access::write_key_file;
 
-struct KeyArguments {
+struct KeyCommandArguments {
     std::string action;
     std::string file;
     unsigned id = 0; // 0: the lowest that is free
@@ -81,7 +81,7 @@ KeyId free_id(const KeyRing& ring) {
 
 // The client's copy first: a key that only the server has would be of no use, and nobody can show
 // it again.
-void write_both(const KeyArguments& arguments, const Key& key, const std::string& text,
+void write_both(const KeyCommandArguments& arguments, const Key& key, const std::string& text,
                 bool replace) {
     if (!arguments.client.empty())
         write_key_file(arguments.client, netio::access::text_of_one(key), false);
@@ -93,7 +93,7 @@ void write_both(const KeyArguments& arguments, const Key& key, const std::string
     }
 }
 
-void make(const KeyArguments& arguments) {
+void make(const KeyCommandArguments& arguments) {
     netio::access::check_name(arguments.name);
     Key key{.name = arguments.name,
             .secret = netio::access::Secret::random(),
@@ -111,7 +111,7 @@ void make(const KeyArguments& arguments) {
                  key.secret.fingerprint());
 }
 
-void list(const KeyArguments& arguments) {
+void list(const KeyCommandArguments& arguments) {
     const KeyRing ring = read_ring(arguments.file);
     nlohmann::ordered_json report{
         {"role", "key"}, {"report_version", report_version}, {"file", arguments.file}};
@@ -127,7 +127,7 @@ void list(const KeyArguments& arguments) {
     print_report(arguments.json ? json_line(report) + "\n" : table);
 }
 
-int run(const KeyArguments& arguments) {
+int make_key(const KeyCommandArguments& arguments) {
     forbid_core_dumps();
     if (arguments.action == "list") {
         list(arguments);
@@ -149,7 +149,7 @@ int run(const KeyArguments& arguments) {
 Command add_key(CLI::App& program) {
     auto* command =
         program.add_subcommand("key", "Make, list and check the keys that decide who may connect");
-    const auto arguments = std::make_shared<KeyArguments>();
+    const auto arguments = std::make_shared<KeyCommandArguments>();
     command
         ->add_option("action", arguments->action,
                      "new: add a key; list: without the secrets; "
@@ -165,7 +165,7 @@ Command add_key(CLI::App& program) {
     command->add_option("--client", arguments->client,
                         "new: a file of its own for the client, with this key only");
     command->add_flag("--json", arguments->json, "list: one JSON object on standard output");
-    return [arguments] { return run(*arguments); };
+    return [arguments] { return make_key(*arguments); };
 }
 
 } // namespace apps

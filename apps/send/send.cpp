@@ -51,7 +51,7 @@ struct SendArguments {
 };
 
 // Each line of standard input as a message, without its end.
-class Lines {
+class InputLines {
   public:
     // Reads what there is.
     void read() {
@@ -158,7 +158,7 @@ class Supply {
     bool is_made_up_;
     std::vector<std::byte> made_up_;
     std::uint64_t left_;
-    Lines lines_;
+    InputLines lines_;
     std::unique_ptr<netio::DescriptorWatch> input_;
     netio::Timer next_turn_{loop_, [this] { go_on_(); }};
 };

@@ -27,7 +27,7 @@ class MissedLog {
         outage_.messages += count;
         if (++outage_.fids > shown_fids) return {};
         return fmt::format("missed {} messages of {} while not connected", count,
-                           shown({fid, fid}, layout_));
+                           shown(netio::pubsub::FidRange{fid, fid}, layout_));
     }
     // What comes next is of another outage.
     std::optional<std::string> end() {

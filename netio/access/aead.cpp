@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/access/aead.hpp"
 
+#include "netio/access/openssl_bytes.hpp"
 #include "netio/base/check.hpp"
 
 #include <openssl/evp.h>
@@ -11,14 +12,6 @@
 
 namespace netio::access::inline v0_2 {
 namespace {
-
-unsigned char* raw(std::byte* bytes) {
-    return reinterpret_cast<unsigned char*>(bytes);
-}
-
-const unsigned char* raw(const std::byte* bytes) {
-    return reinterpret_cast<const unsigned char*>(bytes);
-}
 
 const EVP_CIPHER* algorithm(Cipher cipher) {
     static EVP_CIPHER* const aes = ::EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);

@@ -10,8 +10,6 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-constexpr Fid last_fid{UINT64_MAX};
-
 // Where ranges that end in front of `fid` are over.
 std::size_t place_of(std::span<const FidRange> set, Fid fid) {
     const auto at = std::ranges::partition_point(

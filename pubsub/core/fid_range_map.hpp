@@ -4,7 +4,7 @@
 // Values of ranges of fids: disjoint ranges, each with one; every call takes logarithmic time and
 // what it finds. Neighbours of equal value become one range. No I/O.
 
-#include "pubsub/core/fid.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -95,7 +95,6 @@ class FidRangeMap {
     void clear() noexcept { ranges_.clear(); }
 
   private:
-    static constexpr Fid last_fid{UINT64_MAX};
     struct Held {
         Fid last{};
         Value value{};

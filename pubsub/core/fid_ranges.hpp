@@ -13,6 +13,8 @@
 
 namespace netio::pubsub::inline v0_2 {
 
+inline constexpr Fid last_fid{UINT64_MAX};
+
 // Any ranges as such a set.
 std::vector<FidRange> normalised(std::span<const FidRange> ranges);
 // The fids of `from` (such a set) that are not in `range`.

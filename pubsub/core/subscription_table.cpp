@@ -2,16 +2,14 @@
 #include "pubsub/core/subscription_table.hpp"
 
 #include "netio/base/check.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
 namespace {
-
-constexpr Fid last_fid{std::numeric_limits<std::uint64_t>::max()};
 
 constexpr Fid after(Fid fid) noexcept {
     return Fid{to_integer(fid) + 1};

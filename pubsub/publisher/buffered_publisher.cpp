@@ -9,7 +9,7 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-PageTerms checked(const BufferedPublishSocket::Options& options) {
+PageTerms checked_terms(const BufferedPublishSocket::Options& options) {
     validate(options.publisher);
     require_at_least("flush_time", options.flush_time.count(), 0);
     require_option(options.flush_time <= longest_time, "flush_time must be at most a year");
@@ -33,7 +33,7 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
                                      const BufferedPublishSocket::Options& options,
                                      Publisher::Handler& handler, Publisher& socket,
                                      Publisher::Counters& counters)
-    : socket_{socket}, handler_{handler}, counters_{counters}, terms_{checked(options)},
+    : socket_{socket}, handler_{handler}, counters_{counters}, terms_{checked_terms(options)},
       pages_{terms_.pool()}, open_{pages_, terms_},
       delivery_{terms_,
                 pages_,

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t place_count = 4;
 constexpr std::size_t place_bytes = 4096; // what publishers' receive buffers hold, or less
 
-std::size_t bytes_of(const SubscriptionBook::Request& request) {
+std::size_t request_bytes(const SubscriptionBook::Request& request) {
     return request_header_bytes + request.ranges.size() * range_bytes;
 }
 
@@ -49,7 +49,7 @@ void RequestQueue::send(Session& session) {
 
 // False: not now; on_sent, on_writable or the end of the connection follows.
 bool RequestQueue::send_request(Session& session, const SubscriptionBook::Request& request) {
-    const std::size_t bytes = bytes_of(request);
+    const std::size_t bytes = request_bytes(request);
     const bool positions = positions_ && request.subscribe;
     OutgoingFrame frame{.kind = request.subscribe ? subscribe_kind : unsubscribe_kind,
                         .flags = positions ? positions_flag : std::uint8_t{0},
