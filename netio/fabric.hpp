@@ -66,7 +66,8 @@ NETIO_EXPORT std::vector<FabricDescription> describe_fabric();
 // The version of libfabric that is loaded.
 NETIO_EXPORT std::string fabric_version();
 // Where `host` is the name of an interface of this machine (eth0), its address in numbers, as
-// sockets take it; else `host` as it is. Throws FabricError: the interface has none.
+// sockets take it: the first of IPv4, else of IPv6, else a link-local one with its zone. Else
+// `host` as it is. Throws FabricError: the interface has none.
 NETIO_EXPORT std::string host_at_interface(const std::string& host);
 // Why a provider cannot be chosen; empty if it can.
 NETIO_EXPORT std::string provider_refusal(const std::string& provider);

@@ -18,7 +18,7 @@
 namespace apps {
 namespace {
 
-[[noreturn]] void refuse(const std::string& name, const std::string& word,
+[[noreturn]] void refuse_value(const std::string& name, const std::string& word,
                          std::string_view allowed) {
     throw CLI::ValidationError{name, fmt::format("'{}'; allowed: {}", word, allowed)};
 }
@@ -33,13 +33,13 @@ std::string allowed(std::string_view what, const Limits& limits, std::string_vie
 std::uint64_t read_count(const std::string& name, const std::string& word, const Limits& limits) {
     const auto value = parse_count(word);
     if (value && *value >= limits.min && *value <= limits.max) return *value;
-    refuse(name, word, allowed("a whole number", limits, "10k, 1M"));
+    refuse_value(name, word, allowed("a whole number", limits, "10k, 1M"));
 }
 
 std::uint64_t read_bytes(const std::string& name, const std::string& word, const Limits& limits) {
     const auto value = parse_bytes(word);
     if (value && *value >= limits.min && *value <= limits.max) return *value;
-    refuse(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
+    refuse_value(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
 }
 
 // Nothing is 0, where that is taken.
@@ -49,7 +49,7 @@ netio::Duration read_time(const std::string& name, const std::string& word, Zero
     const auto duration = parse_duration(word);
     if (duration && *duration >= std::chrono::milliseconds{1} && *duration <= longest)
         return *duration;
-    refuse(name, word,
+    refuse_value(name, word,
            fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
                        zero == Zero::taken ? "0, or " : ""));
 }
@@ -175,7 +175,7 @@ CLI::Option* add_duration(CLI::App& command, const std::string& name,
             name,
             [&value, name](const std::string& word) {
                 value = parse_duration(word);
-                if (!value) refuse(name, word, duration_spelling);
+                if (!value) refuse_value(name, word, duration_spelling);
             },
             help)
         ->type_name("TIME");

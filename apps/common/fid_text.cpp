@@ -19,7 +19,7 @@ using netio::pubsub::SteppedRange;
 
 constexpr std::string_view mask_word = "mask:";
 
-[[noreturn]] void refuse(std::string_view piece, const std::string& problem) {
+[[noreturn]] void refuse_piece(std::string_view piece, const std::string& problem) {
     throw std::invalid_argument{
         "'" + std::string{piece} + "' " + problem +
         "; allowed: a fid in decimal or hex (7, 0x1f), a range (0-63, 0-63/2), {detector: 3, link: "
@@ -40,8 +40,8 @@ std::uint64_t parse_number(std::string_view text, std::string_view piece) {
     std::uint64_t value = 0;
     const char* const end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data(), end, value, hex ? 16 : 10);
-    if (error == std::errc::result_out_of_range) refuse(piece, "does not fit into 64 bits");
-    if (error != std::errc{} || stop != end) refuse(piece, "is not a fid");
+    if (error == std::errc::result_out_of_range) refuse_piece(piece, "does not fit into 64 bits");
+    if (error != std::errc{} || stop != end) refuse_piece(piece, "is not a fid");
     return value;
 }
 
@@ -60,7 +60,7 @@ SteppedRange parse_range(std::string_view piece) {
                        .last = parse_number(trimmed(last), piece)};
     if (slash != std::string_view::npos)
         range.step = parse_number(trimmed(piece.substr(slash + 1)), piece);
-    if (range.last < range.first) refuse(piece, "ends before it begins");
+    if (range.last < range.first) refuse_piece(piece, "ends before it begins");
     return range;
 }
 
@@ -108,7 +108,7 @@ std::vector<FidRange> parse_fields(std::string_view inside, std::string_view pie
     std::optional<std::string_view> left = inside;
     while (const auto each = take_piece(left)) {
         const std::size_t colon = each->find(':');
-        if (colon == std::string_view::npos) refuse(piece, "has no FIELD: VALUES");
+        if (colon == std::string_view::npos) refuse_piece(piece, "has no FIELD: VALUES");
         const std::string name{trimmed(each->substr(0, colon))};
         const auto& fields = layout.fields();
         std::string names;
@@ -118,9 +118,10 @@ std::vector<FidRange> parse_fields(std::string_view inside, std::string_view pie
             names += (names.empty() ? "" : ", ") + field.name;
         }
         if (known == nullptr)
-            refuse(piece, fmt::format("has no field '{}' of {}: {}", name, layout.name(), names));
+            refuse_piece(piece,
+                         fmt::format("has no field '{}' of {}: {}", name, layout.name(), names));
         const auto values = parse_values(trimmed(each->substr(colon + 1)), *known);
-        if (!choices.emplace(name, values).second) refuse(piece, "has '" + name + "' twice");
+        if (!choices.emplace(name, values).second) refuse_piece(piece, "has '" + name + "' twice");
     }
     return layout.select(choices);
 }
@@ -132,7 +133,7 @@ std::vector<FidRange> parse_piece(std::string_view piece) {
         if (piece.starts_with(mask_word)) {
             const std::string_view mask = piece.substr(mask_word.size());
             const std::size_t equals = mask.find('=');
-            if (equals == std::string_view::npos) refuse(piece, "has no MASK=VALUE");
+            if (equals == std::string_view::npos) refuse_piece(piece, "has no MASK=VALUE");
             return netio::pubsub::masked_fids(
                 parse_number(trimmed(mask.substr(0, equals)), piece),
                 parse_number(trimmed(mask.substr(equals + 1)), piece));
@@ -141,7 +142,7 @@ std::vector<FidRange> parse_piece(std::string_view piece) {
     } catch (const std::invalid_argument& error) {
         const std::string_view what = error.what();
         if (what.find("; allowed: ") != std::string_view::npos) throw;
-        refuse(piece, std::string{what});
+        refuse_piece(piece, std::string{what});
     }
 }
 
@@ -154,8 +155,9 @@ std::vector<FidRange> parse_fids(std::string_view text) {
         const std::vector<FidRange> some = parse_piece(*piece);
         ranges.insert(ranges.end(), some.begin(), some.end());
         if (ranges.size() > netio::pubsub::selected_ranges_limit)
-            refuse(*piece, "and what stands before it are more than " +
-                               std::to_string(netio::pubsub::selected_ranges_limit) + " ranges");
+            refuse_piece(*piece, "and what stands before it are more than " +
+                                     std::to_string(netio::pubsub::selected_ranges_limit) +
+                                     " ranges");
     }
     return netio::pubsub::normalised(ranges);
 }

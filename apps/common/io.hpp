@@ -49,6 +49,11 @@ class Descriptor {
     int fd_ = -1;
 };
 
+// Throws "WHAT: REASON" of errno.
+[[noreturn]] inline void throw_errno(const std::string& what) {
+    throw std::system_error{errno, std::generic_category(), what};
+}
+
 // Some file systems have no locks (Lustre without -o flock, NFS without lockd, FUSE) or no fsync of
 // a folder (SMB). These functions distinguish "not available" from failure, so that the caller can
 // continue without.

@@ -41,7 +41,7 @@ PeerLog::PeerLog(netio::EventLoop& loop)
               [](const std::string& line) { spdlog::warn("{}", line); },
               [](const std::string& line) { spdlog::error("{}", line); }} {}
 
-using Kind = netio::DeviceEvent::Kind;
+using DeviceEventKind = netio::DeviceEvent::Kind;
 
 namespace {
 
@@ -58,13 +58,13 @@ std::string line_of(const netio::DeviceEvent& event) {
     const std::string who =
         event.port == 0 ? event.device : fmt::format("port {} of {}", event.port, event.device);
     switch (event.kind) {
-    case Kind::port_up:
+    case DeviceEventKind::port_up:
         return who + " is active";
-    case Kind::port_down:
+    case DeviceEventKind::port_down:
         return who + " is down";
-    case Kind::device_failed:
+    case DeviceEventKind::device_failed:
         return who + " has failed";
-    case Kind::changed:
+    case DeviceEventKind::changed:
         break;
     }
     return who + ": " + event.what;
@@ -149,7 +149,8 @@ void LogObserver::on_peer_recovered(const netio::PeerRecovered& event) {
 }
 
 void LogObserver::on_device_event(const netio::DeviceEvent& event) {
-    const bool bad = event.kind == Kind::port_down || event.kind == Kind::device_failed;
+    const bool bad =
+        event.kind == DeviceEventKind::port_down || event.kind == DeviceEventKind::device_failed;
     (bad ? warnings_ : news_).note(line_of(event));
 }
 

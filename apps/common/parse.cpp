@@ -18,13 +18,13 @@ struct Unit {
     double factor = 1;
 };
 
-constexpr Unit thousands[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"t", 1e12}};
-constexpr Unit bytes[] = {{"", 1},         {"b", 1},       {"k", 0x1p10},   {"kb", 0x1p10},
-                          {"kib", 0x1p10}, {"m", 0x1p20},  {"mb", 0x1p20},  {"mib", 0x1p20},
-                          {"g", 0x1p30},   {"gb", 0x1p30}, {"gib", 0x1p30}, {"t", 0x1p40},
-                          {"tb", 0x1p40},  {"tib", 0x1p40}};
-constexpr Unit seconds[] = {{"", 1},   {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
-                            {"m", 60}, {"min", 60}, {"h", 3600},  {"d", 86400}};
+constexpr Unit thousand_units[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"t", 1e12}};
+constexpr Unit byte_units[] = {{"", 1},         {"b", 1},       {"k", 0x1p10},   {"kb", 0x1p10},
+                               {"kib", 0x1p10}, {"m", 0x1p20},  {"mb", 0x1p20},  {"mib", 0x1p20},
+                               {"g", 0x1p30},   {"gb", 0x1p30}, {"gib", 0x1p30}, {"t", 0x1p40},
+                               {"tb", 0x1p40},  {"tib", 0x1p40}};
+constexpr Unit second_units[] = {{"", 1},   {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
+                                 {"m", 60}, {"min", 60}, {"h", 3600},  {"d", 86400}};
 
 std::optional<double> factor_of(std::string_view unit, std::span<const Unit> units) {
     while (!unit.empty() && unit.front() == ' ')
@@ -67,19 +67,19 @@ std::optional<std::uint64_t> parse_whole(std::string_view text, std::span<const 
 } // namespace
 
 std::optional<std::uint64_t> parse_count(std::string_view text) {
-    return parse_whole(text, thousands);
+    return parse_whole(text, thousand_units);
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-    return parse_whole(text, bytes);
+    return parse_whole(text, byte_units);
 }
 
 std::optional<double> parse_rate(std::string_view text) {
-    return parse_real(text, thousands);
+    return parse_real(text, thousand_units);
 }
 
 std::optional<netio::Duration> parse_duration(std::string_view text) {
-    const auto value = parse_real(text, seconds);
+    const auto value = parse_real(text, second_units);
     const std::chrono::duration<double> longest = longest_duration;
     if (!value || !(*value > 0) || *value > longest.count()) return std::nullopt;
     // What is less than the clock can tell is still not zero.

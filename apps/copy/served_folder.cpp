@@ -16,10 +16,6 @@ namespace {
 
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-[[noreturn]] void fail(const std::string& what) {
-    throw std::system_error{errno, std::generic_category(), what};
-}
-
 int open_beneath(int root, const std::string& relative) {
     open_how how{};
     how.flags = static_cast<std::uint64_t>(folder_flags);
@@ -43,7 +39,7 @@ Descriptor open_step_by_step(int root, const std::string& relative) {
                                                          folder_flags | O_NOFOLLOW)};
         begin = end + 1;
     }
-    if (!folder.is_open()) fail("cannot open the folder " + relative);
+    if (!folder.is_open()) throw_errno("cannot open the folder " + relative);
     return folder;
 }
 
@@ -58,16 +54,16 @@ Descriptor open_in(int root, const std::string& relative, const std::string& bey
         throw std::system_error{errno, std::generic_category(),
                                 "the folder " + relative + " leads out of " + beyond};
     }
-    if (!folder.is_open()) fail("cannot open the folder " + relative);
+    if (!folder.is_open()) throw_errno("cannot open the folder " + relative);
     return folder;
 }
 
 } // namespace
 
 ServedFolder::ServedFolder(const std::string& path) : root_{::open(path.c_str(), folder_flags)} {
-    if (!root_.is_open()) fail("cannot serve the folder " + path);
+    if (!root_.is_open()) throw_errno("cannot serve the folder " + path);
     if (::faccessat(root_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
-        fail("cannot write to the folder " + path);
+        throw_errno("cannot write to the folder " + path);
     }
     // A shared one, as a folder cannot be open for writing: NFS asks for that.
     if (::flock(root_.get(), LOCK_SH | LOCK_NB) == 0) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/source_file.hpp"
 
+#include "apps/common/io.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,15 +17,11 @@
 namespace apps::copy {
 namespace {
 
-constexpr std::size_t step_bytes = std::size_t{1} << 20;
-
-[[noreturn]] void fail(const std::string& what) {
-    throw std::system_error{errno, std::generic_category(), what};
-}
+constexpr std::size_t read_step_bytes = std::size_t{1} << 20;
 
 struct stat status_of(int fd, const std::string& path) {
     struct stat status {};
-    if (::fstat(fd, &status) != 0) fail("cannot read " + path);
+    if (::fstat(fd, &status) != 0) throw_errno("cannot read " + path);
     return status;
 }
 
@@ -33,7 +31,7 @@ SourceFile::SourceFile(std::string path, ChecksumKind kind)
     : path_{std::move(path)}, checksum_{kind} {
     // A pipe without a writer must not hold us up.
     file_ = Descriptor{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (!file_.is_open()) fail("cannot read " + path_);
+    if (!file_.is_open()) throw_errno("cannot read " + path_);
     const struct stat status = status_of(file_.get(), path_);
     if (!S_ISREG(status.st_mode)) {
         throw std::runtime_error{path_ + " is not a regular file; only those can be copied"};
@@ -80,7 +78,7 @@ void SourceFile::pass_hole(std::uint64_t position, const std::stop_token& stop) 
 Digest SourceFile::skip(std::uint64_t bytes, const std::stop_token& stop) {
     const std::uint64_t end = position_ + bytes;
     std::vector<std::byte> memory(
-        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, step_bytes)));
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, read_step_bytes)));
     while (position_ < end) {
         const Extent data = is_sparse() ? find_data(file_.get(), position_, end)
                                         : Extent{.position = position_, .bytes = end - position_};
@@ -105,7 +103,7 @@ void SourceFile::read(std::span<std::byte> memory) {
         const ssize_t count = ::pread(file_.get(), memory.data() + done, memory.size() - done,
                                       static_cast<off_t>(position_ + done));
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) fail("cannot read " + path_);
+        if (count < 0) throw_errno("cannot read " + path_);
         if (count == 0) {
             static_cast<void>(times_now()); // throws where it has become shorter
             throw std::runtime_error{path_ + " has fewer bytes than the " +
@@ -134,7 +132,7 @@ Digest SourceFile::finish(const std::stop_token& stop) {
     // /proc have none.
     std::byte more{};
     const ssize_t count = ::pread(file_.get(), &more, 1, static_cast<off_t>(position_));
-    if (count < 0) fail("cannot read " + path_);
+    if (count < 0) throw_errno("cannot read " + path_);
     Times now = times_now();
     const Digest digest = checksum_.digest();
     // Its bytes may have been changed and its date set back, or it has only another name.

@@ -27,10 +27,6 @@ constexpr std::size_t step_bytes = std::size_t{1} << 20;
 // Smaller files go through the page cache: whoever wants them next will find them there.
 constexpr std::uint64_t large_bytes = std::uint64_t{16} << 20;
 
-[[noreturn]] void fail(const std::string& what) {
-    throw std::system_error{errno, std::generic_category(), what};
-}
-
 // What the process takes from the permissions of new files. Reading it means setting it, so once.
 mode_t process_umask() {
     static const mode_t mask = [] {
@@ -135,7 +131,7 @@ void TargetFile::look_for_target() {
     struct stat status {};
     if (::fstatat(folder_.get(), leaf_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT) return;
-        fail("cannot look for " + request_.name);
+        throw_errno("cannot look for " + request_.name);
     }
     if (S_ISDIR(status.st_mode)) throw std::runtime_error{request_.name + " is a folder there"};
     if (access_ == Access::write_only) {
@@ -157,10 +153,10 @@ void TargetFile::look_for_target() {
 bool TargetFile::try_lock() {
     part_ = Descriptor{::openat(folder_.get(), part_name_.c_str(),
                                 O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600)};
-    if (!part_.is_open()) fail("cannot write " + request_.name);
+    if (!part_.is_open()) throw_errno("cannot write " + request_.name);
     struct stat ours {};
     struct stat named {};
-    if (::fstat(part_.get(), &ours) != 0) fail("cannot write " + request_.name);
+    if (::fstat(part_.get(), &ours) != 0) throw_errno("cannot write " + request_.name);
     if (!S_ISREG(ours.st_mode) || ours.st_nlink > 1) {
         part_.reset();
         throw std::runtime_error{"cannot write " + request_.name + ": its partial file " +
@@ -199,7 +195,7 @@ void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& sto
             static_cast<std::size_t>(std::min<std::uint64_t>(data.end() - done, memory.size()));
         const ssize_t count = ::pread(fd, memory.data(), step, static_cast<off_t>(done));
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) fail("cannot read what is there of " + request_.name);
+        if (count < 0) throw_errno("cannot read what is there of " + request_.name);
         if (count == 0) throw std::runtime_error{request_.name + " is being changed there"};
         checksum_.add(std::span{memory}.first(static_cast<std::size_t>(count)));
         done += static_cast<std::uint64_t>(count);
@@ -225,7 +221,7 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
                       .text = std::string{offer_text}};
     }
     struct stat status {};
-    if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
+    if (::fstat(part_.get(), &status) != 0) throw_errno("cannot write " + request_.name);
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const bool may_go_on = access_ != Access::write_only && size <= request_.size_bytes;
     position_ = may_go_on ? size : 0; // a longer one is another file's
@@ -248,12 +244,12 @@ void TargetFile::start(std::uint64_t offset, std::optional<std::uint64_t> data_b
     position_ = offset;
     writer_ = BulkWriter{part_.get(), offset, is_large()};
     if (::ftruncate(part_.get(), static_cast<off_t>(offset)) != 0) {
-        fail("cannot write " + request_.name);
+        throw_errno("cannot write " + request_.name);
     }
     const std::uint64_t rest = data_bytes.value_or(request_.size_bytes - offset);
     // Reserving it (fallocate) would let a stranger fill the disk with a single number.
     struct statvfs disk {};
-    if (::fstatvfs(part_.get(), &disk) != 0) fail("cannot write " + request_.name);
+    if (::fstatvfs(part_.get(), &disk) != 0) throw_errno("cannot write " + request_.name);
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     if (rest > free) {
         throw std::runtime_error{"no room for the " + std::to_string(rest) + " bytes of " +
@@ -281,7 +277,7 @@ void TargetFile::pass_hole(std::uint64_t position, const std::stop_token& stop) 
     }
     // A file system that does not make a file longer: the zeros are written.
     if (errno != EPERM && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-        fail("cannot write " + request_.name);
+        throw_errno("cannot write " + request_.name);
     static const std::vector<std::byte> zeros(step_bytes);
     while (position_ < position) {
         if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
@@ -299,10 +295,10 @@ std::string TargetFile::finish(const Digest& expected, const std::stop_token& st
                                                  "the source; it was removed, copy it again"};
     }
     std::string notes = give_attributes(part_.get(), attributes_);
-    if (!sync_file(part_.get())) fail("cannot write " + request_.name);
+    if (!sync_file(part_.get())) throw_errno("cannot write " + request_.name);
     rename();
     finished_ = true;
-    if (!sync_folder(folder_.get())) fail("cannot write the folder of " + request_.name);
+    if (!sync_folder(folder_.get())) throw_errno("cannot write the folder of " + request_.name);
     return notes;
 }
 
@@ -327,7 +323,7 @@ void TargetFile::rename() {
     if (errno == EEXIST) {
         throw std::runtime_error{request_.name + " came to exist there meanwhile"};
     }
-    fail("cannot give " + request_.name + " its name");
+    throw_errno("cannot give " + request_.name + " its name");
 }
 
 } // namespace apps::copy

@@ -53,12 +53,12 @@ std::int64_t number_of(const json& object, const char* key) {
     return value;
 }
 
-std::string text_of(const json& object, const char* key) {
+std::string text_member(const json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_string() ? found->get<std::string>() : std::string{};
 }
 
-const json& part_of(const json& object, const char* key) {
+const json& member_of(const json& object, const char* key) {
     static const json nothing = json::object();
     const auto found = object.find(key);
     return found != object.end() && found->is_object() ? *found : nothing;
@@ -90,7 +90,7 @@ EtcdBoard::EtcdBoard(const EtcdPlace& place, std::chrono::milliseconds lease,
 void EtcdBoard::grant() {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(lease_).count();
     const json answer = client_.ask("/v3/lease/grant", {{"TTL", std::to_string(seconds)}});
-    lease_id_ = text_of(answer, "ID");
+    lease_id_ = text_member(answer, "ID");
     if (lease_id_.empty()) throw BoardError{client_.name() + " grants no lease"};
 }
 
@@ -115,7 +115,7 @@ void EtcdBoard::write(const std::string& name, const std::string& text) {
 bool EtcdBoard::keep(const std::string&) {
     if (lease_id_.empty()) return false;
     const json answer = client_.ask("/v3/lease/keepalive", {{"ID", lease_id_}});
-    if (number_of(part_of(answer, "result"), "TTL") > 0) return true;
+    if (number_of(member_of(answer, "result"), "TTL") > 0) return true;
     lease_id_.clear();
     return false;
 }
@@ -123,7 +123,7 @@ bool EtcdBoard::keep(const std::string&) {
 std::optional<std::string> EtcdBoard::get(const std::string& name) {
     const auto pairs = pairs_of(client_.ask("/v3/kv/range", {{"key", to_base64(key(name))}}));
     if (pairs.empty()) return {};
-    return from_base64(text_of(pairs.front(), "value"));
+    return from_base64(text_member(pairs.front(), "value"));
 }
 
 void EtcdBoard::remove(const std::string& name) {
@@ -148,12 +148,12 @@ void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& v
             const auto pairs = pairs_of(client_.ask("/v3/kv/range", page));
             more = pairs.size() == page_limit;
             for (const json& each : pairs) {
-                const std::string whole = from_base64(text_of(each, "key"));
+                const std::string whole = from_base64(text_member(each, "key"));
                 next = whole + '\0';
                 if (!whole.starts_with(prefix_)) continue;
                 const std::string name = whole.substr(prefix_.size());
                 if (names.erase(name) > 0)
-                    visitor.on_text(name, from_base64(text_of(each, "value")));
+                    visitor.on_text(name, from_base64(text_member(each, "value")));
             }
         }
     } catch (const BoardError&) { // they may be too much for one answer
@@ -180,7 +180,7 @@ void EtcdBoard::look(Visitor& visitor) {
     std::set<std::string> there;
     std::set<std::string> changed;
     for (const json& each : pairs_of(names)) {
-        const std::string whole = from_base64(text_of(each, "key"));
+        const std::string whole = from_base64(text_member(each, "key"));
         if (!whole.starts_with(prefix_)) continue;
         const std::string name = whole.substr(prefix_.size());
         if (!netio::pubsub::is_announced_name(name)) continue;
@@ -214,8 +214,8 @@ void EtcdBoard::look(Visitor& visitor) {
 
 // Another cluster, or an earlier revision: it has lost what it knew, and nobody has gone for that.
 void EtcdBoard::take_revision(const json& answer) {
-    const json& header = part_of(answer, "header");
-    const std::string cluster = text_of(header, "cluster_id");
+    const json& header = member_of(answer, "header");
+    const std::string cluster = text_member(header, "cluster_id");
     const std::int64_t revision = number_of(header, "revision");
     if (revision_ != 0 && (cluster != cluster_ || revision < revision_)) known_.clear();
     cluster_ = cluster;
@@ -231,7 +231,7 @@ void EtcdBoard::wait(TimePoint until) {
     // Its first answer says that it watches; whoever interrupted before is seen then.
     bool has_changed = false;
     const auto goes_on = [&](const json& object) {
-        const json& result = part_of(object, "result");
+        const json& result = member_of(object, "result");
         has_changed = result.contains("events");
         return !interrupted_ && !has_changed && !result.contains("canceled");
     };

@@ -65,7 +65,7 @@ std::string as_text(const RdmaDevice& device) {
     return text;
 }
 
-int run(bool json) {
+int run_info(bool json) {
     const auto descriptions = netio::describe_fabric();
     const auto picked = picked_providers(descriptions);
     const std::vector<RdmaDevice> devices = read_devices("/");
@@ -119,7 +119,7 @@ Command add_info(CLI::App& program) {
     auto* command = program.add_subcommand("info", "Show providers, addresses and their limits");
     const auto json = std::make_shared<bool>(false);
     command->add_flag("--json", *json, "One JSON object on standard output");
-    return [json] { return run(*json); };
+    return [json] { return run_info(*json); };
 }
 
 } // namespace apps

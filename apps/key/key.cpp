@@ -124,7 +124,7 @@ void list(const KeyCommand& arguments) {
     print_report(arguments.json ? json_line(report) + "\n" : table);
 }
 
-int run(const KeyCommand& arguments) {
+int make_key(const KeyCommand& arguments) {
     forbid_core_dumps();
     if (arguments.action == "list") {
         list(arguments);
@@ -162,7 +162,7 @@ Command add_key(CLI::App& program) {
     command->add_option("--client", arguments->client,
                         "new: a file of its own for the client, with this key only");
     command->add_flag("--json", arguments->json, "list: one JSON object on standard output");
-    return [arguments] { return run(*arguments); };
+    return [arguments] { return make_key(*arguments); };
 }
 
 } // namespace apps

@@ -15,7 +15,7 @@ constexpr unsigned last_exponent = 35;
 
 // The format is UTF-8 and defines these escapes only; printable() replaces other control
 // characters.
-std::string escaped(std::string_view value, bool quoted) {
+std::string escaped_value(std::string_view value, bool quoted) {
     std::string text;
     for (const char each : printable(value, 1024, Lines::several)) {
         if (each == '\\') {
@@ -42,7 +42,7 @@ void Exposition::Family::begin(Labels labels, std::string_view suffix) {
     text_ += suffix;
     char before = '{';
     for (const auto& [label, value] : labels) {
-        text_ += fmt::format("{}{}=\"{}\"", before, label, escaped(value, true));
+        text_ += fmt::format("{}{}=\"{}\"", before, label, escaped_value(value, true));
         before = ',';
     }
     if (before == ',') text_ += '}';
@@ -64,7 +64,8 @@ Exposition::Family& Exposition::Family::add(Labels labels, netio::Duration value
 Exposition::Family Exposition::family(std::string_view name, std::string_view type,
                                       std::string_view help) {
     NETIO_CHECK(name.ends_with("_total") == (type == "counter"));
-    text_ += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, escaped(help, false), type);
+    text_ +=
+        fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, escaped_value(help, false), type);
     return Family{text_, name};
 }
 

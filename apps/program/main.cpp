@@ -55,7 +55,7 @@ std::vector<std::string> option_names(const CLI::App& command) {
     return names;
 }
 
-[[noreturn]] void refuse(std::string_view what, std::string_view word,
+[[noreturn]] void refuse_word(std::string_view what, std::string_view word,
                          const std::vector<std::string>& names) {
     const std::vector<std::string_view> views{names.begin(), names.end()};
     throw WrongUsage{fmt::format("unknown {} '{}'{}", what, word, suggestion(word, views))};
@@ -70,7 +70,7 @@ void refuse_unknown_options(const CLI::App& command, std::span<char*> words) {
         if (!is_option(word)) continue;
         const std::string_view name =
             word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
-        if (std::ranges::find(names, name) == names.end()) refuse("option", name, names);
+        if (std::ranges::find(names, name) == names.end()) refuse_word("option", name, names);
     }
 }
 
@@ -94,7 +94,7 @@ const CLI::App& chosen(const CLI::App& program, std::span<char*> words) {
         names.push_back(command->get_name());
     }
     if (word == "help" || word == "version") names = {"--" + std::string{word}};
-    refuse("command", word, names);
+    refuse_word("command", word, names);
 }
 
 // Never longer than a person reads.

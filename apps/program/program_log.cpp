@@ -57,7 +57,7 @@ std::string_view colour_of(spdlog::level::level_enum level) {
 }
 
 // Much of what is logged comes from peers, servers and files. Whatever it is, it is one line.
-std::string shown_of(std::string_view text) {
+std::string shown_line(std::string_view text) {
     std::string shown = printable(text, BackgroundLog::line_limit_bytes);
     if (text.size() > BackgroundLog::line_limit_bytes)
         shown += fmt::format(" ... ({} bytes in all)", text.size());
@@ -184,7 +184,7 @@ std::uint64_t BackgroundLog::left_out() const {
 void BackgroundLog::sink_it_(const spdlog::details::log_msg& original) {
     spdlog::memory_buf_t formatted;
     spdlog::details::log_msg message = original;
-    const std::string shown = shown_of({original.payload.data(), original.payload.size()});
+    const std::string shown = shown_line({original.payload.data(), original.payload.size()});
     message.payload = shown;
     formatter_->format(message, formatted);
     std::string line{formatted.data(), formatted.size()};

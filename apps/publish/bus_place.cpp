@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/bus_place.hpp"
 
+#include "netio/access/host.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <fmt/format.h>
@@ -30,8 +31,9 @@ std::string as_name(std::string host) {
     return host.substr(0, 64);
 }
 
-bool stands_for_all(const std::string& host) {
-    return host == "0.0.0.0" || host == "::";
+bool stands_for_all(const std::string& text) {
+    const auto host = netio::access::parse_host(text);
+    return host && netio::access::is_any(*host);
 }
 
 std::vector<AnnouncedFids> announced(const std::vector<StreamConfig>& streams) {

@@ -89,7 +89,7 @@ std::string shown_limit(std::uint64_t limit) {
     return std::to_string(limit);
 }
 
-std::string shown(const Shape& shape) {
+std::string shown_shape(const Shape& shape) {
     switch (shape.kind) {
     case Shape::Kind::text:
         return shape.name;
@@ -108,9 +108,9 @@ std::string shown(const Shape& shape) {
     case Shape::Kind::section:
         return "a map, below";
     case Shape::Kind::list:
-        return "a list: " + shown(shape.of.front());
+        return "a list: " + shown_shape(shape.of.front());
     case Shape::Kind::names:
-        return "names, and behind each " + shown(shape.of.front());
+        return "names, and behind each " + shown_shape(shape.of.front());
     }
     return {};
 }
@@ -118,7 +118,7 @@ std::string shown(const Shape& shape) {
 std::string row_of(const ConfigKey& key) {
     std::string values;
     for (const Shape& shape : key.shapes)
-        values += (values.empty() ? "" : "; or ") + shown(shape);
+        values += (values.empty() ? "" : "; or ") + shown_shape(shape);
     const std::string fallback = key.required ? "required" : key.fallback;
     return fmt::format("| `{}` | {} | {} | {} |\n", key.name, values, fallback, key.meaning);
 }
@@ -139,7 +139,7 @@ Json reference(std::string_view section) {
     return {{"$ref", fmt::format("#/definitions/{}", section)}};
 }
 
-Json one_of(const std::vector<Shape>& shapes);
+Json one_of_shapes(const std::vector<Shape>& shapes);
 
 Json schema_of(const Shape& shape) {
     switch (shape.kind) {
@@ -164,14 +164,14 @@ Json schema_of(const Shape& shape) {
     case Shape::Kind::section:
         return reference(shape.name);
     case Shape::Kind::list:
-        return {{"type", "array"}, {"minItems", 1}, {"items", one_of(shape.of)}};
+        return {{"type", "array"}, {"minItems", 1}, {"items", one_of_shapes(shape.of)}};
     case Shape::Kind::names:
-        return {{"type", "object"}, {"additionalProperties", one_of(shape.of)}};
+        return {{"type", "object"}, {"additionalProperties", one_of_shapes(shape.of)}};
     }
     return {};
 }
 
-Json one_of(const std::vector<Shape>& shapes) {
+Json one_of_shapes(const std::vector<Shape>& shapes) {
     if (shapes.size() == 1) return schema_of(shapes.front());
     Json all = Json::array();
     for (const Shape& shape : shapes)
@@ -185,7 +185,7 @@ Json map_with(std::initializer_list<std::string_view> sections) {
     for (const std::string_view section : sections) {
         for (const ConfigKey& key : config_keys()) {
             if (key.section != section) continue;
-            Json value = one_of(key.shapes);
+            Json value = one_of_shapes(key.shapes);
             value["description"] = key.meaning;
             properties[key.name] = std::move(value);
             if (key.required) required.push_back(key.name);
@@ -197,7 +197,7 @@ Json map_with(std::initializer_list<std::string_view> sections) {
     return map;
 }
 
-Json fids() {
+Json fids_schema() {
     Json fields = Json::array();
     for (const auto& field : netio::pubsub::felix_layout().fields())
         fields.push_back(field.name);
@@ -272,7 +272,7 @@ std::string config_schema() {
     for (const ConfigSection& section : config_sections()) {
         if (section.name != "process") definitions[section.name] = map_with({section.name});
     }
-    definitions["fids"] = fids();
+    definitions["fids"] = fids_schema();
     for (const char* const choice : {"size", "source"})
         definitions[choice]["minProperties"] = 1;
     definitions["size"]["maxProperties"] = 1;

@@ -32,7 +32,7 @@ void for_each_fid(const std::vector<FidRange>& ranges, Visit visit) {
     }
 }
 
-std::uint64_t count_of(const std::vector<FidRange>& ranges) {
+std::uint64_t fid_count(const std::vector<FidRange>& ranges) {
     std::uint64_t count = 0;
     for (const FidRange& range : ranges)
         count += to_integer(range.last) - to_integer(range.first) + 1;
@@ -61,7 +61,7 @@ StreamConfig part_of(const StreamConfig& stream, const std::vector<FidRange>& fi
     }
     if (part.rate) {
         part.rate->per_second *=
-            static_cast<double>(count_of(fids)) / static_cast<double>(count_of(stream.fids));
+            static_cast<double>(fid_count(fids)) / static_cast<double>(fid_count(stream.fids));
     }
     part.seed += loop * 0x9e3779b97f4a7c15; // else all loops would draw the same
     return part;
@@ -77,7 +77,7 @@ std::vector<std::vector<StreamConfig>> divided_streams(const PublisherConfig& co
         const auto least = std::ranges::min_element(loads);
         loop_of_trigger.push_back(static_cast<std::size_t>(least - loads.begin()));
         for (const StreamConfig& stream : config.streams)
-            if (stream.trigger == trigger) *least += count_of(stream.fids);
+            if (stream.trigger == trigger) *least += fid_count(stream.fids);
     }
     std::size_t turn = 0; // who is given the first part, which may have a fid more
     for (const StreamConfig& stream : config.streams) {
@@ -90,7 +90,7 @@ std::vector<std::vector<StreamConfig>> divided_streams(const PublisherConfig& co
             const std::size_t loop = (turn + i) % loops;
             if (!shards.of(i).empty()) parts[loop].push_back(part_of(stream, shards.of(i), loop));
         }
-        turn = (turn + count_of(stream.fids)) % loops;
+        turn = (turn + fid_count(stream.fids)) % loops;
     }
     return parts;
 }
@@ -132,16 +132,24 @@ void put_at(PublisherConfig& part, std::size_t loop) {
 struct Place {
     netio::Address address;
     std::optional<netio::access::Host> host; // nothing: a name
+    std::string zone;                        // of a link-local address
 };
 
 // An interface stands for its first address.
-std::optional<netio::access::Host> host_here(const std::string& host) {
-    if (host == "localhost") return netio::access::parse_host("127.0.0.1");
+std::string host_here(const std::string& host) {
+    if (host == "localhost") return "127.0.0.1";
     try {
-        return netio::access::parse_host(netio::host_at_interface(host));
+        return netio::host_at_interface(host);
     } catch (const netio::FabricError&) { // the start says so
-        return std::nullopt;
+        return host;
     }
+}
+
+Place place_of(const netio::Address& address) {
+    const std::string host = host_here(address.host);
+    return {.address = address,
+            .host = netio::access::parse_host(host),
+            .zone = std::string{netio::access::zone_of(host)}};
 }
 
 // [::] takes the port of IPv4 as well.
@@ -153,8 +161,9 @@ bool share_a_port(const Place& one, const Place& other) {
     const auto is_ipv4 = [&](const netio::access::Host& host) {
         return std::equal(host.begin(), host.begin() + 12, any_ipv4.begin());
     };
+    const bool same_link = one.zone == other.zone;
     const auto includes = [&](const netio::access::Host& a, const netio::access::Host& b) {
-        return a == b || a == any_ipv6 || (a == any_ipv4 && is_ipv4(b));
+        return (a == b && same_link) || a == any_ipv6 || (a == any_ipv4 && is_ipv4(b));
     };
     return includes(*one.host, *other.host) || includes(*other.host, *one.host);
 }
@@ -191,7 +200,7 @@ void refuse_shared_ports(const std::vector<PublisherConfig>& parts, std::size_t 
     const auto take = [&](const PublisherConfig& part, const std::string& key,
                           const netio::Address& address) {
         if (address.port == 0) return;
-        const Place place{.address = address, .host = host_here(address.host)};
+        const Place place = place_of(address);
         const auto other = std::ranges::find_if(
             taken, [&](const Place& each) { return share_a_port(each, place); });
         if (other == taken.end()) {

@@ -91,7 +91,7 @@ ExitStatus print(const std::string& text) {
     return ExitStatus::done;
 }
 
-ExitStatus run(Task task, const PublishArguments& arguments) {
+ExitStatus run_task(Task task, const PublishArguments& arguments) {
     if (task == Task::print_reference) return print(config_reference());
     if (task == Task::print_schema) return print(config_schema());
     const PublishConfig asked = configured(arguments);
@@ -133,7 +133,7 @@ Command add_publish(CLI::App& program) {
         "Only look whether it would start, with this file and these options");
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
-    return [arguments, task] { return to_integer(run(*task, *arguments)); };
+    return [arguments, task] { return to_integer(run_task(*task, *arguments)); };
 }
 
 } // namespace apps

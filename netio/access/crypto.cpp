@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/access/crypto.hpp"
 
+#include "netio/access/openssl_bytes.hpp"
 #include "netio/base/check.hpp"
 
 #include <openssl/core_names.h>
@@ -16,14 +17,6 @@
 
 namespace netio::access::inline v0_2 {
 namespace {
-
-unsigned char* raw(std::byte* bytes) {
-    return reinterpret_cast<unsigned char*>(bytes);
-}
-
-const unsigned char* raw(const std::byte* bytes) {
-    return reinterpret_cast<const unsigned char*>(bytes);
-}
 
 constexpr std::string_view prefix = "nk1-";
 constexpr std::size_t check_bytes = 4;
@@ -121,13 +114,6 @@ void fill_randomly(std::span<std::byte> bytes) {
 
 namespace {
 
-template <auto free_it>
-struct Free {
-    template <typename Object>
-    void operator()(Object* object) const noexcept {
-        free_it(object);
-    }
-};
 using DigestContext = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>>;
 using MacContext = std::unique_ptr<EVP_MAC_CTX, Free<EVP_MAC_CTX_free>>;
 

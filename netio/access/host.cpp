@@ -8,8 +8,11 @@ namespace netio::access::inline v0_2 {
 std::optional<Host> parse_host(const std::string& text) {
     std::array<std::byte, 4> ipv4{};
     if (::inet_pton(AF_INET, text.c_str(), ipv4.data()) == 1) return host_of_ipv4(ipv4);
+    const std::size_t percent = text.find('%');
+    if (percent != std::string::npos && percent + 1 == text.size()) return std::nullopt;
     Host ipv6{};
-    if (::inet_pton(AF_INET6, text.c_str(), ipv6.data()) != 1) return std::nullopt;
+    if (::inet_pton(AF_INET6, text.substr(0, percent).c_str(), ipv6.data()) != 1)
+        return std::nullopt;
     return ipv6;
 }
 

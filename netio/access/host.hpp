@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace netio::access::inline v0_2 {
 
@@ -24,9 +25,14 @@ constexpr Host host_of_ipv4(std::span<const std::byte, 4> bytes) noexcept {
     return host;
 }
 
-// Parses an IPv4 or IPv6 address in numbers, without brackets or zone (inet_pton(3)). Returns
-// `nullopt` for anything else, such as a name.
+// Parses an IPv4 or IPv6 address in numbers, without brackets (inet_pton(3)). Returns `nullopt` for
+// anything else, such as a name. The zone of an IPv6 address is no part of the host: see zone_of().
 std::optional<Host> parse_host(const std::string& text);
+// The zone of an IPv6 address: eth0 of fe80::1%eth0. Empty if there is none.
+inline std::string_view zone_of(std::string_view text) noexcept {
+    const std::size_t percent = text.find('%');
+    return percent == std::string_view::npos ? std::string_view{} : text.substr(percent + 1);
+}
 
 constexpr bool is_ipv4(const Host& host) noexcept {
     const Host prefix = host_of_ipv4(std::array<std::byte, 4>{});
@@ -46,6 +52,11 @@ constexpr bool is_loopback(const Host& host) noexcept {
     Host loopback{};
     loopback[15] = std::byte{1};
     return host == loopback || (is_ipv4(host) && host[12] == std::byte{127});
+}
+
+// fe80::/10: of one link only; the same address may exist on every link of a machine.
+constexpr bool is_link_local(const Host& host) noexcept {
+    return host[0] == std::byte{0xfe} && (host[1] & std::byte{0xc0}) == std::byte{0x80};
 }
 
 // Identifies a machine where a limit holds for each machine: its IPv4 address, or the first 64 bits
@@ -68,6 +79,9 @@ std::string refuse_listening(const Host& host, const std::string& shown, bool ha
 struct GateAddress {
     Host host{};
     std::uint16_t port = 0;
+    // Of a link-local address: the number of the interface on this machine. The other side has
+    // another number for the same link, so proofs leave it out.
+    std::uint32_t zone = 0;
 
     friend bool operator==(const GateAddress&, const GateAddress&) = default;
 };

@@ -17,7 +17,7 @@ constexpr std::string_view blanks = " \t";
 constexpr std::size_t name_limit = 32;
 constexpr const char* anyone_name = "anyone";
 
-[[noreturn]] void refuse(const std::string& file, std::size_t line, const std::string& what) {
+[[noreturn]] void refuse_line(const std::string& file, std::size_t line, const std::string& what) {
     throw KeyFileError{file + ":" + std::to_string(line) + ": " + what};
 }
 
@@ -71,7 +71,7 @@ class Reader {
   public:
     Reader(std::string_view text, const std::string& file) : rest_{text}, file_{file} {
         if (next() != first_line) {
-            refuse(file_, 1,
+            refuse_line(file_, 1,
                    "this is no key file: its first line must be '" + std::string{first_line} +
                        "'; 'netio key new' makes one");
         }
@@ -88,14 +88,14 @@ class Reader {
             Key key = parse(line);
             const auto [earlier, fresh] = seen.emplace(key.id, number_);
             if (!fresh) {
-                refuse(file_, number_,
+                refuse_line(file_, number_,
                        "the id " + std::to_string(key.id) + " stands in line " +
                            std::to_string(earlier->second) + " already; give one of them another");
             }
             refuse_known_secret(ring, key);
             ring.add(std::move(key));
         }
-        if (!rest_.empty()) refuse(file_, number_ + 1, "nothing stands behind 'end'; remove it");
+        if (!rest_.empty()) refuse_line(file_, number_ + 1, "nothing stands behind 'end'; remove it");
         return ring;
     }
 
@@ -107,7 +107,7 @@ class Reader {
         ++number_;
         const std::size_t size = rest_.find('\n');
         if (size == std::string_view::npos) {
-            refuse(file_, number_,
+            refuse_line(file_, number_,
                    "the file ends here, without a line 'end': a part of it is missing; fetch it "
                    "from where it was made");
         }
@@ -122,7 +122,7 @@ class Reader {
     void refuse_known_secret(const KeyRing& ring, const Key& key) const {
         for (const auto& [id, other] : ring.keys()) {
             if (id != anyone && key.id != anyone && other.secret == key.secret) {
-                refuse(file_, number_,
+                refuse_line(file_, number_,
                        "the key " + std::to_string(id) +
                            " has the same secret; make another with 'netio key new'");
             }
@@ -133,7 +133,7 @@ class Reader {
         try {
             return parse_line(line);
         } catch (const std::invalid_argument& error) {
-            refuse(file_, number_, error.what());
+            refuse_line(file_, number_, error.what());
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/access/noise.hpp"
 
+#include "netio/access/openssl_bytes.hpp"
 #include "netio/base/check.hpp"
 
 #include <openssl/evp.h>
@@ -11,21 +12,12 @@
 namespace netio::access::inline v0_2 {
 namespace {
 
-struct Free {
-    void operator()(EVP_PKEY* key) const noexcept { ::EVP_PKEY_free(key); }
-    void operator()(EVP_PKEY_CTX* context) const noexcept { ::EVP_PKEY_CTX_free(context); }
-};
-using PKey = std::unique_ptr<EVP_PKEY, Free>;
-using Context = std::unique_ptr<EVP_PKEY_CTX, Free>;
-
-unsigned char* raw(std::byte* bytes) {
-    return reinterpret_cast<unsigned char*>(bytes);
-}
+using PKey = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using Context = std::unique_ptr<EVP_PKEY_CTX, Free<EVP_PKEY_CTX_free>>;
 
 PKey private_key(const Secret& own) {
-    PKey key{::EVP_PKEY_new_raw_private_key(
-        EVP_PKEY_X25519, nullptr, reinterpret_cast<const unsigned char*>(own.bytes().data()),
-        own.bytes().size())};
+    PKey key{::EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, raw(own.bytes().data()),
+                                            own.bytes().size())};
     NETIO_CHECK_MSG(key, "libcrypto has no X25519");
     return key;
 }

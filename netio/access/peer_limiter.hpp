@@ -121,7 +121,7 @@ class PeerLimiter {
         std::string host = address.substr(0, address.rfind(':'));
         const bool has_brackets = host.starts_with('[') && host.ends_with(']');
         const std::string bare = has_brackets ? host.substr(1, host.size() - 2) : host;
-        const auto found = parse_host(bare.substr(0, bare.find('%')));
+        const auto found = parse_host(bare);
         if (!found) return host;
         return name_of(*found);
     }

@@ -64,10 +64,10 @@ class LatencyHistogram {
     static constexpr unsigned fine_bits = 2;
 
     static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
-        if (value < 1U << fine_bits) return static_cast<std::size_t>(value);
+        if (value < 1U << fine_bits) return value;
         const auto exponent = static_cast<unsigned>(std::bit_width(value)) - 1;
         const std::uint64_t fine = value >> (exponent - fine_bits) & ((1U << fine_bits) - 1);
-        return (std::size_t{exponent - 1} << fine_bits) + static_cast<std::size_t>(fine);
+        return (std::size_t{exponent - 1} << fine_bits) + fine;
     }
     static constexpr std::uint64_t largest_of(std::size_t bucket) noexcept {
         if (bucket < 1U << fine_bits) return bucket;

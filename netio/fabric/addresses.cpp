@@ -8,11 +8,13 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <ifaddrs.h>
 #include <memory>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <string>
 #include <system_error>
 
 namespace netio::fabric {
@@ -27,6 +29,21 @@ sa_family_t family_of(const void* socket_address) noexcept {
                 static_cast<const std::byte*>(socket_address) + offsetof(sockaddr, sa_family),
                 sizeof family);
     return family;
+}
+
+// The kernel looks at the zone of these addresses only; other senders may leave anything there.
+std::uint32_t zone_of(const sockaddr_in6& address) noexcept {
+    const in6_addr& host = address.sin6_addr;
+    const bool has_zone = IN6_IS_ADDR_LINKLOCAL(&host) || IN6_IS_ADDR_MC_LINKLOCAL(&host);
+    return has_zone ? address.sin6_scope_id : 0;
+}
+
+std::string zone_suffix(const sockaddr_in6& address) {
+    const std::uint32_t zone = zone_of(address);
+    if (zone == 0) return {};
+    std::array<char, IF_NAMESIZE> name{};
+    if (::if_indextoname(zone, name.data()) == nullptr) return '%' + std::to_string(zone);
+    return std::string{'%'} + name.data();
 }
 
 } // namespace
@@ -44,7 +61,7 @@ Address to_address(const void* socket_address) {
         sockaddr_in6 address{};
         std::memcpy(&address, socket_address, sizeof address);
         ::inet_ntop(AF_INET6, &address.sin6_addr, host.data(), host.size());
-        return {host.data(), ntohs(address.sin6_port)};
+        return {host.data() + zone_suffix(address), ntohs(address.sin6_port)};
     }
     return {"unknown", 0};
 }
@@ -64,21 +81,12 @@ access::GateAddress to_gate_address(const void* socket_address) noexcept {
         std::memcpy(&address, socket_address, sizeof address);
         std::memcpy(result.host.data(), &address.sin6_addr, result.host.size());
         result.port = ntohs(address.sin6_port);
+        result.zone = zone_of(address);
     }
     return result;
 }
 
 // --- interfaces ------------------------------------------------------------------------------
-
-namespace {
-
-bool reaches_beyond_the_link(const sockaddr* address) {
-    sockaddr_in6 whole{};
-    std::memcpy(&whole, address, sizeof whole);
-    return !IN6_IS_ADDR_LINKLOCAL(&whole.sin6_addr);
-}
-
-} // namespace
 
 std::string_view family_name(int family) noexcept {
     return family == AF_INET6 ? "IPv6" : "IPv4";
@@ -93,21 +101,23 @@ std::string host_at_interface(const std::string& host, int family) {
                           "cannot look up the addresses of interface '" + host + "'"};
     }
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list{found, ::freeifaddrs};
-    std::string best;
+    std::string beyond_the_link;
+    std::string on_the_link;
     for (const ifaddrs* each = list.get(); each != nullptr; each = each->ifa_next) {
         if (each->ifa_addr == nullptr || host != each->ifa_name) continue;
         if (family != AF_UNSPEC && each->ifa_addr->sa_family != family) continue;
         if (each->ifa_addr->sa_family == AF_INET) return to_address(each->ifa_addr).host;
-        if (each->ifa_addr->sa_family == AF_INET6 && best.empty() &&
-            reaches_beyond_the_link(each->ifa_addr))
-            best = to_address(each->ifa_addr).host;
+        if (each->ifa_addr->sa_family != AF_INET6) continue;
+        const bool is_local = access::is_link_local(to_gate_address(each->ifa_addr).host);
+        std::string& best = is_local ? on_the_link : beyond_the_link;
+        if (best.empty()) best = to_address(each->ifa_addr).host;
     }
-    if (best.empty()) {
+    if (beyond_the_link.empty() && on_the_link.empty()) {
         const std::string kind = family == AF_UNSPEC ? "" : std::string{family_name(family)} + " ";
         throw FabricError{{EADDRNOTAVAIL, std::system_category()},
                           "the interface '" + host + "' has no " + kind + "address"};
     }
-    return best;
+    return beyond_the_link.empty() ? on_the_link : beyond_the_link;
 }
 
 // --- names -----------------------------------------------------------------------------------

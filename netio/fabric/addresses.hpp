@@ -15,6 +15,7 @@
 
 namespace netio::fabric {
 
+// A link-local address has its zone: fe80::1%eth0, or %3 for an interface without a name.
 Address to_address(const void* socket_address);
 // All zeros if it is neither IPv4 nor IPv6.
 access::GateAddress to_gate_address(const void* socket_address) noexcept;
@@ -23,8 +24,8 @@ access::GateAddress to_gate_address(const void* socket_address) noexcept;
 std::string_view family_name(int family) noexcept;
 
 // Where `host` is the name of an interface of this machine (eth0), its address in numbers: the
-// first of IPv4, else of IPv6 beyond the link; with a family, the first of that. Else `host` as it
-// is. Throws FabricError: the interface has none.
+// first of IPv4, else of IPv6 beyond the link, else its link-local one with its zone; with a
+// family, the first of that. Else `host` as it is. Throws FabricError: the interface has none.
 std::string host_at_interface(const std::string& host, int family = AF_UNSPEC);
 
 struct AddressListCloser {

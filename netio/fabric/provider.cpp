@@ -82,6 +82,17 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
     return hints;
 }
 
+// The kernel refuses a link-local address without its zone as an invalid argument, which names
+// neither the address nor the remedy.
+void require_zone(const addrinfo& entry) {
+    const access::GateAddress address = to_gate_address(entry.ai_addr);
+    if (!access::is_link_local(address.host) || address.zone != 0) return;
+    const std::string host = numeric_host(entry);
+    throw FabricError{{EINVAL, std::system_category()},
+                      "'" + host + "' is a link-local address and needs its interface: " + host +
+                          "%INTERFACE"};
+}
+
 // For what has an address of this family: nothing of another one connects to it.
 Info make_hints(const InfoRequest& request, int family) {
     Info hints = plain_hints(request.provider, request.limits);
@@ -95,6 +106,7 @@ Info make_hints(const InfoRequest& request, int family) {
                           "'" + request.local_host + "' has no " +
                               std::string{family_name(family)} + " address"};
     }
+    require_zone(*local);
     hints->src_addr = std::malloc(local->ai_addrlen); // freed by fi_freeinfo
     if (hints->src_addr == nullptr) throw std::bad_alloc{};
     std::memcpy(hints->src_addr, local->ai_addr, local->ai_addrlen);
@@ -154,6 +166,7 @@ Info ask(const Place& place, ::fi_info& hints) {
 
 // At one of the addresses of the name. Throws FabricError: there is none to connect from.
 Info ask(const InfoRequest& request, const addrinfo& entry) {
+    require_zone(entry);
     const Info hints = make_hints(request, entry.ai_family);
     const std::string host = numeric_host(entry);
     const std::string port = std::to_string(request.address.port);

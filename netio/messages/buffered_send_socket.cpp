@@ -37,7 +37,7 @@ void validate(const BufferedSendSocket::Options& options) {
 
 namespace {
 
-BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
+BufferedSendSocket::Options checked_options(BufferedSendSocket::Options options) {
     validate(options);
     if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
     return options;
@@ -119,7 +119,7 @@ BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transp
                                    const BufferedSendSocket::Options& options,
                                    BufferedSendSocket::Handler& handler)
     : socket_{socket}, filling_{socket.filling_}, loop_{transport.loop()},
-      options_{checked(options)}, handler_{handler}, pages_{options_.page_bytes,
+      options_{checked_options(options)}, handler_{handler}, pages_{options_.page_bytes,
                                                             options_.page_count},
       flush_pace_{options_.flush_time}, flush_timer_{loop_,
                                                      [this] {

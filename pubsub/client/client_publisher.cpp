@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/client/client_publisher.hpp"
 
+#include "netio/access/host.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <exception>
@@ -13,8 +14,8 @@ namespace {
 
 // The address for subscribers: a wildcard address is replaced by the name of this host.
 std::string announced_address(Endpoint endpoint) {
-    std::string& host = endpoint.address.host;
-    if (host == "0.0.0.0" || host == "::") host = this_host();
+    const auto host = access::parse_host(endpoint.address.host);
+    if (host && access::is_any(*host)) endpoint.address.host = this_host();
     return to_announced_address(endpoint);
 }
 

@@ -11,7 +11,7 @@ namespace netio::pubsub::inline v0_2 {
 namespace {
 
 // For a counter that only one thread changes.
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
+void increase(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
 
@@ -137,7 +137,7 @@ void ClientSubscriber::resume() {
 
 void ClientSubscriber::leave() {
     if (closing_ || std::exchange(left_, true)) return;
-    add(counted_.disconnected, 1);
+    increase(counted_.disconnected, 1);
     calls_.report("its queue was full for " +
                   std::to_string(options_.when_full.disconnect_after.count()) +
                   " ms: it leaves the publishers");
@@ -157,7 +157,7 @@ void ClientSubscriber::on_subscribed(Subscriptions&, const Subscriptions::Source
 
 void ClientSubscriber::on_refused(Subscriptions&, const Subscriptions::Source& source,
                                   const FidRange& range, Subscriptions::Refusal refusal) {
-    add(counted_.refused, 1);
+    increase(counted_.refused, 1);
     const Denial denial = denial_of(refusal);
     calls_.report(source.name + " refuses " + to_string(range) + ": " + denial.why);
     if (events_.on_refused) events_.on_refused(source, range, refusal);
@@ -166,7 +166,7 @@ void ClientSubscriber::on_refused(Subscriptions&, const Subscriptions::Source& s
 
 void ClientSubscriber::on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
                                   std::span<const std::byte> message, std::uint8_t status) {
-    add(counted_.messages, 1);
+    increase(counted_.messages, 1);
     if (options_.on_message) return options_.on_message(fid, message, status);
     put(fid, message, status);
 }
@@ -180,15 +180,15 @@ void ClientSubscriber::on_message(Subscriptions&, const Subscriptions::Source&, 
 }
 
 void ClientSubscriber::add_missed(Fid fid, std::uint64_t count) {
-    add(counted_.missed, count);
+    increase(counted_.missed, count);
     if (events_.on_missed) events_.on_missed(fid, count);
     if (!options_.on_message) queue_.add_missed(fid, count);
 }
 
 void ClientSubscriber::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                                             const PublisherChange& change) {
-    add(counted_.restarts, 1);
-    if (!change.tail_known) add(counted_.unknown_tails, 1);
+    increase(counted_.restarts, 1);
+    if (!change.tail_known) increase(counted_.unknown_tails, 1);
     calls_.report(source.name +
                   " is another publisher than before; what the former one published at its "
                   "end is " +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/client/publisher.hpp"
 
+#include "netio/access/host.hpp"
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/session/drain_timer.hpp"
@@ -38,8 +39,8 @@ pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
 
 // Other machines reach an address that stands for all under this host's name.
 std::string announced_address(Endpoint endpoint) {
-    std::string& host = endpoint.address.host;
-    if (host == "0.0.0.0" || host == "::") host = pubsub::this_host();
+    const auto host = access::parse_host(endpoint.address.host);
+    if (host && access::is_any(*host)) endpoint.address.host = pubsub::this_host();
     return pubsub::to_announced_address(endpoint);
 }
 

@@ -10,8 +10,6 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-constexpr Fid last_fid{UINT64_MAX};
-
 // The index of the first range that does not end before `fid`.
 std::size_t place_of(std::span<const FidRange> set, Fid fid) {
     const auto at = std::ranges::partition_point(

@@ -8,13 +8,13 @@ namespace netio::pubsub::inline v0_2 {
 namespace {
 
 // Seven bits in a byte, the lowest first; the last byte has its top bit clear.
-void append(std::vector<std::uint8_t>& bytes, std::uint64_t number) {
+void append_number(std::vector<std::uint8_t>& bytes, std::uint64_t number) {
     for (; number >= 0x80; number >>= 7)
         bytes.push_back(static_cast<std::uint8_t>(number | 0x80));
     bytes.push_back(static_cast<std::uint8_t>(number));
 }
 
-std::uint64_t take(const std::vector<std::uint8_t>& bytes, std::size_t& at) noexcept {
+std::uint64_t take_number(const std::vector<std::uint8_t>& bytes, std::size_t& at) noexcept {
     std::uint64_t number = 0;
     for (unsigned shift = 0;; shift += 7) {
         const std::uint8_t byte = bytes[at++];
@@ -57,9 +57,9 @@ FidCountStore::Run FidCountStore::encoded(std::span<const FidCount> counts) {
         if (i % block_entries == 0) {
             run.blocks.push_back({.first = counts[i].fid, .offset = run.entries.size()});
         } else {
-            append(run.entries, to_integer(counts[i].fid) - to_integer(counts[i - 1].fid));
+            append_number(run.entries, to_integer(counts[i].fid) - to_integer(counts[i - 1].fid));
         }
-        append(run.entries, counts[i].count);
+        append_number(run.entries, counts[i].count);
     }
     run.entries.shrink_to_fit();
     return run;
@@ -73,8 +73,8 @@ void FidCountStore::visit_block(const Run& run, std::size_t block, Visit visit) 
     const std::size_t end =
         block + 1 < run.blocks.size() ? run.blocks[block + 1].offset : run.entries.size();
     for (bool first = true; at < end; first = false) {
-        if (!first) fid += take(run.entries, at);
-        if (!visit(FidCount{.fid = Fid{fid}, .count = take(run.entries, at)})) return;
+        if (!first) fid += take_number(run.entries, at);
+        if (!visit(FidCount{.fid = Fid{fid}, .count = take_number(run.entries, at)})) return;
     }
 }
 

@@ -16,25 +16,25 @@ constexpr std::uint64_t all_ones(unsigned bits) noexcept {
     return bits >= 64 ? UINT64_MAX : (std::uint64_t{1} << bits) - 1;
 }
 
-[[noreturn]] void refuse(const std::string& problem) {
+[[noreturn]] void refuse_selection(const std::string& problem) {
     throw std::invalid_argument{problem};
 }
 
 [[noreturn]] void refuse_number() {
-    refuse("more than " + std::to_string(selected_ranges_limit) + " ranges of fids");
+    refuse_selection("more than " + std::to_string(selected_ranges_limit) + " ranges of fids");
 }
 
 // How many ranges they become, without making them.
 std::size_t count_of(const SteppedRange& range) {
-    if (range.last < range.first) refuse("ends before it begins");
-    if (range.step == 0) refuse("has the step 0");
+    if (range.last < range.first) refuse_selection("ends before it begins");
+    if (range.step == 0) refuse_selection("has the step 0");
     if (range.step == 1) return 1;
     const std::uint64_t steps = (range.last - range.first) / range.step;
     if (steps >= selected_ranges_limit) refuse_number();
     return static_cast<std::size_t>(steps) + 1;
 }
 
-void append(std::vector<FidRange>& ranges, const SteppedRange& range) {
+void append_range(std::vector<FidRange>& ranges, const SteppedRange& range) {
     if (range.step == 1) {
         ranges.push_back({.first = Fid{range.first}, .last = Fid{range.last}});
         return;
@@ -92,14 +92,14 @@ std::vector<FidRange> values_of(const FidLayout::Field& field,
             count += count_of(choice);
             if (count > selected_ranges_limit) refuse_number();
         } catch (const std::invalid_argument& error) {
-            refuse(field.name + ": " + error.what());
+            refuse_selection(field.name + ": " + error.what());
         }
         if (choice.last > all_ones(field.bits)) {
-            refuse(field.name + ": " + std::to_string(choice.last) + " is out of range; it has " +
-                   std::to_string(field.bits) + " bits, 0 to " +
-                   std::to_string(all_ones(field.bits)));
+            refuse_selection(field.name + ": " + std::to_string(choice.last) +
+                             " is out of range; it has " + std::to_string(field.bits) +
+                             " bits, 0 to " + std::to_string(all_ones(field.bits)));
         }
-        append(values, choice);
+        append_range(values, choice);
     }
     return normalised(values);
 }
@@ -112,11 +112,13 @@ FidLayout::FidLayout(std::string name, std::vector<Field> fields)
     unsigned end = 64;
     for (const Field& each : fields_) {
         if (each.bits == 0 || each.bits > 64 || each.lowest >= 64 || each.lowest + each.bits > end)
-            refuse(name_ + ": the field '" + each.name + "' does not fit, or overlaps another");
+            refuse_selection(name_ + ": the field '" + each.name +
+                             "' does not fit, or overlaps another");
         if (each.usual > all_ones(each.bits))
-            refuse(name_ + ": what is usual for '" + each.name + "' does not fit into it");
+            refuse_selection(name_ + ": what is usual for '" + each.name +
+                             "' does not fit into it");
         if (std::ranges::count(fields_, each.name, &Field::name) != 1)
-            refuse(name_ + ": two fields are called '" + each.name + "'");
+            refuse_selection(name_ + ": two fields are called '" + each.name + "'");
         end = each.lowest;
     }
 }
@@ -127,7 +129,8 @@ const FidLayout::Field& FidLayout::field(std::string_view name) const {
     std::string names;
     for (const Field& each : fields_)
         names += (names.empty() ? "" : ", ") + each.name;
-    refuse("'" + std::string{name} + "' is no field of " + name_ + ", which has " + names);
+    refuse_selection("'" + std::string{name} + "' is no field of " + name_ + ", which has " +
+                     names);
 }
 
 std::uint64_t FidLayout::value(Fid fid, std::string_view name) const {
@@ -149,7 +152,7 @@ std::string FidLayout::print(Fid fid) const {
 
 std::vector<FidRange> FidLayout::select(const Choices& choices) const {
     for (const auto& [name, values] : choices) {
-        if (values.empty()) refuse(field(name).name + ": no value");
+        if (values.empty()) refuse_selection(field(name).name + ": no value");
         static_cast<void>(field(name));
     }
     std::vector<FidRange> fids{{}}; // of the bits below; those that no field has are 0
@@ -179,7 +182,8 @@ const FidLayout& felix_layout() {
 }
 
 std::vector<FidRange> masked_fids(std::uint64_t mask, std::uint64_t value) {
-    if ((value & ~mask) != 0) refuse("has bits in the value that the mask has not: no fid matches");
+    if ((value & ~mask) != 0)
+        refuse_selection("has bits in the value that the mask has not: no fid matches");
     // The bits below the mask's lowest are one range; any other free bit doubles their number.
     const unsigned low = mask == 0 ? 64 : static_cast<unsigned>(std::countr_zero(mask));
     if (low == 64) return {{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
@@ -198,7 +202,7 @@ std::vector<FidRange> masked_fids(std::uint64_t mask, std::uint64_t value) {
 std::vector<FidRange> stepped_fids(const SteppedRange& range) {
     static_cast<void>(count_of(range));
     std::vector<FidRange> fids;
-    append(fids, range);
+    append_range(fids, range);
     return fids;
 }
 

@@ -158,7 +158,7 @@ class FidMap {
     // distribute them as at random. The top bits depend on all bits of the fid.
     std::size_t home(Fid fid) const noexcept {
         const std::uint64_t product = to_integer(fid) * multiplier_;
-        return static_cast<std::size_t>(((product ^ (product >> 32)) * multiplier_) >> shift_);
+        return ((product ^ (product >> 32)) * multiplier_) >> shift_;
     }
     std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
     bool is_vacant(const Slot& slot) const noexcept { return slot.fid == vacant_; }

@@ -17,6 +17,8 @@
 
 namespace netio::pubsub::inline v0_2 {
 
+inline constexpr Fid last_fid{UINT64_MAX};
+
 // The set of all fids that any of the ranges has.
 std::vector<FidRange> normalised(std::span<const FidRange> ranges);
 // The fids of the set `from` that are not in `range`.
@@ -141,7 +143,6 @@ class FidRangeMap {
     void clear() noexcept { ranges_.clear(); }
 
   private:
-    static constexpr Fid last_fid{UINT64_MAX};
     struct Held {
         Fid last{};
         Value value{};

@@ -20,7 +20,7 @@ std::uint64_t last_position(std::span<const FidRange> fids) {
 }
 
 // The first `count` of the fids, which go from `from`.
-std::vector<FidRange> take(std::vector<FidRange>& from, std::uint64_t count) {
+std::vector<FidRange> take_first(std::vector<FidRange>& from, std::uint64_t count) {
     std::vector<FidRange> taken;
     while (count > 0 && !from.empty()) {
         FidRange& front = from.front();
@@ -52,7 +52,7 @@ FidShards FidShards::divide(std::span<const FidRange> fids, std::size_t count) {
     const std::uint64_t last = last_position(left);
     const std::uint64_t remainder = last % count + 1; // up to `count`: all have one more then
     for (std::size_t i = 0; i < count; ++i)
-        shards[i] = take(left, last / count + (i < remainder ? 1 : 0));
+        shards[i] = take_first(left, last / count + (i < remainder ? 1 : 0));
     return FidShards{shards};
 }
 

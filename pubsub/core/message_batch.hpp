@@ -88,7 +88,7 @@ class MessageBatch {
                           .size = static_cast<std::uint32_t>(size),
                           .status = item.status,
                           .is_gap = item.is_gap};
-        copy_message(bytes_.data() + used_, item.bytes);
+        netio::copy_message(bytes_.data() + used_, item.bytes);
         used_ += size;
     }
     // Removes the first messages.

@@ -38,12 +38,6 @@ std::string numbered(const char* list, std::size_t at) {
     return std::string{list} + "[" + std::to_string(at) + "]";
 }
 
-bool is_loopback(const std::string& host) {
-    if (host == "localhost") return true;
-    const std::optional<access::Host> address = access::parse_host(host);
-    return address && access::is_loopback(*address);
-}
-
 // --- reading --------------------------------------------------------------------------------
 
 // The largest valid document has one group of four values per range.
@@ -284,10 +278,17 @@ Announcement parse_announcement(std::string_view text) {
     return announcement;
 }
 
+bool is_of_one_host(const Address& address) {
+    if (address.host == "localhost") return true;
+    const std::optional<access::Host> host = access::parse_host(address.host);
+    return host &&
+           (access::is_loopback(*host) || access::is_any(*host) || access::is_link_local(*host));
+}
+
 bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
                       const Address& address) {
     const bool elsewhere = !announcement.host.empty() && announcement.host != reader_host;
-    return !elsewhere || !is_loopback(address.host);
+    return !elsewhere || !is_of_one_host(address);
 }
 
 bool says_the_same(const Announcement& one, const Announcement& other) {

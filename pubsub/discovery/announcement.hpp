@@ -75,9 +75,13 @@ NETIO_EXPORT bool is_announced_name(std::string_view name) noexcept;
 // Parses PROVIDER:HOST:PORT; `nullopt` if malformed.
 NETIO_EXPORT std::optional<Endpoint> parse_announced_address(std::string_view text);
 NETIO_EXPORT std::string to_announced_address(const Endpoint& endpoint);
+// Whether an address has a meaning on the publisher's host only: 127.0.0.0/8, ::1 and localhost
+// lead to the host of the program that uses them, as do 0.0.0.0 and ::, and the zone of a
+// link-local address is an interface of the host that announces it.
+NETIO_EXPORT bool is_of_one_host(const Address& address);
 // Whether an address of this announcement leads to its publisher from `reader_host`, which is named
-// as the hosts of announcements. A loopback address (127.0.0.0/8, ::1, localhost) leads to it only
-// on the announced host. True if no host is announced.
+// as the hosts of announcements. An address of one host leads to it only on the announced host.
+// True if no host is announced.
 NETIO_EXPORT bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
                                    const Address& address);
 // Whether only the counter differs.

@@ -5,6 +5,7 @@
 #include "netio/base/never_destroyed.hpp"
 #include "netio/base/option_check.hpp"
 #include "pubsub/discovery/directory_registry.hpp"
+#include "pubsub/discovery/host_check.hpp"
 #include "pubsub/discovery/registry_reader.hpp"
 #include "pubsub/discovery/registry_thread.hpp"
 #include "pubsub/discovery/registry_writer.hpp"
@@ -105,7 +106,7 @@ class BusAnnouncer final : public Announcer {
         : handler_{handler}, thread_{loop, std::move(registry),
                                      [mail = mail_, announcement,
                                       options](RegistryThread::Shared& shared) {
-                                         keep(shared, *mail, announcement, options);
+                                         keep(shared, mail, announcement, options);
                                      },
                                      [this] { return take(); }} {}
     ~BusAnnouncer() override {
@@ -127,11 +128,24 @@ class BusAnnouncer final : public Announcer {
         std::optional<Announcement> update;
         std::vector<std::string> troubles; // up to RateLimitedWarnings::limit
         bool written = false;              // since the last report
+
+        void add_trouble(std::string trouble) {
+            const std::lock_guard lock{mutex};
+            if (troubles.size() < RateLimitedWarnings::limit)
+                troubles.push_back(std::move(trouble));
+        }
     };
 
-    static void keep(RegistryThread::Shared& shared, Mail& mail, const Announcement& announcement,
-                     const BusOptions& options) {
+    static void keep(RegistryThread::Shared& shared, const std::shared_ptr<Mail>& shared_mail,
+                     const Announcement& announcement, const BusOptions& options) {
+        Mail& mail = *shared_mail;
         RegistryWriter writer{announcement, options.lease};
+        // Resolving a name may take longer than the lease, so it may outlast this.
+        HostCheck hosts{[shared_mail, news = shared.news()](const std::string& warning) {
+            shared_mail->add_trouble(warning);
+            news->call();
+        }};
+        hosts.look(announcement);
         bool was_written = false;
         while (!shared.ended()) {
             const TimePoint now = Clock::now();
@@ -140,7 +154,10 @@ class BusAnnouncer final : public Announcer {
                 const std::lock_guard lock{mail.mutex};
                 update = std::exchange(mail.update, {});
             }
-            if (update) writer.update(std::move(*update));
+            if (update) {
+                hosts.look(*update);
+                writer.update(*std::move(update));
+            }
             writer.refresh(shared.registry(), now);
             report(shared, mail, writer.take_troubles());
             if (writer.is_written() && !std::exchange(was_written, true)) {
@@ -155,10 +172,8 @@ class BusAnnouncer final : public Announcer {
     static void report(RegistryThread::Shared& shared, Mail& mail,
                        std::vector<std::string> troubles) {
         if (troubles.empty()) return;
-        const std::lock_guard lock{mail.mutex};
         for (std::string& trouble : troubles)
-            if (mail.troubles.size() < RateLimitedWarnings::limit)
-                mail.troubles.push_back(std::move(trouble));
+            mail.add_trouble(std::move(trouble));
         shared.notify();
     }
 

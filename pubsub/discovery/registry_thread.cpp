@@ -47,7 +47,7 @@ RegistryThread::~RegistryThread() {
 }
 
 std::size_t RegistryThread::drain(std::size_t) {
-    shared_->news_.answer();
+    shared_->news_->answer();
     const DestructionWatch watch{destroyed_};
     const auto take = take_; // it may destroy this
     const bool more = take();

@@ -60,13 +60,15 @@ class RegistryThread final : private EventSource {
         Board& registry() noexcept { return *registry_; }
         bool ended() const noexcept { return ended_; }
         // Wakes the loop, which calls `take`.
-        void notify() noexcept { news_.call(); }
+        void notify() noexcept { news_->call(); }
+        // For other threads of the work, which may outlive it and the registry.
+        std::shared_ptr<WakeUp> news() const noexcept { return news_; }
 
       private:
         friend class RegistryThread;
         std::unique_ptr<Board> registry_;
         std::atomic<bool> ended_{false};
-        WakeUp news_;
+        std::shared_ptr<WakeUp> news_ = std::make_shared<WakeUp>();
         WakeUp done_;
     };
     using Work = std::function<void(Shared&)>;
@@ -84,7 +86,7 @@ class RegistryThread final : private EventSource {
     }
 
   private:
-    int wait_fd() const noexcept override { return shared_->news_.descriptor(); }
+    int wait_fd() const noexcept override { return shared_->news_->descriptor(); }
     std::size_t drain(std::size_t budget) override;
     bool may_sleep() override { return !more_; }
 

@@ -17,7 +17,7 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-PageBudget checked(const BufferedPublishSocket::Options& options) {
+PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
     validate(options.publisher);
     require_at_least("flush_time", options.flush_time.count(), 0);
     require_option(options.flush_time <= longest_time, "flush_time must be at most a year");
@@ -62,7 +62,7 @@ class BufferedPublisher final : public PublisherCore {
   public:
     BufferedPublisher(Transport& transport, const BufferedPublishSocket::Options& options,
                       const User& user)
-        : BufferedPublisher{transport, options, checked(options), user} {}
+        : BufferedPublisher{transport, options, checked_budget(options), user} {}
     ~BufferedPublisher() override { destroy_sessions(); }
 
     Status publish(Fid fid, MessageParts parts, std::uint8_t status);

@@ -80,7 +80,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         ++state->published;
         ++counters_.messages;
         counters_.bytes += message.size();
-        copy_message(out, message);
+        netio::copy_message(out, message);
         return Status::ok;
     }
     // The parts together are one message.

@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 
 namespace netio::pubsub::inline v0_2 {
 namespace {
-
-constexpr Fid last_fid{std::numeric_limits<std::uint64_t>::max()};
 
 constexpr Fid after(Fid fid) noexcept {
     return Fid{to_integer(fid) + 1};

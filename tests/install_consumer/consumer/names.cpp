@@ -34,14 +34,14 @@ int version = 0;
     const netio::ListenSocket::Options listener{.open = true};
     const Client::Options client{.queue_messages = 1};
     const Subscriptions::Options several{.publisher_limit = 1};
-    const netio::stream::StreamSocket::Options stream{.frame_bytes = 2048};
+    const netio::stream::StreamSocket::Options byte_stream{.frame_bytes = 2048};
     const netio::stream::StreamListener::Options streams{.open = true};
     const netio::stream::BlockingStream::Options blocking{.open = true};
     const netio::FabricOptions fabric{.provider = "tcp"};
     const netio::EventLoop::Options loop{.mode = netio::LoopMode::busy};
     const Announcement announcement{.pid = 1};
     static_cast<void>(std::tie(publisher, lent, buffered, subscriber, sender, pages, listener,
-                               client, several, stream, streams, blocking, fabric, loop,
+                               client, several, byte_stream, streams, blocking, fabric, loop,
                                announcement));
 }
 

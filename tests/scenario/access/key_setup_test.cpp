@@ -83,6 +83,13 @@ TEST_F(KeySetup, ChecksItsNumbers) {
     }
 }
 
+// It is a name of one side's interface, and no part of what the other side proves.
+TEST_F(KeySetup, TakesAnAddressThatIsDialledWithItsZone) {
+    files.permit(7, "services=all");
+    EXPECT_EQ(serve({.file = files.site(), .dialled_as = {{"fe80::1%eth0", 1}}}),
+              "nothing was thrown");
+}
+
 // Each loop has a thread, and nothing in them is for two.
 TEST_F(KeySetup, TakesNoKeysOfAnotherLoop) {
     struct Nobody final : SessionListener::Handler {

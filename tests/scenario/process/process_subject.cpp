@@ -2,7 +2,9 @@
 
 // A program that ends, forks or calls from a wrong thread while its sockets are in use:
 //   process_subject exit KIND PLACE   main returns; PLACE: early, first, late (see below)
-//   process_subject exit_elsewhere    another thread calls exit() while a client publishes
+//   process_subject exit_elsewhere KIND  another thread calls exit() while main uses the object
+//   process_subject exit_while_waiting KIND  the same while main waits for nothing; exit() destroys
+//                                     the object
 //   process_subject running KIND      main returns while another thread runs the loop
 //   process_subject fork HOW          a child is forked; HOW: fresh, exit, destroy, use
 //   process_subject wrong_thread      messages are published from a thread that is not the loop's
@@ -12,12 +14,21 @@
 #include "netio/loop/signal_watch.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
 #include "pubsub/client/client.hpp"
+#include "pubsub/client/subscriptions.hpp"
+#include "pubsub/discovery/bus.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 #include "pubsub/pubsub.hpp"
+#include "pubsub/subscriber/fid_query.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 #include "stream/socket/blocking_stream.hpp"
+#include "stream/socket/stream_listener.hpp"
+#include "stream/socket/stream_socket.hpp"
+#include "tests/support/key_files.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <array>
 #include <atomic>
@@ -25,6 +36,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -51,6 +63,7 @@ struct Subject {
     virtual ~Subject() = default;
     Subject(const Subject&) = delete;
     Subject& operator=(const Subject&) = delete;
+    virtual void use() = 0;
 };
 
 void run_until(EventLoop& loop, const std::function<bool()>& done) {
@@ -58,9 +71,38 @@ void run_until(EventLoop& loop, const std::function<bool()>& done) {
         loop.run_once(loop.now() + 10ms);
 }
 
+enum class Keys : std::uint8_t { none, privacy };
+
 struct Loop : Subject {
+    explicit Loop(Keys keys = Keys::none) {
+        if (keys == Keys::none) return;
+        files.emplace().permit(7, "services=all rma fids=0-63:block");
+        server = std::make_shared<netio::ServerKeys>(
+            loop, netio::ServerKeys::Options{.file = files->site(),
+                                             .least = netio::access::Protection::privacy});
+        client = std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
+            .file = files->client(7), .protection = netio::access::Protection::privacy});
+    }
+    void use() override { loop.run_once(loop.now() + 1ms); }
+
     EventLoop loop;
     std::unique_ptr<netio::Transport> transport = netio::open_fabric(loop);
+    std::optional<netio::test::KeyFiles> files;
+    std::shared_ptr<netio::ServerKeys> server; // null: no keys
+    std::shared_ptr<const netio::ClientKey> client;
+};
+
+// A directory for a bus. What is announced there is withdrawn before it goes.
+struct BusFolder {
+    BusFolder() = default;
+    ~BusFolder() {
+        for (const auto& left : std::filesystem::directory_iterator{folder.path()})
+            std::printf("left on the bus: %s\n", left.path().filename().c_str());
+    }
+    BusFolder(const BusFolder&) = delete;
+    BusFolder& operator=(const BusFolder&) = delete;
+    std::string path() const { return folder.path().string(); }
+    netio::test::TemporaryFolder folder;
 };
 
 struct Watches final : Loop {
@@ -78,9 +120,9 @@ struct Watches final : Loop {
 
 struct Messages final : Loop, netio::ListenSocket::Handler, netio::BufferedSendSocket::Handler {
     int arrived = 0;
-    netio::ListenSocket listener{*transport, {.addresses = {any_port}}, *this};
-    netio::BufferedSendSocket sender{*transport, {}, *this};
-    Messages() {
+    netio::ListenSocket listener{*transport, {.addresses = {any_port}, .keys = server}, *this};
+    netio::BufferedSendSocket sender{*transport, {.socket = {.key = client}}, *this};
+    explicit Messages(Keys keys = Keys::none) : Loop{keys} {
         sender.connect(listener.endpoints().front().address);
         run_until(loop, [&] { return sender.is_connected(); });
         send();
@@ -110,9 +152,9 @@ struct Published final : Loop, Publisher::Handler, pubsub::SubscribeSocket::Hand
     netio::RegisteredBuffer memory{4096, netio::Access::send};
     Publisher publisher{*transport, options(), *this};
     pubsub::SubscribeSocket subscriber{
-        *transport, {.publisher = publisher.endpoints().front().address}, *this};
+        *transport, {.publisher = publisher.endpoints().front().address, .key = client}, *this};
 
-    Published() {
+    explicit Published(Keys keys = Keys::none) : Loop{keys} {
         subscriber.subscribe(one_fid);
         exchange();
         publish(); // under way when main returns
@@ -136,9 +178,14 @@ struct Published final : Loop, Publisher::Handler, pubsub::SubscribeSocket::Hand
         }
         if (status == Status::ok) ++next;
     }
-    static auto options() {
+    void use() override {
+        publish();
+        Loop::use();
+    }
+    auto options() const {
         typename Publisher::Options options;
         options.publisher.addresses = {any_port};
+        options.publisher.keys = server;
         return options;
     }
     void on_message(pubsub::SubscribeSocket&, pubsub::Fid, std::span<const std::byte> message,
@@ -157,16 +204,179 @@ struct Published final : Loop, Publisher::Handler, pubsub::SubscribeSocket::Hand
 using Buffered = Published<pubsub::BufferedPublishSocket>;
 using Unbuffered = Published<pubsub::PublishSocket>;
 
+// A question whose answer is under way.
+struct Query final : Loop, pubsub::Publisher::Handler {
+    pubsub::BufferedPublishSocket publisher{
+        *transport, {.publisher = {.addresses = {any_port}}}, *this};
+    std::optional<pubsub::FidQuery> query;
+    bool answered = false;
+    Query() {
+        ask();
+        run_until(loop, [&] { return answered; });
+        ask();
+        loop.run_once();
+    }
+    void ask() {
+        query.emplace(*transport,
+                      pubsub::FidQuery::Options{.publisher = publisher.endpoints().front().address},
+                      [&](const pubsub::FidQuery::Result&) { answered = true; });
+    }
+};
+
+// Two streams with bytes under way in both directions, and receives that wait for more.
+struct Streams final : Loop, stream::StreamListener::Handler, stream::StreamSocket::Handler {
+    static constexpr std::size_t message_bytes = 1 << 20;
+    std::uint64_t arrived = 0;
+    netio::RegisteredBuffer out{message_bytes, netio::Access::send};
+    netio::RegisteredBuffer in{2 * message_bytes, netio::Access::remote_write};
+    stream::StreamListener listener{*transport, {.addresses = {any_port}, .keys = server}, *this};
+    std::unique_ptr<stream::StreamSocket> near;
+    stream::StreamSocket far{*transport, {.key = client}, *this};
+    explicit Streams(Keys keys = Keys::none) : Loop{keys} {
+        far.connect(listener.endpoints().front().address);
+        run_until(loop, [&] { return near && near->is_connected() && far.is_connected(); });
+        use();
+        run_until(loop, [&] { return arrived > 0; });
+        use();
+    }
+    void use() override {
+        for (stream::StreamSocket* const end : {near.get(), &far}) {
+            const std::size_t place = end == &far ? message_bytes : 0;
+            static_cast<void>(
+                end->receive(in.slice(place, message_bytes), netio::Cookie{1}, stream::Fill::all));
+            static_cast<void>(end->send(out.slice(0, message_bytes), netio::Cookie{2}));
+        }
+        Loop::use();
+    }
+    void on_incoming(stream::IncomingStream& incoming) override {
+        near = incoming.accept({}, *this);
+    }
+    void on_send_completed(stream::StreamSocket&, netio::Cookie,
+                           netio::Completion::Outcome) override {}
+    void on_received(stream::StreamSocket&, const stream::Received& received) override {
+        arrived += received.bytes;
+    }
+    void on_closed(stream::StreamSocket&, const netio::Closed& why) override {
+        std::printf("closed: %s\n", to_string(why).c_str());
+    }
+};
+
+// A publisher, found on a bus or by its address.
+struct Found final : Loop,
+                     pubsub::Publisher::Handler,
+                     pubsub::Announcer::Handler,
+                     pubsub::Subscriptions::Handler {
+    using Source = pubsub::Subscriptions::Source;
+    std::uint64_t arrived = 0;
+    BusFolder bus;
+    pubsub::BufferedPublishSocket publisher{*transport, options(), *this};
+    std::unique_ptr<pubsub::Announcer> announcer;
+    std::unique_ptr<pubsub::Discovery> discovery;
+    std::optional<pubsub::Subscriptions> subscriptions;
+
+    explicit Found(bool on_bus, Keys keys = Keys::none) : Loop{keys} {
+        pubsub::Subscriptions::Options options;
+        options.socket.key = client;
+        if (on_bus) {
+            announcer = pubsub::announce(
+                loop, bus.path(),
+                {.name = "subject",
+                 .instance = pubsub::draw_instance(),
+                 .fids = {{.fids = one_fid, .meaning = {}}},
+                 .addresses = {pubsub::to_announced_address(publisher.endpoints().front())},
+                 .host = pubsub::this_host()},
+                *this);
+            discovery = pubsub::open_bus(loop, bus.path());
+            options.bus = discovery.get();
+        } else {
+            options.publishers = {publisher.endpoints().front().address};
+        }
+        subscriptions.emplace(*transport, options, *this);
+        subscriptions->subscribe(one_fid);
+        run_until(loop, [&] {
+            publish();
+            return arrived >= 50;
+        });
+        publish();
+    }
+    void publish() {
+        static_cast<void>(publisher.publish(pubsub::Fid{1}, std::array<std::byte, 100>{}));
+        publisher.flush();
+    }
+    void use() override {
+        publish();
+        Loop::use();
+    }
+    pubsub::BufferedPublishSocket::Options options() const {
+        pubsub::BufferedPublishSocket::Options options;
+        options.publisher.addresses = {any_port};
+        options.publisher.keys = server;
+        return options;
+    }
+    void on_message(pubsub::Subscriptions&, const Source&, pubsub::Fid, std::span<const std::byte>,
+                    std::uint8_t) override {
+        ++arrived;
+    }
+    void on_trouble(const std::string& what) override { std::printf("%s\n", what.c_str()); }
+    void on_trouble(pubsub::Subscriptions&, const std::string& what) override {
+        std::printf("%s\n", what.c_str());
+    }
+    void on_closed(pubsub::Publisher&, const netio::Closed&) override {}
+    void on_closed(pubsub::Subscriptions&, const Source&,
+                   const pubsub::Subscriptions::Ending& end) override {
+        std::printf("closed: %s\n", to_string(end.closed).c_str());
+    }
+};
+
+// An announcement and a reader of the bus that has seen it.
+struct Announced final : Loop, pubsub::Announcer::Handler, pubsub::Discovery::Handler {
+    bool seen = false;
+    BusFolder bus;
+    std::unique_ptr<pubsub::Announcer> announcer = pubsub::announce(
+        loop, bus.path(),
+        {.name = "subject",
+         .instance = pubsub::draw_instance(),
+         .addresses = {"tcp:127.0.0.1:1", "tcp:no..name:1"}}, // looked up on a thread of its own
+        *this);
+    std::unique_ptr<pubsub::Discovery> discovery = pubsub::open_bus(loop, bus.path());
+    Announced() {
+        discovery->watch(*this);
+        run_until(loop, [&] { return seen; });
+    }
+    void on_announced(const pubsub::Announcement&) override { seen = true; }
+    void on_gone(const std::string&) override {}
+    void on_trouble(const std::string&) override {}
+};
+
 struct Blocking final : Subject {
-    stream::BlockingListener listener{"127.0.0.1:0"};
+    std::optional<netio::test::KeyFiles> files;
+    std::optional<stream::BlockingListener> listener;
     std::optional<stream::BlockingStream> near;
     std::optional<stream::BlockingStream> far;
-    Blocking() {
-        std::thread connecting{
-            [&] { near.emplace(stream::BlockingStream::connect(to_string(listener.address()))); }};
-        far.emplace(listener.accept());
-        connecting.join();
+    explicit Blocking(Keys keys = Keys::none) {
+        stream::BlockingStream::Options listening;
+        stream::BlockingStream::Options connecting;
+        if (keys == Keys::privacy) {
+            files.emplace().permit(7, "services=all rma");
+            listening.keys = netio::ServerKeys::Options{
+                .file = files->site(), .least = netio::access::Protection::privacy};
+            connecting.stream.key = std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
+                .file = files->client(7), .protection = netio::access::Protection::privacy});
+        }
+        listener.emplace("127.0.0.1:0", listening);
+        std::thread other{[&] {
+            near.emplace(
+                stream::BlockingStream::connect(to_string(listener->address()), connecting));
+        }};
+        far.emplace(listener->accept());
+        other.join();
+        use();
         near->write(std::array<std::byte, 1000>{});
+    }
+    void use() override {
+        std::array<std::byte, 1000> bytes{};
+        near->write(bytes);
+        far->read_exactly(bytes);
     }
 };
 
@@ -183,6 +393,7 @@ struct TwoClients final : Subject {
         for (int i = 0; i < 100; ++i)
             static_cast<void>(publisher.publish(pubsub::Fid{1}, std::array<std::byte, 100>{}));
     }
+    void use() override { publish(); }
     static pubsub::Client::Options options_to_publish() {
         pubsub::Client::Options options;
         options.publish.emplace();
@@ -202,15 +413,82 @@ struct FrontDoor final : Subject {
             publisher.publish_value(1, i);
         if (!subscriber.receive(30s)) std::abort();
     }
+    void use() override {
+        static_cast<void>(publisher.try_publish(1, std::array<std::byte, 100>{}));
+    }
+};
+
+// Clients that find each other on a bus.
+struct ClientsOnBus final : Subject {
+    BusFolder bus;
+    pubsub::Client publisher{options()};
+    pubsub::Client subscriber{pubsub::Client::Options{.bus = bus.path()}};
+    ClientsOnBus() {
+        publisher.announce({.name = "subject", .fids = {{.fids = one_fid, .meaning = {}}}});
+        if (subscriber.subscribe({one_fid}, {}, 30s) != pubsub::Client::Answer::accepted)
+            std::abort();
+        use();
+    }
+    void use() override {
+        static_cast<void>(publisher.publish(pubsub::Fid{1}, std::array<std::byte, 100>{}));
+    }
+    pubsub::Client::Options options() const {
+        pubsub::Client::Options options = TwoClients::options_to_publish();
+        options.bus = bus.path();
+        return options;
+    }
+};
+
+// A client with a key, at a publisher that asks for it.
+struct KeyedClient final : Loop, pubsub::Publisher::Handler {
+    pubsub::BufferedPublishSocket publisher{
+        *transport, {.publisher = {.addresses = {any_port}, .keys = server}}, *this};
+    pubsub::Client subscriber{options()};
+    pubsub::MessageBatch batch;
+    KeyedClient() : Loop{Keys::privacy} {
+        static_cast<void>(subscriber.subscribe({one_fid}));
+        run_until(loop, [&] {
+            publish();
+            return subscriber.poll(batch) > 0;
+        });
+    }
+    void publish() {
+        static_cast<void>(publisher.publish(pubsub::Fid{1}, std::array<std::byte, 100>{}));
+        publisher.flush();
+    }
+    void use() override {
+        publish();
+        static_cast<void>(subscriber.poll(batch));
+        Loop::use();
+    }
+    pubsub::Client::Options options() const {
+        pubsub::Client::Options options;
+        options.publishers = {publisher.endpoints().front().address};
+        options.socket.key = client;
+        return options;
+    }
 };
 
 std::unique_ptr<Subject> make(std::string_view kind) {
     if (kind == "watches") return std::make_unique<Watches>();
     if (kind == "messages") return std::make_unique<Messages>();
+    if (kind == "messages_with_keys") return std::make_unique<Messages>(Keys::privacy);
     if (kind == "buffered") return std::make_unique<Buffered>();
+    if (kind == "buffered_with_keys") return std::make_unique<Buffered>(Keys::privacy);
     if (kind == "unbuffered") return std::make_unique<Unbuffered>();
+    if (kind == "unbuffered_with_keys") return std::make_unique<Unbuffered>(Keys::privacy);
+    if (kind == "query") return std::make_unique<Query>();
+    if (kind == "streams") return std::make_unique<Streams>();
+    if (kind == "streams_with_keys") return std::make_unique<Streams>(Keys::privacy);
+    if (kind == "subscriptions") return std::make_unique<Found>(false);
+    if (kind == "subscriptions_with_keys") return std::make_unique<Found>(false, Keys::privacy);
+    if (kind == "subscriptions_on_bus") return std::make_unique<Found>(true);
+    if (kind == "announced") return std::make_unique<Announced>();
     if (kind == "blocking") return std::make_unique<Blocking>();
+    if (kind == "blocking_with_keys") return std::make_unique<Blocking>(Keys::privacy);
     if (kind == "client") return std::make_unique<TwoClients>();
+    if (kind == "client_with_key") return std::make_unique<KeyedClient>();
+    if (kind == "client_on_bus") return std::make_unique<ClientsOnBus>();
     if (kind == "front_door") return std::make_unique<FrontDoor>();
     std::abort();
 }
@@ -231,14 +509,21 @@ int end_with(std::string_view kind, std::string_view place) {
     return 0;
 }
 
-int end_elsewhere() {
-    auto* const clients = new TwoClients; // never destroyed
+int end_elsewhere(std::string_view kind) {
+    Subject* const subject = make(kind).release(); // never destroyed
     std::thread{[] {
         std::this_thread::yield();
         std::exit(0);
     }}.detach();
     for (;;)
-        clients->publish();
+        subject->use();
+}
+
+int end_elsewhere_while_waiting(std::string_view kind) {
+    first = make(kind);
+    std::thread{[] { std::exit(0); }}.detach();
+    for (;;)
+        ::pause();
 }
 
 // The loop is run by another thread while main returns.
@@ -310,7 +595,8 @@ int main(int argc, char** argv) try {
     const std::string_view kind = argc > 2 ? argv[2] : "";
     int status = 2;
     if (what == "exit") status = end_with(kind, argc > 3 ? argv[3] : "");
-    if (what == "exit_elsewhere") status = end_elsewhere();
+    if (what == "exit_elsewhere") status = end_elsewhere(kind);
+    if (what == "exit_while_waiting") status = end_elsewhere_while_waiting(kind);
     if (what == "running" && kind == "buffered") status = end_while_running<Buffered>();
     if (what == "running" && kind == "watches") status = end_while_running<Watches>();
     if (what == "fork") status = fork_and_go_on(kind);

@@ -3,6 +3,8 @@
 // What happens to sockets, and to the parent's connections, when a program ends, forks, or calls
 // from a wrong thread.
 
+#include "tests/support/temporary_folder.hpp"
+
 #include <gmock/gmock.h>
 
 #include <array>
@@ -23,8 +25,10 @@ struct Ended {
 
 // One that hangs is ended by `timeout`, with status 124.
 Ended run(const std::string& arguments, const std::string& environment = {}) {
-    const std::string command =
-        environment + " timeout 60 " PROCESS_SUBJECT " " + arguments + " 2>&1";
+    const test::TemporaryFolder folder; // for what an object that is never destroyed leaves
+    const std::string path = folder.path().string();
+    const std::string command = "TMPDIR=" + path + " TEST_TMPDIR=" + path + " " + environment +
+                                " timeout 60 " PROCESS_SUBJECT " " + arguments + " 2>&1";
     Ended ended;
     std::FILE* const pipe = ::popen(command.c_str(), "r");
     std::array<char, 512> text{};
@@ -33,6 +37,27 @@ Ended run(const std::string& arguments, const std::string& environment = {}) {
     ended.status = WEXITSTATUS(::pclose(pipe));
     return ended;
 }
+
+constexpr std::array kinds{"watches",
+                           "messages",
+                           "messages_with_keys",
+                           "buffered",
+                           "buffered_with_keys",
+                           "unbuffered",
+                           "unbuffered_with_keys",
+                           "query",
+                           "streams",
+                           "streams_with_keys",
+                           "subscriptions",
+                           "subscriptions_with_keys",
+                           "subscriptions_on_bus",
+                           "announced",
+                           "blocking",
+                           "blocking_with_keys",
+                           "client",
+                           "client_with_key",
+                           "client_on_bus",
+                           "front_door"};
 
 class GlobalObject : public testing::TestWithParam<const char*> {};
 
@@ -48,16 +73,22 @@ TEST_P(GlobalObject, IsDestroyedInOrderAfterMainReturns) {
     EXPECT_THAT(ended.output, Eq("main returns\n"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GlobalObject,
-                         testing::Values("watches", "messages", "buffered", "unbuffered",
-                                         "blocking", "client", "front_door"),
-                         [](const auto& each) { return std::string{each.param}; });
-
-TEST(GlobalObject, OfAnyThreadAllowsExitInAnotherThread) {
-    const Ended ended = run("exit_elsewhere");
+// What the library itself keeps must stay while another thread still uses it.
+TEST_P(GlobalObject, OutlivesExitInAnotherThreadWhileItIsUsed) {
+    const Ended ended = run(std::string{"exit_elsewhere "} + GetParam());
     EXPECT_EQ(ended.status, 0);
     EXPECT_THAT(ended.output, Eq(""));
 }
+
+// It is destroyed by a thread that has never used it.
+TEST_P(GlobalObject, IsDestroyedByExitInAnotherThread) {
+    const Ended ended = run(std::string{"exit_while_waiting "} + GetParam());
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_THAT(ended.output, Eq(""));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GlobalObject, testing::ValuesIn(kinds),
+                         [](const auto& each) { return std::string{each.param}; });
 
 TEST(GlobalObject, IsRefusedWithOneLineWhileItsLoopStillRuns) {
     for (const char* const kind : {"buffered", "watches"}) {

@@ -132,7 +132,7 @@ TEST(MetricsServer, HoldsUpNoLoopForThoseWhoDoNotRead) {
                              return [&, here] {
                                  ++made;
                                  if (std::this_thread::get_id() == here) made_in_the_loop = true;
-                                 return std::string(std::size_t{64} << 20, 'x');
+                                 return std::string(std::size_t{16} << 20, 'x');
                              };
                          }};
     std::vector<int> sockets;

@@ -42,6 +42,9 @@ TEST(BusPlace, AnAddressThatStandsForAllIsTheHosts) {
     EXPECT_THAT(
         announcement_of(config_of("{at: bus, advertise: daq}"), endpoints, process).addresses,
         ElementsAre("verbs:10.0.0.1:4000", "tcp:daq:4001"));
+    const std::vector<Endpoint> ipv6{{"tcp", {"0::0", 4001}}, {"tcp", {"fe80::1%eth0", 4002}}};
+    EXPECT_THAT(announcement_of(config_of("bus"), ipv6, process).addresses,
+                ElementsAre("tcp:felix 01:4001", "tcp:[fe80::1%eth0]:4002"));
 }
 
 TEST(BusPlace, WhereItsFiguresAreShownIsSaid) {

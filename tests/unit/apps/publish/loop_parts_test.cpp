@@ -147,6 +147,17 @@ TEST(LoopParts, WhatCannotBeDividedIsRefusedWithWhatIsAllowed) {
     EXPECT_THAT(refusal_of(config, 2), HasSubstr("is no name on a bus"));
 }
 
+TEST(LoopParts, OnePortAtTheSameAddressOfTwoLinksIsNotShared) {
+    PublisherConfig config = pattern_of("0-9");
+    const auto refusal_at = [&](const std::string& first, const std::string& second) {
+        config.listen = {{first, 7000}, {second, 7000}};
+        return refusal_of(config, 1);
+    };
+    EXPECT_EQ(refusal_at("fe80::1%eth0", "fe80::1%eth1"), "no refusal");
+    EXPECT_THAT(refusal_at("fe80::1%eth0", "fe80::1%eth0"), HasSubstr("is there twice"));
+    EXPECT_THAT(refusal_at("fe80::1%eth0", "::"), HasSubstr("is taken by [fe80::1%eth0]:7000"));
+}
+
 TEST(LoopParts, TheirReportsAreOne) {
     PublishReport first{.name = "loop 0",
                         .provider = "tcp",

@@ -48,18 +48,19 @@ TEST(Announcement, ComesBackAsItWasWritten) {
     EXPECT_EQ(parse_announcement(to_text(full())), full());
 }
 
-TEST(Announcement, WhatOnlyItsOwnMachineReachesLeadsThereFromThatMachineOnly) {
+TEST(Announcement, AnAddressOfOneHostLeadsThereFromThatHostOnly) {
     const auto leads = [](const std::string& from, const std::string& host) {
         return leads_there_from(from, {.host = "felix01"}, {.host = host, .port = 1});
     };
     for (const std::string own :
-         {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost"}) {
+         {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost", "0.0.0.0",
+          "::", "fe80::1%eth0", "fe80::1%2", "fe80::1", "febf::1%lo"}) {
         EXPECT_TRUE(leads("felix01", own)) << own;
         EXPECT_FALSE(leads("felix02", own)) << own;
         EXPECT_FALSE(leads("", own)) << own;
         EXPECT_TRUE(leads_there_from("felix02", {}, {.host = own, .port = 1})) << own;
     }
-    for (const std::string others : {"10.0.0.1", "128.0.0.1", "fe80::1", "felix01", "::"})
+    for (const std::string others : {"10.0.0.1", "128.0.0.1", "fec0::1", "2001:db8::1", "felix01"})
         EXPECT_TRUE(leads("felix02", others)) << others;
 }
 

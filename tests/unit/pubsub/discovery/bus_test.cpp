@@ -212,6 +212,19 @@ TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
     EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
+// Nobody else notices: subscribers on other hosts only see that they cannot connect.
+TEST_F(Bus, APublisherIsWarnedOfAddressesThatOthersCannotUse) {
+    Announcement announcement = of("a");
+    announcement.addresses = {"tcp:no..name:1"}; // refused without a name server
+    const auto announcer = announce(loop, where(), announcement, listener, quick);
+    ASSERT_TRUE(run_until([&] { return !listener.troubles.empty(); }));
+    EXPECT_THAT(listener.troubles, ElementsAre(HasSubstr("'no..name' cannot be resolved here")));
+    announcement.addresses = {"tcp:[fe80::1%eth0]:1"};
+    announcer->update(announcement);
+    ASSERT_TRUE(run_until([&] { return listener.troubles.size() > 1; }));
+    EXPECT_THAT(listener.troubles.back(), HasSubstr("[fe80::1%eth0]:1: it is a link-local"));
+}
+
 // There is no other news: what is left comes without any.
 TEST_F(Bus, WhatATurnHasNoTimeToTellTheNextOnesDo) {
     DirectoryRegistry board{where(), seconds{1}};

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/discovery/host_check.hpp"
+
+#include "netio/access/host.hpp"
+#include "netio/base/signals_blocked.hpp"
+
+#include <cerrno>
+#include <map>
+#include <netdb.h>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+// Each host once, with the first of its addresses.
+using Hosts = std::map<std::string, std::string>;
+
+Hosts hosts_of(const Announcement& announcement) {
+    Hosts hosts;
+    for (const std::string& text : announcement.addresses) {
+        if (const auto endpoint = parse_announced_address(text))
+            hosts.emplace(endpoint->address.host, to_string(endpoint->address));
+    }
+    if (announcement.metrics.empty()) return hosts;
+    try {
+        hosts.emplace(parse_address(announcement.metrics).host, announcement.metrics);
+    } catch (const std::invalid_argument&) { // any text is allowed there
+        return hosts;
+    }
+    return hosts;
+}
+
+// Empty: an address that other hosts may reach, or loopback.
+std::string flaw_of(const access::Host& host) {
+    if (access::is_any(host)) return "it stands for every host that reads it";
+    if (access::is_link_local(host))
+        return "it is a link-local address, whose interface is known to this host only";
+    return {};
+}
+
+std::string warning(const std::string& address, const std::string& why) {
+    return "subscribers on other hosts cannot use the announced address " + address + ": " + why +
+           "; announce a name or an address that they can reach (in YAML `advertise` of `bus`, or "
+           "another `listen`)";
+}
+
+void resolve_each(const Hosts& names, const HostCheck::Tell& tell, const ResolveHost& resolve) {
+    for (const auto& [name, address] : names) {
+        const std::string problem = resolve(name);
+        if (!problem.empty())
+            tell(warning(address, "'" + name + "' cannot be resolved here (" + problem + ")"));
+    }
+}
+
+} // namespace
+
+std::string resolve_here(const std::string& host) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int result = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    if (result == EAI_SYSTEM) return std::generic_category().message(errno);
+    if (result != 0) return ::gai_strerror(result);
+    ::freeaddrinfo(found);
+    return {};
+}
+
+void HostCheck::look(const Announcement& announcement) {
+    if (announcement.addresses == addresses_ && announcement.metrics == metrics_) return;
+    addresses_ = announcement.addresses;
+    metrics_ = announcement.metrics;
+    Hosts names;
+    for (const auto& [text, address] : hosts_of(announcement)) {
+        const std::optional<access::Host> host = access::parse_host(text);
+        if (!host) {
+            names.emplace(text, address);
+        } else if (const std::string flaw = flaw_of(*host); !flaw.empty()) {
+            tell_(warning(address, flaw));
+        }
+    }
+    if (names.empty()) return;
+    try {
+        const AllSignalsBlocked blocked;
+        std::thread{[names, tell = tell_, resolve = resolve_] {
+            resolve_each(names, tell, resolve);
+        }}.detach();
+    } catch (const std::system_error& error) {
+        tell_(std::string{"the announced host names are not checked: "} + error.what());
+    }
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Finds announced addresses that programs on other hosts cannot use, so that their publisher can
+// warn about them: otherwise only the subscribers notice, and they cannot repair it.
+
+#include "pubsub/discovery/announcement.hpp"
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+// Why a host name cannot be resolved; empty: it can. May block, and is called on another thread.
+using ResolveHost = std::function<std::string(const std::string& host)>;
+std::string resolve_here(const std::string& host); // by the system's resolver
+
+class HostCheck {
+  public:
+    using Tell = std::function<void(const std::string&)>;
+    explicit HostCheck(Tell tell, ResolveHost resolve = resolve_here)
+        : tell_{std::move(tell)}, resolve_{std::move(resolve)} {}
+
+    // Calls `tell` with one line for people for each such host: before it returns for an address in
+    // numbers, and on another thread for a name that cannot be resolved. A resolver may take half a
+    // minute to give up; the thread is not waited for, and may outlive this. Loopback is no
+    // problem: it is announced on purpose. Does nothing if the addresses are those of the last
+    // call.
+    void look(const Announcement& announcement);
+
+  private:
+    Tell tell_;
+    ResolveHost resolve_;
+    std::vector<std::string> addresses_;
+    std::string metrics_;
+};
+
+} // namespace netio::pubsub::inline v0_2

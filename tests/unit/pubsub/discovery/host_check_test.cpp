@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/discovery/host_check.hpp"
+
+#include <gmock/gmock.h>
+
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// What is told, on whatever thread, until the names of one look are resolved.
+class Told {
+  public:
+    HostCheck::Tell tell() {
+        return [this](const std::string& line) {
+            const std::lock_guard lock{mutex_};
+            lines_.push_back(line);
+        };
+    }
+    // Only "known" can be resolved. "last" sorts behind the other names here, and ends the wait.
+    ResolveHost resolve() {
+        return [resolved = resolved_](const std::string& host) -> std::string {
+            if (host == "zz-last") {
+                resolved->set_value();
+                return {};
+            }
+            return host == "known" ? "" : "no such name";
+        };
+    }
+    std::vector<std::string> lines() {
+        const std::lock_guard lock{mutex_};
+        return lines_;
+    }
+    std::vector<std::string> lines_when_resolved() {
+        resolved_->get_future().wait();
+        return lines();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::string> lines_;
+    std::shared_ptr<std::promise<void>> resolved_ = std::make_shared<std::promise<void>>();
+};
+
+Announcement at(std::vector<std::string> addresses, std::string metrics = {}) {
+    addresses.emplace_back("tcp:zz-last:1");
+    return {.addresses = std::move(addresses), .metrics = std::move(metrics)};
+}
+
+TEST(HostCheck, WarnsOfANameThatCannotBeResolved) {
+    Told told;
+    HostCheck check{told.tell(), told.resolve()};
+    check.look(at({"tcp:known:5556", "tcp:a1b2c3:5556"}));
+    EXPECT_THAT(told.lines_when_resolved(),
+                ElementsAre(AllOf(HasSubstr("a1b2c3:5556"), HasSubstr("cannot be resolved here"),
+                                  HasSubstr("(no such name)"), HasSubstr("`advertise`"))));
+}
+
+TEST(HostCheck, WarnsOnceOfANameThatSeveralAddressesHave) {
+    Told told;
+    HostCheck check{told.tell(), told.resolve()};
+    check.look(at({"verbs:a1b2c3:5556", "tcp:a1b2c3:5556"}, "a1b2c3:9100"));
+    EXPECT_EQ(told.lines_when_resolved().size(), 1U);
+}
+
+TEST(HostCheck, WarnsOfTheNameOfTheMetrics) {
+    Told told;
+    HostCheck check{told.tell(), told.resolve()};
+    check.look(at({"tcp:10.0.0.1:5556"}, "elsewhere:9100"));
+    EXPECT_THAT(told.lines_when_resolved(), ElementsAre(HasSubstr("elsewhere:9100")));
+}
+
+TEST(HostCheck, WarnsOfAddressesThatMeanNothingElsewhere) {
+    Told told;
+    HostCheck check{told.tell(), told.resolve()};
+    check.look({.addresses = {"tcp:[fe80::1%eth0]:5555", "tcp:[fe80::2]:5555", "tcp:0.0.0.0:5555",
+                              "tcp:[::]:5556"}});
+    EXPECT_THAT(told.lines(),
+                UnorderedElementsAre(
+                    AllOf(HasSubstr("[fe80::1%eth0]:5555"), HasSubstr("link-local")),
+                    AllOf(HasSubstr("[fe80::2]:5555"), HasSubstr("link-local")),
+                    AllOf(HasSubstr("0.0.0.0:5555"), HasSubstr("every host that reads it")),
+                    AllOf(HasSubstr("[::]:5556"), HasSubstr("every host that reads it"))));
+}
+
+TEST(HostCheck, SaysNothingOfAddressesThatWorkOrAreMeant) {
+    Told told;
+    HostCheck check{told.tell(), told.resolve()};
+    check.look(at({"tcp:known:1", "tcp:10.0.0.1:1", "tcp:[2001:db8::1]:1", "tcp:127.0.0.1:1",
+                   "tcp:[::1]:1", "not an address"},
+                  "not an address either"));
+    EXPECT_THAT(told.lines_when_resolved(), IsEmpty());
+}
+
+TEST(HostCheck, LooksAgainOnlyIfTheAddressesChange) {
+    Told told;
+    HostCheck check{told.tell(), told.resolve()};
+    Announcement announcement{.addresses = {"tcp:[fe80::1%eth0]:5555"}};
+    check.look(announcement);
+    announcement.counter = 1;
+    announcement.fids = {{.fids = {.first = Fid{1}, .last = Fid{2}}, .meaning = {}}};
+    check.look(announcement);
+    EXPECT_EQ(told.lines().size(), 1U);
+    announcement.addresses = {"tcp:[fe80::1%eth1]:5555"};
+    check.look(announcement);
+    EXPECT_EQ(told.lines().size(), 2U);
+    announcement.metrics = "0.0.0.0:9100";
+    check.look(announcement);
+    EXPECT_EQ(told.lines().size(), 4U);
+}
+
+TEST(HostCheck, TheSystemsResolverSaysWhy) {
+    EXPECT_EQ(resolve_here("localhost"), "");
+    EXPECT_NE(resolve_here("no..name"), "") << "an empty label is refused without a name server";
+}
+
+// A resolver that does not answer holds nobody up.
+TEST(HostCheck, MayEndBeforeItsResolver) {
+    std::promise<void> answer;
+    const auto told = std::make_shared<std::promise<std::string>>();
+    {
+        HostCheck check{[told](const std::string& line) { told->set_value(line); },
+                        [answered = std::make_shared<std::future<void>>(answer.get_future())](
+                            const std::string&) -> std::string {
+                            answered->wait();
+                            return "no answer";
+                        }};
+        check.look({.addresses = {"tcp:a1b2c3:1"}});
+    }
+    answer.set_value();
+    EXPECT_THAT(told->get_future().get(), HasSubstr("a1b2c3"));
+}
+
+} // namespace
+} // namespace netio::pubsub
