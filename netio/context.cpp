@@ -58,8 +58,8 @@ class LogObserver final : public Observer {
     }
     void on_key_file_problem(const std::string& problem) override { keys_.write(problem); }
     void on_key_revoked(const KeyRevoked& event) override {
-        keys_.write("key " + std::to_string(event.key) + " is revoked: " +
-                    std::to_string(event.sessions) + " of its connections end");
+        keys_.write("key " + std::to_string(event.key) +
+                    " is revoked: " + std::to_string(event.sessions) + " of its connections end");
     }
     void on_peer_stalled(const PeerStalled& event) override {
         slow_.write(event.peer + " is slow: it has received nothing for " + seconds(event.stalled) +

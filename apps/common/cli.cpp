@@ -19,7 +19,7 @@ namespace apps {
 namespace {
 
 [[noreturn]] void refuse_value(const std::string& name, const std::string& word,
-                         std::string_view allowed) {
+                               std::string_view allowed) {
     throw CLI::ValidationError{name, fmt::format("'{}'; allowed: {}", word, allowed)};
 }
 
@@ -50,8 +50,8 @@ netio::Duration read_time(const std::string& name, const std::string& word, Zero
     if (duration && *duration >= std::chrono::milliseconds{1} && *duration <= longest)
         return *duration;
     refuse_value(name, word,
-           fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
-                       zero == Zero::taken ? "0, or " : ""));
+                 fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
+                             zero == Zero::taken ? "0, or " : ""));
 }
 
 template <class Value, class Read>

@@ -56,7 +56,7 @@ std::vector<std::string> option_names(const CLI::App& command) {
 }
 
 [[noreturn]] void refuse_word(std::string_view what, std::string_view word,
-                         const std::vector<std::string>& names) {
+                              const std::vector<std::string>& names) {
     const std::vector<std::string_view> views{names.begin(), names.end()};
     throw WrongUsage{fmt::format("unknown {} '{}'{}", what, word, suggestion(word, views))};
 }

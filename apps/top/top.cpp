@@ -79,7 +79,7 @@ void KeyMode::leave() {
     if (std::exchange(is_on_, false)) ::tcsetattr(terminal_, TCSANOW, &before_);
 }
 
-struct Arguments {
+struct TopArguments {
     std::vector<std::string> sources;
     std::string bus; // empty: none
     std::optional<netio::Duration> interval;
@@ -95,14 +95,14 @@ enum class Form : std::uint8_t {
     once,     // the second one, as rates need two
 };
 
-Form form_of(const Arguments& arguments) {
+Form form_of(const TopArguments& arguments) {
     if (arguments.once) return Form::once;
     return !arguments.json && ::isatty(STDOUT_FILENO) == 1 ? Form::terminal : Form::lines;
 }
 
 class Run {
   public:
-    explicit Run(const Arguments& arguments)
+    explicit Run(const TopArguments& arguments)
         : arguments_{arguments}, form_{form_of(arguments)}, interval_{arguments.interval.value_or(
                                                                 std::chrono::seconds{1})},
           watched_signals_{loop_, signals(),
@@ -264,7 +264,7 @@ class Run {
         }
     }
 
-    const Arguments& arguments_;
+    const TopArguments& arguments_;
     const Form form_;
     const netio::Duration interval_;
     netio::EventLoop loop_;
@@ -299,7 +299,7 @@ Command add_top(CLI::App& program) {
     using top::Order;
     auto* command = program.add_subcommand(
         "top", "Show who is slow and what moves, at programs with --metrics");
-    const auto arguments = std::make_shared<top::Arguments>();
+    const auto arguments = std::make_shared<top::TopArguments>();
     auto* const programs =
         command->add_option("programs", arguments->sources, "HOST:PORT of their --metrics");
     auto* const bus = add_bus(*command, arguments->bus);

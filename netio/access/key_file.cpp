@@ -72,8 +72,8 @@ class Reader {
     Reader(std::string_view text, const std::string& file) : rest_{text}, file_{file} {
         if (next() != first_line) {
             refuse_line(file_, 1,
-                   "this is no key file: its first line must be '" + std::string{first_line} +
-                       "'; 'netio key new' makes one");
+                        "this is no key file: its first line must be '" + std::string{first_line} +
+                            "'; 'netio key new' makes one");
         }
     }
 
@@ -89,13 +89,15 @@ class Reader {
             const auto [earlier, fresh] = seen.emplace(key.id, number_);
             if (!fresh) {
                 refuse_line(file_, number_,
-                       "the id " + std::to_string(key.id) + " stands in line " +
-                           std::to_string(earlier->second) + " already; give one of them another");
+                            "the id " + std::to_string(key.id) + " stands in line " +
+                                std::to_string(earlier->second) +
+                                " already; give one of them another");
             }
             refuse_known_secret(ring, key);
             ring.add(std::move(key));
         }
-        if (!rest_.empty()) refuse_line(file_, number_ + 1, "nothing stands behind 'end'; remove it");
+        if (!rest_.empty())
+            refuse_line(file_, number_ + 1, "nothing stands behind 'end'; remove it");
         return ring;
     }
 
@@ -107,9 +109,10 @@ class Reader {
         ++number_;
         const std::size_t size = rest_.find('\n');
         if (size == std::string_view::npos) {
-            refuse_line(file_, number_,
-                   "the file ends here, without a line 'end': a part of it is missing; fetch it "
-                   "from where it was made");
+            refuse_line(
+                file_, number_,
+                "the file ends here, without a line 'end': a part of it is missing; fetch it "
+                "from where it was made");
         }
         line_at_ = at_;
         at_ += size + 1;
@@ -123,8 +126,8 @@ class Reader {
         for (const auto& [id, other] : ring.keys()) {
             if (id != anyone && key.id != anyone && other.secret == key.secret) {
                 refuse_line(file_, number_,
-                       "the key " + std::to_string(id) +
-                           " has the same secret; make another with 'netio key new'");
+                            "the key " + std::to_string(id) +
+                                " has the same secret; make another with 'netio key new'");
             }
         }
     }

@@ -26,10 +26,10 @@ class AddressList : public std::vector<Address> {
         for (const char* const text : texts)
             push_back(parse_address(text));
     }
-    AddressList(Address address) : vector{std::move(address)} {}                    // NOLINT: converts
-    AddressList(const char* text) : vector{parse_address(text)} {}                  // NOLINT
-    AddressList(const std::string& text) : vector{parse_address(text)} {}           // NOLINT
-    AddressList(std::vector<Address> addresses) noexcept // NOLINT: it is one
+    AddressList(Address address) : vector{std::move(address)} {}          // NOLINT: converts
+    AddressList(const char* text) : vector{parse_address(text)} {}        // NOLINT
+    AddressList(const std::string& text) : vector{parse_address(text)} {} // NOLINT
+    AddressList(std::vector<Address> addresses) noexcept                  // NOLINT: it is one
         : vector{std::move(addresses)} {}
 };
 

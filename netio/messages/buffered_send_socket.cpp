@@ -120,7 +120,7 @@ BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transp
                                    BufferedSendSocket::Handler& handler)
     : socket_{socket}, filling_{socket.filling_}, loop_{transport.loop()},
       options_{checked_options(options)}, handler_{handler}, pages_{options_.page_bytes,
-                                                            options_.page_count},
+                                                                    options_.page_count},
       flush_pace_{options_.flush_time}, flush_timer_{loop_,
                                                      [this] {
                                                          flush_pace_.on_flushed(loop_.now());

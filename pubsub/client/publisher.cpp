@@ -46,8 +46,8 @@ std::string announced_address(Endpoint endpoint) {
 
 // Unique on a bus, as long as this process has the port.
 std::string default_name(const Address& address) {
-    std::string name = pubsub::this_host() + "." + std::to_string(::getpid()) + "." +
-                       std::to_string(address.port);
+    std::string name =
+        pubsub::this_host() + "." + std::to_string(::getpid()) + "." + std::to_string(address.port);
     std::ranges::replace_if(
         name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-'; }, '_');
     return name;
@@ -86,15 +86,17 @@ struct Publisher::Impl {
     std::unique_ptr<OnLoop> on_loop;
 };
 
-struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler, pubsub::Announcer::Handler {
+struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler,
+                                       pubsub::Announcer::Handler {
     OnLoop(Impl& its_impl, const pubsub::BufferedPublishSocket::Options& socket_options)
         : impl{its_impl}, loop{impl.context.loop()}, go_on{loop, [this] { drain(); }},
           wait{loop,
                {.timeout = impl.options.close_timeout, .in_all = impl.options.close_limit},
                [this] { give_up(); }},
-          limit{loop, [this] { end_now(); }},
-          socket{impl.context.transport(), socket_options,
-                 static_cast<pubsub::PublishSocketBase::Handler&>(*this)} {}
+          limit{loop, [this] { end_now(); }}, socket{
+                                                  impl.context.transport(), socket_options,
+                                                  static_cast<pubsub::PublishSocketBase::Handler&>(
+                                                      *this)} {}
 
     void announce();
     void drain();
@@ -129,7 +131,7 @@ struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler, pubsu
     EventLoop& loop;
     Timer go_on;
     DrainTimeout wait; // at the end, for room
-    Timer limit;      // of closing in all
+    Timer limit;       // of closing in all
     LineLimiter gone;
     bool closing = false;
     bool has_had_subscribers = false;
@@ -155,9 +157,9 @@ void Publisher::Impl::OnLoop::announce() {
     announcement.parameters = {
         {"page_size", std::to_string(options.socket.page_bytes)},
         {"largest_message", std::to_string(options.socket.publisher.largest_message_bytes)}};
-    announcer = pubsub::announce(loop, options.bus->where, announcement,
-                                 static_cast<pubsub::Announcer::Handler&>(*this),
-                                 options.bus->options);
+    announcer =
+        pubsub::announce(loop, options.bus->where, announcement,
+                         static_cast<pubsub::Announcer::Handler&>(*this), options.bus->options);
 }
 
 void Publisher::Impl::OnLoop::drain() {
@@ -232,15 +234,15 @@ void Publisher::Impl::OnLoop::on_closed(pubsub::PublishSocketBase&, const Closed
 Publisher::Impl::Impl(AddressList addresses, Options its_options)
     : options{std::move(its_options)}, context{options.context ? *options.context : Context{}},
       outbox{options.queue_limit_bytes}, drain_task{[this](auto task) {
-                                                          context.post_always(std::move(task));
-                                                          return true;
-                                                      },
-                                                      [this] { on_loop->drain(); }},
+                                                        context.post_always(std::move(task));
+                                                        return true;
+                                                    },
+                                                    [this] { on_loop->drain(); }},
       close_task{[this](auto task) {
-                       context.post_always(std::move(task));
-                       return true;
-                   },
-                   [this] { on_loop->close(); }} {
+                     context.post_always(std::move(task));
+                     return true;
+                 },
+                 [this] { on_loop->close(); }} {
     require_option(!addresses.empty(), "a publisher needs an address to listen at");
     require_option(options.publish_timeout.count() >= 0 && options.publish_timeout <= longest_time,
                    "publish_timeout must be from 0 to a year");
@@ -288,8 +290,8 @@ Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::ui
 }
 
 std::string Publisher::Impl::refusal(Fid fid, std::size_t size, Status status) const {
-    const std::string name = "publisher " + to_string(endpoints.front().address) + ", fid " +
-                             to_string(fid) + ": ";
+    const std::string name =
+        "publisher " + to_string(endpoints.front().address) + ", fid " + to_string(fid) + ": ";
     switch (status) {
     case Status::again:
         return name + "no room for the message for " +

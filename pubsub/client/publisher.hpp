@@ -87,8 +87,8 @@ class NETIO_EXPORT Publisher final {
     // thread, at once), too_large, not_owned, closed.
     //
     // A message is a range of bytes or of characters (std::string, std::vector<std::uint8_t>,
-    // std::span<const std::byte>, ...). A string literal goes without the character that ends it; an
-    // array of char that is not const goes as a whole.
+    // std::span<const std::byte>, ...). A string literal goes without the character that ends it;
+    // an array of char that is not const goes as a whole.
     bool publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
     bool publish(Fid fid, std::string_view message, std::uint8_t status = 0) {
         return publish(fid, std::as_bytes(std::span{message}), status);

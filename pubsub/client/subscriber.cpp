@@ -119,9 +119,9 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler {
                                    [this] { // what this turn has brought is there for readers
                                        if (!impl.queue.hand_over()) subscriptions.pause();
                                    }},
-          bus{its_bus == nullptr ? nullptr
-                                 : pubsub::open_bus(impl.context.loop(), its_bus->where,
-                                                    its_bus->options)},
+          bus{its_bus == nullptr
+                  ? nullptr
+                  : pubsub::open_bus(impl.context.loop(), its_bus->where, its_bus->options)},
           subscriptions{impl.context.transport(),
                         subscriptions_options(std::move(publishers), bus.get(), impl.options),
                         static_cast<Subscriptions::Handler&>(*this)} {}
@@ -205,8 +205,7 @@ void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {
 void Subscriber::Impl::OnLoop::add_lost_by_totals() {
     pubsub::FidMap<std::uint64_t> all;
     for (const Subscriptions::Told& told : subscriptions.told())
-        told.fids.for_each(
-            [&](Fid fid, const pubsub::Account::Row& row) { all[fid] += row.lost; });
+        told.fids.for_each([&](Fid fid, const pubsub::Account::Row& row) { all[fid] += row.lost; });
     all.for_each([this](Fid fid, std::uint64_t count) {
         const std::uint64_t* const told = lost.find(fid);
         if (const std::uint64_t known = told == nullptr ? 0 : *told; count > known)
@@ -243,8 +242,7 @@ void Subscriber::Impl::OnLoop::on_refused(Subscriptions&, const Subscriptions::S
 }
 
 void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                                          std::span<const std::byte> message,
-                                          std::uint8_t status) {
+                                          std::span<const std::byte> message, std::uint8_t status) {
     add(impl.counters.messages, 1);
     if (!impl.options.on_message) {
         if (!turn_end.armed()) turn_end.start(Duration::zero());
@@ -309,26 +307,25 @@ void Subscriber::Impl::OnLoop::on_ended(Subscriptions&) {
 Subscriber::Impl::Impl(AddressList publishers, const Bus* bus, Options its_options)
     : options{std::move(its_options)}, context{options.context ? *options.context : Context{}},
       resume_task{[this](auto task) {
-                        context.post_always(std::move(task));
-                        return true;
-                    },
-                    [this] { on_loop->resume(); }},
+                      context.post_always(std::move(task));
+                      return true;
+                  },
+                  [this] { on_loop->resume(); }},
       close_task{[this](auto task) {
-                       context.post_always(std::move(task));
-                       return true;
-                   },
-                   [this] { on_loop->close(); }},
-      queue{{.limit = {.messages = options.queue_limit_messages,
-                       .bytes = options.queue_limit_bytes},
-             .when_full = options.when_full},
-            [this] { resume_task.request(); }} {
+                     context.post_always(std::move(task));
+                     return true;
+                 },
+                 [this] { on_loop->close(); }},
+      queue{
+          {.limit = {.messages = options.queue_limit_messages, .bytes = options.queue_limit_bytes},
+           .when_full = options.when_full},
+          [this] { resume_task.request(); }} {
     require_option(bus != nullptr || !publishers.empty(),
                    "a subscriber needs the address of a publisher, or a bus");
     require_at_least("queue_limit_messages",
                      static_cast<std::int64_t>(options.queue_limit_messages), 1);
     require_at_least("queue_limit_bytes", static_cast<std::int64_t>(options.queue_limit_bytes), 1);
-    context.run(
-        [&] { on_loop = std::make_unique<OnLoop>(*this, std::move(publishers), bus); });
+    context.run([&] { on_loop = std::make_unique<OnLoop>(*this, std::move(publishers), bus); });
 }
 
 Subscriber::Impl::~Impl() {

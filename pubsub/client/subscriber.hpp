@@ -149,8 +149,8 @@ class NETIO_EXPORT Subscriber final {
     bool is_closed() const noexcept; // nothing more will arrive
 
     struct Stats {
-        std::uint64_t messages = 0; // arrived
-        std::uint64_t lost = 0;     // published and not received, as far as it is known
+        std::uint64_t messages = 0;    // arrived
+        std::uint64_t lost = 0;        // published and not received, as far as it is known
         std::uint64_t lost_at_end = 0; // of those: after the last message of their fid
         std::uint64_t dropped = 0;     // of those: arrived, and the queue had no room
         std::uint64_t restarts = 0;    // another publisher answered where one had

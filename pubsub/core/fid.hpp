@@ -17,6 +17,16 @@
 
 namespace netio::inline v0_2 {
 
+namespace detail {
+
+template <typename Type>
+concept CharacterType = std::same_as<Type, char> || std::same_as<Type, wchar_t> ||
+    std::same_as<Type, char8_t> || std::same_as<Type, char16_t> || std::same_as<Type, char32_t>;
+template <typename Type>
+concept FidInteger = std::integral<Type> && !std::same_as<Type, bool> && !CharacterType<Type>;
+
+} // namespace detail
+
 // A stream identifier: 64 bits with a meaning that the users define (FELIX: detector, connector and
 // link numbers).
 class Fid {
@@ -24,14 +34,14 @@ class Fid {
     constexpr Fid() noexcept = default;
     // Any integer is a fid, but for bool and characters. Throws std::invalid_argument for a
     // negative number; a negative constant does not compile in a constant expression.
-    template <std::integral Integer>
-    requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char> &&
-             !std::same_as<Integer, wchar_t> && !std::same_as<Integer, char8_t> &&
-             !std::same_as<Integer, char16_t> && !std::same_as<Integer, char32_t>)
-    constexpr Fid(Integer value) noexcept(!std::signed_integral<Integer>) // NOLINT: converts
-        : value_{static_cast<std::uint64_t>(value)} {
-        if constexpr (std::signed_integral<Integer>)
+    template <detail::FidInteger Integer>
+    constexpr Fid(Integer value) noexcept(!std::signed_integral<Integer>) { // NOLINT: converts
+        if constexpr (std::signed_integral<Integer>) {
             if (value < 0) throw std::invalid_argument{"a fid must not be negative"};
+            value_ = static_cast<std::uint64_t>(value);
+        } else {
+            value_ = value;
+        }
     }
 
     constexpr std::uint64_t value() const noexcept { return value_; }

@@ -17,8 +17,7 @@ FidSet::FidSet(std::span<const FidRange> ranges) {
 
 FidSet& FidSet::add(const FidRange& range) {
     if (range.last < range.first) {
-        throw std::invalid_argument{"a range of fids ends before it begins: " +
-                                    to_string(range)};
+        throw std::invalid_argument{"a range of fids ends before it begins: " + to_string(range)};
     }
     // Of those that overlap or touch it. Written so that the last fid has no successor.
     const auto begin = std::ranges::partition_point(ranges_, [&](const FidRange& each) {

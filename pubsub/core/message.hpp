@@ -32,9 +32,8 @@ inline constexpr bool is_byte_like =
 
 // Refers to memory elsewhere, which would not be sent.
 template <typename Type>
-inline constexpr bool refers =
-    std::is_pointer_v<Type> || std::is_member_pointer_v<Type> || std::is_null_pointer_v<Type> ||
-    std::ranges::view<Type>;
+inline constexpr bool refers = std::is_pointer_v<Type> || std::is_member_pointer_v<Type> ||
+                               std::is_null_pointer_v<Type> || std::ranges::view<Type>;
 template <typename Element>
 inline constexpr bool refers<std::initializer_list<Element>> = true;
 template <typename Object>

@@ -76,7 +76,8 @@ class NETIO_EXPORT PublishSocketBase {
         // Also for the subscriptions of a subscriber that is gone (peer.gone): on_subscriber_closed
         // follows.
         virtual void on_unsubscribed(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
-        virtual void on_subscriber_closed(PublishSocketBase&, const SubscriberPeer&, const Closed&) {}
+        virtual void on_subscriber_closed(PublishSocketBase&, const SubscriberPeer&,
+                                          const Closed&) {}
         // After publish returned `again`: it is worth trying again.
         virtual void on_writable(PublishSocketBase&) {}
         // The last event, after close() or abort(). orderly: every subscriber has confirmed that it

@@ -338,9 +338,8 @@ TEST_F(FrontDoor, SeveralShareAContextAndItsThread) {
     EXPECT_EQ(received.get_future().get(), "a text");
     EXPECT_THROW(context.run([] { throw std::runtime_error{"a task's"}; }), std::runtime_error);
     std::promise<bool> waited;
-    ASSERT_TRUE(context.post([&] {
-        waited.set_value(publisher.wait_for_subscribers(9, deadline));
-    }));
+    ASSERT_TRUE(
+        context.post([&] { waited.set_value(publisher.wait_for_subscribers(9, deadline)); }));
     EXPECT_FALSE(waited.get_future().get()) << "its own thread does not wait";
 }
 

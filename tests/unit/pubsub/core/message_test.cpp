@@ -3,9 +3,9 @@
 // What a publisher takes for a message, and what a subscriber gets. What must not compile is
 // checked here as far as a concept decides it, else by tests/tidy/refused_uses.py.
 
-#include "pubsub/core/message.hpp"
 #include "pubsub/client/publisher.hpp"
 #include "pubsub/client/subscriber.hpp"
+#include "pubsub/core/message.hpp"
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,8 @@ static_assert(subscribes<int> && subscribes<std::uint64_t> && subscribes<Fid>);
 static_assert(subscribes<FidRange> && subscribes<FidSet>);
 static_assert(!subscribes<std::vector<FidRange>> && !subscribes<std::vector<Fid>>);
 static_assert(!subscribes<std::initializer_list<FidRange>> && !subscribes<double>);
-static_assert(!std::is_copy_constructible_v<Publisher> && !std::is_copy_constructible_v<Subscriber>);
+static_assert(!std::is_copy_constructible_v<Publisher> &&
+              !std::is_copy_constructible_v<Subscriber>);
 static_assert(std::is_same_v<std::iter_value_t<Subscriber::Iterator>, Message>);
 static_assert(std::ranges::input_range<Subscriber&>);
 
