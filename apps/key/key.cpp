@@ -111,7 +111,7 @@ void make(const KeyCommandArguments& arguments) {
                  key.secret.fingerprint());
 }
 
-void list(const KeyCommandArguments& arguments) {
+void list_keys(const KeyCommandArguments& arguments) {
     const KeyRing ring = read_ring(arguments.file);
     nlohmann::ordered_json report{
         {"role", "key"}, {"report_version", report_version}, {"file", arguments.file}};
@@ -130,7 +130,7 @@ void list(const KeyCommandArguments& arguments) {
 int make_key(const KeyCommandArguments& arguments) {
     forbid_core_dumps();
     if (arguments.action == "list") {
-        list(arguments);
+        list_keys(arguments);
     } else if (arguments.action == "check") {
         const std::size_t count = read_ring(arguments.file).keys().size();
         print_report(
