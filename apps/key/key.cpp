@@ -108,7 +108,7 @@ void make(const KeyCommand& arguments) {
                  key.secret.fingerprint());
 }
 
-void list(const KeyCommand& arguments) {
+void list_keys(const KeyCommand& arguments) {
     const KeyRing ring = read_ring(arguments.file);
     nlohmann::ordered_json report{
         {"role", "key"}, {"report_version", report_version}, {"file", arguments.file}};
@@ -127,7 +127,7 @@ void list(const KeyCommand& arguments) {
 int make_key(const KeyCommand& arguments) {
     forbid_core_dumps();
     if (arguments.action == "list") {
-        list(arguments);
+        list_keys(arguments);
     } else if (arguments.action == "check") {
         const std::size_t count = read_ring(arguments.file).keys().size();
         print_report(

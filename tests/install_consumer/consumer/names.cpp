@@ -38,11 +38,11 @@ int version = 0;
     const netio::stream::StreamListener::Options streams{.open = true};
     const netio::stream::BlockingStream::Options blocking{.open = true};
     const netio::FabricOptions fabric{.provider = "tcp"};
-    const netio::EventLoop::Options loop{.mode = netio::LoopMode::busy};
+    const netio::EventLoop::Options loop_options{.mode = netio::LoopMode::busy};
     const Announcement announcement{.pid = 1};
     static_cast<void>(std::tie(publisher, lent, buffered, subscriber, sender, pages, listener,
-                               client, several, byte_stream, streams, blocking, fabric, loop,
-                               announcement));
+                               client, several, byte_stream, streams, blocking, fabric,
+                               loop_options, announcement));
 }
 
 int main() {
