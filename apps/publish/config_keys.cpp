@@ -188,9 +188,10 @@ void add_sockets(Table& table) {
               "what one subscriber may hold before it is slow: at most half of the memory");
     table.add("newest", {bytes(1, terabyte)}, shown_bytes(paged.newest_bytes),
               "`newest`: what is kept for one subscriber besides, the last message of each fid");
-    table.add("watermark", {bytes(1, largest_message)}, "none",
-              "a page leaves when it holds so much; at most `page_size`. Without it: at about 64 KiB "
-              "while its subscribers are idle, and when full while they are busy");
+    table.add(
+        "watermark", {bytes(1, largest_message)}, "none",
+        "a page leaves when it holds this many bytes; at most `page_size`. Without it, at about "
+        "64 KiB if its subscribers are idle, and when it is full if they are busy");
     table.add("flush_us", {whole(0, hour_ms * 1000)}, default_text(paged.flush_time),
               "the longest that a message waits for its page; 0: no timer");
     table.add("flush_when_idle", {flag()}, default_text(paged.flush_when_idle),

@@ -32,8 +32,8 @@ class ByteArena {
     std::optional<Piece> take(std::size_t least, std::size_t most);
     // Gives back what is behind the first `size` bytes of a piece.
     void shorten(Piece& piece, std::size_t size);
-    // Makes a piece so large with what is free right behind it. False: that is too little, and the
-    // piece stays as it was.
+    // Extends a piece to `size` bytes with the free bytes that follow it. Returns false, and leaves
+    // the piece unchanged, if fewer are free there.
     bool extend(Piece& piece, std::size_t size);
     void give_back(const Piece& piece);
 

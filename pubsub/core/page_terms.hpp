@@ -26,10 +26,10 @@ class PageTerms {
 
     std::size_t page_bytes() const noexcept { return page_bytes_; }
     std::size_t watermark_bytes() const noexcept { return watermark_bytes_; }
-    // A page that holds so much leaves while its subscribers are idle, and is filled further while
-    // they are busy. With a watermark of the user's: a whole page.
+    // A page of this size leaves if its subscribers are idle, and is filled further if they are
+    // busy. A whole page if the user has set a watermark.
     std::size_t early_bytes() const noexcept { return early_bytes_; }
-    // Bytes on their way to all subscribers of a page together: from here on they count as busy.
+    // The subscribers of a page count as busy when this many bytes are in flight to all of them.
     static constexpr std::size_t busy_bytes = std::size_t{1} << 20;
     // The memory of all pages.
     std::size_t pool() const noexcept { return pool_; }

@@ -49,8 +49,8 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // each fid the last message. Where it does not suffice, those of the fids go, and are told
         // as missed, that have had none for the longest time.
         std::size_t newest_bytes = std::size_t{4} * 1024 * 1024;
-        // A page leaves when it holds so much. 0: at about 64 KiB while its subscribers are idle,
-        // and when full while they are busy.
+        // A page leaves when it holds this many bytes. 0: at about 64 KiB if its subscribers are
+        // idle, and when it is full if they are busy.
         std::size_t watermark_bytes = 0;
         // How long a message waits for its page to fill; 0: no timer. Pages leave for this reason
         // once in so long, the first after a pause at once; later where most would be nearly empty.

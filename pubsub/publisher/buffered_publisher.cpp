@@ -95,8 +95,8 @@ Status BufferedPublisher::append(Group& group, Fid fid, MessageParts parts, std:
     return Status::ok;
 }
 
-// The group's page holds what it was opened for. While its subscribers are busy it can be filled
-// further without making anybody wait.
+// Called when the group's page is full at its present size. If its subscribers are busy, a page
+// that leaves now would only wait, so it grows instead.
 void BufferedPublisher::leave_or_fill_further(Group& group) {
     if (open_.is_early(group)) {
         if (!is_busy(group)) return flush_page(group.place, counters_.pages_left.idle);
@@ -232,8 +232,9 @@ bool BufferedPublisher::is_idle(const Group& group) {
     return anybody_idle;
 }
 
-// What it would send them now would wait: for one of them, or for all copies that are under way.
-// Nobody counts who would only miss messages.
+// Whether a page that leaves now would wait: a subscriber has queued pages, or many bytes are in
+// flight to all of them. Subscribers whose policy drops messages do not count: nothing waits for
+// them.
 bool BufferedPublisher::is_busy(const Group& group) {
     std::size_t under_way = 0;
     for (const Interest& member : group.members) {

@@ -26,13 +26,12 @@ class OpenPages {
         return *pages_[static_cast<std::uint32_t>(place)].group;
     }
 
-    // A page for the group with room for a record of so many bytes, and for `most` where there are
-    // as many; as far as it is not filled further, for PageTerms::early_bytes(). So pages that
-    // leave early lie close together, and the same few are used again. False: there is no memory
-    // for it.
+    // Opens a page for the group that has room for a record of `record_bytes` and may grow to
+    // `most`. It begins with PageTerms::early_bytes(), so that pages that leave early lie close
+    // together in memory and the same few are used again. Returns false if there is no memory.
     bool open(Group& group, std::size_t record_bytes, std::size_t most);
-    // More goes into the group's page, instead of leaving now. False: it is as large as it may be,
-    // or there is no memory right behind it.
+    // Extends the group's page, so that it need not leave now. Returns false if the page has its
+    // largest size, or if too little memory is free directly after the page.
     bool fill_further(const Group& group);
     // Where a message goes in the group's open page; nullptr: there is no room for it.
     std::byte* append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
@@ -43,7 +42,7 @@ class OpenPages {
         return used >= terms_.watermark_bytes() ||
                used + page::header_bytes > pages_[static_cast<std::uint32_t>(group.place)].bytes;
     }
-    // The page could hold more than it may be filled with now, and has no watermark.
+    // Whether the group's page may still grow and no watermark has been reached.
     bool is_early(const Group& group) const noexcept {
         const Open& open = pages_[static_cast<std::uint32_t>(group.place)];
         return open.bytes < open.most && group.writer.used() < terms_.watermark_bytes();
@@ -76,8 +75,8 @@ class OpenPages {
     struct Open {
         Group* group = nullptr;
         std::uint32_t page = 0;
-        std::size_t bytes = 0; // that may be filled of it
-        std::size_t most = 0;  // that it may be made large enough for
+        std::size_t bytes = 0; // of the page that may be used now
+        std::size_t most = 0;  // to which it may grow
     };
     void limit_lane(const Open& open) noexcept;
 

@@ -34,7 +34,7 @@ class PageStore {
     void shorten(std::uint32_t page, std::size_t bytes) {
         arena_.shorten(pages_[page].piece, bytes);
     }
-    // It has room for so many bytes. False: there is too little memory right behind it.
+    // Extends the page to `bytes`. Returns false if too little memory is free directly after it.
     bool extend(std::uint32_t page, std::size_t bytes) {
         return arena_.extend(pages_[page].piece, bytes);
     }

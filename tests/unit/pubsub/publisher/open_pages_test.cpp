@@ -65,7 +65,7 @@ TEST(OpenPages, UseTheSameMemoryAgainWhenTheyLeaveEarly) {
         highest =
             std::max(highest, static_cast<std::size_t>(memory.data() + memory.size() - begin));
         sent.push_back(filled.page);
-        if (sent.size() < 3) continue; // so many are under way
+        if (sent.size() < 3) continue; // three pages are in flight
         store.release(sent.front(), shares);
         sent.erase(sent.begin());
     }
