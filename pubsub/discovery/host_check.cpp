@@ -28,8 +28,8 @@ Hosts hosts_of(const Announcement& announcement) {
     if (announcement.metrics.empty()) return hosts;
     try {
         hosts.emplace(parse_address(announcement.metrics).host, announcement.metrics);
-    } catch (const std::invalid_argument&) { // any text is allowed there
-        return hosts;
+    } catch (
+        const std::invalid_argument&) { // NOLINT(bugprone-empty-catch): any text is allowed there
     }
     return hosts;
 }

@@ -206,11 +206,9 @@ bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
 
 bool OpenPages::fill_further(const Group& group) {
     Open& open = pages_[static_cast<std::uint32_t>(group.place)];
+    // open() has limited `most` by what was free then.
     const std::size_t bytes = std::min(open.most, open.bytes + limits_.early_bytes());
-    // No page is extended while memory is short.
-    const std::size_t more = bytes - open.bytes;
-    const bool is_plenty = store_.free() >= more + limits_.pool() / 2;
-    if (more == 0 || !is_plenty || !store_.extend(open.page, bytes)) return false;
+    if (bytes == open.bytes || !store_.extend(open.page, bytes)) return false;
     open.bytes = bytes;
     limit_writer(open);
     return true;

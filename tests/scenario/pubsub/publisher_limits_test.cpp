@@ -142,6 +142,53 @@ TEST_P(PublisherLimits, APageFillsFurtherWhileItsSubscriberIsBusy) {
     EXPECT_GE(publisher->counters().pages_left.full, 1U);
 }
 
+// One subscriber is stuck and drops messages, the other one reads.
+TEST_P(PublisherLimits, PagesLeaveEarlyWhileADroppingSubscriberIsStuck) {
+    auto publisher = buffered({.page_bytes = 126 * 1024, .flush_time = {}});
+    auto slow = stuck(range(1, 1), SlowPolicy::drop);
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    std::uint64_t count = 0;
+    while (figures(*publisher).waiting == 0) {
+        for (const std::uint64_t pages = publisher->counters().pages;
+             publisher->counters().pages == pages;)
+            ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
+        // The last message may have opened a page.
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.messages + 1 >= count; }));
+        ASSERT_LT(count, 5000U);
+    }
+    const std::uint64_t before = count;
+    for (const std::uint64_t pages = publisher->counters().pages;
+         publisher->counters().pages == pages;)
+        ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
+    EXPECT_LT(count - before, 70U) << "a quarter of a page";
+    EXPECT_EQ(publisher->counters().pages_left.full, 0U);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == count; }));
+    subscriber.actor.expect_contiguous(Fid{1}, 0, count);
+}
+
+// Where half of the memory is taken, pages are opened for less, and do not grow beyond it.
+TEST_P(PublisherLimits, APageDoesNotGrowWhileMemoryIsShort) {
+    auto publisher = buffered({.page_bytes = 126 * 1024, .page_count = 10, .flush_time = {}});
+    auto slow = stuck(range(1, 1));
+    auto other = stuck(range(2, 2));
+    for (std::uint64_t i = 0; publish(*publisher, Fid{2}, i, 1000) == Status::ok; ++i)
+        ASSERT_LT(i, 2000U);
+    std::uint64_t count = 0;
+    std::uint64_t last_page = 0;
+    std::uint64_t most = 0; // messages of a page
+    for (std::uint64_t pages = 0; publish(*publisher, Fid{1}, count, 1000) == Status::ok;) {
+        ++count;
+        if (publisher->counters().pages == pages) continue;
+        pages = publisher->counters().pages;
+        most = std::max(most, count - std::exchange(last_page, count));
+        ASSERT_LT(count, 2000U);
+    }
+    EXPECT_GT(figures(*publisher).waiting, 0U);
+    EXPECT_LT(most, 70U) << "each leaves at 64 KiB though its subscriber is busy";
+}
+
 TEST_P(PublisherLimits, AWatermarkKeepsPagesFromLeavingEarly) {
     auto publisher = buffered({.watermark_bytes = 128 * 1024, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-// What is told, on whatever thread, until the names of one look are resolved.
+// Collects the warnings of one look(), from any thread, until all names are resolved.
 class Told {
   public:
     HostCheck::Tell tell() {
@@ -124,7 +124,7 @@ TEST(HostCheck, TheSystemsResolverSaysWhy) {
     EXPECT_NE(resolve_here("no..name"), "") << "an empty label is refused without a name server";
 }
 
-// A resolver that does not answer holds nobody up.
+// The check may be destroyed while a resolver does not answer.
 TEST(HostCheck, MayEndBeforeItsResolver) {
     std::promise<void> answer;
     const auto told = std::make_shared<std::promise<std::string>>();
