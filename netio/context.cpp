@@ -20,7 +20,7 @@
 #include <thread>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 // --- the log --------------------------------------------------------------------------------
@@ -200,4 +200,4 @@ Transport& Context::transport() const noexcept {
     return *thread().transport;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -20,7 +20,7 @@
 #include <memory>
 #include <string_view>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class NETIO_EXPORT Context final {
   public:
@@ -65,4 +65,4 @@ NETIO_EXPORT void set_log(std::function<void(std::string_view line)> log);
 // Writes a line there.
 NETIO_EXPORT void write_log(std::string_view line);
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class NETIO_EXPORT DeviceWatch {
   public:
@@ -35,4 +35,4 @@ class NETIO_EXPORT DeviceWatch {
     std::unique_ptr<Devices> devices_; // null: there are none
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 struct FabricOptions {
     // "auto": verbs where the address belongs to an RDMA device, then tcp. "tcp" or "verbs": that
@@ -72,4 +72,4 @@ NETIO_EXPORT std::string host_at_interface(const std::string& host);
 // Why a provider cannot be chosen; empty if it can.
 NETIO_EXPORT std::string provider_refusal(const std::string& provider);
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -9,7 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 std::uint64_t random_number() {
     std::uint64_t number = 0;
@@ -35,4 +35,4 @@ std::uint64_t process_instance() {
     return (*instance).number;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // From the kernel, so that it cannot be predicted: identities, seeds, memory keys. Where a seccomp
 // filter refuses getrandom(2), it is read from /dev/urandom. Throws FabricError, naming both
@@ -14,4 +14,4 @@ std::uint64_t random_number();
 // in a process, which open_fabric() makes, if there are no random numbers.
 std::uint64_t process_instance();
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

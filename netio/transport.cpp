@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 // The answer is known, and told from the loop all the same.
@@ -60,4 +60,4 @@ void Transport::require_reach(const access::Host& host, const Address& shown,
     if (!problem.empty()) throw std::invalid_argument{problem};
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

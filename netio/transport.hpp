@@ -36,7 +36,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Connection data: the bytes that travel with connect, accept and reject. 55 is what RDMA
 // connection managers leave to a user; a longer datum is a bug on every provider.
@@ -296,4 +296,4 @@ class NETIO_EXPORT Transport {
     AttemptLimit attempts_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

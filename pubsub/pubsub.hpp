@@ -19,7 +19,7 @@
 #include "pubsub/publisher/publish_socket.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 using pubsub::BufferedPublishSocket;
 using pubsub::PublishSocket;
@@ -27,4 +27,4 @@ using pubsub::SlowPolicy;
 using pubsub::SubscribeSocket;
 using pubsub::Subscriptions;
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

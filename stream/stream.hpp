@@ -8,10 +8,10 @@
 #include "stream/socket/stream_listener.hpp"
 #include "stream/socket/stream_socket.hpp"
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 using stream::BlockingStream;
 using stream::StreamListener;
 using stream::StreamSocket;
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

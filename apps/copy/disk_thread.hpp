@@ -16,9 +16,9 @@
 #include <string>
 #include <thread>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 class EventLoop;
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
 namespace apps::copy {
 

@@ -395,9 +395,9 @@ void add_sockets(Keys& keys) {
     buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),
                  "`newest`: what is kept for one subscriber besides, the last message of each fid");
     buffered.add_custom("watermark", {bytes(1, largest_message)}, "none",
-                        "a page leaves when it holds so much; at most `page_size`. Without it: at "
-                        "about 64 KiB while its subscribers are idle, and when full while they are "
-                        "busy",
+                        "a page leaves when it holds this many bytes; at most `page_size`. Without "
+                        "it, at about 64 KiB if its subscribers are idle, and when it is full if "
+                        "they are busy",
                         [](const YamlValue& value, Buffered& options, ReadContext&) {
                             options.watermark_bytes = value.bytes(1, options.page_bytes);
                         });

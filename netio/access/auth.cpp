@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 namespace {
 
 Proof first_half(const Digest& digest) {
@@ -347,4 +347,4 @@ std::optional<AccessControl::News> AccessControl::look() {
     return News{.revoked = file_.revoked(), .problem = {}};
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // --- messages -------------------------------------------------------------------------------
 
@@ -365,4 +365,4 @@ class AccessControl {
     PeerLimiter peers_;
 };
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -15,7 +15,7 @@
 #include <memory>
 #include <system_error>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 namespace {
 
 constexpr std::string_view prefix = "nk1-";
@@ -332,4 +332,4 @@ Secret Aead::next_key() {
     return next;
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -20,7 +20,7 @@
 
 struct evp_cipher_ctx_st; // of libcrypto
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 using Bytes = std::span<const std::byte>;
 Bytes as_bytes(std::string_view text) noexcept;
@@ -125,4 +125,4 @@ class Aead {
     Use use_ = Use::seal;
 };
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

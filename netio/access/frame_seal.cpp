@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 namespace {
 
 std::uint64_t bytes_of(std::span<const Bytes> parts) {
@@ -154,4 +154,4 @@ FrameOpener KeyExchange::opener() const {
     return {terms_.level, Opener{terms_.cipher, key, {.bytes = peer_key_bytes_}}};
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -20,7 +20,7 @@
 #include <utility>
 #include <variant>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 inline constexpr std::size_t frame_tag_bytes = 8;
 
@@ -224,4 +224,4 @@ class KeyExchange {
     std::uint64_t peer_key_bytes_ = 0;
 };
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -3,7 +3,7 @@
 
 #include <arpa/inet.h>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 std::optional<Host> parse_host(const std::string& text) {
     std::array<std::byte, 4> ipv4{};
@@ -25,4 +25,4 @@ std::string refuse_listening(const Host& host, const std::string& shown, bool ha
            option + " if that is meant";
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d.
 using Host = std::array<std::byte, 16>;
@@ -86,4 +86,4 @@ struct GateAddress {
     friend bool operator==(const GateAddress&, const GateAddress&) = default;
 };
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 namespace {
 
 constexpr std::string_view first_line = "netio-keys 1";
@@ -269,4 +269,4 @@ KeyFile::Refreshed KeyFile::refresh() {
     }
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

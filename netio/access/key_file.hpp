@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // --- keys -----------------------------------------------------------------------------------
 
@@ -167,4 +167,4 @@ class KeyFile {
     std::string problem_;
 };
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 namespace {
 
 class Descriptor {
@@ -138,4 +138,4 @@ void write_key_file(const std::string& path, const std::string& text, bool repla
     }
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

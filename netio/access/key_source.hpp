@@ -5,7 +5,7 @@
 
 #include "netio/access/key_file.hpp"
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 class SystemKeySource final : public KeySource {
   public:
@@ -18,4 +18,4 @@ class SystemKeySource final : public KeySource {
 // Throws std::system_error.
 void write_key_file(const std::string& path, const std::string& text, bool replace);
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 namespace {
 
 using PKey = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
@@ -158,4 +158,4 @@ void NoiseHandshake::advance() {
     ephemeral_ = Secret{};
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

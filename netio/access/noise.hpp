@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // Diffie-Hellman on Curve25519 (RFC 7748).
 using PublicKey = std::array<std::byte, 32>;
@@ -71,4 +71,4 @@ class NoiseHandshake {
     std::optional<Result> result_;
 };
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

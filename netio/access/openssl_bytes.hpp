@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // The deleter of a std::unique_ptr: Free<EVP_PKEY_free>.
 template <auto free_it>
@@ -23,4 +23,4 @@ inline const unsigned char* raw(const std::byte* bytes) noexcept {
     return reinterpret_cast<const unsigned char*>(bytes);
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // One admitted connection. It is released when the last copy of the pointer is destroyed.
 using PeerSlot = std::shared_ptr<const void>;
@@ -135,4 +135,4 @@ class PeerLimiter {
     std::size_t per_host_;
 };
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // Each level includes the ones before it.
 enum class Protection : std::uint8_t {
@@ -62,4 +62,4 @@ constexpr std::optional<GateFlags> decode_flags(std::uint8_t byte) noexcept {
     return wrong ? std::nullopt : std::optional{flags};
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

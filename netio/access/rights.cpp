@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 namespace {
 
 bool lies_in(std::string_view path, std::string_view folder) {
@@ -264,4 +264,4 @@ std::string to_string(const Rights& rights) {
     return text + (rights.rma ? " rma" : "");
 }
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 
 // What a publisher does for a subscriber that is too slow, from the least to the most backpressure.
 enum class Patience : std::uint8_t { drop, newest, disconnect, block };
@@ -74,4 +74,4 @@ std::string to_string(const Rights& rights);
 // Throws std::invalid_argument if the words are not valid rights.
 Rights parse_rights(std::string_view words);
 
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3

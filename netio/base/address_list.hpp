@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class AddressList : public std::vector<Address> {
   public:
@@ -33,4 +33,4 @@ class AddressList : public std::vector<Address> {
         : vector{std::move(addresses)} {}
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class AttemptLimit {
     struct Line;
@@ -108,4 +108,4 @@ inline TimePoint AttemptLimit::Slot::last_answer() const noexcept {
     return line_ != nullptr ? line_->last_answer : TimePoint::min();
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class BackOff {
   public:
@@ -53,4 +53,4 @@ class BackOff {
     std::uint64_t state_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class ByteBudget {
   public:
@@ -64,4 +64,4 @@ class ByteShare {
     std::size_t held_ = 0;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 inline bool is_control(char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
@@ -82,4 +82,4 @@ inline bool has_unseen(std::string_view text) {
     return false;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // What names an operation in its completion; chosen by the caller, opaque to who carries it.
 enum class Cookie : std::uint64_t {};
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Lets a member function notice that a handler it called has destroyed its object. The object has
 // a `bool* destroyed_` that is null, and its destructor sets the flag behind it:
@@ -33,4 +33,4 @@ class DestructionWatch {
     bool destroyed_ = false;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

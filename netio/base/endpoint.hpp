@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Where a socket listens: an address, with the port that was really bound, and over what.
 struct Endpoint {
@@ -13,4 +13,4 @@ struct Endpoint {
     Address address;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 inline constexpr std::size_t frame_header_bytes = 8;
 
@@ -61,4 +61,4 @@ inline FrameHeader decode_frame_header(std::span<const std::byte, frame_header_b
             .waited = (credits & waited_bit) != 0};
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class LatencyHistogram {
   public:
@@ -92,4 +92,4 @@ class LatencyHistogram {
 
 static_assert(sizeof(LatencyHistogram) <= 2048);
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class LineLimiter {
   public:
@@ -34,4 +34,4 @@ class LineLimiter {
     std::uint64_t count_ = 0;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

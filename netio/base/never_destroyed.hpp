@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // An object whose destructor never runs. Every static object with a destructor is wrapped in it:
 // exit() destroys static objects in the reverse order of their construction, so a user's global
@@ -30,4 +30,4 @@ class NeverDestroyed {
     alignas(Object) std::byte bytes_[sizeof(Object)];
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

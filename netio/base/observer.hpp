@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // A session is open, on either side.
 struct PeerConnected {
@@ -135,4 +135,4 @@ class Observer {
     ~Observer() = default;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Throws std::invalid_argument{rule}.
 inline void require_option(bool good, const std::string& rule) {
@@ -39,4 +39,4 @@ inline void require_time(const char* option, std::chrono::milliseconds time,
                        std::to_string(longest_time.count()) + " ms, a year");
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

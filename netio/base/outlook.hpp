@@ -11,7 +11,7 @@
 
 #include "netio/base/status.hpp"
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class Outlook {
   public:
@@ -52,4 +52,4 @@ class Outlook {
     bool may_be_let_in_later_ = false; // on a route of this attempt
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 template <class Value>
 class RingQueue {
@@ -69,4 +69,4 @@ class RingQueue {
     std::size_t count_ = 0;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

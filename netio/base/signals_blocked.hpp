@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Blocks all signals in the calling thread while it lives. A thread inherits the mask of the thread
 // that starts it, so a thread that is started meanwhile receives no signal of the process: the
@@ -23,4 +23,4 @@ class AllSignalsBlocked {
     sigset_t before_{};
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 template <class Value>
 class SlotPool {
@@ -46,4 +46,4 @@ class SlotPool {
     std::vector<std::uint32_t> free_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 std::string_view to_string(Status status) noexcept {
     switch (status) {
@@ -104,4 +104,4 @@ std::string to_string(const Address& address) {
     return (ipv6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

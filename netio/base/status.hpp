@@ -17,7 +17,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // What became of a message handed to the library. The meanings are those of NetIO-next. One list
 // for all sockets, so that whoever sends over several kinds looks at one; which of these a call can
@@ -113,4 +113,4 @@ class NETIO_EXPORT Error : public std::runtime_error {
     Status status_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

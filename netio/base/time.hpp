@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <ratio>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Time is monotonic: nobody's setting of the date changes a time-out.
 using Clock = std::chrono::steady_clock;
@@ -41,4 +41,4 @@ clamped_milliseconds(std::chrono::duration<std::int64_t, Period> time) noexcept 
     return std::chrono::ceil<Milliseconds>(time);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class FlushPace {
   public:
@@ -62,4 +62,4 @@ class FlushPace {
     TimePoint last_ = TimePoint::min();
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

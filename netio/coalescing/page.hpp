@@ -21,7 +21,7 @@
 #include <cstring>
 #include <span>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 namespace page {
 inline constexpr std::size_t record_header_bytes = 4;
@@ -150,4 +150,4 @@ bool visit_page(std::span<const std::byte> bytes, Visit visit) {
         });
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

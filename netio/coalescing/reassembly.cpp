@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <new>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 Reassembly::Outcome Reassembly::take(const FragmentPlace& place, std::span<const std::byte> bytes) {
     if (place.total > largest_bytes_) return Outcome::too_large;
@@ -57,4 +57,4 @@ std::string_view to_string(Reassembly::Outcome outcome) noexcept {
     return "unknown";
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

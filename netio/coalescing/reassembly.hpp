@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Where a fragment belongs in its message.
 struct FragmentPlace {
@@ -51,4 +51,4 @@ class Reassembly {
 
 std::string_view to_string(Reassembly::Outcome outcome) noexcept;
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -128,7 +128,7 @@ void DeviceEvents::take(Device& device) {
 
 } // namespace netio::fabric
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class DeviceWatch::Devices final : public fabric::DeviceEvents {
   public:
@@ -155,4 +155,4 @@ std::size_t DeviceWatch::device_count() const noexcept {
     return devices_ ? devices_->device_count() : 0;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

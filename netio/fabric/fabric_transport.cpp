@@ -216,7 +216,7 @@ class FabricTransport final : public Transport {
 } // namespace
 } // namespace netio::fabric
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 std::string host_at_interface(const std::string& host) {
     return fabric::host_at_interface(host);
@@ -231,4 +231,4 @@ Transport& network_of(EventLoop& loop) {
     return *static_cast<Transport*>(loop.attachment().get());
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -349,7 +349,7 @@ bool domain_limits_queues(const ::fi_info& info) {
 
 } // namespace netio::fabric
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 std::string provider_refusal(const std::string& provider) {
     return fabric::refusal(provider);
@@ -387,4 +387,4 @@ std::vector<FabricDescription> describe_fabric() {
     return descriptions;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -19,7 +19,7 @@
 #define NETIO_CHECK_FREQUENT_CALLER(loop, type) NETIO_CHECK_CALLER(loop, type)
 #endif
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // For the destructor of a public class: checks its caller, and in a child process gives the
 // implementation up, so that nothing that is shared with the parent is touched.
@@ -28,4 +28,4 @@ void check_destructor(const Loop& loop, const char* type, std::unique_ptr<Core>&
     if (!loop.may_destroy(type)) static_cast<void>(core.release());
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -4,7 +4,7 @@
 #include <sys/epoll.h>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 struct DescriptorWatch::Source final : EventSource, Retired {
     Source(int descriptor, Interest interested, std::function<void()> call)
@@ -39,4 +39,4 @@ DescriptorWatch::~DescriptorWatch() {
     loop_.retire(std::move(source_)); // its handler may be what destroys us
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Watches a descriptor that is not ours (level-triggered). The handler may destroy the watch.
 // The descriptor must stay open as long as the watch lives. A descriptor may have several watches:
@@ -29,4 +29,4 @@ class NETIO_EXPORT DescriptorWatch {
     std::unique_ptr<Source> source_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <unordered_map>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 class Descriptor {
@@ -208,4 +208,4 @@ std::unique_ptr<Poller> make_epoll_poller() {
     return std::make_unique<EpollPoller>();
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

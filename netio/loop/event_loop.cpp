@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 EventLoop::Options checked(EventLoop::Options options) {
@@ -308,4 +308,4 @@ void Timer::cancel() noexcept {
     loop_.timers_.stop(*node_);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -42,7 +42,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 enum class LoopMode : std::uint8_t {
     blocking, // sleep whenever there is nothing to do
@@ -230,4 +230,4 @@ class NETIO_EXPORT Timer {
     std::unique_ptr<TimerQueue::Node> node_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Something with a descriptor that has work from time to time.
 class NETIO_EXPORT EventSource {
@@ -68,4 +68,4 @@ class NETIO_EXPORT Poller {
 
 NETIO_EXPORT std::unique_ptr<Poller> make_epoll_poller();
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class LoopStats {
   public:
@@ -112,4 +112,4 @@ class PollTracker {
     std::uint64_t sleep_count_ = 0;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

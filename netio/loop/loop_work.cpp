@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // --- tasks ----------------------------------------------------------------------------------
 
@@ -239,4 +239,4 @@ void TimerQueue::sift(std::size_t position) noexcept {
     place(position, node);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

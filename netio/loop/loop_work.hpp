@@ -14,7 +14,7 @@
 #include <mutex>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Tasks on their way from any thread to the loop's. The queue has a limit, so that a thread that
 // posts faster than the loop runs gets an answer instead of filling the memory.
@@ -141,4 +141,4 @@ class TimerQueue {
     std::size_t node_count_ = 0;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 std::atomic<unsigned> generation{0};
@@ -70,4 +70,4 @@ ForkBlocked::~ForkBlocked() {
     fork_lock().mutex.unlock_shared();
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

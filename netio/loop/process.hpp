@@ -11,7 +11,7 @@
 #include <atomic>
 #include <memory>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Differs between a process and a child that it has forked. Any thread.
 NETIO_EXPORT unsigned process_generation() noexcept;
@@ -88,4 +88,4 @@ class PerProcess {
     std::atomic<Node*> newest_{nullptr};
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

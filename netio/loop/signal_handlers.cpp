@@ -5,7 +5,7 @@
 #include <cstring>
 #include <dlfcn.h>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 bool is_foreign(const struct sigaction& action) noexcept {
@@ -44,4 +44,4 @@ KeptSignalHandlers::~KeptSignalHandlers() {
     }
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -4,7 +4,7 @@
 #include <array>
 #include <csignal>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Debian's libfabric loads libinfinipath, whose constructor installs handlers for crashes and for
 // SIGINT and SIGTERM in every process; with them even SIGTERM ends as a backtrace and status 1.
@@ -27,4 +27,4 @@ class KeptSignalHandlers {
     std::array<struct sigaction, signals_that_libraries_take.size()> before_{};
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

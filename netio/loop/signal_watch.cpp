@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 // Signals that watches of this thread keep blocked, each as long as some watch wants it.
@@ -104,4 +104,4 @@ SignalWatch::SignalWatch(EventLoop& loop, const std::vector<int>& signals,
 
 SignalWatch::~SignalWatch() = default;
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Turns operating-system signals into events of the loop (signalfd(2)). Construct it before other
 // threads are started: the signals are blocked in the calling thread and in those it starts later.
@@ -27,4 +27,4 @@ class NETIO_EXPORT SignalWatch {
     std::unique_ptr<DescriptorWatch> watch_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

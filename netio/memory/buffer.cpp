@@ -10,7 +10,7 @@
 #include <linux/mman.h>
 #include <sys/mman.h>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 namespace {
 
@@ -99,4 +99,4 @@ const Registration& RegisteredBuffer::registration(MemoryDomain& domain) {
     return *entries_.back().registration;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

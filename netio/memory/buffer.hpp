@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Registered memory in one domain. Destroying it gives the memory back.
 class NETIO_EXPORT Registration {
@@ -107,4 +107,4 @@ NETIO_EXPORT void check_slice(const Slice& slice) noexcept;
 // Of all of them together, each checked.
 NETIO_EXPORT std::size_t checked_size(std::span<const Slice> slices) noexcept;
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

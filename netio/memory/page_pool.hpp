@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class PagePool {
   public:
@@ -64,4 +64,4 @@ class PagePool {
     std::vector<std::uint32_t> free_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

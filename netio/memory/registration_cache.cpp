@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 RegistrationCache::Lent::Lent(Lent&& other) noexcept
     : cache_{std::exchange(other.cache_, nullptr)}, entry_{other.entry_}, slice_{other.slice_} {}
@@ -88,4 +88,4 @@ void RegistrationCache::evict() noexcept {
     }
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -25,7 +25,7 @@
 #include <map>
 #include <span>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class NETIO_EXPORT RegistrationCache {
   private:
@@ -93,4 +93,4 @@ class NETIO_EXPORT RegistrationCache {
     std::multimap<const std::byte*, Entries::iterator> by_end_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

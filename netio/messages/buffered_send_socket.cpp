@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 void validate(const BufferedSendSocket::Options& options) {
     validate(options.socket);
@@ -362,4 +362,4 @@ void BufferedSendSocket::check_caller(const char* type, const char* call) const 
     core_->loop().check_caller(type, call);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -26,7 +26,7 @@
 #include <span>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class BufferedSendCore;
 
@@ -136,4 +136,4 @@ class NETIO_EXPORT BufferedSendSocket final {
 // Throws std::invalid_argument naming the option and what is allowed.
 NETIO_EXPORT void validate(const BufferedSendSocket::Options& options);
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 constexpr std::size_t closes_per_turn = 64;
@@ -373,4 +373,4 @@ const ListenSocket::Counters& ListenSocket::counters() const noexcept {
     return impl_->counters;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

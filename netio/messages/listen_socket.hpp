@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class ReceiveCore;
 class ServerKeys;
@@ -126,4 +126,4 @@ class NETIO_EXPORT ListenSocket final {
 // NetIO has a listen socket for each kind of send socket; this one serves both.
 using BufferedListenSocket = ListenSocket;
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 struct SendSnapshot {
     bool connected = false;
@@ -29,4 +29,4 @@ struct SendSnapshot {
     std::uint64_t unconfirmed = 0; // frames of this connection that the peer may not have taken
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -15,7 +15,7 @@
 #include <array>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 static_assert(SendSocket::slice_limit == netio::slice_limit);
 static_assert(SendSocket::inline_limit == frame_extension_limit - messages::immediate_bytes);
@@ -289,4 +289,4 @@ void SendSocket::stop_reconnecting() noexcept {
     impl_->closing = true;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

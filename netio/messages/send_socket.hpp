@@ -28,7 +28,7 @@
 #include <span>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class ClientKey;
 class Session;
@@ -135,4 +135,4 @@ class NETIO_EXPORT SendSocket final {
 // Throws std::invalid_argument naming the option and what is allowed.
 NETIO_EXPORT void validate(const SendSocket::Options& options);
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class AdmittedPeer;
 class SessionListener;
@@ -84,4 +84,4 @@ class AdmittedPeer final {
     std::function<void()> revoke_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -8,7 +8,7 @@
 
 #include <mutex>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 const access::Key& only_key(const access::KeyFile& file) {
@@ -68,4 +68,4 @@ std::shared_ptr<access::AuthClient> ClientKey::dial(const access::GateAddress& d
         dialled);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

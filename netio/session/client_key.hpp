@@ -11,12 +11,12 @@
 #include <memory>
 #include <string>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 class AuthClient;
 struct GateAddress;
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class NETIO_EXPORT ClientKey final {
   public:
@@ -46,4 +46,4 @@ class NETIO_EXPORT ClientKey final {
     access::Protection protection_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

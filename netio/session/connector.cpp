@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 // In order of significance: a reason that the peer itself gave comes first.
@@ -223,4 +223,4 @@ void Connector::give_up(const Closed& closed) {
     handler_.on_connect_failed(closed); // may destroy this
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class ClientKey;
 
@@ -104,4 +104,4 @@ class Connector {
     bool* destroyed_ = nullptr;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

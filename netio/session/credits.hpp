@@ -23,7 +23,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // One receive for a message, one in reserve for credits, and one more, or the threshold at which
 // credits are returned has no room.
@@ -172,4 +172,4 @@ class Credits {
     bool last_ = false;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 void StallAwareTimer::start_at(TimePoint due) {
     due_ = due;
@@ -73,4 +73,4 @@ void GracefulClose::on_overdue() {
     }
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class Session;
 
@@ -94,4 +94,4 @@ class GracefulClose {
     DrainTimeout timeout_;       // until finish()
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // A frame to send. The extension is copied; slices are borrowed until on_sent.
 struct OutgoingFrame {
@@ -50,4 +50,4 @@ struct SessionCounters {
     std::uint64_t unconfirmed = 0; // now: frames without acknowledgement
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 constexpr std::uint32_t magic = 0x4f49544eU; // "NTIO"
@@ -323,4 +323,4 @@ void Handshake::explain(Closed& closed) const {
     closed.detail += ")";
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

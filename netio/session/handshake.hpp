@@ -21,7 +21,7 @@
 #include <string>
 #include <string_view>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class AdmittedPeer;
 
@@ -199,4 +199,4 @@ class Handshake {
     std::optional<access::KeyExchange> exchange_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

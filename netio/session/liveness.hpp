@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class Liveness {
   public:
@@ -99,4 +99,4 @@ class Liveness {
     Duration asked_stalled_{0}; // at the last call of must_beat()
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 namespace {
 
@@ -48,4 +48,4 @@ void ReceiveWindow::retire() {
     if (memory_.drop()) autotuner_.on_changed(memory_.count());
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

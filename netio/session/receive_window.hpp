@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // The memory of receives, by number: the initial piece, and pieces that are added while the window
 // grows. A piece is removed as a whole, the last one first, once none of its receives is posted.
@@ -332,4 +332,4 @@ class ReceiveWindow {
     bool kept_ = false;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

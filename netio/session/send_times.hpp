@@ -9,7 +9,7 @@
 #include "netio/base/ring_queue.hpp"
 #include "netio/base/time.hpp"
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class SendTimes {
   public:
@@ -26,4 +26,4 @@ class SendTimes {
     LatencyHistogram latency_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 std::vector<std::uint32_t> all_free(std::size_t count) {
@@ -371,4 +371,4 @@ CreditError SendWindow::on_window(std::uint32_t count) {
     return error;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Counts the messages that the peer is not known to have taken: it takes them in order and returns
 // a credit for each. Only messages of the service are reported; the session's own only take part in
@@ -203,4 +203,4 @@ class SendWindow {
     Sweep sweep_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 access::GateAddress in_numbers(const Address& address) {
@@ -140,4 +140,4 @@ AdmittedPeer::~AdmittedPeer() {
     keys_->impl_->leave(*this);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

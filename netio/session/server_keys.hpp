@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class EventLoop;
 class Authenticator;
@@ -68,4 +68,4 @@ class NETIO_EXPORT ServerKeys final {
     std::unique_ptr<Authenticator> impl_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

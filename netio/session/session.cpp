@@ -11,7 +11,7 @@
 #include <array>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 // Time for the last frame to be sent.
@@ -656,4 +656,4 @@ SessionCounters Session::counters() const noexcept {
     return counters;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -38,7 +38,7 @@
 #include <span>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class Session final : private Connection::Handler {
   public:
@@ -208,4 +208,4 @@ class Session final : private Connection::Handler {
     std::unique_ptr<Connection> connection_; // last: is destroyed first
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 void reject_request(ConnectionRequest& request, const Rejection& rejection,
@@ -309,4 +309,4 @@ void SessionListener::let_in(ConnectionRequest& request, std::string& refusal) {
     handler_.on_incoming(incoming);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class ServerKeys;
 
@@ -129,4 +129,4 @@ class SessionListener final : private Listener::Handler {
     std::vector<std::unique_ptr<Listener>> listeners_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 void validate(const SessionOptions& options) {
     require_option(options.receive_bytes >= least_receive_bytes &&
@@ -39,4 +39,4 @@ void validate(const SessionOptions& options) {
                    "close_limit must not be less than close_timeout");
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

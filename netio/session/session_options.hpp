@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 struct SessionOptions {
     std::size_t receive_bytes =
@@ -40,4 +40,4 @@ struct SessionOptions {
 // Throws std::invalid_argument naming the option and what is allowed.
 void validate(const SessionOptions& options);
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

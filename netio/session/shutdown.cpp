@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 std::string frames(std::uint64_t count) {
@@ -120,4 +120,4 @@ Closed closed_by(const AbortReason& reason, const std::string& peer_address) {
                       std::to_string(reason.milliseconds) + " ms"};
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

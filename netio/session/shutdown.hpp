@@ -24,7 +24,7 @@
 #include <span>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class Shutdown {
   public:
@@ -100,4 +100,4 @@ std::optional<AbortReason> decode_abort_reason(std::span<const std::byte> in) no
 // What it means on the side that receives it.
 Closed closed_by(const AbortReason& reason, const std::string& peer_address);
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

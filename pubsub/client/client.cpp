@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
@@ -275,4 +275,4 @@ std::vector<Endpoint> Client::endpoints() const {
     return impl.publisher ? impl.publisher->endpoints() : std::vector<Endpoint>{};
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

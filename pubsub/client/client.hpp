@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class NETIO_EXPORT Client final {
   public:
@@ -218,4 +218,4 @@ class NETIO_EXPORT Client final {
     ProcessBound<Impl, type> impl_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

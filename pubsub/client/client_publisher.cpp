@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
@@ -126,4 +126,4 @@ void ClientPublisher::close() {
     drain();
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

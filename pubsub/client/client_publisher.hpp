@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class ClientPublisher final : private Publisher::Handler, private Announcer::Handler {
   public:
@@ -100,4 +100,4 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     CoalescedTask announce_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

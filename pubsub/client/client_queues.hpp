@@ -31,7 +31,7 @@
 #include <variant>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // How the parts of a client reach its thread and its user.
 struct ClientCalls {
@@ -525,4 +525,4 @@ class WantedFids {
     bool ended_ = false;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
@@ -226,4 +226,4 @@ void ClientSubscriber::on_ended(Subscriptions&) {
     answer(pending_.take_all(), Client::Answer::refused);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

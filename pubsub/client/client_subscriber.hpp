@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class ClientSubscriber final : private Subscriptions::Handler {
   public:
@@ -100,4 +100,4 @@ class ClientSubscriber final : private Subscriptions::Handler {
     std::unique_ptr<Subscriptions> subscriptions_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

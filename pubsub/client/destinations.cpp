@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // One destination: its queue and its connection.
 class Destinations::Destination final : public std::enable_shared_from_this<Destination>,
@@ -299,4 +299,4 @@ void Destinations::forget(const Destination& which) {
     leaving_.erase(at);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class Destinations {
   public:
@@ -82,4 +82,4 @@ class Destinations {
     std::vector<Shared> leaving_; // not in all_ any more
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

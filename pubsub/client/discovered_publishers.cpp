@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 bool share_one(const std::vector<std::string>& some, const std::vector<std::string>& others) {
@@ -70,4 +70,4 @@ void DiscoveredPublishers::exchange_names(PublisherConnection& one, PublisherCon
     put(other);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

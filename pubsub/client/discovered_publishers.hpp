@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // The names of publishers on the bus, and which two of them are the same publisher: each has one
 // connection, whatever names and addresses lead to it.
@@ -180,4 +180,4 @@ class PendingAnnouncements {
     std::string taken_; // the last result of take()
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

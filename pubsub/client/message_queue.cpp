@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 MessageQueue::MessageQueue(const BatchFiller::Options& options, std::function<void()> resume)
     : filler_{options}, mailbox_{options.limit}, resume_{std::move(resume)},
@@ -112,4 +112,4 @@ std::size_t MessageQueue::poll(std::vector<Message>& out, std::size_t at_most,
     return poll([&] { return mailbox_.take(out, at_most); }, timeout);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Batches of messages that wait for a reader. A filled batch is handed over as a whole, and the
 // memory of a read batch is reused. No I/O, no threads: the caller locks.
@@ -294,4 +294,4 @@ class MessageQueue {
     int fd_; // readable while messages are queued
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

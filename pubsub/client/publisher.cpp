@@ -18,7 +18,7 @@
 #include <mutex>
 #include <utility>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
@@ -354,4 +354,4 @@ Publisher::Stats Publisher::stats() const {
             .subscribers = impl_->wanted.subscribers()};
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

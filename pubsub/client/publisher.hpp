@@ -39,7 +39,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class NETIO_EXPORT Publisher final {
   public:
@@ -160,4 +160,4 @@ class NETIO_EXPORT Publisher final {
     ProcessBound<Impl, type> impl_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

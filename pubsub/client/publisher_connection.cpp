@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 void add_row(ArrivedFigures& sum, Fid, const Account::Row& row) {
     sum.messages += row.messages;
@@ -194,4 +194,4 @@ void PublisherConnection::on_closed(SubscribeSocket& socket, const Closed& close
         reached);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Whether the process that answers at an address is the one that the bus announced. The address
 // does not prove it: after a publisher was killed, another one may get its port and accept
@@ -177,4 +177,4 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     std::unique_ptr<SubscribeSocket> socket_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
@@ -104,4 +104,4 @@ SubscriptionsSnapshot PublisherHistory::snapshot(std::size_t fids) {
     return snapshot;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

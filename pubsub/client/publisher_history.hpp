@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class PublisherHistory {
   public:
@@ -49,4 +49,4 @@ class PublisherHistory {
     ShownFids<ArrivedFigures> shown_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

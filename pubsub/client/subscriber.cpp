@@ -20,7 +20,7 @@
 #include <variant>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 namespace {
 
 using pubsub::Subscriptions;
@@ -513,4 +513,4 @@ Subscriber::Stats Subscriber::stats() const {
             .publishers = counters.publishers.load(std::memory_order_relaxed)};
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -38,7 +38,7 @@
 #include <memory>
 #include <optional>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // When a subscriber connects again to a publisher that it was connected to.
 enum class Reconnect : std::uint8_t {
@@ -167,4 +167,4 @@ class NETIO_EXPORT Subscriber final {
     ProcessBound<Impl, type> impl_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

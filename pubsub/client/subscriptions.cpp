@@ -14,7 +14,7 @@
 #include <set>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
@@ -584,4 +584,4 @@ std::size_t Subscriptions::connected_count() const noexcept {
         impl().publishers, [](const auto& each) { return each.second->is_connected(); }));
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -35,7 +35,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class NETIO_EXPORT Subscriptions final {
   public:
@@ -161,4 +161,4 @@ class NETIO_EXPORT Subscriptions final {
     std::unique_ptr<Impl> impl_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class Account {
   public:
@@ -108,4 +108,4 @@ class Account {
     bool connected_ = false;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Which kinds of frames have brought messages. Both kinds of publishers send fragments.
 struct FramesSeen {
@@ -141,4 +141,4 @@ class ArrivalCounter {
     bool complete_ = false;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 std::size_t cost_of(std::size_t message_bytes) noexcept {
@@ -157,4 +157,4 @@ bool ConflationTable::keeps(SubscriberId subscriber) const noexcept {
     return found != entries_.end() && !found->second.store.empty();
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

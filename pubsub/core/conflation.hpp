@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Of each fid the last message, and the number of earlier messages that were dropped and not yet
 // reported.
@@ -129,4 +129,4 @@ class ConflationTable {
     std::unordered_map<SubscriberId, Entry> entries_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 std::optional<PublisherChange> Continuity::meet(std::uint64_t instance) {
     stage_ = Stage::met;
@@ -67,4 +67,4 @@ bool Continuity::is_behind() const {
     return behind;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class Continuity {
   public:
@@ -66,4 +66,4 @@ class Continuity {
     FidMap<std::uint64_t> positions_; // without the arrivals of this connection
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 struct FelixFid {
     std::uint8_t version = 1;    // bits 63 to 60
@@ -48,4 +48,4 @@ constexpr FelixFid to_felix(Fid fid) noexcept {
             .stream = static_cast<std::uint8_t>(of(0, 8))};
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

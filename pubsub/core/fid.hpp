@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 namespace detail {
 
@@ -87,14 +87,14 @@ inline std::string to_string(const FidRange& range) {
                                      : to_string(range.first) + "-" + to_string(range.last);
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
 template <>
 struct std::hash<netio::Fid> {
     std::size_t operator()(netio::Fid fid) const noexcept { return fid.value(); }
 };
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 using netio::contains;
 using netio::Fid;
@@ -112,4 +112,4 @@ struct FidCount {
 // A connection of a subscriber to a publish socket; not reused while the socket exists.
 enum class SubscriberId : std::uint64_t {};
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

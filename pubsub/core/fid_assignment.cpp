@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // The index of the first range that does not end before `fid`.
@@ -335,4 +335,4 @@ FidAssignment::Outcome FidAssignment::yield(PublisherId publisher, bool for_good
     return outcome;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

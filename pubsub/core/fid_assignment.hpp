@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 enum class PublisherId : std::uint64_t {};
 
@@ -129,4 +129,4 @@ class FidAssignment {
     std::size_t steps_ = 0;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

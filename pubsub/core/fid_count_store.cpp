@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // Seven bits in a byte, the lowest first; the last byte has its top bit clear.
@@ -113,4 +113,4 @@ std::optional<std::uint64_t> FidCountStore::find_in(const Run& run, Fid fid) noe
     return found;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class FidCountStore {
   public:
@@ -48,4 +48,4 @@ class FidCountStore {
     std::vector<Run> runs_; // the newest last; each has more than twice as many as the next
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

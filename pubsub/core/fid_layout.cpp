@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::uint64_t all_ones(unsigned bits) noexcept {
@@ -206,4 +206,4 @@ std::vector<FidRange> stepped_fids(const SteppedRange& range) {
     return fids;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

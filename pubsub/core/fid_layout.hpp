@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // What a selection may become; a larger one is refused, and could not be subscribed to.
 inline constexpr std::size_t selected_ranges_limit = std::size_t{1} << 20;
@@ -74,4 +74,4 @@ NETIO_EXPORT std::vector<FidRange> masked_fids(std::uint64_t mask, std::uint64_t
 // Throws std::invalid_argument: it ends before it begins, the step is 0, or there are too many.
 NETIO_EXPORT std::vector<FidRange> stepped_fids(const SteppedRange& range);
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 template <typename Value>
 class FidMap {
@@ -230,4 +230,4 @@ class FidMap {
     unsigned shift_ = 61;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

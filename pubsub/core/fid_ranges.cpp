@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // The index of the first range at or after `at` that does not end before `fid`. Galloping search:
@@ -125,4 +125,4 @@ std::vector<FidRange> common(std::span<const FidRange> one, std::span<const FidR
     return both;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 inline constexpr Fid last_fid{UINT64_MAX};
 
@@ -171,4 +171,4 @@ class FidRangeMap {
     Ranges ranges_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <stdexcept>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 FidSet::FidSet(std::initializer_list<FidRange> ranges)
     : FidSet{std::span<const FidRange>{ranges.begin(), ranges.size()}} {}
@@ -40,4 +40,4 @@ bool FidSet::contains(Fid fid) const noexcept {
     return at != ranges_.end() && at->first <= fid;
 }
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

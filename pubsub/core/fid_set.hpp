@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 class NETIO_EXPORT FidSet final {
   public:
@@ -34,4 +34,4 @@ class NETIO_EXPORT FidSet final {
     std::vector<FidRange> ranges_;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // One less than there are: 2^64 of them is no number of 64 bits.
@@ -81,4 +81,4 @@ std::optional<std::size_t> FidShards::owner(Fid fid) const {
     return found == nullptr ? std::nullopt : std::optional{*found};
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class NETIO_EXPORT FidShards {
   public:
@@ -43,4 +43,4 @@ class NETIO_EXPORT FidShards {
     FidRangeMap<std::size_t> owners_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

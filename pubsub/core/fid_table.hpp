@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace detail {
 
 // The page that is being filled for all fids of one group. Without a page the writer has no room.
@@ -37,4 +37,4 @@ struct FidTable {
 };
 
 } // namespace detail
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class FrameReceiver {
   public:
@@ -250,4 +250,4 @@ inline FrameReceiver::Outcome FrameReceiver::take_totals(std::uint8_t flags,
     return Outcome::totals;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 namespace detail {
 
@@ -143,9 +143,9 @@ class OwnedMessage {
     std::uint8_t status_ = 0;
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // A message of Client::poll().
 struct Message {
@@ -156,4 +156,4 @@ struct Message {
     std::vector<std::byte> bytes;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

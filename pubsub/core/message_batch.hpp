@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class MessageBatch {
   public:
@@ -139,4 +139,4 @@ class MessageBatch {
     std::size_t used_ = 0; // of bytes_
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

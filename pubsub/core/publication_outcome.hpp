@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 struct PublicationOutcome {
     std::uint32_t sent = 0;         // all of it was sent
@@ -44,4 +44,4 @@ inline void count(PublicationOutcome& outcome, Fate fate) noexcept {
     }
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class PartialDeliveries;
 enum class PublicationId : std::uint64_t; // pubsub/publisher/delivery_tracker.hpp
@@ -41,4 +41,4 @@ class NETIO_EXPORT PublishTicket {
     PublicationId id_{};
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Another publish socket answers at the address. It counts from the beginning.
 struct PublisherChange {
@@ -16,4 +16,4 @@ struct PublisherChange {
     friend bool operator==(const PublisherChange&, const PublisherChange&) = default;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

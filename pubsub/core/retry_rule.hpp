@@ -10,7 +10,7 @@
 
 #include <cstddef>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class RetryRule {
   public:
@@ -96,4 +96,4 @@ class RetryRule {
     bool was_open_ = false; // this connection has been established
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Figures have a member `fid`.
 template <typename Figures>
@@ -64,4 +64,4 @@ class ShownFids {
     std::size_t limit_ = 0;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

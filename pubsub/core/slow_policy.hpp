@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Applies when the subscriber holds its limit of the publisher's memory.
 enum class SlowPolicy : std::uint8_t {
@@ -34,4 +34,4 @@ constexpr bool holds_up_more(SlowPolicy one, SlowPolicy other) noexcept {
     return patience(one) > patience(other);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

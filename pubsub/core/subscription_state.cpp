@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 void SubscriptionState::subscribe(std::span<const FidRange> ranges, Policy policy) {
     if (ranges_per_request_ > 0) return ask(true, ranges, policy);
@@ -169,4 +169,4 @@ std::vector<FidRange> SubscriptionState::wanted() const {
     return normalised(ranges);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class SubscriptionState {
   public:
@@ -98,4 +98,4 @@ class SubscriptionState {
     std::size_t steps_ = 0;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Of one publisher over all its connections, even after it is gone.
 struct SourceFigures {
@@ -39,4 +39,4 @@ struct SubscriptionsSnapshot {
     std::size_t fid_count = 0;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

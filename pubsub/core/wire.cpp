@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 using wire::load;
@@ -191,4 +191,4 @@ Reassembly::Outcome Reassembly::take(const FragmentExtension& fragment,
     return bytes_.take({.offset = fragment.offset, .total = fragment.total}, bytes);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // --- frames ---------------------------------------------------------------------------------
 
@@ -240,4 +240,4 @@ class Reassembly {
     FragmentExtension current_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 using nlohmann::json;
@@ -297,4 +297,4 @@ bool says_the_same(const Announcement& one, const Announcement& other) {
     return one == same_lease;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

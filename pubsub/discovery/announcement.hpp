@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Limits of one announcement.
 inline constexpr std::size_t announcement_bytes_limit = std::size_t{4} << 20; // as text
@@ -87,4 +87,4 @@ NETIO_EXPORT bool leads_there_from(std::string_view reader_host, const Announcem
 // Whether only the counter differs.
 NETIO_EXPORT bool says_the_same(const Announcement& one, const Announcement& other);
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

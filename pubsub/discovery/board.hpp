@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // One line for people: the registry, what failed, and why.
 class NETIO_EXPORT BoardError : public std::runtime_error {
@@ -57,4 +57,4 @@ class NETIO_EXPORT Board {
     virtual void interrupt() noexcept = 0;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // The problem of the text: "it is not JSON", or the exceeded limit. One line.
 class JsonError : public std::runtime_error {
@@ -94,4 +94,4 @@ Json parse_bounded(std::string_view text, const JsonLimits& limits) {
     return Json::parse(text.begin(), text.end());
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

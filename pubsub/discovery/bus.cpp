@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 class BusDiscovery final : public Discovery {
@@ -275,4 +275,4 @@ std::uint64_t draw_instance() {
     return std::uint64_t{source()} << 32 | source();
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 struct BusOptions {
     // A publisher whose counter has not moved for this time is gone; publishers move it three times
@@ -52,9 +52,9 @@ NETIO_EXPORT std::string this_host();
 // Draws a random instance number, unique among all processes of all hosts.
 NETIO_EXPORT std::uint64_t draw_instance();
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 
 // Where publishers are found by fid, for netio::Publisher and netio::Subscriber:
 // Bus{"/shared/bus"}.
@@ -63,4 +63,4 @@ struct Bus {
     pubsub::BusOptions options{};
 };
 
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::string_view suffix = ".netio";
@@ -320,4 +320,4 @@ void DirectoryRegistry::wait(TimePoint until) {
     wake_up_.answer();
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class DirectoryRegistry final : public Board {
   public:
@@ -70,4 +70,4 @@ class DirectoryRegistry final : public Board {
     WakeUp wake_up_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -13,7 +13,7 @@
 
 #include <string>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class NETIO_EXPORT Discovery {
   public:
@@ -68,4 +68,4 @@ class NETIO_EXPORT Announcer {
     virtual void update(Announcement announcement) = 0;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

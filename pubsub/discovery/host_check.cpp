@@ -13,7 +13,7 @@
 #include <system_error>
 #include <thread>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // Each host once, with the first of its addresses.
@@ -93,4 +93,4 @@ void HostCheck::look(const Announcement& announcement) {
     }
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Why a host name cannot be resolved; empty: it can. May block, and is called on another thread.
 using ResolveHost = std::function<std::string(const std::string& host)>;
@@ -37,4 +37,4 @@ class HostCheck {
     std::string metrics_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
@@ -180,4 +180,4 @@ void RegistryReader::warn(const std::string& trouble) {
     if (auto line = warnings_.line_for(trouble, now_)) news_.troubles.push_back(std::move(*line));
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

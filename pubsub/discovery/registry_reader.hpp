@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Decides which warnings are reported: each when it is new, and again when it has been silent for
 // an interval; up to `limit` different ones per interval, whatever is stored in a registry.
@@ -142,4 +142,4 @@ class RegistryReader final : private Board::Visitor {
     bool was_read_ = false;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 std::thread start_without_signals(std::function<void()> work) {
@@ -57,4 +57,4 @@ std::size_t RegistryThread::drain(std::size_t) {
     return 1;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

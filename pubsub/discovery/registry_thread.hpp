@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // A descriptor that one thread makes readable for another.
 class WakeUp {
@@ -98,4 +98,4 @@ class RegistryThread final : private EventSource {
     ProcessOwned<std::thread> thread_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

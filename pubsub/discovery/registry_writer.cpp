@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 void RegistryWriter::update(Announcement announcement) {
     announcement.name = announcement_.name;
@@ -64,4 +64,4 @@ void RegistryWriter::warn(const std::string& trouble, TimePoint now) {
         troubles_.push_back(std::move(*line));
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Decides whether a publisher may write under its name. At its start it takes the name from
 // whatever its predecessor left. If it finds another instance later, that one started later: it
@@ -70,4 +70,4 @@ class RegistryWriter {
     std::vector<std::string> troubles_; // limited by warnings_
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -4,7 +4,7 @@
 #include <functional>
 #include <unordered_map>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 Closed ShutdownState::result() const {
     Closed closed{.reason = CloseReason::orderly, .detail = {}};
@@ -63,4 +63,4 @@ std::vector<SubscriberId> EvictionPolicy::evicted(std::vector<Holder> holders,
     return leaving;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -49,7 +49,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // --- memory -----------------------------------------------------------------------------------
 
@@ -267,4 +267,4 @@ class EvictionPolicy {
     Patience patience_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

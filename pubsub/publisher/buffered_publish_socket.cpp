@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
@@ -668,4 +668,4 @@ void BufferedPublishSocket::check_caller(const char* type, const char* call) con
     publisher_->loop().check_caller(type, call);
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

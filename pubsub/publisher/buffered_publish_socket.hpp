@@ -26,7 +26,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class BufferedPublisher;
 
@@ -110,4 +110,4 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     std::size_t message_limit_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

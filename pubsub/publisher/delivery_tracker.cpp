@@ -3,7 +3,7 @@
 
 #include "pubsub/core/fid_ranges.hpp"
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 void PublishTicket::take(PublishTicket& other) noexcept {
     issuer_ = std::exchange(other.issuer_, nullptr);
@@ -73,4 +73,4 @@ void PartialDeliveries::on_moved(PublicationId id, PublishTicket* ticket) noexce
     found->second.ticket = ticket;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

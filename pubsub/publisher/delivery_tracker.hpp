@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Names a publication from begin() to its end; a later one in the same place has another id.
 enum class PublicationId : std::uint64_t {};
@@ -193,4 +193,4 @@ class PartialDeliveries {
     FidMap<PublicationId> by_fid_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

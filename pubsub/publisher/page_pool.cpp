@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // The defaults of limit_of(). If the publisher waits for a subscriber, a larger queue would only
@@ -265,4 +265,4 @@ void OpenPages::shrink(std::size_t bytes) {
     });
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

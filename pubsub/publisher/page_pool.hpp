@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // What happens with the next page, or with all pages of the next message, for a subscriber.
 enum class Admit : std::uint8_t {
@@ -313,4 +313,4 @@ class FlushClock {
     Timer idle_timer_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::size_t default_remainder_limit = 64;
@@ -447,4 +447,4 @@ std::size_t PublishSocket::segment_limit() const noexcept {
     return publisher_->segment_limit();
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

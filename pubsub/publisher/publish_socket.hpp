@@ -39,7 +39,7 @@
 #include <span>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class ZeroCopyPublisher;
 
@@ -134,4 +134,4 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     std::unique_ptr<ZeroCopyPublisher> publisher_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

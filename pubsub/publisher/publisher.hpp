@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 class ServerKeys;
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // The page format has 30 bits for the size of a message.
 inline constexpr std::size_t largest_message_limit = (std::size_t{1} << 30) - 1;
@@ -139,4 +139,4 @@ NETIO_EXPORT void validate(const PublishSocketBase::Options& options);
 
 using Publisher = PublishSocketBase;
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::size_t service_bytes = 4; // the largest message
@@ -538,4 +538,4 @@ void PublisherCore::check_closed() {
     if (!closed_timer_.armed()) closed_timer_.start(Duration::zero());
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // The connected subscribers by their ids. The upper half of an id is never used twice; the lower
 // half is a slot of the table.
@@ -243,4 +243,4 @@ class PublisherCore : private SessionListener::Handler {
     std::unique_ptr<SessionListener> listener_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // Amounts are bytes of pages (buffered), or publications whose memory is in flight (unbuffered).
 struct SubscriberFigures {
@@ -67,4 +67,4 @@ struct PublisherSnapshot {
     std::size_t fid_count = 0;                  // of all
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // A count per fid of rare events, such as a dropped message. Fids without an event cost nothing.
 class FidCounters {
@@ -95,4 +95,4 @@ class SubscriberStats {
     LatencyHistogram latency_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // Frames of counts that one peer may have in flight in memory, and the most bytes of each.
@@ -526,4 +526,4 @@ std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
     return rest;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -38,7 +38,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // --- messages whose memory is borrowed ------------------------------------------------------
 
@@ -490,4 +490,4 @@ class SendQueue {
     CountListEncoder encoder_;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

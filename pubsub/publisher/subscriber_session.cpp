@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // The loop's time does not change within a turn, and costs nothing to read.
@@ -220,4 +220,4 @@ SubscriberFigures Subscriber::take_figures(TimePoint now) {
                         .longest = stats.latency().longest()}};
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

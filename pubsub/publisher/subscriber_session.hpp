@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class PublisherCore;
 
@@ -138,4 +138,4 @@ class Subscriber final : private Session::Handler {
     std::unique_ptr<Session> session_; // destroyed first
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr Fid after(Fid fid) noexcept {
@@ -514,4 +514,4 @@ FidPage FidListing::page(Fid first, std::size_t limit, std::span<const FidRange>
     return page;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 // A subscriber that wants fids by one policy. It may want other fids by another policy.
 struct Interest {
@@ -288,4 +288,4 @@ class FidListing {
     std::size_t made_from_ = 0;
 };
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

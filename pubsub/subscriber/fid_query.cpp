@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::uint32_t nearest_count = 3;
@@ -214,4 +214,4 @@ std::string to_string(const FidQuery::Near& near) {
     return text;
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -24,11 +24,11 @@
 #include <string>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 class ClientKey;
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class NETIO_EXPORT FidQuery final {
   public:
@@ -74,4 +74,4 @@ class NETIO_EXPORT FidQuery final {
 // 0x9".
 NETIO_EXPORT std::string to_string(const FidQuery::Near& near);
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

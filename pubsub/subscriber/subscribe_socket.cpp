@@ -18,7 +18,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
@@ -754,4 +754,4 @@ const ArrivalCounter& SubscribeSocket::arrivals() const noexcept {
     return impl().receiver.arrivals();
 }
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -43,11 +43,11 @@
 #include <string>
 #include <vector>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 class ClientKey;
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
-namespace netio::pubsub::inline v0_2 {
+namespace netio::pubsub::inline v0_3 {
 
 class Continuity;
 
@@ -222,4 +222,4 @@ class NETIO_EXPORT SubscribeSocket final {
 // Throws std::invalid_argument naming the option and what is allowed.
 NETIO_EXPORT void validate(const SubscribeSocket::Options& options);
 
-} // namespace netio::pubsub::inline v0_2
+} // namespace netio::pubsub::inline v0_3

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 struct SenderCounters {
     std::uint64_t direct_bytes = 0;
@@ -41,4 +41,4 @@ struct ReceiverCounters {
     std::uint64_t ring_refusals = 0; // P11: a larger one was wanted, and there was no memory
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

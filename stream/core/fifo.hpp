@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 template <class T>
 class Fifo {
@@ -56,4 +56,4 @@ class Fifo {
     std::size_t head_ = 0;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

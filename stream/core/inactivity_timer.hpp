@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 class InactivityTimer {
   public:
@@ -37,4 +37,4 @@ class InactivityTimer {
     Duration inactive_{0};
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

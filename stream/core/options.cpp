@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 namespace {
 
@@ -89,4 +89,4 @@ void validate(const ReceiverOptions& options) {
             "a direct-only peer needs an advert for every receive: set it to 0");
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

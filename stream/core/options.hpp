@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 enum class TransferMode : std::uint8_t {
     dynamic,       // direct when an advert allows it, else through the ring
@@ -125,4 +125,4 @@ NETIO_EXPORT ReceiverOptions published_receiver(std::uint64_t ring_bytes);
 NETIO_EXPORT void validate(const SenderOptions& options);
 NETIO_EXPORT void validate(const ReceiverOptions& options);
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/core/protocol.hpp"
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 std::string_view to_string(ProtocolError error) noexcept {
     switch (error) {
@@ -39,4 +39,4 @@ std::string_view to_string(ProtocolError error) noexcept {
     return "unknown error";
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // A position in the byte stream of one direction. It has 64 bits and never wraps.
 class Sequence {
@@ -215,4 +215,4 @@ struct ReceiveCompletion {
     friend bool operator==(const ReceiveCompletion&, const ReceiveCompletion&) = default;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 Receiver::Receiver(const ReceiverOptions& options)
     : options_{options}, ring_{.begin = 0, .bytes = options.ring_bytes} {
@@ -306,4 +306,4 @@ void Receiver::check_invariants() const {
     NETIO_CHECK(open_adverts_ <= options_.advert_limit_count);
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

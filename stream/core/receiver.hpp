@@ -38,7 +38,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 class Receiver {
   public:
@@ -186,4 +186,4 @@ void collect_control(Receiver& receiver, CompleteAdvert&& complete_advert,
         message.advert_count > 0 ? receiver.next_early_ack() : receiver.next_ack();
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 bool RingGauge::confirms(Duration now, std::uint64_t total_bytes, std::uint64_t ring_bytes) {
     const std::uint64_t bytes = total_bytes - begin_bytes_;
@@ -27,4 +27,4 @@ void RttEstimator::on_control(Duration now) {
     control_pause_ = is_long ? shortest_ / controls_per_round_trip : Duration{0};
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // RingGauge: distinguishes a ring that is too small for the distance from a ring that a slow link
 // keeps full.
@@ -88,4 +88,4 @@ class RttEstimator {
     Duration control_pause_{0};
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

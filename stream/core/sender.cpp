@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 Sender::Sender(const SenderOptions& options)
     : options_{options}, ring_{.begin = 0, .bytes = options.ring_bytes},
@@ -320,4 +320,4 @@ void Sender::check_invariants() const {
     NETIO_CHECK(counters_.direct_bytes + counters_.indirect_bytes == next_.value());
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -37,7 +37,7 @@
 #include <optional>
 #include <span>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 class Sender {
   public:
@@ -166,4 +166,4 @@ class Sender {
     SenderCounters counters_;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <concepts>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 namespace {
 
@@ -346,4 +346,4 @@ SenderOptions agreed(const SenderOptions& options, const Hello& peer, std::uint6
     return agreed;
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

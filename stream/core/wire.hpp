@@ -74,7 +74,7 @@
 #include <span>
 #include <string_view>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 enum class [[nodiscard]] DecodeError : std::uint8_t{
     none,
@@ -196,4 +196,4 @@ inline constexpr std::uint8_t ring_kind = first_state_kind + 1;
 inline constexpr std::size_t frame_limit_bytes = frame_header_bytes + control_limit_bytes;
 static_assert(frame_limit_bytes == 1312);
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 namespace {
 
 StreamSocket::Options without_heartbeats(StreamSocket::Options options) {
@@ -540,4 +540,4 @@ void BlockingConnection::on_closed(StreamSocket&, const Closed& closed) {
     dropped_bytes_ += std::exchange(missing_bytes_, 0);
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

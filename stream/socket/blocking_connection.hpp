@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // An event loop and a transport that only blocking calls use. One thread is in a call at a time
 // (checked).
@@ -239,4 +239,4 @@ class BlockingConnection final : private StreamSocket::Handler {
     std::unique_ptr<StreamSocket> socket_; // last: destroyed first
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

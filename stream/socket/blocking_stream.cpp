@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 namespace {
 
 std::chrono::milliseconds checked(const char* name, std::chrono::milliseconds time) {
@@ -190,4 +190,4 @@ EventLoop& BlockingListener::loop() noexcept {
     return acceptor_->loop();
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

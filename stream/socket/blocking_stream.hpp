@@ -51,7 +51,7 @@
 #include <string_view>
 #include <vector>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 class NETIO_EXPORT StreamError : public std::runtime_error {
   public:
@@ -179,4 +179,4 @@ class NETIO_EXPORT BlockingListener {
     std::unique_ptr<Acceptor> acceptor_;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

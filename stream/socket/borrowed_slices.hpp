@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 class BorrowedSlices {
   public:
@@ -66,4 +66,4 @@ class BorrowedSlices {
     std::uint64_t first_ = 0; // number of the front
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -7,7 +7,7 @@
 #include <exception>
 #include <utility>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 namespace {
 
 // If a frame has at least this many bytes for a waiting receive, they are copied to it directly and
@@ -165,4 +165,4 @@ std::optional<Received> Incoming::next_canceled() {
                     .end_of_stream = false};
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -21,7 +21,7 @@
 #include <optional>
 #include <span>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // Whether the peer writes into memory of this side, and what this side then announces of that
 // memory. Without remote writes no memory is registered for them; bytes arrive in frames (R16).
@@ -146,4 +146,4 @@ class Incoming {
     bool has_canceled_ = false;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

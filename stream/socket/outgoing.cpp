@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 namespace {
 
 // --- remote writes --------------------------------------------------------------------------
@@ -236,4 +236,4 @@ std::optional<Cookie> Outgoing::next_canceled() {
     return sends_.pop_front();
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

@@ -20,7 +20,7 @@
 #include <optional>
 #include <span>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // How the bytes of one direction travel after the state machine has decided which: written into
 // memory of the peer, or in frames of the session. The peer's hello selects one of the two for the
@@ -114,4 +114,4 @@ class Outgoing {
     std::uint64_t waits_for_capacity_ = 0;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

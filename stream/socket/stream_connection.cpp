@@ -11,7 +11,7 @@
 #include <chrono>
 #include <string>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 using Outcome = Completion::Outcome;
 
@@ -489,4 +489,4 @@ void StreamConnection::end() {
     socket_.on_ended(closed_); // destroys this
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

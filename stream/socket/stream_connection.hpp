@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // Sends control messages and rings as frames of the session. A long message needs registered memory
 // until it has left, so this outlives the session.
@@ -214,4 +214,4 @@ struct StreamSocket::Impl final : private Connector::Handler {
     void on_connect_failed(const Closed& closed) override;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

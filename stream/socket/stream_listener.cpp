@@ -5,7 +5,7 @@
 #include "netio/session/session_listener.hpp"
 #include "stream/core/wire.hpp"
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 std::unique_ptr<StreamSocket> IncomingStream::accept(StreamSocket::Options options,
                                                      StreamSocket::Handler& handler) {
@@ -78,4 +78,4 @@ std::vector<Endpoint> StreamListener::endpoints() const {
     return acceptor_->endpoints();
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

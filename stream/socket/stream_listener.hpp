@@ -20,15 +20,15 @@
 #include <memory>
 #include <vector>
 
-namespace netio::access::inline v0_2 {
+namespace netio::access::inline v0_3 {
 struct Rights;
-} // namespace netio::access::inline v0_2
+} // namespace netio::access::inline v0_3
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 class ServerKeys;
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // A peer that speaks the stream protocol. Valid during on_incoming only.
 class NETIO_EXPORT IncomingStream {
@@ -90,4 +90,4 @@ class NETIO_EXPORT StreamListener final {
     std::unique_ptr<StreamAcceptor> acceptor_;
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

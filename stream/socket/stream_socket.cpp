@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 StreamSocket::Options published_stream(std::uint64_t ring_bytes) {
     return {.sender = published_sender(0), .receiver = published_receiver(ring_bytes)};
@@ -176,4 +176,4 @@ const std::string& StreamSocket::provider() const noexcept {
     return session != nullptr ? session->capabilities().provider : *no_provider;
 }
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

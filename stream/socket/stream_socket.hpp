@@ -41,12 +41,12 @@
 #include <memory>
 #include <string>
 
-namespace netio::inline v0_2 {
+namespace netio::inline v0_3 {
 class ClientKey;
 class IncomingSession;
-} // namespace netio::inline v0_2
+} // namespace netio::inline v0_3
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 // When a receive is complete.
 enum class Fill : std::uint8_t {
@@ -196,4 +196,4 @@ NETIO_EXPORT StreamSocket::Options published_stream(std::uint64_t ring_bytes);
 // Throws std::invalid_argument naming the option and what is allowed.
 NETIO_EXPORT void validate(const StreamSocket::Options& options);
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3

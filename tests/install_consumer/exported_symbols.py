@@ -49,13 +49,13 @@ def private(symbol, names):
 
 def self_test():
     names = {"EventLoop", "to_string", "Slice"}
-    for symbol in ("netio::v0_2::EventLoop::run()", "vtable for netio::v0_2::EventLoop",
-                   "netio::pubsub::v0_2::to_string[abi:cxx11](netio::v0_2::Hidden const&)",
-                   "std::vector<netio::v0_2::Slice>::reserve(unsigned long)", "std::sort<int*>(int*)"):
+    for symbol in ("netio::v0_3::EventLoop::run()", "vtable for netio::v0_3::EventLoop",
+                   "netio::pubsub::v0_3::to_string[abi:cxx11](netio::v0_3::Hidden const&)",
+                   "std::vector<netio::v0_3::Slice>::reserve(unsigned long)", "std::sort<int*>(int*)"):
         assert not private(symbol, names), symbol
-    for symbol in ("netio::fabric::Domain::f(netio::v0_2::EventLoop&)", "netio::detail::f()",
-                   "netio::v0_2::Session::send()", "typeinfo for netio::pubsub::v0_2::Session",
-                   "std::vector<netio::v0_2::Session*>::reserve(unsigned long)"):
+    for symbol in ("netio::fabric::Domain::f(netio::v0_3::EventLoop&)", "netio::detail::f()",
+                   "netio::v0_3::Session::send()", "typeinfo for netio::pubsub::v0_3::Session",
+                   "std::vector<netio::v0_3::Session*>::reserve(unsigned long)"):
         assert private(symbol, names), symbol
 
 

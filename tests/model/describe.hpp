@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace netio::stream::inline v0_2 {
+namespace netio::stream::inline v0_3 {
 
 struct Describe {
     // An even phase of new ones: as if so many changes lay behind them.
@@ -91,4 +91,4 @@ struct Describe {
     }
 };
 
-} // namespace netio::stream::inline v0_2
+} // namespace netio::stream::inline v0_3
