@@ -65,7 +65,7 @@ std::string as_text(const RdmaDevice& device) {
     return text;
 }
 
-int run_info(bool json) {
+int run_info(bool wants_json) {
     const auto descriptions = netio::describe_fabric();
     const auto picked = picked_providers(descriptions);
     const std::vector<RdmaDevice> devices = read_devices("/");
@@ -75,7 +75,7 @@ int run_info(bool json) {
         spdlog::warn("FI_PROVIDER={} in the environment keeps libfabric from offering {}: unset it",
                      choice.value_or(""), withheld);
     }
-    if (json) {
+    if (wants_json) {
         Json report{{"role", "info"},
                     {"report_version", report_version},
                     {"version", netio::version()},

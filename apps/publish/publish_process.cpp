@@ -76,7 +76,7 @@ std::span<const std::byte> header_of(const MessageFeed::Message& message) {
     return std::span{message.header}.first(message.header_bytes);
 }
 
-std::size_t largest_message(const PublisherConfig& config) {
+std::size_t largest_published(const PublisherConfig& config) {
     std::size_t most = 0;
     for (const StreamConfig& stream : config.streams)
         most = std::max(most, largest(stream.sizes) + bytes_of(stream.header));
@@ -99,11 +99,11 @@ class BufferedOutlet final : public Outlet {
     BufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
                    std::size_t largest_bytes, PublishSocket::Handler& handler)
         : socket_{transport, config.buffered_options, handler}, memory_(largest_bytes) {
-        if (largest_message(config) <= socket_.message_limit()) return;
+        if (largest_published(config) <= socket_.message_limit()) return;
         refuse_at(config, "streams",
                   fmt::format("messages of up to {} bytes do not fit into {} pages of {} bytes; "
                               "allowed: at most {} bytes, or more or larger pages",
-                              largest_message(config), config.buffered_options.page_count,
+                              largest_published(config), config.buffered_options.page_count,
                               config.buffered_options.page_bytes, socket_.message_limit()));
     }
 

@@ -17,7 +17,7 @@
 
 namespace netio::inline v0_3 {
 
-namespace detail {
+namespace fid_detail {
 
 template <typename Type>
 concept CharacterType = std::same_as<Type, char> || std::same_as<Type, wchar_t> ||
@@ -25,7 +25,7 @@ concept CharacterType = std::same_as<Type, char> || std::same_as<Type, wchar_t> 
 template <typename Type>
 concept FidInteger = std::integral<Type> && !std::same_as<Type, bool> && !CharacterType<Type>;
 
-} // namespace detail
+} // namespace fid_detail
 
 // A stream identifier: 64 bits with a meaning that the users define (FELIX: detector, connector and
 // link numbers).
@@ -34,7 +34,7 @@ class Fid {
     constexpr Fid() noexcept = default;
     // Any integer is a fid, but for bool and characters. Throws std::invalid_argument for a
     // negative number; a negative constant does not compile in a constant expression.
-    template <detail::FidInteger Integer>
+    template <fid_detail::FidInteger Integer>
     constexpr Fid(Integer value) noexcept(!std::signed_integral<Integer>) { // NOLINT: converts
         if constexpr (std::signed_integral<Integer>) {
             if (value < 0) throw std::invalid_argument{"a fid must not be negative"};

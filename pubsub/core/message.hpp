@@ -22,7 +22,7 @@
 
 namespace netio::inline v0_3 {
 
-namespace detail {
+namespace message_detail {
 
 template <typename Type>
 inline constexpr bool is_byte_like =
@@ -45,19 +45,19 @@ inline constexpr bool refers<std::basic_string_view<Character, Traits>> = true;
 template <typename Element, std::size_t Size>
 inline constexpr bool refers<std::array<Element, Size>> = refers<Element>;
 
-} // namespace detail
+} // namespace message_detail
 
 // Bytes or characters, one after the other in memory.
 template <typename Range>
 concept MessageBytes =
     std::ranges::contiguous_range<const Range> && std::ranges::sized_range<const Range> &&
-    detail::is_byte_like<std::ranges::range_value_t<const Range>>;
+    message_detail::is_byte_like<std::ranges::range_value_t<const Range>>;
 
 // What a message may be the memory of.
 template <typename Value>
 concept MessageValue =
     std::is_object_v<Value> && std::is_trivially_copyable_v<Value> && !std::is_array_v<Value> &&
-    !detail::refers<Value>;
+    !message_detail::refers<Value>;
 
 template <MessageBytes Range>
 std::span<const std::byte> as_message_bytes(const Range& range) noexcept {
