@@ -427,8 +427,8 @@ std::vector<StudyRow> compute_study() {
                                               4 << 20}}};
     std::vector<StudyRow> rows;
     for (const ComputedLink& each : links) {
-        for (const std::uint64_t receives_per_send : {1, 2}) {
-            for (const std::uint64_t sends : {1, 2, 4, 8, 16, 32}) {
+        for (const std::uint64_t receives_per_send : {1U, 2U}) {
+            for (const std::uint64_t sends : {1U, 2U, 4U, 8U, 16U, 32U}) {
                 for (const char* const subject : {"direct", "indirect", "published", "improved"}) {
                     const StreamLoad load{.message_bytes = each.message_bytes,
                                           .send_count = sends,

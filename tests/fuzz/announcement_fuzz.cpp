@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace netio::fuzz {
+namespace netio::fuzz::announcement_fuzz {
 namespace {
 
 const Target announcement{
@@ -26,4 +26,4 @@ const Target announcement{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::announcement_fuzz

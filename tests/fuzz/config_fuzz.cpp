@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace netio::fuzz {
+namespace netio::fuzz::config_fuzz {
 namespace {
 
 const Target config{
@@ -28,4 +28,4 @@ const Target config{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::config_fuzz

@@ -12,7 +12,7 @@
 #include <array>
 #include <string>
 
-namespace netio::fuzz {
+namespace netio::fuzz::copy_fuzz {
 namespace {
 
 // What is taken is written again as the same bytes, behind a prelude that says so.
@@ -76,4 +76,4 @@ const Target copy{"copy", [](Bytes bytes) {
                   }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::copy_fuzz

@@ -22,7 +22,7 @@
 #include <optional>
 #include <string>
 
-namespace netio::fuzz {
+namespace netio::fuzz::copy_peer_fuzz {
 namespace {
 
 namespace fs = std::filesystem;
@@ -298,4 +298,4 @@ const Target copy_peer{"copy_peer", [](Bytes bytes) {
                        }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::copy_peer_fuzz

@@ -11,7 +11,7 @@
 #include <array>
 #include <vector>
 
-namespace netio::fuzz {
+namespace netio::fuzz::frames_fuzz {
 namespace {
 
 void check_same(Bytes one, Bytes other) {
@@ -50,4 +50,4 @@ const Target frames{"frames", [](Bytes bytes) {
                     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::frames_fuzz

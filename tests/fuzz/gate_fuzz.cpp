@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <set>
 
-namespace netio::fuzz {
+namespace netio::fuzz::gate_fuzz {
 namespace {
 
 using namespace netio::access;
@@ -147,4 +147,4 @@ const Target gate{"gate", [](Bytes bytes) {
                   }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::gate_fuzz

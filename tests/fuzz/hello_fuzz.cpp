@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace netio::fuzz {
+namespace netio::fuzz::hello_fuzz {
 namespace {
 
 const Target hello{
@@ -32,4 +32,4 @@ const Target hello{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::hello_fuzz

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace netio::fuzz {
+namespace netio::fuzz::keys_fuzz {
 namespace {
 
 using namespace netio::access;
@@ -39,4 +39,4 @@ const Target keys{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::keys_fuzz

@@ -10,7 +10,7 @@
 
 #include <optional>
 
-namespace netio::fuzz {
+namespace netio::fuzz::messages_peer_fuzz {
 namespace {
 
 struct Receiving final : ListenSocket::Handler {
@@ -72,4 +72,4 @@ const Target messages{"messages_peer", [](Bytes bytes) {
                       }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::messages_peer_fuzz

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace netio::fuzz {
+namespace netio::fuzz::noise_fuzz {
 namespace {
 
 using namespace netio::access;
@@ -70,4 +70,4 @@ const Target noise{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::noise_fuzz

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace netio::fuzz {
+namespace netio::fuzz::page_fuzz {
 namespace {
 
 struct Message {
@@ -70,4 +70,4 @@ const Target page{"page", [](Bytes bytes) {
                   }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::page_fuzz

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-namespace netio::fuzz {
+namespace netio::fuzz::probe_peer_fuzz {
 namespace {
 
 const Target probe{
@@ -49,4 +49,4 @@ const Target probe{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::probe_peer_fuzz

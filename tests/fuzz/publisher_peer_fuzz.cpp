@@ -11,7 +11,7 @@
 #include <map>
 #include <memory>
 
-namespace netio::fuzz {
+namespace netio::fuzz::publisher_peer_fuzz {
 namespace {
 
 using pubsub::Fid;
@@ -77,4 +77,4 @@ const Target buffered{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::publisher_peer_fuzz

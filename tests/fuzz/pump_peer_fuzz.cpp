@@ -12,7 +12,7 @@
 #include <memory>
 #include <optional>
 
-namespace netio::fuzz {
+namespace netio::fuzz::pump_peer_fuzz {
 namespace {
 
 using apps::pump::Header;
@@ -147,4 +147,4 @@ const Target pump_peer{"pump_peer", [](Bytes bytes) {
                        }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::pump_peer_fuzz

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace netio::fuzz {
+namespace netio::fuzz::reassembly_fuzz {
 namespace {
 
 constexpr std::size_t largest_bytes = 4096;
@@ -69,4 +69,4 @@ const Target reassembly{"reassembly", [](Bytes bytes) {
                         }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::reassembly_fuzz

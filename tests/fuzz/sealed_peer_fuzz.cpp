@@ -7,7 +7,7 @@
 #include "netio/session/server_keys.hpp"
 #include "tests/fuzz/stranger.hpp"
 
-namespace netio::fuzz {
+namespace netio::fuzz::sealed_peer_fuzz {
 namespace {
 
 struct Receiving final : ListenSocket::Handler {
@@ -36,4 +36,4 @@ const Target sealed{"sealed_peer", [](Bytes bytes) {
                     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::sealed_peer_fuzz

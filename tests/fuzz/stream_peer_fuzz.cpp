@@ -7,7 +7,7 @@
 
 #include <memory>
 
-namespace netio::fuzz {
+namespace netio::fuzz::stream_peer_fuzz {
 namespace {
 
 using stream::Fill;
@@ -86,4 +86,4 @@ const Target stream_peer{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::stream_peer_fuzz

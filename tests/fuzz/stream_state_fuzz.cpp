@@ -9,7 +9,7 @@
 
 #include <array>
 
-namespace netio::fuzz {
+namespace netio::fuzz::stream_state_fuzz {
 namespace {
 
 using namespace netio::stream;
@@ -153,4 +153,4 @@ const Target stream_state{"stream_state", [](Bytes bytes) {
                           }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::stream_state_fuzz

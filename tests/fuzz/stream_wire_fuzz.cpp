@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace netio::fuzz {
+namespace netio::fuzz::stream_wire_fuzz {
 namespace {
 
 using stream::DecodeError;
@@ -45,4 +45,4 @@ const Target stream_wire{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::stream_wire_fuzz

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace netio::fuzz {
+namespace netio::fuzz::subscriber_peer_fuzz {
 namespace {
 
 using pubsub::Fid;
@@ -62,4 +62,4 @@ const Target subscriber{
     }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::subscriber_peer_fuzz

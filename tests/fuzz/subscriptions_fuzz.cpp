@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace netio::fuzz {
+namespace netio::fuzz::subscriptions_fuzz {
 namespace {
 
 using pubsub::Fid;
@@ -110,4 +110,4 @@ const Target subscriptions{"subscriptions", [](Bytes bytes) {
                            }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::subscriptions_fuzz

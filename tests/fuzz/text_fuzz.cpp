@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::fuzz {
+namespace netio::fuzz::text_fuzz {
 namespace {
 
 void check_fids(const std::string& text) {
@@ -45,4 +45,4 @@ const Target text{"text", [](Bytes bytes) {
                   }};
 
 } // namespace
-} // namespace netio::fuzz
+} // namespace netio::fuzz::text_fuzz

@@ -14,7 +14,7 @@
 #include <iostream>
 #include <string>
 
-namespace netio::stream {
+namespace netio::stream::credits_model_test {
 
 struct CreditAction {
     enum class Kind : std::uint8_t { write, frame, credit, receive };
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CreditsModel,
                          [](const auto& parameter) { return name_of(parameter.param); });
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::credits_model_test

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::access {
+namespace netio::access::exchange_model_test {
 namespace {
 
 using Side = NoiseHandshake::Side;
@@ -211,4 +211,4 @@ TEST(ExchangeModel, SidesThatSawDifferentPassesNeverComeToAnEnd) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::exchange_model_test

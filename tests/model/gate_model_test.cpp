@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::access {
+namespace netio::access::gate_model_test {
 namespace {
 
 constexpr KeyId clients = 1;
@@ -257,4 +257,4 @@ TEST(GateModel, TheSameHoldsWhenAMessageIsChangedOrMadeByAnAttackerWithAKeyOfIts
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::gate_model_test

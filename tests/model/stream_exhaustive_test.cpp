@@ -13,7 +13,7 @@
 #include <iostream>
 #include <ostream>
 
-namespace netio::stream {
+namespace netio::stream::stream_exhaustive_test {
 namespace {
 
 struct Case {
@@ -241,4 +241,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, StreamExhaustive, testing::ValuesIn(cases()),
                          [](const auto& parameter) { return std::string{parameter.param.name}; });
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::stream_exhaustive_test

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <iostream>
 
-namespace netio::stream {
+namespace netio::stream::stream_random_test {
 namespace {
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
@@ -74,4 +74,4 @@ TEST(StreamRandom, R6DeliversEveryByteWherePhasesWrap) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::stream_random_test

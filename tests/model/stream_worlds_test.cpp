@@ -17,7 +17,7 @@
 #include <iostream>
 #include <ostream>
 
-namespace netio::stream {
+namespace netio::stream::stream_worlds_test {
 namespace {
 
 std::size_t state_limit(std::size_t otherwise) {
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return std::string{parameter.param.name}; });
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::stream_worlds_test

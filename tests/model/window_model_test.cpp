@@ -12,7 +12,7 @@
 #include <array>
 #include <string>
 
-namespace netio::stream {
+namespace netio::stream::window_model_test {
 
 struct WindowAction {
     // retire: a message is received, and its receive is not posted again. tell: the window that has
@@ -166,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(Sizes, WindowModel,
                          });
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::window_model_test

@@ -89,9 +89,21 @@ class Build:
         words[words.index("-o") + 1] = str(made)
         if source in files:
             words[words.index("-c") + 1] = str(overlay / source)
+        elif "/Unity/" in source:
+            words[words.index("-c") + 1] = str(self._unity_source(source, files, overlay))
         words[first_include:first_include] = [f"-I{overlay}"]
         run_or_refuse([*words, "-w"], entry["directory"])
         return made
+
+    def _unity_source(self, source, files, overlay):
+        """A unity source that includes the replaced files in place of the originals."""
+        text = (self.root / source).read_text("utf-8")
+        for each in files:
+            text = text.replace(f'#include "{self.root / each}"', f'#include "{overlay / each}"')
+        copy = overlay / source
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text, "utf-8")
+        return copy
 
     def program(self, name, files, overlay, objects):
         """Compiles `objects` and links them with the rest of the program; gives its path."""

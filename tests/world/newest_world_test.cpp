@@ -4,7 +4,7 @@
 
 #include "tests/world/expect_good.hpp"
 
-namespace netio::world {
+namespace netio::world::newest_world_test {
 namespace {
 
 // The pool has one message at a time, and the one that waits for memory has no credit when it
@@ -56,4 +56,4 @@ TEST(WorldOfNewest, WhatIsMissedBetweenTwoThatArriveIsToldOnce) {
 }
 
 } // namespace
-} // namespace netio::world
+} // namespace netio::world::newest_world_test

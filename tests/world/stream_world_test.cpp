@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace netio::world {
+namespace netio::world::stream_world_test {
 namespace {
 
 // Its peer receives nothing until long behind the close, is stopped, or takes longer for its ring.
@@ -30,4 +30,4 @@ TEST(WorldOfStreams, AStreamThatClosesIsOverInItsTime) {
 }
 
 } // namespace
-} // namespace netio::world
+} // namespace netio::world::stream_world_test

@@ -15,7 +15,7 @@
 #include <iterator>
 #include <string>
 
-namespace netio::world {
+namespace netio::world::world_test {
 namespace {
 
 // The words of a text, without what begins a comment.
@@ -457,4 +457,4 @@ TEST(World, WhoeverMayLockNoMoreMemoryEndsThatCopyOnly) {
 }
 
 } // namespace
-} // namespace netio::world
+} // namespace netio::world::world_test

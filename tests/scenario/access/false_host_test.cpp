@@ -10,7 +10,7 @@
 
 #include <fstream>
 
-namespace netio::test {
+namespace netio::test::false_host_test {
 namespace {
 
 class FalseHost : public GateTest {
@@ -102,4 +102,4 @@ TEST_P(FalseHost, ThatSendsWhatTheProviderTellsNobodyOfIsCutOff) {
 INSTANTIATE_TEST_SUITE_P(Beds, FalseHost, testing::Values(Bed::fabric_tcp), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::false_host_test

@@ -5,7 +5,7 @@
 #include "netio/access/auth.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
 
-namespace netio::test {
+namespace netio::test::gate_test {
 namespace {
 
 using access::Protection;
@@ -249,4 +249,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, Gate, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, GateInVirtualTime, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::gate_test

@@ -9,7 +9,7 @@
 #include "netio/access/crypto.hpp"
 #include "netio/access/frame_seal.hpp"
 
-namespace netio::test {
+namespace netio::test::impostor_test {
 namespace {
 
 using access::AuthTranscript;
@@ -235,4 +235,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, Impostor, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, Tags, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::impostor_test

@@ -4,7 +4,7 @@
 
 #include "tests/scenario/access/gate_fixture.hpp"
 
-namespace netio::test {
+namespace netio::test::key_change_test {
 namespace {
 
 using testing::ElementsAre;
@@ -147,4 +147,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, KeyChange, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, KeyChangeInVirtualTime, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::key_change_test

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-namespace netio::test {
+namespace netio::test::key_desk_test {
 namespace {
 
 using testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST_P(KeyDesk, WhereAKeyIsAskedForAChangeOfTheFileIsNoReasonToWarn) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::key_desk_test

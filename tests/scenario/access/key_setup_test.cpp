@@ -18,7 +18,7 @@
 #include <functional>
 #include <stdexcept>
 
-namespace netio::test {
+namespace netio::test::key_setup_test {
 namespace {
 
 using testing::AllOf;
@@ -110,4 +110,4 @@ TEST_F(KeySetup, TakesNoKeysOfAnotherLoop) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::key_setup_test

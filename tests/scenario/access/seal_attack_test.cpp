@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace netio::test {
+namespace netio::test::seal_attack_test {
 namespace {
 
 using access::Protection;
@@ -328,4 +328,4 @@ TEST_P(SealAttack, WhoNeverSendsItsPartOfTheKeysIsGivenUp) {
 INSTANTIATE_TEST_SUITE_P(Beds, SealAttack, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::seal_attack_test

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace netio::test {
+namespace netio::test::seal_test {
 namespace {
 
 using access::Protection;
@@ -214,4 +214,4 @@ TEST_P(Seals, AreOfOneSessionOnly) {
 INSTANTIATE_TEST_SUITE_P(Beds, Seals, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::seal_test

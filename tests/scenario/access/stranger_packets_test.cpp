@@ -10,7 +10,7 @@
 
 #include <deque>
 
-namespace netio::test {
+namespace netio::test::stranger_packets_test {
 namespace {
 
 constexpr std::size_t honest_frames = 300;
@@ -110,4 +110,4 @@ TEST_P(StrangerPackets, FindNoEndpointAndTakeNothingFromWhoHasAKey) {
 INSTANTIATE_TEST_SUITE_P(Beds, StrangerPackets, testing::Values(Bed::fabric_tcp), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::stranger_packets_test

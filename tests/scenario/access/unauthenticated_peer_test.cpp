@@ -9,7 +9,7 @@
 
 #include <deque>
 
-namespace netio::test {
+namespace netio::test::unauthenticated_peer_test {
 namespace {
 
 constexpr std::size_t attempt_count = 64;
@@ -130,4 +130,4 @@ INSTANTIATE_TEST_SUITE_P(Manners, UnauthenticatedPeer,
                          });
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::unauthenticated_peer_test

@@ -7,7 +7,7 @@
 #include "tests/scenario/access/gate_fixture.hpp"
 #include "tests/support/forwarding_transport.hpp"
 
-namespace netio::test {
+namespace netio::test::want_of_memory_test {
 namespace {
 
 // While a listener is asked, until it has decided.
@@ -74,4 +74,4 @@ TEST_P(WantOfMemory, WhileARequestIsJudgedTakesNoPlaceAndIsToldToThePeer) {
 INSTANTIATE_TEST_SUITE_P(Beds, WantOfMemory, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::want_of_memory_test

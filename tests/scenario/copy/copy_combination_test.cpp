@@ -9,7 +9,7 @@
 
 #include <csignal>
 
-namespace apps::copy::test {
+namespace apps::copy::test::copy_combination_test {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST_F(CopyCombination, OneSenderEndsWhileTheOthersAreCutOffAroundIt) {
 }
 
 } // namespace
-} // namespace apps::copy::test
+} // namespace apps::copy::test::copy_combination_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-namespace apps::copy::test {
+namespace apps::copy::test::copy_hostility_test {
 namespace {
 
 using testing::HasSubstr;
@@ -304,4 +304,4 @@ TEST_F(HostileServer, ASenderOutlivesAnything) {
 }
 
 } // namespace
-} // namespace apps::copy::test
+} // namespace apps::copy::test::copy_hostility_test

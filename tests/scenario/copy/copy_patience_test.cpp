@@ -11,7 +11,7 @@
 
 #include <sstream>
 
-namespace apps::copy::test {
+namespace apps::copy::test::copy_patience_test {
 namespace {
 
 using netio::world::DiskState;
@@ -205,4 +205,4 @@ TEST_F(CopyPatience, MoreFilesThanTheLogHasLinesForAreCountedThere) {
 }
 
 } // namespace
-} // namespace apps::copy::test
+} // namespace apps::copy::test::copy_patience_test

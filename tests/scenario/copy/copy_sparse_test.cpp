@@ -9,7 +9,7 @@
 
 #include <random>
 
-namespace apps::copy::test {
+namespace apps::copy::test::copy_sparse_test {
 namespace {
 
 using testing::HasSubstr;
@@ -229,4 +229,4 @@ TEST_F(CopySparse, SetUserIdBitsAreNotCopied) {
 }
 
 } // namespace
-} // namespace apps::copy::test
+} // namespace apps::copy::test::copy_sparse_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/scenario/copy/copy_bed.hpp"
 
-namespace apps::copy::test {
+namespace apps::copy::test::copy_test {
 namespace {
 
 using testing::HasSubstr;
@@ -366,4 +366,4 @@ TEST_F(CopyBed, StoppingLeavesWhatTheServerHasForTheNextAttempt) {
 }
 
 } // namespace
-} // namespace apps::copy::test
+} // namespace apps::copy::test::copy_test

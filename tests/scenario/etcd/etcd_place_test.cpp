@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace apps {
+namespace apps::etcd_place_test {
 namespace {
 
 using testing::HasSubstr;
@@ -38,4 +38,4 @@ TEST(EtcdPlace, AMistakeIsNamed) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::etcd_place_test

@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace apps {
+namespace apps::etcd_test {
 namespace {
 
 using netio::Clock;
@@ -314,4 +314,4 @@ TEST_F(EtcdBus, AUserIsAdmittedByAPasswordOfAFile) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::etcd_test

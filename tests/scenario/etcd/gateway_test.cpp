@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace apps {
+namespace apps::gateway_test {
 namespace {
 
 using netio::Clock;
@@ -246,4 +246,4 @@ TEST(EtcdGateway, AWatchThatTellsAChangeIsAnsweredAtOnce) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::gateway_test

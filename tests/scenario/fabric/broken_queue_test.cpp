@@ -10,7 +10,7 @@
 
 #include <cerrno>
 
-namespace netio::test {
+namespace netio::test::broken_queue_test {
 namespace {
 
 using netio::fabric::Domain;
@@ -171,4 +171,4 @@ TEST(RefusedEndpoint, LeavesItsPlaceInTheQueueToTheNext) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::broken_queue_test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::test {
+namespace netio::test::crowd_test {
 namespace {
 
 using testing::SizeIs;
@@ -109,4 +109,4 @@ TEST(Crowd, AClosedConnectionEndsEveryOperationOnce) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::crowd_test

@@ -17,7 +17,7 @@
 #include <cerrno>
 #include <optional>
 
-namespace netio::test {
+namespace netio::test::door_test {
 namespace {
 
 using testing::IsEmpty;
@@ -234,4 +234,4 @@ TEST(Door, WithoutDescriptorsItRestsInsteadOfSpinning) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::door_test

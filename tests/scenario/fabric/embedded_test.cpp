@@ -21,7 +21,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::embedded_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,4 +160,4 @@ TEST(Embedded, TwoFamiliesServeTheirSendersAndEndInOrder) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::embedded_test

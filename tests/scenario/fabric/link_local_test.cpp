@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace netio::test {
+namespace netio::test::link_local_test {
 namespace {
 
 // of <linux/ipv6.h>, which does not go with <netinet/in.h>
@@ -188,4 +188,4 @@ TEST_F(LinkLocal, TheListOfAddressesShowsTheirInterface) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::link_local_test

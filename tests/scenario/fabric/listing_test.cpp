@@ -25,7 +25,7 @@ extern "C" void rewinddir(DIR* directory) {
     of_the_library(directory);
 }
 
-namespace netio::test {
+namespace netio::test::listing_test {
 namespace {
 
 TEST(Listing, IsForConnectionsThatAreMadeAndNotForThoseThatAreLookedAt) {
@@ -56,4 +56,4 @@ TEST(Listing, IsForConnectionsThatAreMadeAndNotForThoseThatAreLookedAt) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::listing_test

@@ -37,7 +37,7 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
     return 0;
 }
 
-namespace netio::test {
+namespace netio::test::localhost_test {
 namespace {
 
 struct Listening final : ListenSocket::Handler {
@@ -129,4 +129,4 @@ TEST(Localhost, OfTwoFamiliesWhereNobodyListensIsTold) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::localhost_test

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <unistd.h>
 
-namespace netio::test {
+namespace netio::test::routes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST(RoutesDeathTest, TheProcessDoesNotEndUnderASearch) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::routes_test

@@ -13,7 +13,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace netio::test {
+namespace netio::test::set_up_test {
 namespace {
 
 using testing::AllOf;
@@ -76,4 +76,4 @@ TEST(SetUpDeathTest, AForeignChoiceOfProvidersIsNamed) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::set_up_test

@@ -10,7 +10,7 @@
 
 #include <cerrno>
 
-namespace netio::test {
+namespace netio::test::short_queue_test {
 namespace {
 
 using testing::AllOf;
@@ -69,4 +69,4 @@ TEST_F(ShortQueue, WhoWantsMoreIsToldHowManyThereAre) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::short_queue_test

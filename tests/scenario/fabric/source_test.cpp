@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::source_test {
 namespace {
 
 using testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST(Source, OfASimulatedPeerIsItsProcess) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::source_test

@@ -4,7 +4,7 @@
 
 #include "tests/scenario/fabric/ends.hpp"
 
-namespace netio::test {
+namespace netio::test::turn_test {
 namespace {
 
 class TurnsOfTheEnd : public testing::Test {
@@ -48,4 +48,4 @@ TEST_F(TurnsOfTheEnd, AreBoundedInNumber) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::turn_test

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::test {
+namespace netio::test::accept_failed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST_P(AcceptFailedOnTheFabric, ForWantOfDescriptorsTheRemedyIsNamed) {
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailedOnTheFabric, fabric_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::accept_failed_test

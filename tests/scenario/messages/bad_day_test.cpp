@@ -11,7 +11,7 @@
 #include <array>
 #include <string>
 
-namespace netio::test {
+namespace netio::test::bad_day_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -220,4 +220,4 @@ TEST_P(BadDay, TwoListenersOfOneProcessHaveNothingToDoWithEachOther) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::bad_day_test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::test {
+namespace netio::test::buffered_end_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -381,4 +381,4 @@ TEST_P(BufferedMessagesOnAnUncertainWay, GiveEveryPageBackWhereverItBreaks) {
 INSTANTIATE_TEST_SUITE_P(Beds, BufferedMessagesOnAnUncertainWay, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::buffered_end_test

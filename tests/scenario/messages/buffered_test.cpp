@@ -9,7 +9,7 @@
 #include <array>
 #include <random>
 
-namespace netio::test {
+namespace netio::test::buffered_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -278,4 +278,4 @@ TEST_P(BufferedMessages, ATimeThatIsTooLongForAPageIsRefused) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::buffered_test

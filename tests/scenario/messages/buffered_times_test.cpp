@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::test {
+namespace netio::test::buffered_times_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -68,4 +68,4 @@ TEST_P(BufferedTimes, AfterAReceiverThatAbortsInTheMiddleOfAPageNothingOfItIsDel
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::buffered_times_test

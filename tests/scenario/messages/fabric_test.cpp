@@ -13,7 +13,7 @@
 #include <csignal>
 #include <dlfcn.h>
 
-namespace netio::test {
+namespace netio::test::fabric_test {
 namespace {
 
 using testing::AnyOf;
@@ -225,4 +225,4 @@ TEST(Fabric, MemoryMappedReadOnlyMayBeSentFrom) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::fabric_test

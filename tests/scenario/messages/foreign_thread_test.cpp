@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace netio::test {
+namespace netio::test::foreign_thread_test {
 namespace {
 
 // Builds with NDEBUG leave out the checks of frequent calls; the WrongThread tests run in every
@@ -116,4 +116,4 @@ TEST_P(ForeignThread, EveryCallOfATimerIsRefused) {
 #endif
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::foreign_thread_test

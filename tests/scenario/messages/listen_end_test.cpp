@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::listen_end_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -229,4 +229,4 @@ TEST_P(ListenEnd, WhoNeverOpensItsSessionIsRejectedUnlessTheListenerEndsBefore) 
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::listen_end_test

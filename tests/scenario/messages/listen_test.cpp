@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::test {
+namespace netio::test::listen_test {
 namespace {
 
 using Listening = BufferedMessages;
@@ -131,4 +131,4 @@ TEST_P(Listening, WhereOtherMachinesReachItHasToBeMeant) {
 INSTANTIATE_TEST_SUITE_P(Beds, Listening, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::listen_test

@@ -13,7 +13,7 @@
 #include <memory>
 #include <random>
 
-namespace netio::test {
+namespace netio::test::malformed_test {
 namespace {
 
 using netio::pubsub::test::Impostor;
@@ -190,4 +190,4 @@ TEST_P(MalformedMessages, ASenderThatSpeaksOfItsLargestMessageIsAcceptFailed) {
 INSTANTIATE_TEST_SUITE_P(Beds, MalformedMessages, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::malformed_test

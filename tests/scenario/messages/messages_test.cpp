@@ -13,7 +13,7 @@
 #include <map>
 #include <set>
 
-namespace netio::test {
+namespace netio::test::messages_test {
 namespace {
 
 using testing::HasSubstr;
@@ -409,4 +409,4 @@ TEST_P(Messages, AReceiverThatClosesOneSenderKeepsTheOthers) {
 INSTANTIATE_TEST_SUITE_P(Beds, Messages, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::messages_test

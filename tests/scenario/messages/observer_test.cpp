@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::test {
+namespace netio::test::observer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST_P(ObserverIsToldInTheSimulator, OverWhichProviderNobodyCanConnect) {
 INSTANTIATE_TEST_SUITE_P(Beds, ObserverIsToldInTheSimulator, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::observer_test

@@ -11,7 +11,7 @@
 
 #include <numeric>
 
-namespace netio::test {
+namespace netio::test::protected_test {
 namespace {
 
 constexpr std::uint64_t key_bytes = 50'000;
@@ -92,4 +92,4 @@ TEST_P(Protected, MessagesInPagesAndInFragmentsArriveWholeInOrder) {
 INSTANTIATE_TEST_SUITE_P(Levels, Protected, all_protected_beds(), protected_bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::protected_test

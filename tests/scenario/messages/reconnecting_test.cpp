@@ -17,7 +17,7 @@
 #include <array>
 #include <optional>
 
-namespace netio::test {
+namespace netio::test::reconnecting_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -326,4 +326,4 @@ TEST_P(ReconnectingSenderInTime, WhoIsRefusedForGoodDoesNotAskAgain) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::reconnecting_test

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace netio::test {
+namespace netio::test::send_times_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -59,4 +59,4 @@ TEST_P(SendTimesOfMessages, LeaveOutWhatWasCanceledAndGoOnWithTheNextConnection)
 INSTANTIATE_TEST_SUITE_P(Beds, SendTimesOfMessages, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::send_times_test

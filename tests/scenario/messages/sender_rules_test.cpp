@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::sender_rules_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -184,4 +184,4 @@ TEST_P(SenderRules, CountsOverAllItsConnections) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::sender_rules_test

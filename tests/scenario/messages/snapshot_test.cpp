@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace netio::test {
+namespace netio::test::snapshot_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -81,4 +81,4 @@ TEST_P(SendSnapshots, OfAConnectionThatHasEndedKeepTheSums) {
 INSTANTIATE_TEST_SUITE_P(Beds, SendSnapshots, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::snapshot_test

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::test {
+namespace netio::test::socket_options_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -90,4 +90,4 @@ TEST_P(SocketOptions, ASliceOutsideItsBufferEndsTheProgram) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::socket_options_test

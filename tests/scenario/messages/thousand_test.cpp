@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::thousand_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -103,4 +103,4 @@ TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
 INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, crowded_providers(), crowded_provider_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::thousand_test

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <optional>
 
-namespace netio::test {
+namespace netio::test::unanswered_test {
 namespace {
 
 // Listens, takes one connection and says nothing.
@@ -112,4 +112,4 @@ TEST_P(AnsweredLate, AnAttemptThatIsAnsweredWhenItIsGivenUpIsEnded) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::unanswered_test

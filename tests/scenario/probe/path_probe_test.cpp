@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace apps {
+namespace apps::path_probe_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -157,4 +157,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, ProbeAcceptFailed, simulated_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, ProbeByName, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace apps
+} // namespace apps::path_probe_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <sys/wait.h>
 
-namespace netio {
+namespace netio::process_test {
 namespace {
 
 using testing::Eq;
@@ -130,4 +130,4 @@ TEST(WrongThread, IsNoticedWhenItsMessageBeginsAPage) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::process_test

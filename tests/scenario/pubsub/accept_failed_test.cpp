@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::accept_failed_test {
 namespace {
 
 using netio::CloseReason;
@@ -121,4 +121,4 @@ TEST_P(AcceptFailedForWant, OfMemoryThePublisherIsToldTheRemedy) {
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailedForWant, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::accept_failed_test

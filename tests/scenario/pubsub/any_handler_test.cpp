@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::any_handler_test {
 namespace {
 
 using Hook = std::function<void(SubscribeSocket&)> SubscriberActor::*;
@@ -177,4 +177,4 @@ TEST_P(AnyHandler, MayDestroyItsSocket) {
 INSTANTIATE_TEST_SUITE_P(Beds, AnyHandler, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::any_handler_test

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_announcing_test {
 namespace {
 
 using testing::Contains;
@@ -207,4 +207,4 @@ TEST_F(AnnouncingClient, IsToldTheTroublesOfTheBusThatItLooksAt) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_announcing_test

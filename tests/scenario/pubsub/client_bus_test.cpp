@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_bus_test {
 namespace {
 
 // Each message with the fid that it came with.
@@ -135,4 +135,4 @@ TEST(ClientOnABus, WithAKeyTakesWhoProvesItselfThoughAnotherAnnouncesTheFidToo) 
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_bus_test

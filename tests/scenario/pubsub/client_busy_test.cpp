@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_busy_test {
 namespace {
 
 // Nothing says `again` to who publishes what nobody wants.
@@ -107,4 +107,4 @@ TEST(BusyClient, ClosesOnItsOwnThreadThoughNoCallFindsRoom) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_busy_test

@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_closing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -272,4 +272,4 @@ TEST_P(ClosingDestinations, WhoDoesNotTakeAllWithinTheLimitIsNotWaitedForAnyLong
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_closing_test

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::client_destinations_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -233,4 +233,4 @@ TEST_P(ClientDestinations, TakeNothingBehindTheEndOfAll) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::client_destinations_test

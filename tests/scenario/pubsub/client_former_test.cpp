@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_former_test {
 namespace {
 
 using testing::ElementsAre;
@@ -199,4 +199,4 @@ TEST_P(FormerPublishers, ThatWereForgottenAreToldWithTheirChangesAndTheFidsBeyon
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_former_test

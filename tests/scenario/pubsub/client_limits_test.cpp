@@ -10,7 +10,7 @@
 #include <future>
 #include <stdexcept>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_limits_test {
 namespace {
 
 class LimitedClient : public testing::Test {
@@ -88,4 +88,4 @@ TEST_F(LimitedClient, ARangeThatEndsBeforeItBeginsIsRefusedInTheCall) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_limits_test

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_missed_test {
 namespace {
 
 // Ends the connections of this process to a port of its own, as a network does that fails.
@@ -140,4 +140,4 @@ TEST(Client, WhatIsMissingWhenItEndsIsToldByItself) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_missed_test

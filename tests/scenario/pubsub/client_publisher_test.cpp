@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_publisher_test {
 namespace {
 
 using netio::Status;
@@ -150,4 +150,4 @@ TEST_P(PublishingClient, CountsWhatNobodyWantsAndNothingThatItDoesNotTake) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_publisher_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_refused_test {
 namespace {
 
 using testing::Contains;
@@ -131,4 +131,4 @@ TEST_F(RefusedClient, LearnsTheReasonWithTheAnswerAndBehindALostConnection) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_refused_test

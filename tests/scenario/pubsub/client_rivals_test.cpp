@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_rivals_test {
 namespace {
 
 using netio::TimePoint;
@@ -270,4 +270,4 @@ TEST_P(Rivals, ThatDropMessagesAreShownWithWhatIsMissing) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_rivals_test

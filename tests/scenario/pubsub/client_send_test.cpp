@@ -15,7 +15,7 @@
 #include <mutex>
 #include <thread>
 
-namespace netio::pubsub {
+namespace netio::pubsub::client_send_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -269,4 +269,4 @@ TEST(SendingClient, ItMayBeDestroyedWhileMessagesWaitAndWhileTheyFlow) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::client_send_test

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_slow_test {
 namespace {
 
 using testing::ElementsAre;
@@ -134,4 +134,4 @@ TEST(SlowClient, ThatHoldsItsPublisherUpForEverDoesNotHoldItsEndUp) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_slow_test

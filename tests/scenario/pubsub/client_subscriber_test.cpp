@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_subscriber_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -253,4 +253,4 @@ TEST_P(SubscribingClient, HasOptionsWithinBounds) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_subscriber_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_subscriptions_test {
 namespace {
 
 using netio::TimePoint;
@@ -236,4 +236,4 @@ TEST_P(FollowedPublishers, ThatHaveMovedWhereNobodyIsKeepNoFidFromAnother) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_subscriptions_test

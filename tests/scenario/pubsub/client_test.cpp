@@ -13,7 +13,7 @@
 #include <memory>
 #include <thread>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::client_test {
 namespace {
 
 TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
@@ -323,4 +323,4 @@ TEST(Client, ItComesBackToAPublisherThatWasStartedAnew) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::client_test

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::closing_test {
 namespace {
 
 using netio::CloseReason;
@@ -379,4 +379,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, ClosingWithoutRegistrations, netio::test::simulat
                          bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::closing_test

@@ -9,7 +9,7 @@
 
 #include <cstdlib>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::combination_test {
 namespace {
 
 using netio::CloseReason;
@@ -311,4 +311,4 @@ TEST(ExitingProcess, EndsAsItWantsToWhileASubscriberReconnects) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::combination_test

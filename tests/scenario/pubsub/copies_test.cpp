@@ -17,7 +17,7 @@
 #include <chrono>
 #include <memory>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::copies_test {
 namespace {
 
 using namespace netio::test;
@@ -128,4 +128,4 @@ TEST_F(Copies, OfOneThatStopsAreBoundedAndTheOthersLoseNothing) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::copies_test

@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::corners_test {
 namespace {
 
 using netio::CloseReason;
@@ -315,4 +315,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, Corners, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, CornersInVirtualTime, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::corners_test

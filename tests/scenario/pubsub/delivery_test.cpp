@@ -10,7 +10,7 @@
 #include <functional>
 #include <random>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::delivery_test {
 namespace {
 
 using netio::CloseReason;
@@ -363,4 +363,4 @@ TEST_P(Delivery, WithoutAReasonAPageStays) {
 INSTANTIATE_TEST_SUITE_P(Beds, Delivery, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::delivery_test

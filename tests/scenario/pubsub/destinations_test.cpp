@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::destinations_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -74,4 +74,4 @@ TEST_P(SimulatedDestinations, WhatEndsAsItWasToldToIsNoTrouble) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::destinations_test

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::explicit_test {
 namespace {
 
 using netio::Cookie;
@@ -370,4 +370,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, ExplicitPublishingInVirtualTime, netio::test::sim
                          bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::explicit_test

@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::false_publisher_test {
 namespace {
 
 using netio::CloseReason;
@@ -117,4 +117,4 @@ TEST_P(FalsePublishers, EndTheirOwnConnectionAndNothingElse) {
 INSTANTIATE_TEST_SUITE_P(Beds, FalsePublishers, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::false_publisher_test

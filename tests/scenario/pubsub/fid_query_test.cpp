@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::fid_query_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -154,4 +154,4 @@ TEST_P(Silence, MayBeTheEndOfTheSocketThatHearsOfIt) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::fid_query_test

@@ -13,7 +13,7 @@
 #include <random>
 #include <set>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::finding_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -302,4 +302,4 @@ TEST_P(FoundOnABus, WhateverHappensEachMessageArrivesOrIsAccountedFor) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::finding_test

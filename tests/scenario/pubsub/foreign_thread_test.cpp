@@ -10,7 +10,7 @@
 
 #include <array>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::foreign_thread_test {
 namespace {
 
 using netio::test::ForeignCall;
@@ -144,4 +144,4 @@ TEST_P(ForeignThread, WhileTheLoopStandsStillAnyThreadMayCall) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::foreign_thread_test

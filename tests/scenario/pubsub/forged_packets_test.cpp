@@ -16,7 +16,7 @@
 #include <fstream>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::forged_packets_test {
 namespace {
 
 using netio::test::RawTcpPeer;
@@ -173,4 +173,4 @@ TEST_P(ForgedPackets, AnHonestPeerMaySendForEver) {
 INSTANTIATE_TEST_SUITE_P(Beds, ForgedPackets, testing::Values(Bed::fabric_tcp), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::forged_packets_test

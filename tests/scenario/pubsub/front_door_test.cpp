@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio {
+namespace netio::front_door_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -402,4 +402,4 @@ TEST_F(FrontDoor, ItsDescriptorIsReadableWhileMessagesWait) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::front_door_test

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstring>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::gathering_test {
 namespace {
 
 using netio::Cookie;
@@ -138,4 +138,4 @@ TEST_P(SmallUnbuffered, SharedSingleAndInPiecesTheyArriveInTheirOrder) {
 INSTANTIATE_TEST_SUITE_P(Beds, SmallUnbuffered, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::gathering_test

@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::groups_test {
 namespace {
 
 using netio::Status;
@@ -110,4 +110,4 @@ TEST_P(Groups, ThatArePublishedToWithRestsGetTheirPagesAsQuicklyAsEver) {
 INSTANTIATE_TEST_SUITE_P(Beds, Groups, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::groups_test

@@ -10,7 +10,7 @@
 
 #include <random>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::hostility_test {
 namespace {
 
 using netio::CloseReason;
@@ -191,4 +191,4 @@ TEST_P(MalformedFrames, WhoNeverBecomesASubscriberIsToldToThePublisher) {
 INSTANTIATE_TEST_SUITE_P(Beds, MalformedFrames, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::hostility_test

@@ -5,7 +5,7 @@
 
 #include "tests/scenario/pubsub/waited_for.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::large_and_waited_for_test {
 namespace {
 
 using netio::CloseReason;
@@ -147,4 +147,4 @@ TEST_P(LargeAndWaitedFor, AMessageThatWaitedForMemoryMakesNobodyGiveWayOnceThePu
 INSTANTIATE_TEST_SUITE_P(Beds, LargeAndWaitedFor, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::large_and_waited_for_test

@@ -4,7 +4,7 @@
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::leaving_pages_test {
 namespace {
 
 using netio::Status;
@@ -75,4 +75,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, LeavingPages, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, LeavingPagesInVirtualTime, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::leaving_pages_test

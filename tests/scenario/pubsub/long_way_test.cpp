@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::long_way_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -144,4 +144,4 @@ INSTANTIATE_TEST_SUITE_P(Levels, LongWay,
                          name_of);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::long_way_test

@@ -16,7 +16,7 @@
 #include <memory>
 #include <thread>
 
-namespace netio::pubsub {
+namespace netio::pubsub::loops_test {
 namespace {
 
 constexpr std::uint64_t messages = 2000; // of each fid
@@ -134,4 +134,4 @@ TEST(Loops, TwoPublishAtOnceAndASubscriberGetsEachFidOnceAndInOrder) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::loops_test

@@ -7,7 +7,7 @@
 
 #include "pubsub/publisher/send_queue.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::many_fids_test {
 namespace {
 
 using netio::CloseReason;
@@ -159,4 +159,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, SubscribedAgain, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, ManyFids, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::many_fids_test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::meeting_test {
 namespace {
 
 using netio::Status;
@@ -75,4 +75,4 @@ TEST_P(MeetingOnLoopback, ASubscriberComesFromTheLocalHostThatItNames) {
 INSTANTIATE_TEST_SUITE_P(Beds, MeetingOnLoopback, testing::Values(Bed::fabric_tcp), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::meeting_test

@@ -7,7 +7,7 @@
 #include <array>
 #include <optional>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::million_fids_test {
 namespace {
 
 using netio::Status;
@@ -67,4 +67,4 @@ TEST_P(AMillionFids, EndInOrderForWhoWantsAllOfThemAndForWhoWantsOne) {
 INSTANTIATE_TEST_SUITE_P(Beds, AMillionFids, testing::Values(Bed::fabric_tcp), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::million_fids_test

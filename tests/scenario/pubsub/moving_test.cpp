@@ -4,7 +4,7 @@
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::moving_test {
 namespace {
 
 constexpr Fid moving{3};
@@ -116,4 +116,4 @@ TEST_P(MovingFids, TellWhatTheirSubscriberMissedOfTheFormerPublisher) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::moving_test

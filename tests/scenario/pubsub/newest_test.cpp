@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::newest_test {
 namespace {
 
 using netio::CloseReason;
@@ -349,4 +349,4 @@ TEST_P(NewestMessagesMeanwhile, AreToldAsMissedWhenTheConnectionWasLost) {
 INSTANTIATE_TEST_SUITE_P(Beds, NewestMessagesMeanwhile, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::newest_test

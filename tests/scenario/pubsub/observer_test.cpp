@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::observer_test {
 namespace {
 
 using testing::IsEmpty;
@@ -56,4 +56,4 @@ TEST_P(ObserverOfAPublisher, IsToldOfOneThatIsCutOff) {
 INSTANTIATE_TEST_SUITE_P(Beds, ObserverOfAPublisher, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::observer_test

@@ -5,7 +5,7 @@
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::one_publisher_test {
 namespace {
 
 using testing::ElementsAre;
@@ -160,4 +160,4 @@ TEST_P(OnePublisher, IsNotNamedAnewByAStrangersWord) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::one_publisher_test

@@ -5,7 +5,7 @@
 #include "pubsub/discovery/bus.hpp"
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::other_machines_test {
 namespace {
 
 using testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST_P(OtherMachines, AreReachedAtTheAddressesThatLeadThere) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::other_machines_test

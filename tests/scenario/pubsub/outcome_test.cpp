@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::outcome_test {
 namespace {
 
 using netio::Cookie;
@@ -395,4 +395,4 @@ TEST_P(OutcomesWithAnOracle, SayOfEveryPublicationWhoGotItUnderEveryPolicy) {
 INSTANTIATE_TEST_SUITE_P(Beds, OutcomesWithAnOracle, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::outcome_test

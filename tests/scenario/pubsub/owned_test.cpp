@@ -10,7 +10,7 @@
 
 #include <stdexcept>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::owned_test {
 namespace {
 
 using netio::Cookie;
@@ -131,4 +131,4 @@ TEST_P(Owned, ARangeThatEndsBeforeItBeginsIsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(Beds, Owned, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::owned_test

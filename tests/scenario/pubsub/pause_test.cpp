@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::pause_test {
 namespace {
 
 using netio::CloseReason;
@@ -423,4 +423,4 @@ TEST_P(PausedForLong, AreToldOfTheEndOfAPublisherThatSentHeartbeatsOnly) {
 INSTANTIATE_TEST_SUITE_P(Beds, PausedForLong, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::pause_test

@@ -10,7 +10,7 @@
 #include <functional>
 #include <optional>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::paused_end_test {
 namespace {
 
 using testing::ElementsAre;
@@ -167,4 +167,4 @@ TEST_P(PausedEnd, NeedsNoResumeToBeClosed) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::paused_end_test

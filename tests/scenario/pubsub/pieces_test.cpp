@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::pieces_test {
 namespace {
 
 using netio::Cookie;
@@ -132,4 +132,4 @@ TEST(ManyPieces, ThePublisherSaysHowManyLeaveFromWhereTheyLie) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::pieces_test

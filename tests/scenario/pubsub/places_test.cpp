@@ -4,7 +4,7 @@
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::places_test {
 namespace {
 
 using testing::ElementsAre;
@@ -164,4 +164,4 @@ TEST_P(FoundPublishers, WhatAnswersInTheirPlaceIsListenedToAsLongAsNobodyElseCla
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::places_test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::policy_test {
 namespace {
 
 using netio::CloseReason;
@@ -159,4 +159,4 @@ TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
 INSTANTIATE_TEST_SUITE_P(Beds, PoliciesAskedFor, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::policy_test

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::protected_test {
 namespace {
 
 using netio::Status;
@@ -107,4 +107,4 @@ INSTANTIATE_TEST_SUITE_P(Levels, ProtectedPublisher, netio::test::all_protected_
                          netio::test::protected_bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::protected_test

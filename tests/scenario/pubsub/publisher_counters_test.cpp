@@ -11,7 +11,7 @@
 #include <chrono>
 #include <numeric>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::publisher_counters_test {
 namespace {
 
 using netio::Cookie;
@@ -258,4 +258,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherCountersInVirtualTime, netio::test::simu
                          bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::publisher_counters_test

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <memory>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::publisher_end_test {
 namespace {
 
 using netio::CloseReason;
@@ -240,4 +240,4 @@ TEST_P(PublisherEndsInVirtualTime, IsNotPutOffByASecondOne) {
 INSTANTIATE_TEST_SUITE_P(Beds, PublisherEndsInVirtualTime, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::publisher_end_test

@@ -9,7 +9,7 @@
 #include <array>
 #include <chrono>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::publisher_limits_test {
 namespace {
 
 using netio::Cookie;
@@ -268,4 +268,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherLimitsInVirtualTime, netio::test::simula
                          bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::publisher_limits_test

@@ -9,7 +9,7 @@
 
 #include <chrono>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::publisher_newest_test {
 namespace {
 
 using netio::Status;
@@ -94,4 +94,4 @@ TEST_P(PublisherKeepsNewest, WhatItsSubscriberDoesNotTakeYetIsReplacedByWhatIsPu
 INSTANTIATE_TEST_SUITE_P(Beds, PublisherKeepsNewest, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::publisher_newest_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::publisher_requests_test {
 namespace {
 
 using netio::CloseReason;
@@ -286,4 +286,4 @@ TEST_P(PublisherRequests, FragmentsOfOneMessageHaveANumberThatThoseOfTheNextHave
 INSTANTIATE_TEST_SUITE_P(Beds, PublisherRequests, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::publisher_requests_test

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <utility>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::publisher_slow_test {
 namespace {
 
 using netio::Cookie;
@@ -292,4 +292,4 @@ TEST_P(PublisherAndSlow, NobodyIsSaidToStallWhoHasNothingToTake) {
 INSTANTIATE_TEST_SUITE_P(Beds, PublisherAndSlow, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::publisher_slow_test

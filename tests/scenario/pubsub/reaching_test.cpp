@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::reaching_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -166,4 +166,4 @@ TEST_P(Reaching, WhoReconnectsResolvesTheNameAgain) {
 INSTANTIATE_TEST_SUITE_P(Beds, Reaching, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::reaching_test

@@ -8,7 +8,7 @@
 
 #include <random>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::reconnecting_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -405,4 +405,4 @@ TEST_P(Restarting, ThatItIsAnotherPublisherIsToldAndWhetherTheTailOfTheFormerIsK
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::reconnecting_test

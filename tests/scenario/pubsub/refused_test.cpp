@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::refused_test {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST_P(Refused, WhereAllThatWereGivenAreTheEndIsToldAndTheNextWishAsksThemAgain)
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::refused_test

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::rights_test {
 namespace {
 
 using access::Protection;
@@ -288,4 +288,4 @@ TEST_P(Rights, WhoWasNeverLetInGivesUpAlsoIfItIsToReconnect) {
 INSTANTIATE_TEST_SUITE_P(Beds, Rights, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::rights_test

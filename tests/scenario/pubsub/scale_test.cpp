@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::scale_test {
 namespace {
 
 using netio::Status;
@@ -276,4 +276,4 @@ TEST(Scale, AThousandSubscribersOfAnUnbufferedPublisherAreSmallAndGetTheirFids) 
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::scale_test

@@ -9,7 +9,7 @@
 
 #include <chrono>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::shares_test {
 namespace {
 
 using netio::CloseReason;
@@ -293,4 +293,4 @@ TEST_P(Shares, ATimeForEverIsRefusedWithTheOptionsName) {
 INSTANTIATE_TEST_SUITE_P(Beds, Shares, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::shares_test

@@ -6,7 +6,7 @@
 #include "tests/scenario/pubsub/several_publishers.hpp"
 #include "tests/scenario/pubsub/silent_port.hpp"
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::silent_claimants_test {
 namespace {
 
 using testing::ElementsAre;
@@ -144,4 +144,4 @@ TEST_P(SilentClaimants, WithoutKeysHaveTheFidsAlsoBesideOneThatIsConnected) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::silent_claimants_test

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::slow_test {
 namespace {
 
 using netio::CloseReason;
@@ -235,4 +235,4 @@ TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
 INSTANTIATE_TEST_SUITE_P(Beds, SlowSubscribers, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::slow_test

@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::snapshot_test {
 namespace {
 
 using netio::Cookie;
@@ -184,4 +184,4 @@ TEST_P(Snapshots, BeginTheLeastThatWasFreeAnew) {
 INSTANTIATE_TEST_SUITE_P(Beds, Snapshots, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::snapshot_test

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::stopped_test {
 namespace {
 
 using netio::CloseReason;
@@ -489,4 +489,4 @@ INSTANTIATE_TEST_SUITE_P(Simulated, Crowd, testing::Values(0, 1), name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BufferedCrowd, testing::Values(0, 1), name_of);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::stopped_test

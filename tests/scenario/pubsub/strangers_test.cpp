@@ -16,7 +16,7 @@
 #include <random>
 #include <unistd.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::strangers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -268,4 +268,4 @@ TEST_F(Strangers, AnHonestHandshakeMayArriveInPieces) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::strangers_test

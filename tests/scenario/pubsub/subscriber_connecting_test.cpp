@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::subscriber_connecting_test {
 namespace {
 
 using netio::CloseReason;
@@ -194,4 +194,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, ConnectingSubscribersInVirtualTime, netio::test::
                          bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::subscriber_connecting_test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::subscriber_test {
 namespace {
 
 using netio::CloseReason;
@@ -228,4 +228,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, Subscribing, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, SubscribingInTheSimulator, netio::test::simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::subscriber_test

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::subscriptions_snapshot_test {
 namespace {
 
 using testing::SizeIs;
@@ -261,4 +261,4 @@ TEST_P(SubscriptionSnapshots, AreOfPublishersThatAreGivenOnceEach) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::subscriptions_snapshot_test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::subscriptions_test {
 namespace {
 
 using testing::AllOf;
@@ -414,4 +414,4 @@ TEST_P(SeveralPublishers, NeitherAnAddressNorABusIsRefused) {
 }
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::subscriptions_test

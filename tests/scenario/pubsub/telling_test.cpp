@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::telling_test {
 namespace {
 
 using netio::CloseReason;
@@ -123,4 +123,4 @@ TEST_P(Telling, WhoAsksAndTakesNoAnswersMeetsALimitWithAName) {
 INSTANTIATE_TEST_SUITE_P(Beds, Telling, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::telling_test

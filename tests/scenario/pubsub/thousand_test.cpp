@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::thousand_test {
 namespace {
 
 using namespace netio::test;
@@ -94,4 +94,4 @@ TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
 INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, crowded_providers(), crowded_provider_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::thousand_test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::ticket_policy_test {
 namespace {
 
 using netio::CloseReason;
@@ -158,4 +158,4 @@ TEST_P(TicketPolicies, WhatIsLeftWhenThePublisherEndsIsQueuedForWhoHasComeToDrop
 INSTANTIATE_TEST_SUITE_P(Beds, TicketPolicies, netio::test::all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::ticket_policy_test

@@ -7,7 +7,7 @@
 
 #include <random>
 
-namespace netio::pubsub::test {
+namespace netio::pubsub::test::waited_for_test {
 namespace {
 
 using netio::CloseReason;
@@ -260,4 +260,4 @@ TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
 INSTANTIATE_TEST_SUITE_P(Beds, WaitedFor, all_beds(), bed_name);
 
 } // namespace
-} // namespace netio::pubsub::test
+} // namespace netio::pubsub::test::waited_for_test

@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-namespace apps::pump::test {
+namespace apps::pump::test::pump_hostility_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -171,4 +171,4 @@ TEST_F(PumpHostility, WhatIsToBeCheckedIsFilledInSteps) {
 }
 
 } // namespace
-} // namespace apps::pump::test
+} // namespace apps::pump::test::pump_hostility_test

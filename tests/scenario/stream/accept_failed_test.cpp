@@ -9,7 +9,7 @@
 
 #include <thread>
 
-namespace netio::stream::test {
+namespace netio::stream::test::accept_failed_test {
 namespace {
 
 using netio::RejectCode;
@@ -154,4 +154,4 @@ TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
 }
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::accept_failed_test

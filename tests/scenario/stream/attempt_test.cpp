@@ -5,7 +5,7 @@
 #include "tests/scenario/stream/pair.hpp"
 #include "tests/scenario/stream/two_ways.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::attempt_test {
 namespace {
 
 class Attempts : public PairOnBed {
@@ -170,4 +170,4 @@ TEST_P(AttemptsByName, EndHereIfTheUserEndsThemBehindAFailureOfWhichHeWasNotYetT
 }
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::attempt_test

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace netio::stream::test {
+namespace netio::stream::test::blocking_end_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -465,4 +465,4 @@ TEST_F(BlockingEnd, AMovedStreamGoesOnAndTheOneItReplacesIsCutOff) {
 }
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::blocking_end_test

@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-namespace netio::stream::test {
+namespace netio::stream::test::blocking_limits_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -346,4 +346,4 @@ TEST_P(BlockingTimes, TimesBeyondAYearAreForEver) {
 INSTANTIATE_TEST_SUITE_P(Beds, BlockingTimes, simulated_stages(), stage_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::blocking_limits_test

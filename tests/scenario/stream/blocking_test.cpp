@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-namespace netio::stream::test {
+namespace netio::stream::test::blocking_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -341,4 +341,4 @@ TEST(BlockingConnect, IsRefusedWithTheAddress) {
 }
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::blocking_test

@@ -6,7 +6,7 @@
 #include "netio/loop/event_loop.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::close_in_time_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -271,4 +271,4 @@ TEST_P(ClosingOverASlowLink, ALargeSendIsWaitedFor) {
 }
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::close_in_time_test

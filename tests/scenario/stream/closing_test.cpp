@@ -5,7 +5,7 @@
 #include "netio/session/handshake.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::closing_test {
 namespace {
 
 using testing::HasSubstr;
@@ -273,4 +273,4 @@ TEST_P(Closing, TheListenerMayBeDestroyedWhileAPeerWaitsForItsAnswer) {
 INSTANTIATE_TEST_SUITE_P(Beds, Closing, all_stages(), stage_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::closing_test

@@ -6,7 +6,7 @@
 #include "tests/scenario/stream/pair.hpp"
 #include "tests/scenario/stream/two_ways.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::combination_test {
 namespace {
 
 // --- while an attempt falls back to the second provider ----------------------------------------
@@ -317,4 +317,4 @@ TEST_P(TwoStreams, TheOtherFlowsAndEndsWhileNobodyReceivesOnOne) {
 INSTANTIATE_TEST_SUITE_P(Beds, TwoStreams, all_stages(), stage_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::combination_test

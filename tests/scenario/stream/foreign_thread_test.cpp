@@ -5,7 +5,7 @@
 #include "tests/scenario/stream/pair.hpp"
 #include "tests/support/foreign_thread.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::foreign_thread_test {
 namespace {
 
 // Nothing is checked in a build with NDEBUG.
@@ -57,4 +57,4 @@ TEST_P(ForeignThread, EveryCallOfAStreamIsRefused) {
 #endif
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::foreign_thread_test

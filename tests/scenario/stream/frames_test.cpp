@@ -12,7 +12,7 @@
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::frames_test {
 namespace {
 
 using netio::test::Bed;
@@ -284,4 +284,4 @@ TEST_P(InFrames, AnEndBehindALongTransferComesBehindItsLastFrame) {
 INSTANTIATE_TEST_SUITE_P(Beds, InFrames, netio::test::all_beds(), netio::test::bed_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::frames_test

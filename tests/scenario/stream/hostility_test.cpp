@@ -8,7 +8,7 @@
 
 #include "netio/session/session_listener.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::hostility_test {
 namespace {
 
 using testing::HasSubstr;
@@ -258,4 +258,4 @@ TEST_P(Hostility, WhoAlwaysClaimsToWaitGetsTheLargestRingAndNoMore) {
 INSTANTIATE_TEST_SUITE_P(Beds, Hostility, netio::test::all_beds(), netio::test::bed_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::hostility_test

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace netio::stream::test {
+namespace netio::stream::test::long_way_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -116,4 +116,4 @@ TEST_F(LongWay, WhereItIsShortEverythingIsToldAtOnce) {
 }
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::long_way_test

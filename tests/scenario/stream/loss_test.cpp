@@ -4,7 +4,7 @@
 
 #include "tests/scenario/stream/pair.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::loss_test {
 namespace {
 
 class Loss : public PairOnBed {
@@ -125,4 +125,4 @@ TEST_P(SimulatedLoss, AWriteThatWasCanceledDoesNotCompleteItsSend) {
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedLoss, simulated_stages(), stage_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::loss_test

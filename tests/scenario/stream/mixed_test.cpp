@@ -5,7 +5,7 @@
 #include "tests/scenario/stream/flow.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::mixed_test {
 namespace {
 
 std::vector<Variant> sides() {
@@ -85,4 +85,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, Mixed,
                          });
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::mixed_test

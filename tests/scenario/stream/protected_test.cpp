@@ -7,7 +7,7 @@
 #include "tests/scenario/stream/registrations.hpp"
 #include "tests/support/protected_bed.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::protected_test {
 namespace {
 
 using netio::access::Protection;
@@ -71,4 +71,4 @@ INSTANTIATE_TEST_SUITE_P(Levels, ProtectedStream, netio::test::all_protected_bed
                          netio::test::protected_bed_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::protected_test

@@ -4,7 +4,7 @@
 
 #include "tests/scenario/stream/pair.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::ring_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -171,4 +171,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, RegisteredRingGrowth,
                          stage_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::ring_test

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace netio::stream::test {
+namespace netio::stream::test::send_times_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -61,4 +61,4 @@ TEST_P(SendTimesOfStreams, LeaveOutWhatWasCanceledAndOutliveTheConnection) {
 INSTANTIATE_TEST_SUITE_P(Beds, SendTimesOfStreams, all_stages(), stage_name);
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::send_times_test

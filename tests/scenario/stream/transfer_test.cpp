@@ -6,7 +6,7 @@
 #include "tests/scenario/stream/flow.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::transfer_test {
 namespace {
 
 class Transfer : public PairOnBed {};
@@ -175,4 +175,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, EveryVariant,
                          });
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::transfer_test

@@ -4,7 +4,7 @@
 
 #include "tests/scenario/stream/pair.hpp"
 
-namespace netio::stream::test {
+namespace netio::stream::test::turn_test {
 namespace {
 
 constexpr std::size_t count = 50;
@@ -79,4 +79,4 @@ TEST_P(StreamTurns, EndThoughASendOfNothingIsFollowedByAnotherInItsHandler) {
 }
 
 } // namespace
-} // namespace netio::stream::test
+} // namespace netio::stream::test::turn_test

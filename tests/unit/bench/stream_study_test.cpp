@@ -11,7 +11,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace bench {
+namespace bench::stream_study_test {
 namespace {
 
 constexpr std::uint64_t kib = 1024;
@@ -277,4 +277,4 @@ TEST(StreamStudy, ComputesEverySubjectOnEveryLink) {
 }
 
 } // namespace
-} // namespace bench
+} // namespace bench::stream_study_test

@@ -97,6 +97,10 @@ std::set<std::uint64_t> fids_between(std::uint64_t first, std::uint64_t last) {
     return fids;
 }
 
+std::set<std::uint64_t> fids_of(const FidRange& range) {
+    return fids_between(to_integer(range.first), std::min(to_integer(range.last), fid_count - 1));
+}
+
 std::unique_ptr<Actor> make_actor(World& world, Process& process) {
     const std::string& kind = process.plan.kind;
     if (kind == "publisher") return make_publisher(world, process);

@@ -6,6 +6,7 @@
 // process's own loop.
 
 #include "netio/session/session.hpp"
+#include "pubsub/core/fid.hpp"
 #include "tests/world/schedule.hpp"
 #include "tests/world/world.hpp"
 
@@ -112,5 +113,9 @@ std::unique_ptr<Actor> make_copier(World& world, Process& process);
 std::unique_ptr<Actor> make_actor(World& world, Process& process);
 
 std::set<std::uint64_t> fids_between(std::uint64_t first, std::uint64_t last);
+std::set<std::uint64_t> fids_of(const FidRange& range);
+
+// Overwrites memory that a socket has released, so that a later use of it shows.
+inline constexpr std::byte spoiled{0xee};
 
 } // namespace netio::world

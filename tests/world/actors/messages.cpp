@@ -16,8 +16,6 @@
 namespace netio::world {
 namespace {
 
-constexpr std::byte spoiled{0xee};
-
 class SendActor final : public Actor,
                         public SendSocket::Handler,
                         public BufferedSendSocket::Handler {

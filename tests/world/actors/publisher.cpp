@@ -18,14 +18,9 @@ using pubsub::FidRange;
 using pubsub::SubscriberPeer;
 
 constexpr std::size_t slot_count = 12; // publications under way
-constexpr std::byte spoiled{0xee};
 constexpr std::int64_t queues_every = 8;        // messages
 constexpr std::size_t least_page_bytes = 64;    // that a page takes of the memory
 constexpr std::size_t requests_of_a_world = 64; // of one subscriber, at most
-
-std::set<std::uint64_t> fids_of(const FidRange& range) {
-    return fids_between(to_integer(range.first), std::min(to_integer(range.last), fid_count - 1));
-}
 
 class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
   public:

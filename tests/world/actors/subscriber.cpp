@@ -22,10 +22,6 @@ FidRange range_of(const Step& step) {
     return {.first = Fid{static_cast<std::uint64_t>(step.with.get("first"))},
             .last = Fid{last < 0 ? UINT64_MAX : static_cast<std::uint64_t>(last)}};
 }
-std::set<std::uint64_t> fids_of(const FidRange& range) {
-    return fids_between(to_integer(range.first), std::min(to_integer(range.last), fid_count - 1));
-}
-
 class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
   public:
     SubscribeActor(World& world, Process& process);

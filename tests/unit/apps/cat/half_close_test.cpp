@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace apps::cat {
+namespace apps::cat::half_close_test {
 namespace {
 
 constexpr auto end = AfterPeersEnd::end;
@@ -62,4 +62,4 @@ TEST(HalfClose, WaitsOnlyForAnInputThatMayBeInUse) {
 }
 
 } // namespace
-} // namespace apps::cat
+} // namespace apps::cat::half_close_test

@@ -7,7 +7,7 @@
 #include <functional>
 #include <stdexcept>
 
-namespace apps {
+namespace apps::cli_test {
 namespace {
 
 using testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(OptionValues, ATimeIsTakenInMillisecondsAndNothingWhereThatMeansSomething) 
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::cli_test

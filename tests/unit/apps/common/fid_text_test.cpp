@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace apps {
+namespace apps::fid_text_test {
 namespace {
 
 using netio::pubsub::Fid;
@@ -85,4 +85,4 @@ TEST(FidSpec, SaysWhichPieceIsWrong) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::fid_text_test

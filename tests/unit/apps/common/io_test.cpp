@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace apps {
+namespace apps::io_test {
 namespace {
 
 using testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST(BackgroundWriter, NamesPlaceCauseAndRemedy) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::io_test

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace apps {
+namespace apps::logging_test {
 namespace {
 
 class LimitedLogTest : public testing::Test {
@@ -234,4 +234,4 @@ TEST_F(LogObserverTest, SaysNothingWhereNothingHappened) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::logging_test

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string>
 
-namespace apps {
+namespace apps::machine_test {
 namespace {
 
 using testing::ElementsAre;
@@ -196,4 +196,4 @@ TEST(FabricFaults, EachHasItsPatchesInTheDocuments) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::machine_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace apps {
+namespace apps::parse_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -68,4 +68,4 @@ TEST(Spelling, TheNearestWordIsSuggestedIfItIsNear) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::parse_test

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace apps {
+namespace apps::pattern_test {
 namespace {
 
 using netio::pubsub::Fid;
@@ -253,4 +253,4 @@ TEST(Sizes, KnowTheirExtremes) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::pattern_test

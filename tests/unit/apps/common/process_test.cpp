@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-namespace apps {
+namespace apps::process_test {
 namespace {
 
 [[noreturn]] void forbid_and_look() {
@@ -25,4 +25,4 @@ TEST(CoreDumpsDeathTest, NothingOfTheMemoryIsWrittenOrShown) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::process_test

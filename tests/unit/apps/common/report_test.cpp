@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-namespace apps {
+namespace apps::report_test {
 namespace {
 
 using netio::pubsub::Fid;
@@ -110,4 +110,4 @@ TEST(Report, TheLiveLineHasThreeDigits) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::report_test

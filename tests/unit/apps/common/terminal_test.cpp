@@ -20,7 +20,7 @@
 #include <string>
 #include <thread>
 
-namespace apps {
+namespace apps::terminal_test {
 namespace {
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
@@ -220,4 +220,4 @@ TEST(TerminalLine, IsLeftOutWhereTheTerminalTakesNoMore) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::terminal_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace apps::copy {
+namespace apps::copy::checksum_test {
 namespace {
 
 std::span<const std::byte> bytes(std::string_view text) {
@@ -81,4 +81,4 @@ TEST(ChecksumOfAChunk, IsTheBeginningOfTheFilesOfTheSameBytes) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::checksum_test

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace apps::copy {
+namespace apps::copy::disk_thread_test {
 namespace {
 
 using testing::ElementsAre;
@@ -115,4 +115,4 @@ TEST(DiskThread, TellsNothingOnceItIsDestroyedHoweverLongTheLoopGoesOn) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::disk_thread_test

@@ -52,7 +52,7 @@ extern "C" int fsync(int fd) {
     return of_the_library(fd);
 }
 
-namespace apps::copy {
+namespace apps::copy::durable_test {
 namespace {
 
 TEST(Durable, AFileIsWrittenBeforeItHasItsNameAndItsFolderAfterwards) {
@@ -80,4 +80,4 @@ TEST(Durable, AFileIsWrittenBeforeItHasItsNameAndItsFolderAfterwards) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::durable_test

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-namespace apps::copy {
+namespace apps::copy::file_data_test {
 namespace {
 
 constexpr std::size_t memory_bytes = std::size_t{3} << 20;
@@ -118,4 +118,4 @@ TEST_F(BulkWriterTest, WhatWasWrittenBeforeAFailureCounts) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::file_data_test

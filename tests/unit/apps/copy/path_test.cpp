@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-namespace apps::copy {
+namespace apps::copy::path_test {
 namespace {
 
 using namespace std::string_literals;
@@ -89,4 +89,4 @@ TEST(CopyPath, IsSplitIntoFolderAndLeaf) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::path_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace apps::copy {
+namespace apps::copy::protocol_test {
 namespace {
 
 Digest some_digest() {
@@ -234,4 +234,4 @@ TEST(CopyProtocol, DecodersTakeAnything) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::protocol_test

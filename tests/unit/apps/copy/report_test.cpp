@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-namespace apps::copy {
+namespace apps::copy::report_test {
 namespace {
 
 using testing::HasSubstr;
@@ -96,4 +96,4 @@ TEST(Report, TheProgressShowsShareSpeedAndTimeLeft) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::report_test

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace apps::copy {
+namespace apps::copy::source_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -80,4 +80,4 @@ TEST_F(SourceFileTest, OneThatWasRenamedAndThenWrittenToIsChanged) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::source_file_test

@@ -21,7 +21,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace apps::copy {
+namespace apps::copy::target_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -666,4 +666,4 @@ TEST_F(TargetFileTest, GivesAFileThatIsThereTheAttributesOfTheSource) {
 }
 
 } // namespace
-} // namespace apps::copy
+} // namespace apps::copy::target_file_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace apps {
+namespace apps::diagnosis_test {
 namespace {
 
 using testing::HasSubstr;
@@ -295,4 +295,4 @@ TEST_F(FakeSystem, HugePagesAreCounted) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::diagnosis_test

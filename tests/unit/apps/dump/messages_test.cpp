@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace apps {
+namespace apps::messages_test {
 namespace {
 
 bool wants(const MessageFilter& filter, std::initializer_list<int> bytes, int status = 0) {
@@ -92,4 +92,4 @@ TEST(HexLines, SayHowManyBytesTheyLeaveOut) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::messages_test

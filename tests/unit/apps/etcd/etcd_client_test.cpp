@@ -17,7 +17,7 @@
 #include <fstream>
 #include <string>
 
-namespace apps {
+namespace apps::etcd_client_test {
 namespace {
 
 using netio::test::Liar;
@@ -141,4 +141,4 @@ TEST(EtcdPlaceWarning, IsOfAPasswordThatLeavesTheMachineUnencrypted) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::etcd_client_test

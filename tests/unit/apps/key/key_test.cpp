@@ -15,7 +15,7 @@
 #include <fstream>
 #include <string>
 
-namespace apps {
+namespace apps::key_test {
 namespace {
 
 int make_key(const std::string& file, const std::string& name) {
@@ -68,4 +68,4 @@ TEST(KeyCommand, ReplacesNoFileWhereLinksAreUnavailable) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::key_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-namespace apps {
+namespace apps::listing_test {
 namespace {
 
 using netio::pubsub::Announcement;
@@ -59,4 +59,4 @@ TEST(Listing, OnlyThoseWithAWantedFidAreShown) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::listing_test

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace apps {
+namespace apps::exposition_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -181,4 +181,4 @@ TEST(PublisherMetrics, HaveEveryNameThatTheDashboardAsksFor) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::exposition_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace apps {
+namespace apps::figures_test {
 namespace {
 
 using std::chrono::seconds;
@@ -332,4 +332,4 @@ TEST(LoopFigures, AreThoseOfTheLoopAndTheLongestTurnIsAskedForAnew) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::figures_test

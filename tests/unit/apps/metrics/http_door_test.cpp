@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-namespace apps {
+namespace apps::http_door_test {
 namespace {
 
 using testing::StartsWith;
@@ -208,4 +208,4 @@ TEST(HttpDoor, WhereItsPortIsAnothersNoFurtherAddressTakesItsPlace) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::http_door_test

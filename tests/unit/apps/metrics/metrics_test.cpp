@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace apps {
+namespace apps::metrics_test {
 namespace {
 
 using std::chrono::hours;
@@ -213,4 +213,4 @@ TEST(MetricsServer, GoesWhileSomebodyIsBeingAnswered) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::metrics_test

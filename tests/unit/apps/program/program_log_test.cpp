@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace apps {
+namespace apps::program_log_test {
 namespace {
 
 using std::chrono::hours;
@@ -207,4 +207,4 @@ TEST_F(BackgroundLogs, GiveTheJournalAPriority) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::program_log_test

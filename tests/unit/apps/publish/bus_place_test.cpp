@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace apps {
+namespace apps::bus_place_test {
 namespace {
 
 using netio::Endpoint;
@@ -96,4 +96,4 @@ TEST(BusPlace, AMistakeInItIsToldWithItsPlace) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::bus_place_test

@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-namespace apps {
+namespace apps::config_table_test {
 namespace {
 
 using testing::HasSubstr;
@@ -148,4 +148,4 @@ TEST(LongConfigurations, TwoListsOfFidsInTurnAndTheOneThatBothHaveIsNamed) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::config_table_test

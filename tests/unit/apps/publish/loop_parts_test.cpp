@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <set>
 
-namespace apps {
+namespace apps::loop_parts_test {
 namespace {
 
 using netio::Address;
@@ -211,4 +211,4 @@ TEST(PublishOutcome, OneSubscriberOfOnePublisherThatHasNotConfirmedIsIncomplete)
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::loop_parts_test

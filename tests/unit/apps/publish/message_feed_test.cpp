@@ -17,7 +17,7 @@
 #include <string>
 #include <system_error>
 
-namespace apps {
+namespace apps::message_feed_test {
 namespace {
 
 class Sources : public testing::Test {
@@ -443,4 +443,4 @@ TEST(MessageFeed, EveryFidHasEveryEventOnceAndInOrderWhateverIsRefused) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::message_feed_test

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace apps {
+namespace apps::message_plan_test {
 namespace {
 
 using netio::pubsub::Fid;
@@ -226,4 +226,4 @@ TEST(TriggerClock, MakesUpForASecondAndPutsTheRestOff) {
 
 } // namespace
 
-} // namespace apps
+} // namespace apps::message_plan_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace apps {
+namespace apps::publisher_config_fuzz_test {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(PublisherConfigFuzz, ADamagedExampleIsReadOrRefusedInOneLine) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::publisher_config_fuzz_test

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-namespace apps {
+namespace apps::publisher_config_test {
 namespace {
 
 using testing::ElementsAre;
@@ -416,4 +416,4 @@ TEST(PublisherConfig, AFileThatIsFarTooLargeIsNotReadToItsEnd) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::publisher_config_test

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace apps {
+namespace apps::subscriber_log_test {
 namespace {
 
 using netio::pubsub::Fid;
@@ -92,4 +92,4 @@ TEST_F(SubscriberLogTest, HoweverManyTurnsOneTakesTheLinesHaveALimitAndNothingPi
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::subscriber_log_test

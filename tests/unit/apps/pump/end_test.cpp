@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace apps::pump {
+namespace apps::pump::end_test {
 namespace {
 
 Header some_header() {
@@ -97,4 +97,4 @@ TEST(BytePattern, AnotherSeedOrPositionIsWrong) {
 
 } // namespace
 
-} // namespace apps::pump
+} // namespace apps::pump::end_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-namespace apps::pump {
+namespace apps::pump::report_test {
 namespace {
 
 using testing::HasSubstr;
@@ -55,4 +55,4 @@ TEST(PumpReport, TheServersErrorIsTold) {
 }
 
 } // namespace
-} // namespace apps::pump
+} // namespace apps::pump::report_test

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace apps::subscribe {
+namespace apps::subscribe::consumer_test {
 namespace {
 
 using netio::pubsub::Fid;
@@ -145,4 +145,4 @@ TEST_F(VerifierOfTwo, BeginsAnewWithWhoTakesTheNameOver) {
 
 } // namespace
 
-} // namespace apps::subscribe
+} // namespace apps::subscribe::consumer_test

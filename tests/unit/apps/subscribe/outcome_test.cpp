@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace apps::subscribe {
+namespace apps::subscribe::outcome_test {
 namespace {
 
 SubscribeReport ended(const std::string& end) {
@@ -127,4 +127,4 @@ TEST(Outcome, AnErrorIsAFailureWhateverElse) {
 }
 
 } // namespace
-} // namespace apps::subscribe
+} // namespace apps::subscribe::outcome_test

@@ -13,7 +13,7 @@
 #include <optional>
 #include <system_error>
 
-namespace apps::subscribe {
+namespace apps::subscribe::recorder_test {
 namespace {
 
 using netio::pubsub::Fid;
@@ -229,4 +229,4 @@ TEST_F(RecorderTest, AFolderThatCannotBeMadeIsNamed) {
 }
 
 } // namespace
-} // namespace apps::subscribe
+} // namespace apps::subscribe::recorder_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace apps::subscribe {
+namespace apps::subscribe::subscribe_log_test {
 namespace {
 
 using testing::ElementsAre;
@@ -58,4 +58,4 @@ TEST(MissedLog, FidsAreShownByTheFieldsOfALayout) {
 
 } // namespace
 
-} // namespace apps::subscribe
+} // namespace apps::subscribe::subscribe_log_test

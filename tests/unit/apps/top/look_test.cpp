@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace apps::top {
+namespace apps::top::look_test {
 namespace {
 
 using testing::HasSubstr;
@@ -396,4 +396,4 @@ TEST_F(BusSourcesTest, WhatOnlyAnotherMachineReachesIsNotAskedHere) {
 
 } // namespace
 
-} // namespace apps::top
+} // namespace apps::top::look_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace apps::top {
+namespace apps::top::table_test {
 namespace {
 
 using testing::HasSubstr;
@@ -215,4 +215,4 @@ TEST(TopKeys, PassesOverWhatIsNoKey) {
 
 } // namespace
 
-} // namespace apps::top
+} // namespace apps::top::table_test

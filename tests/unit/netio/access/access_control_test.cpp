@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::access {
+namespace netio::access::access_control_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,4 +145,4 @@ TEST_F(AccessControlTest, WithoutItsFileThereIsNone) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::access_control_test

@@ -9,7 +9,7 @@
 
 #include <set>
 
-namespace netio::access {
+namespace netio::access::auth_attack_test {
 namespace {
 
 const GateAddress attacker_address{.host = attacker_host, .port = 12345};
@@ -239,4 +239,4 @@ TEST(AuthAttack, AFloodOfStrangersLeavesNothingBehind) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::auth_attack_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::access {
+namespace netio::access::auth_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -520,4 +520,4 @@ TEST(AuthClient, TakesThreeChallengesAndNoFourth) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::auth_test

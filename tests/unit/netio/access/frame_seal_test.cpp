@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-namespace netio::access {
+namespace netio::access::frame_seal_test {
 namespace {
 
 constexpr std::array<Cipher, 2> ciphers{Cipher::aes_256_gcm, Cipher::chacha20_poly1305};
@@ -344,4 +344,4 @@ TEST(FrameSeal, AFrameThatIsTooShortForItIsNotOpened) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::frame_seal_test

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <utility>
 
-namespace netio::access {
+namespace netio::access::host_test {
 namespace {
 
 Host ipv4(unsigned last) {
@@ -120,4 +120,4 @@ TEST(ParseHost, LinkLocalAddressesAreThoseOfTenBits) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::host_test

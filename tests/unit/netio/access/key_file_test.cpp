@@ -6,7 +6,7 @@
 
 #include <deque>
 
-namespace netio::access {
+namespace netio::access::key_file_test {
 namespace {
 
 using namespace std::string_literals;
@@ -309,4 +309,4 @@ TEST(KeyFile, ThatCannotBeUsedAtTheStartIsAnError) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::key_file_test

@@ -20,7 +20,7 @@
 #include <string>
 #include <system_error>
 
-namespace netio::access {
+namespace netio::access::key_source_test {
 namespace {
 
 // A folder of its own, and no file in it grows beyond 4 MiB: a writer without end fails.
@@ -172,4 +172,4 @@ TEST_F(KeyFileOnDisk, ThatCannotBeWrittenWholeLeavesWhatWasThere) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::key_source_test

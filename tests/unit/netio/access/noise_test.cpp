@@ -8,7 +8,7 @@
 
 #include <charconv>
 
-namespace netio::access {
+namespace netio::access::noise_test {
 namespace {
 
 using Side = NoiseHandshake::Side;
@@ -202,4 +202,4 @@ TEST(Noise, AnInitiatorWithAKeyThatGivesNoSecretGetsNone) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::noise_test

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::access {
+namespace netio::access::peer_limiter_test {
 namespace {
 
 TEST(PeerLimiter, LimitsOneHostToHalfOfThePeers) {
@@ -116,4 +116,4 @@ TEST(PeerLimiter, KeepsASlotThatOutlivesIt) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::peer_limiter_test

@@ -7,7 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace netio::access {
+namespace netio::access::rights_test {
 namespace {
 
 constexpr std::uint64_t last_fid = std::numeric_limits<std::uint64_t>::max();
@@ -206,4 +206,4 @@ TEST(Rights, TheWidestFolderIsThatWhereverItStands) {
 }
 
 } // namespace
-} // namespace netio::access
+} // namespace netio::access::rights_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace netio {
+namespace netio::address_list_test {
 namespace {
 
 TEST(AddressList, IsWrittenAsTextsOrAsHostAndPort) {
@@ -28,4 +28,4 @@ TEST(AddressList, IsWrittenAsTextsOrAsHostAndPort) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::address_list_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio {
+namespace netio::back_off_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -46,4 +46,4 @@ TEST(BackOff, OnlyTheFirstTimeAfterASuccessIsAtOnce) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::back_off_test

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace netio {
+namespace netio::control_characters_test {
 namespace {
 
 std::string utf8(std::uint32_t code) {
@@ -66,4 +66,4 @@ TEST(Unseen, AByteAloneCountsWhereATerminalTakesItForAControl) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::control_characters_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace netio {
+namespace netio::latency_histogram_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -72,4 +72,4 @@ TEST(LatencyHistogram, HoldsWhatAnotherHeldToo) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::latency_histogram_test

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace netio {
+namespace netio::outlook_test {
 namespace {
 
 using Proof = Outlook::Proof;
@@ -75,4 +75,4 @@ TEST(Outlook, WhereNothingIsProvedAnAnswerIsThePeers) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::outlook_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace netio {
+namespace netio::ring_queue_test {
 namespace {
 
 using Queue = RingQueue<std::shared_ptr<int>>;
@@ -122,4 +122,4 @@ TEST(RingQueue, LetsGoOfWhatABurstTookWhenItHasDrained) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::ring_queue_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace netio {
+namespace netio::slot_pool_test {
 namespace {
 
 TEST(SlotPool, NumbersAreUsedAgainAndValuesAreNot) {
@@ -40,4 +40,4 @@ TEST(OptionCheck, NamesTheOptionItsValueAndWhatIsAllowed) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::slot_pool_test

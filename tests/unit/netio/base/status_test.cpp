@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace netio {
+namespace netio::status_test {
 namespace {
 
 using testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(Status, EveryValueHasAName) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::status_test

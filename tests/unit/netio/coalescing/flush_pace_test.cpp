@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio {
+namespace netio::flush_pace_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -73,4 +73,4 @@ TEST(FlushPace, PagesThatStayAreNotLookedAtAllTheTime) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::flush_pace_test

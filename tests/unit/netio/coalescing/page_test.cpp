@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace netio {
+namespace netio::page_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -215,4 +215,4 @@ TEST(MessageParts, CopiesAMessageOfEachSizeAndNothingAroundIt) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::page_test

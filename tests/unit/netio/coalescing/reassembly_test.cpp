@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace netio {
+namespace netio::reassembly_test {
 namespace {
 
 using Outcome = Reassembly::Outcome;
@@ -112,4 +112,4 @@ TEST(Reassembly, CopiesNothingOfWhatCameInOneFragment) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::reassembly_test

@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <string>
 
-namespace netio::fabric {
+namespace netio::fabric::addresses_test {
 namespace {
 
 TEST(InterfaceAddress, OfTheLoopbackIsItsFirst) {
@@ -74,4 +74,4 @@ TEST(SocketAddress, DiffersByTheInterfaceOfALinkLocalAddress) {
 }
 
 } // namespace
-} // namespace netio::fabric
+} // namespace netio::fabric::addresses_test

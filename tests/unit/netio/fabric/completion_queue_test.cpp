@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-namespace netio::fabric {
+namespace netio::fabric::completion_queue_test {
 namespace {
 
 class SignalPipe : public testing::Test {
@@ -62,4 +62,4 @@ TEST_F(SignalPipe, IsNotLookedForInWhatIsNoEpoll) {
 }
 
 } // namespace
-} // namespace netio::fabric
+} // namespace netio::fabric::completion_queue_test

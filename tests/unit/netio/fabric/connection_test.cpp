@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::fabric {
+namespace netio::fabric::connection_test {
 namespace {
 
 TEST(ReceivedByteAudit, AcceptsMessagesThatWereReported) {
@@ -47,4 +47,4 @@ TEST(ReceivedByteAudit, RejectsUnreportedBytesBeforeTheyCostMuch) {
 }
 
 } // namespace
-} // namespace netio::fabric
+} // namespace netio::fabric::connection_test

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace netio::fabric {
+namespace netio::fabric::device_events_test {
 namespace {
 
 // Two devices without hardware: what is written to a pipe is what they tell. The second one cannot
@@ -144,4 +144,4 @@ TEST(DeviceWatch, WorksOnEveryMachine) {
 }
 
 } // namespace
-} // namespace netio::fabric
+} // namespace netio::fabric::device_events_test

@@ -4,7 +4,7 @@
 #include <array>
 #include <gtest/gtest.h>
 
-namespace netio::fabric {
+namespace netio::fabric::domain_test {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
@@ -47,4 +47,4 @@ TEST(SplitAtPage, LeavesWhatLiesInOnePageOrIsLong) {
 }
 
 } // namespace
-} // namespace netio::fabric
+} // namespace netio::fabric::domain_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace netio::fabric {
+namespace netio::fabric::handshake_guard_test {
 namespace {
 
 access::GateAddress peer(std::uint8_t host, std::uint16_t port) {
@@ -160,4 +160,4 @@ TEST(PendingHandshakes, DoesWhatAPlainListDoes) {
 }
 
 } // namespace
-} // namespace netio::fabric
+} // namespace netio::fabric::handshake_guard_test

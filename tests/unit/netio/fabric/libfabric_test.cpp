@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace netio::fabric {
+namespace netio::fabric::libfabric_test {
 namespace {
 
 // fi_getinfo and its like exist in several versions, each with a layout of its own.
@@ -30,4 +30,4 @@ TEST(Library, AnEmptyDescriptionIsADuplicateOfNone) {
 }
 
 } // namespace
-} // namespace netio::fabric
+} // namespace netio::fabric::libfabric_test

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-namespace netio {
+namespace netio::event_loop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -300,4 +300,4 @@ TEST(EventLoop, RetiredObjectsLiveUntilTheEndOfTheTurn) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::event_loop_test

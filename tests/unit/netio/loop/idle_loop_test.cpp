@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <thread>
 
-namespace netio {
+namespace netio::idle_loop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,4 +145,4 @@ TEST(IdleLoop, SleepsAsFinelyOnKernelsWithoutEpollPwait2) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::idle_loop_test

@@ -19,7 +19,7 @@
 #include <string>
 #include <thread>
 
-namespace netio {
+namespace netio::loop_bounds_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -381,4 +381,4 @@ TEST(LoopBounds, WhatIsRetiredWhileTheLoopIsDestroyedIsFreed) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::loop_bounds_test

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio {
+namespace netio::loop_modes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -174,4 +174,4 @@ TEST_F(LoopModes, OptionsEndWhereTheirTextsSayThatTheyDo) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::loop_modes_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio {
+namespace netio::loop_stats_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -141,4 +141,4 @@ TEST(LoopStats, SaysTheLongestSinceItWasAskedLast) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::loop_stats_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-namespace netio {
+namespace netio::loop_work_test {
 namespace {
 
 const auto never = [] { return false; };
@@ -378,4 +378,4 @@ TEST(TimerQueue, AgreesWithASortedList) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::loop_work_test

@@ -21,7 +21,7 @@
 #include <optional>
 #include <thread>
 
-namespace netio {
+namespace netio::outer_loop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -159,4 +159,4 @@ TEST(OuterLoopDeathTest, AnotherThreadThatAddsOrRemovesASourceEndsTheProgram) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::outer_loop_test

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <string>
 
-namespace netio {
+namespace netio::signal_handlers_test {
 namespace {
 
 void of_the_program(int) {}
@@ -59,4 +59,4 @@ INSTANTIATE_TEST_SUITE_P(Handlers, SignalHandlers,
                          });
 
 } // namespace
-} // namespace netio
+} // namespace netio::signal_handlers_test

@@ -15,7 +15,7 @@
 #include <csignal>
 #include <optional>
 
-namespace netio {
+namespace netio::watches_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -186,4 +186,4 @@ TEST(SignalWatch, WhatTheUserHasBlockedStaysBlocked) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::watches_test

@@ -7,7 +7,7 @@
 #include <array>
 #include <stdexcept>
 
-namespace netio {
+namespace netio::buffer_test {
 namespace {
 
 // Counts the registrations that live.
@@ -116,4 +116,4 @@ TEST(RegisteredBufferDeathTest, ASliceOutsideIsABug) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::buffer_test

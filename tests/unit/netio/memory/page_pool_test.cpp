@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace netio {
+namespace netio::page_pool_test {
 namespace {
 
 TEST(PagePool, FreesAPageWithItsLastUser) {
@@ -35,4 +35,4 @@ TEST(PagePool, PagesDoNotOverlapAndEndWithThePool) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::page_pool_test

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace netio {
+namespace netio::registration_cache_test {
 namespace {
 
 class Registrations : public testing::Test {
@@ -102,4 +102,4 @@ TEST_F(RegistrationsDeathTest, WhatIsLentCannotBeForgotten) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::registration_cache_test

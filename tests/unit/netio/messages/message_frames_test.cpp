@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace netio {
+namespace netio::message_frames_test {
 namespace {
 
 using testing::ElementsAre;
@@ -71,4 +71,4 @@ TEST(MessageParts, OfNothingAreEmpty) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::message_frames_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::attempt_limit_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -122,4 +122,4 @@ TEST_F(ConnectorSlots, RetryAnAttemptThatEndsUnanswered) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::attempt_limit_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::connector_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -427,4 +427,4 @@ TEST_F(ConnectorEnd, TheAddressToConnectFromIsThatOfEveryRoute) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::connector_test

@@ -8,7 +8,7 @@
 
 #include <stdexcept>
 
-namespace netio {
+namespace netio::credits_test {
 namespace {
 
 void receive(Credits& credits, std::uint32_t returned = 0) {
@@ -219,4 +219,4 @@ TEST(CreditsDeathTest, AbortsWhenTheCallerDoesNotAsk) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::credits_test

@@ -3,7 +3,7 @@
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
-namespace netio::test {
+namespace netio::test::drain_timer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,4 +77,4 @@ TEST_P(GracefulCloseTest, WhatItHasForgottenItDoesNotEnd) {
 INSTANTIATE_TEST_SUITE_P(Beds, GracefulCloseTest, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::drain_timer_test

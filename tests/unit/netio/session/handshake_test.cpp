@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::handshake_test {
 namespace {
 
 using access::Cipher;
@@ -427,4 +427,4 @@ TEST_F(KeysOfASession, AKeyIsChangedInTimeAndNotForNothing) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::handshake_test

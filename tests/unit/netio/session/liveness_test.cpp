@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::test {
+namespace netio::test::liveness_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -142,4 +142,4 @@ TEST(Liveness, ALoopThatIsBehindByAllOfTheTimeJudgesNevertheless) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::liveness_test

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace netio::test {
+namespace netio::test::receive_window_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -510,4 +510,4 @@ TEST_F(WindowQuestions, AnOddWindowShrinksToTheLargerHalf) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::receive_window_test

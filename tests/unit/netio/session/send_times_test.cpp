@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio {
+namespace netio::send_times_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -25,4 +25,4 @@ TEST(SendTimes, EachHasItsOwn) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::send_times_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::send_window_test {
 namespace {
 
 ByteBudget plenty{std::size_t{1} << 30U};
@@ -504,4 +504,4 @@ TEST_F(SendRules, WithoutMemoryToGatherInAFrameWaitsForTheOneBefore) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::send_window_test

@@ -6,7 +6,7 @@
 
 #include <tuple>
 
-namespace netio::test {
+namespace netio::test::session_close_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -411,4 +411,4 @@ TEST_P(SessionAbortAtOnce, LeavesBehindWhatArrivesInItsOrder) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_close_test

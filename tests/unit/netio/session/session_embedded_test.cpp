@@ -5,7 +5,7 @@
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
-namespace netio::test {
+namespace netio::test::session_embedded_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -129,4 +129,4 @@ TEST_P(EmbeddedWindow, GrowsWhereTheOuterLoopWaitsAndTheWayIsLong) {
 INSTANTIATE_TEST_SUITE_P(Beds, EmbeddedWindow, testing::Values(Bed::sim_tcp), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_embedded_test

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::session_listener_test {
 namespace {
 
 using test::Bed;
@@ -256,4 +256,4 @@ TEST_P(HalfOfTheMemory, IsNoneAndThePeerIsToldSo) {
 INSTANTIATE_TEST_SUITE_P(Beds, HalfOfTheMemory, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_listener_test

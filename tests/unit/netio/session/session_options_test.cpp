@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace netio::test {
+namespace netio::test::session_options_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -106,4 +106,4 @@ TEST(SessionOptions, AKeyIsChangedSoonerOrLaterAndNotForNothing) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_options_test

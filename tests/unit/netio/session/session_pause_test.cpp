@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::session_pause_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -245,4 +245,4 @@ TEST_P(SimulatedPause, WhatHasWaitedIsHandedOverInMoreThanOneTurn) {
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedPause, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_pause_test

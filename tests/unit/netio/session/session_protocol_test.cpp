@@ -6,7 +6,7 @@
 #include "tests/unit/netio/session/scripted_connection.hpp"
 #include "tests/unit/netio/session/session_fixture.hpp"
 
-namespace netio::test {
+namespace netio::test::session_protocol_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ TEST(SessionBeforeItIsConnected, TakesAFrameForAProtocolErrorAndNothingWorse) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_protocol_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::session_refusal_test {
 namespace {
 
 using testing::ElementsAre;
@@ -319,4 +319,4 @@ TEST_P(SessionAcceptFailed, AnOwnerThatThrowsBehindADestroyedListenerIsToldToThe
 INSTANTIATE_TEST_SUITE_P(Beds, SessionAcceptFailed, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_refusal_test

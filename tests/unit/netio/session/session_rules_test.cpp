@@ -5,7 +5,7 @@
 
 #include "tests/unit/netio/session/scripted_session.hpp"
 
-namespace netio::test {
+namespace netio::test::session_rules_test {
 namespace {
 
 using SessionRules = ScriptedSession;
@@ -169,4 +169,4 @@ TEST_F(SessionRules, ACloseBehindThePeersEndDropsNothingThatHasArrived) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_rules_test

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-namespace netio::test {
+namespace netio::test::session_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -265,4 +265,4 @@ TEST_P(SimulatedSession, ABreakAtAnySendCompletesEverythingOnceAndHasOneLastWord
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedSession, simulated_beds(), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_test

@@ -6,7 +6,7 @@
 #include "netio/session/shutdown.hpp"
 #include "tests/unit/netio/session/scripted_session.hpp"
 
-namespace netio::test {
+namespace netio::test::session_times_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -185,4 +185,4 @@ TEST_F(SessionCutsOff, AtOnceWhereNoCreditIsLeftAtAll) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_times_test

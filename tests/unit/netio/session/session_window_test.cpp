@@ -4,7 +4,7 @@
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
-namespace netio::test {
+namespace netio::test::session_window_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -222,4 +222,4 @@ TEST_P(SessionWindowOnADevice, StaysAsItIs) {
 INSTANTIATE_TEST_SUITE_P(Beds, SessionWindowOnADevice, testing::Values(Bed::sim_verbs), bed_name);
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::session_window_test

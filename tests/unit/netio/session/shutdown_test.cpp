@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::test {
+namespace netio::test::shutdown_test {
 namespace {
 
 using testing::HasSubstr;
@@ -320,4 +320,4 @@ TEST(AbortReason, ForAReasonThatIsNotKnownIsALostConnection) {
 }
 
 } // namespace
-} // namespace netio::test
+} // namespace netio::test::shutdown_test

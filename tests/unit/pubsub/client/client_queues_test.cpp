@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::client_queues_test {
 namespace {
 
 class CoalescedTasks : public testing::Test {
@@ -659,4 +659,4 @@ TEST(WantedFids, KnowsEachFidThatAnySubscriberHas) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::client_queues_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::discovered_publishers_test {
 namespace {
 
 constexpr PublisherId a{1};
@@ -177,4 +177,4 @@ TEST(PendingAnnouncements, AreTakenInTurnsSoThatNobodyKeepsTheOthersWaiting) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::discovered_publishers_test

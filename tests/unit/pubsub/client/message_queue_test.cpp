@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::message_queue_test {
 namespace {
 
 using testing::ElementsAre;
@@ -629,4 +629,4 @@ TEST_F(Queue, LeavesNoDescriptorOpen) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::message_queue_test

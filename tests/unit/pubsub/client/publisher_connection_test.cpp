@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::publisher_connection_test {
 namespace {
 
 // Whether it is taken for replaced when its lease ends now.
@@ -75,4 +75,4 @@ TEST(AnnouncedProcess, ThatIsShownOrLookedForAgainIsNotExpired) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::publisher_connection_test

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::accounts_test {
 namespace {
 
 void finish(ArrivalCounter& counter, std::span<const FidCount> totals) {
@@ -235,4 +235,4 @@ TEST(Account, RowsAddUpInEachOfTheirFigures) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::accounts_test

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-namespace netio::pubsub {
+namespace netio::pubsub::conflation_test {
 namespace {
 
 using testing::ElementsAre;
@@ -297,4 +297,4 @@ TEST(ConflationTable, FidsThatAreAskedForOneByOneDoNotAddUp) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::conflation_test

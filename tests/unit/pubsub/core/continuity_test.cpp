@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::continuity_test {
 namespace {
 
 constexpr FidRange fids{.first = Fid{1}, .last = Fid{9}};
@@ -209,4 +209,4 @@ TEST(Continuity, AnAttemptThatFailedCountsNothingTwice) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::continuity_test

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::fid_assignment_test {
 namespace {
 
 using testing::ElementsAre;
@@ -633,4 +633,4 @@ TEST(AssignmentBetweenSlices, OfAContestWithOneThatHasGoneMeanwhileNothingIsTold
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::fid_assignment_test

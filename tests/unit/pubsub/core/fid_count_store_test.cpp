@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::fid_count_store_test {
 namespace {
 
 std::vector<FidCount> list(const std::map<Fid, std::uint64_t>& counts) {
@@ -68,4 +68,4 @@ TEST(FidCountStore, NeedsAFewBytesForEachFid) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::fid_count_store_test

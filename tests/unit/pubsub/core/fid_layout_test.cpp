@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::fid_layout_test {
 namespace {
 
 using testing::ElementsAre;
@@ -245,4 +245,4 @@ TEST(SteppedFids, GoUpToTheLastOne) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::fid_layout_test

@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::fid_map_test {
 namespace {
 
 std::map<Fid, int> contents(const FidMap<int>& map) {
@@ -273,4 +273,4 @@ TEST(FidMap, AWalkThatIsEndedLooksNoFurther) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::fid_map_test

@@ -11,7 +11,7 @@
 #include <optional>
 #include <random>
 
-namespace netio::pubsub {
+namespace netio::pubsub::fid_ranges_test {
 namespace {
 
 using testing::ElementsAre;
@@ -252,4 +252,4 @@ TEST(FidRangeMap, AgreesWithAPlainArray) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::fid_ranges_test

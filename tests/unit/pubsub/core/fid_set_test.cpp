@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace netio {
+namespace netio::fid_set_test {
 namespace {
 
 using testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(FidSet, HasWhatAPlainSetHas) {
 }
 
 } // namespace
-} // namespace netio
+} // namespace netio::fid_set_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace netio::pubsub {
+namespace netio::pubsub::fid_shards_test {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST(FidShards, RefuseAFidThatTwoHave) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::fid_shards_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::frame_receiver_test {
 namespace {
 
 using testing::ElementsAre;
@@ -513,4 +513,4 @@ TEST_F(FrameReceiverReconnection, AMessageInAFrameOfItsOwnIsSeenAsSuch) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::frame_receiver_test

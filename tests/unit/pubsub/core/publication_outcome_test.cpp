@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::publication_outcome_test {
 namespace {
 
 TEST(PublicationOutcome, CountsEachSubscriberWhereItBelongs) {
@@ -21,4 +21,4 @@ TEST(PublicationOutcome, CountsEachSubscriberWhereItBelongs) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::publication_outcome_test

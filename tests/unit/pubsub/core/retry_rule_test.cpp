@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::retry_rule_test {
 namespace {
 
 using Next = RetryRule::Next;
@@ -163,4 +163,4 @@ TEST(RetryRule, LargerBuffersAreKeptOnlyForWhomTheyLetIn) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::retry_rule_test

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <set>
 
-namespace netio::pubsub {
+namespace netio::pubsub::shown_fids_test {
 namespace {
 
 struct Figures {
@@ -101,4 +101,4 @@ TEST(ShownFids, AreNoneAndAsManyAsIsWantedThisTime) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::shown_fids_test

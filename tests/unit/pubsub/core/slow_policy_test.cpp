@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::slow_policy_test {
 namespace {
 
 TEST(SlowPolicy, DropHoldsUpLeastAndBlockMost) {
@@ -22,4 +22,4 @@ TEST(SlowPolicy, NewestHoldsUpNobodyAsDropDoes) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::slow_policy_test

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::subscription_state_test {
 namespace {
 
 using testing::ElementsAre;
@@ -323,4 +323,4 @@ TEST_F(SubscriptionStateTest, TensOfThousandsThatAreAskedForOneByOneAreNoEffort)
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::subscription_state_test

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::wire_test {
 namespace {
 
 using testing::ElementsAre;
@@ -450,4 +450,4 @@ TEST(Reassembly, ForgetsWhatIsAbandoned) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::wire_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace netio::pubsub {
+namespace netio::pubsub::announcement_test {
 namespace {
 
 using testing::HasSubstr;
@@ -389,4 +389,4 @@ TEST(AnnouncementLimits, ALeaseMayBeTheLeastAndTheLongest) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::announcement_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace netio::pubsub {
+namespace netio::pubsub::bounded_json_test {
 namespace {
 
 std::string problem_of(const std::string& text, const JsonLimits& limits) {
@@ -48,4 +48,4 @@ TEST(BoundedJson, StopsAtTheLimitOfATextOfMegabytes) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::bounded_json_test

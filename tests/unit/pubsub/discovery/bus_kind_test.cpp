@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::bus_kind_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -325,4 +325,4 @@ TEST(ThisHost, IsNamedAsTheMachineIs) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::bus_kind_test

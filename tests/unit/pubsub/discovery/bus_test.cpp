@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::bus_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -278,4 +278,4 @@ TEST_F(Bus, ASimulatedOneTellsTheSame) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::bus_test

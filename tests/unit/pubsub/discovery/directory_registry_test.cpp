@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::directory_registry_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -491,4 +491,4 @@ TEST_F(DirectoryLooks, WhatIsJustAsOldAsMayBeIsNotSwept) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::directory_registry_test

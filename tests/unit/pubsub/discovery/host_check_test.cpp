@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::host_check_test {
 namespace {
 
 using testing::AllOf;
@@ -142,4 +142,4 @@ TEST(HostCheck, MayEndBeforeItsResolver) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::host_check_test

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-namespace netio::pubsub {
+namespace netio::pubsub::registry_reader_test {
 namespace {
 
 using std::chrono::seconds;
@@ -513,4 +513,4 @@ TEST_F(BusTexts, AThousandTroublesAreFewLines) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::registry_reader_test

@@ -8,7 +8,7 @@
 #include <future>
 #include <memory>
 
-namespace netio::pubsub {
+namespace netio::pubsub::registry_thread_test {
 namespace {
 
 class NoBoard : public Board {
@@ -82,4 +82,4 @@ TEST(RegistryThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::registry_thread_test

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::registry_writer_test {
 namespace {
 
 using std::chrono::seconds;
@@ -222,4 +222,4 @@ TEST(RegistryNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::registry_writer_test

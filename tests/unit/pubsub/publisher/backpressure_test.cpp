@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::backpressure_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -374,4 +374,4 @@ TEST(ShutdownState, IsOrderlyOnlyIfEverybodyHasConfirmed) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::backpressure_test

@@ -11,7 +11,7 @@
 
 #include <array>
 
-namespace netio::pubsub {
+namespace netio::pubsub::buffered_publish_socket_test {
 namespace {
 
 class Subscriber final : public SubscribeSocket::Handler {
@@ -53,4 +53,4 @@ TEST_F(BufferedPublishSocketTest, RefusesAMessageBeyondTheLimit) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::buffered_publish_socket_test

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::delivery_tracker_test {
 namespace {
 
 using netio::Cookie;
@@ -547,4 +547,4 @@ TEST(PartialDeliveryModel, DeliversEachPublicationExactlyOnce) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::delivery_tracker_test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::fan_out_test {
 namespace {
 
 using testing::ElementsAre;
@@ -388,4 +388,4 @@ TEST(FanOutRules, ReturnsPositionsAgainToAReturner) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::fan_out_test

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace netio::pubsub {
+namespace netio::pubsub::options_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -172,4 +172,4 @@ TEST_F(OptionsTest, SubscriberNamesARefusedOption) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::options_test

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::page_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -643,4 +643,4 @@ TEST(OpenPages, UseTheSameMemoryAgainWhenTheyLeaveEarly) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::page_pool_test

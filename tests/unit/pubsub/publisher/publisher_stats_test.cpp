@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::pubsub {
+namespace netio::pubsub::publisher_stats_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -71,4 +71,4 @@ TEST(SubscriberStats, AddsUpWhatWasMissedAndHowLongFramesTook) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::publisher_stats_test

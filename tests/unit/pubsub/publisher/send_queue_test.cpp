@@ -17,7 +17,7 @@
 #include <random>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::send_queue_test {
 namespace {
 
 using test::body_limit;
@@ -843,4 +843,4 @@ TEST(PendingGaps, AddsUpPerFidAndIsEmptyAfterwards) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::send_queue_test

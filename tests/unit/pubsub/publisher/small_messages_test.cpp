@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::small_messages_test {
 namespace {
 
 using test::body_limit;
@@ -577,4 +577,4 @@ TEST_F(JoinedPages, OfAPeerThatIsGoneComeBackOnceEach) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::small_messages_test

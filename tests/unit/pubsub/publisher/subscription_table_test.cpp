@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::pubsub {
+namespace netio::pubsub::subscription_table_test {
 namespace {
 
 using testing::ElementsAre;
@@ -415,4 +415,4 @@ TEST(FidListing, IsReadInPagesAndOnlyWhereItIsPermitted) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::subscription_table_test

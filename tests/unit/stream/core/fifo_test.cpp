@@ -6,7 +6,7 @@
 #include <deque>
 #include <random>
 
-namespace netio::stream {
+namespace netio::stream::fifo_test {
 namespace {
 
 TEST(Fifo, BehavesAsADequeUnderAnyMixOfPushAndPop) {
@@ -39,4 +39,4 @@ TEST(FifoDeathTest, AbortsOnAnElementThatIsNotThere) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::fifo_test

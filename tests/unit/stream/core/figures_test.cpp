@@ -13,7 +13,7 @@
 
 #include <string>
 
-namespace netio::stream {
+namespace netio::stream::figures_test {
 namespace {
 
 using testing::HasSubstr;
@@ -393,4 +393,4 @@ TEST(Figure7, OursDecidesLateAndStaysDirectWhileTheLinkIsBusy) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::figures_test

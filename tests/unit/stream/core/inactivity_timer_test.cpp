@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::stream {
+namespace netio::stream::inactivity_timer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -48,4 +48,4 @@ TEST(InactivityTimer, WithoutALimitNeverExpires) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::inactivity_timer_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::stream {
+namespace netio::stream::options_test {
 namespace {
 
 using testing::AllOf;
@@ -133,4 +133,4 @@ TEST(ProtocolErrorText, EveryErrorHasItsOwn) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::options_test

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace netio::stream {
+namespace netio::stream::protocol_test {
 namespace {
 
 constexpr std::uint32_t last = std::numeric_limits<std::uint32_t>::max();
@@ -75,4 +75,4 @@ TEST(RingSpan, BytesOfTheRingBeforeTakeNoneOfItsSpace) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::protocol_test

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace netio::stream {
+namespace netio::stream::receiver_frames_test {
 namespace {
 
 constexpr std::uint64_t ring_bytes = 1'000;
@@ -125,4 +125,4 @@ TEST_F(ReceiverFrames, AStreamThatEndsWithinATransferLeavesTheReceiveShort) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::receiver_frames_test

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string>
 
-namespace netio::stream {
+namespace netio::stream::receiver_policy_test {
 namespace {
 
 // Every policy off, for tests to switch on what they are about.
@@ -336,4 +336,4 @@ TEST(ReceiverModes, DirectOnlyWorksWithoutARing) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::receiver_policy_test

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace netio::stream {
+namespace netio::stream::receiver_test {
 namespace {
 
 constexpr std::uint64_t ring_bytes = 1'000;
@@ -429,4 +429,4 @@ TEST_F(ReceiverDeathTest, AbortsOnTheCallersMistakes) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::receiver_test

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-namespace netio::stream {
+namespace netio::stream::ring_growth_test {
 namespace {
 
 // --- The sender ----------------------------------------------------------------------------------
@@ -303,4 +303,4 @@ TEST_F(GrowingReceiver, R14APeerThatAlwaysClaimsToWaitGetsNoThirdRing) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::ring_growth_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::stream {
+namespace netio::stream::rtt_estimator_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -100,4 +100,4 @@ TEST(RttEstimator, SpreadsControlMessagesOverALongWayOnly) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::rtt_estimator_test

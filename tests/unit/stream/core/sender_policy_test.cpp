@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace netio::stream {
+namespace netio::stream::sender_policy_test {
 namespace {
 
 // Every policy off, for tests to switch on what they are about.
@@ -485,4 +485,4 @@ TEST(Modes, LongTransfersAreCutAtTheLimit) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::sender_policy_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace netio::stream {
+namespace netio::stream::sender_test {
 namespace {
 
 constexpr std::uint64_t ring_bytes = 1'000;
@@ -312,4 +312,4 @@ TEST_F(SenderDeathTest, AbortsOnTheCallersMistakes) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::sender_test

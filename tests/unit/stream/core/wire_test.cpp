@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace netio::stream {
+namespace netio::stream::wire_test {
 namespace {
 
 using testing::HasSubstr;
@@ -408,4 +408,4 @@ TEST(Agreement, InFramesShortSendsGatherWithoutAdverts) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::wire_test

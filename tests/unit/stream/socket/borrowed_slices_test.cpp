@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace netio::stream {
+namespace netio::stream::borrowed_slices_test {
 namespace {
 
 TEST(BorrowedSlices, FindsMemoryByItsNumberAfterTheFrontHasLeft) {
@@ -47,4 +47,4 @@ TEST(BorrowedSlicesDeathTest, AbortsOnASliceThatIsNotBorrowed) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::borrowed_slices_test

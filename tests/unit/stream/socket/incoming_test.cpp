@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-namespace netio::stream {
+namespace netio::stream::incoming_test {
 namespace {
 
 struct Region final : Registration {
@@ -100,4 +100,4 @@ TEST(RemoteWriteMode, IsOffInBothDirectionsWhereFramesAreSealed) {
 }
 
 } // namespace
-} // namespace netio::stream
+} // namespace netio::stream::incoming_test
