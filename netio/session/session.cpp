@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 namespace netio::inline v0_3 {
@@ -26,6 +27,13 @@ void report_end(Observer& observer, const Connection& connection, const Handshak
     } else if (handshake.is_accepting() && closed.reason != CloseReason::local) {
         observer.on_peer_rejected({.peer = peer, .why = closed.detail});
     }
+}
+
+AbortReason too_slow_for(Duration time) {
+    const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+    return {.why = AbortReason::too_slow,
+            .value = static_cast<std::uint32_t>(
+                std::clamp<decltype(count)>(count, 0, std::numeric_limits<std::uint32_t>::max()))};
 }
 
 } // namespace
@@ -321,7 +329,7 @@ void Session::on_deadline() {
         return abort_with({.reason = CloseReason::unconfirmed,
                            .detail = peer + " has taken nothing more for " +
                                      milliseconds(options_.close_timeout)},
-                          options_.close_timeout);
+                          too_slow_for(options_.close_timeout));
     case State::parting:
         return fail(verdict_->reason, {});
     case State::closing:
@@ -371,15 +379,12 @@ void Session::advance_shutdown() {
 
 // Notifies the peer only if no frame is in the fabric: a peer that does not take those would not
 // take another one either, and their memory is needed.
-void Session::abort_with(Closed verdict, Duration took_nothing_for) {
+void Session::abort_with(Closed verdict, const AbortReason& reason) {
     if (state_ == State::parting) return;
-    const bool may_tell = state_ == State::open && send_.is_idle() && !shutdown_.is_silent();
+    const bool may_send = state_ == State::open || state_ == State::awaiting_open;
+    const bool may_tell = may_send && send_.is_idle() && !shutdown_.is_silent();
     if (!may_tell) return fail(verdict.reason, std::move(verdict.detail));
-    const auto time =
-        std::chrono::duration_cast<std::chrono::milliseconds>(took_nothing_for).count();
-    const auto body = encode(AbortReason{.why = AbortReason::too_slow,
-                                         .milliseconds = static_cast<std::uint32_t>(
-                                             std::clamp<decltype(time)>(time, 0, UINT32_MAX))});
+    const auto body = encode(reason);
     const Status told =
         post_or_fail([&] { return send_.send_last(*connection_, FrameKind::shutdown, body); });
     if (told != Status::ok) return fail(verdict.reason, std::move(verdict.detail));
@@ -394,7 +399,7 @@ void Session::abort() {
 }
 
 void Session::cut_off(CloseReason reason, std::string detail, Duration took_nothing_for) {
-    abort_with({.reason = reason, .detail = std::move(detail)}, took_nothing_for);
+    abort_with({.reason = reason, .detail = std::move(detail)}, too_slow_for(took_nothing_for));
 }
 
 void Session::fail(CloseReason reason, std::string detail) {
@@ -450,6 +455,14 @@ void Session::on_completion(const Completion& completion) {
     if (completion.outcome != Completion::Outcome::done) return;
     if (state_ >= State::parting) return;
     if (take_arrival(completion)) deliver_arrivals();
+}
+
+bool Session::refuse_open(std::uint16_t option) {
+    abort_with({.reason = CloseReason::protocol_error,
+                .detail = connection_->peer_address() + " requires option " +
+                          std::to_string(option) + " of the connection, which is not served here"},
+               {.why = AbortReason::unknown_option, .value = option});
+    return false;
 }
 
 bool Session::protocol_error(const std::string& what) {
@@ -531,7 +544,9 @@ bool Session::take_own_frame(ReceiveWindow::Arrival& arrival) {
     case FrameKind::open: {
         if (state_ != State::awaiting_open)
             return protocol_error("sent its open frame out of turn");
-        if (!handshake_.take_open(body)) return protocol_error("offered what is not understood");
+        const std::optional<std::uint16_t> refused = handshake_.take_open(body);
+        if (!refused) return protocol_error("sent a malformed open frame");
+        if (*refused != 0) return refuse_open(*refused);
         const DestructionWatch watch{destroyed_};
         become_open();
         return !watch.destroyed() && state_ == State::open;

@@ -176,6 +176,7 @@ class Session final : private Connection::Handler {
     bool take_arrival(const Completion& completion);
     bool take_own_frame(ReceiveWindow::Arrival& arrival);
     bool send_own(FrameKind kind, std::span<const std::byte> body = {});
+    bool refuse_open(std::uint16_t option);
     bool protocol_error(const std::string& what);
 
     template <class Post>
@@ -186,7 +187,7 @@ class Session final : private Connection::Handler {
     void go_on();
     void advance_shutdown();
     void await_peer();
-    void abort_with(Closed verdict, Duration took_nothing_for);
+    void abort_with(Closed verdict, const AbortReason& reason);
     void on_deadline();
     void beat();
 
