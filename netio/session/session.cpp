@@ -304,6 +304,7 @@ void Session::beat() {
         static_cast<void>(liveness_.must_beat(look)); // the heartbeat itself does not count
     }
     beat_.start(interval);
+    if (receive_.is_starved()) on_memory_returned(); // a loop with too many tasks is not woken
 }
 
 void Session::on_deadline() {
@@ -596,19 +597,15 @@ void Session::deliver_arrivals() {
         deliver(arrival);
         if (watch.destroyed()) return;
         if (receive_.is_empty()) break; // the service has ended the session
-        if (receive_.take_kept()) continue;
+        if (receive_.take_rest()) continue;
         receive_.pop();
         if (state_ >= State::parting) continue;
-        if (arrival.receive && !receive_.is_kept(*arrival.receive)) {
-            receive_.retire();
-            send_.flow().on_retired();
-            continue;
+        if (arrival.receive) {
+            if (!reuse(*arrival.receive)) return; // on_closed follows
+        } else {
+            // A write without a receive counted against the completion queue only.
+            send_.flow().on_reposted();
         }
-        if (arrival.receive && !receive_.post(*connection_, *arrival.receive)) {
-            return; // on_closed follows
-        }
-        // A write without a receive counted against the completion queue only.
-        send_.flow().on_reposted();
     }
     if (state_ != State::ended || !receive_.is_empty()) return go_on();
     Closed last = shutdown_.judge(*verdict_, send_.unacked().sent(), send_.unacked().outstanding());
@@ -650,13 +647,52 @@ void Session::deliver(const ReceiveWindow::Arrival& arrival) {
     if (!watch.destroyed() && done && shutdown_.awaits_user()) shutdown_.confirm();
 }
 
+// A receive has been processed. Returns false if the connection has broken.
+bool Session::reuse(std::uint32_t index) {
+    if (!receive_.is_posted_again(index)) {
+        receive_.retire(index);
+        send_.flow().on_retired();
+        return true;
+    }
+    if (!receive_.supply(index, connection_->domain())) return true; // no credit for the peer
+    if (!receive_.post(*connection_, index)) return false;
+    send_.flow().on_reposted();
+    return true;
+}
+
+KeptBytes Session::keep(std::span<const std::byte> bytes) {
+    return with_wake().keep(bytes, loop_.now());
+}
+
+KeptBytes Session::keep(std::vector<std::byte> message) {
+    return with_wake().keep(std::move(message), loop_.now());
+}
+
+ReceiveWindow& Session::with_wake() {
+    if (self_) return receive_;
+    self_ = std::make_shared<Session*>(this);
+    receive_.wake_on_return([&loop = loop_, weak = std::weak_ptr{self_}] {
+        return loop.post([weak] {
+            if (const auto self = weak.lock()) (*self)->on_memory_returned();
+        });
+    });
+    return receive_;
+}
+
+void Session::on_memory_returned() {
+    if (state_ >= State::parting) return;
+    for (const std::uint32_t index : receive_.take_starved())
+        if (!reuse(index)) return;
+    go_on();
+}
+
 void Session::pause() {
     receive_.pause();
 }
 
-void Session::keep(std::span<const std::byte> rest) {
-    NETIO_CHECK_MSG(receive_.is_paused(), "only a paused session keeps anything");
-    receive_.keep(rest);
+void Session::put_back(std::span<const std::byte> rest) {
+    NETIO_CHECK_MSG(receive_.is_paused(), "only a paused session delivers a frame in parts");
+    receive_.put_back(rest);
 }
 
 void Session::resume() {
