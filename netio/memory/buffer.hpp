@@ -89,6 +89,9 @@ class NETIO_EXPORT RegisteredBuffer {
 
     // The registration in a domain, made at first use. Throws FabricError then, never later.
     const Registration& registration(MemoryDomain& domain);
+    // Ends all registrations. No operation with a slice of this buffer may be in flight. From then
+    // on the buffer is plain memory, which any thread may destroy.
+    void deregister() noexcept { entries_.clear(); }
 
   private:
     struct Entry {

@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/wire.hpp"
+#include "netio/base/wire_options.hpp"
 #include "netio/random_number.hpp"
 #include "netio/session/authenticator.hpp"
 
@@ -18,10 +19,7 @@ constexpr std::size_t rejection_bytes = 12;
 
 constexpr std::byte list_version{1};
 constexpr std::size_t list_header_bytes = 4;
-constexpr std::size_t option_header_bytes = 4;
-// A receiver must understand options with this bit, and ignores other unknown ones.
-constexpr std::uint16_t must_be_known = 0x8000;
-constexpr std::uint16_t roles_type = 1 | must_be_known;
+constexpr std::uint16_t roles_type = 1 | wire_options::mandatory;
 
 // Roles of the connecting side. 0: no role is defined.
 std::uint8_t implied_roles(Service service) noexcept {
@@ -80,6 +78,8 @@ std::string_view to_string(RejectCode code) noexcept {
     case RejectCode::not_admitted:
         return "it does not admit this side: its key is not known there, or not with these rights "
                "or this protection";
+    case RejectCode::missing_feature:
+        return "it requires a feature that this version of netio does not have; update netio here";
     }
     return "unknown reason";
 }
@@ -88,6 +88,7 @@ std::size_t encode(const Hello& hello, ConnectionData& out) noexcept {
     out.fill(std::byte{0});
     wire::store(out.data(), magic);
     wire::store(out.data() + 4, wire_version);
+    wire::store(out.data() + 5, hello.features);
     wire::store(out.data() + 6, hello.service);
     wire::store(out.data() + 7, hello.flags);
     wire::store(out.data() + 8, hello.receive_bytes);
@@ -110,10 +111,11 @@ std::size_t encode(const Rejection& rejection, ConnectionData& out) noexcept {
 RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hello& hello) noexcept {
     NETIO_CHECK(service_bytes <= service_data_limit);
     if (in.size() < hello_bytes || wire::load<std::uint32_t>(in.data()) != magic ||
-        wire::load<std::uint16_t>(in.data() + 4) != wire_version ||
+        wire::load<std::uint8_t>(in.data() + 4) != wire_version ||
         !access::decode_flags(std::to_integer<std::uint8_t>(in[7]))) {
         return RejectCode::not_this_protocol;
     }
+    hello.features = wire::load<std::uint8_t>(in.data() + 5);
     hello.service = wire::load<Service>(in.data() + 6);
     hello.flags = wire::load<std::uint8_t>(in.data() + 7);
     hello.receive_bytes = wire::load<std::uint32_t>(in.data() + 8);
@@ -138,7 +140,7 @@ RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes)
 
 Rejection decode_rejection(std::span<const std::byte> in) noexcept {
     if (in.size() < rejection_bytes || wire::load<std::uint32_t>(in.data()) != magic ||
-        wire::load<std::uint16_t>(in.data() + 4) != wire_version) {
+        wire::load<std::uint8_t>(in.data() + 4) != wire_version) {
         return {.code = RejectCode::none};
     }
     return {.code = wire::load<RejectCode>(in.data() + 6),
@@ -154,8 +156,8 @@ std::size_t encode(const OpenOptions& options, OpenOptionsBytes& out) noexcept {
     std::byte* const option = out.data() + list_header_bytes;
     wire::store(option, roles_type);
     wire::store(option + 2, std::uint16_t{1});
-    option[option_header_bytes] = std::byte{options.roles};
-    return list_header_bytes + option_header_bytes + 1;
+    option[wire_options::header_bytes] = std::byte{options.roles};
+    return list_header_bytes + wire_options::header_bytes + 1;
 }
 
 std::optional<OpenOptions> decode_open_options(std::span<const std::byte> in) noexcept {
@@ -166,23 +168,16 @@ std::optional<OpenOptions> decode_open_options(std::span<const std::byte> in) no
         !std::ranges::all_of(in.subspan(1, list_header_bytes - 1), is_zero)) {
         return std::nullopt;
     }
-    in = in.subspan(list_header_bytes);
-    bool roles_seen = false;
-    while (!in.empty()) {
-        if (in.size() < option_header_bytes) return std::nullopt;
-        const auto type = wire::load<std::uint16_t>(in.data());
-        const std::size_t bytes = wire::load<std::uint16_t>(in.data() + 2);
-        in = in.subspan(option_header_bytes);
-        if (bytes > in.size()) return std::nullopt;
-        if (type == roles_type) {
-            if (bytes != 1 || in[0] == std::byte{0} || roles_seen) return std::nullopt;
-            roles_seen = true;
-            options.roles = std::to_integer<std::uint8_t>(in[0]);
-        } else if ((type & must_be_known) != 0) {
-            return std::nullopt;
-        }
-        in = in.subspan(bytes);
-    }
+    const auto outcome = wire_options::visit(
+        in.subspan(list_header_bytes), [&](std::uint16_t type, std::span<const std::byte> value) {
+            if (type != roles_type) return wire_options::Use::unknown;
+            if (value.size() != 1 || value[0] == std::byte{0} || options.roles != 0)
+                return wire_options::Use::malformed;
+            options.roles = std::to_integer<std::uint8_t>(value[0]);
+            return wire_options::Use::taken;
+        });
+    if (!outcome.is_valid) return std::nullopt;
+    options.unknown = outcome.refused;
     return options;
 }
 
@@ -298,14 +293,15 @@ access::KeyExchange* Handshake::exchange(std::uint64_t key_bytes) {
     return &*exchange_;
 }
 
-bool Handshake::take_open(std::span<const std::byte> body) noexcept {
+std::optional<std::uint16_t> Handshake::take_open(std::span<const std::byte> body) noexcept {
     const std::optional<OpenOptions> offered = decode_open_options(body);
-    if (!offered) return false;
-    // A peer that requests more than it gets must be rejected, so that it can request less.
+    if (!offered) return std::nullopt;
+    if (offered->unknown != 0) return offered->unknown;
+    // A peer that requests more than it gets must be refused, so that it can request less.
     const std::uint8_t implied = implied_roles(hello_.service);
-    if (offered->roles != 0 && offered->roles != implied) return false;
+    if (offered->roles != 0 && offered->roles != implied) return roles_type;
     offered_ = *offered;
-    return true;
+    return std::uint16_t{0};
 }
 
 void Handshake::explain(Closed& closed) const {
@@ -315,6 +311,10 @@ void Handshake::explain(Closed& closed) const {
     if (rejection_.code == RejectCode::prove_key && !auth_)
         closed.detail += "; this side was given none";
     if (rejection_.required_bytes == 0) return;
+    if (rejection_.code == RejectCode::missing_feature) {
+        closed.detail += " (feature bits " + std::to_string(rejection_.required_bytes) + ")";
+        return;
+    }
     closed.detail += " (" + std::to_string(rejection_.required_bytes) + " bytes required";
     if (rejection_.code == RejectCode::receive_too_small) {
         closed.required_receive_bytes = rejection_.required_bytes;

@@ -33,7 +33,9 @@ enum class Service : std::uint8_t {
     stream = 3,
 };
 
-inline constexpr std::uint16_t wire_version = 2;
+// A peer of another version is rejected: within a version the formats only grow, by features and by
+// options (netio/base/wire_options.hpp).
+inline constexpr std::uint8_t wire_version = 3;
 inline constexpr std::size_t hello_bytes = 24;
 inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
 
@@ -55,6 +57,9 @@ inline constexpr std::uint16_t most_session_receive_count = 16'384;
 struct Hello {
     Service service = Service::messages;
     std::uint8_t flags = 0; // of authentication (netio/access/protection.hpp)
+    // A bit for each feature that this side offers; a connection uses what both sides offer. Each
+    // side ignores bits that it does not know. None is assigned yet.
+    std::uint8_t features = 0;
     std::uint32_t receive_bytes = 0;
     std::uint16_t receive_count = 0;
     std::uint16_t heartbeat_ms = 0;
@@ -73,6 +78,9 @@ enum class RejectCode : std::uint8_t {
     no_resources = 7,
     prove_key = 8,    // a challenge follows
     not_admitted = 9, // the reason is not disclosed
+    // The accepting side cannot do without a feature that the hello does not offer. The last field
+    // has its bits.
+    missing_feature = 10,
 };
 std::string_view to_string(RejectCode code) noexcept;
 // What the code means for later attempts, if the intended peer sent it.
@@ -84,7 +92,8 @@ constexpr Outlook::Refusal refusal_of(RejectCode code) noexcept {
 
 struct Rejection {
     RejectCode code = RejectCode::not_this_protocol;
-    // receive_too_small: bytes of a receive buffer; messages_too_large: bytes of a message.
+    // receive_too_small: bytes of a receive buffer; messages_too_large: bytes of a message;
+    // missing_feature: its bits.
     std::uint32_t required_bytes = 0;
 };
 
@@ -117,6 +126,8 @@ enum class Role : std::uint8_t {
 // without a new version of the wire formats (docs/wire-formats.md, "Open").
 struct OpenOptions {
     std::uint8_t roles = 0; // of enum Role; 0: as implied by the service of the hello
+    // Decoded only: the first mandatory option that this version does not know; 0: none.
+    std::uint16_t unknown = 0;
 
     friend bool operator==(const OpenOptions&, const OpenOptions&) = default;
 };
@@ -127,8 +138,7 @@ using OpenOptionsBytes = std::array<std::byte, open_options_limit>;
 
 // Returns the number of bytes written.
 std::size_t encode(const OpenOptions& options, OpenOptionsBytes& out) noexcept;
-// Returns `nullopt` if the list is malformed, of another version, or has an unknown option that
-// must be understood.
+// Returns `nullopt` if the list is malformed or of another version.
 std::optional<OpenOptions> decode_open_options(std::span<const std::byte> in) noexcept;
 
 // --- the handshake of one session -----------------------------------------------------------
@@ -161,9 +171,9 @@ class Handshake {
     void take_rejection(std::span<const std::byte> data);
     // Adds the reason of the rejection to `closed`.
     void explain(Closed& closed) const;
-    // Takes the connecting side's open frame. Returns false if it is invalid or requests what is
-    // not served.
-    [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
+    // Takes the connecting side's open frame. Returns `nullopt` if it is malformed, the type of the
+    // option that this side does not serve, or 0 if it serves all of them.
+    [[nodiscard]] std::optional<std::uint16_t> take_open(std::span<const std::byte> body) noexcept;
 
     // The exchange of session keys, once both sides are authenticated, or null if the level of
     // protection has none. This side changes its key after `key_bytes`.
@@ -178,6 +188,10 @@ class Handshake {
     // What the peer may do; null: everything.
     const access::Rights* rights() const noexcept;
     const Hello& peer() const noexcept { return peer_; }
+    // What both sides offer. Valid once the peer's hello has been taken.
+    std::uint8_t features() const noexcept {
+        return static_cast<std::uint8_t>(hello_.features & peer_.features);
+    }
     const OpenOptions& offered() const noexcept { return offered_; } // by the connecting side
     RejectCode rejection() const noexcept { return rejection_.code; }
 

@@ -20,9 +20,44 @@ std::uint32_t most_receives(const SessionOptions& options) noexcept {
 
 ReceiveWindow::ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options,
                              ByteBudget& budget)
-    : memory_{receive_bytes, static_cast<std::uint32_t>(options.receive_count), budget},
-      arrivals_(options.receive_count),
-      autotuner_{memory_.count(), most_receives(options)}, told_{memory_.count()} {}
+    : memory_{{.receive_bytes = receive_bytes,
+               .count = static_cast<std::uint32_t>(options.receive_count),
+               .spare_bytes = options.keep_limit},
+              budget},
+      arrivals_(options.receive_count), autotuner_{memory_.count(), most_receives(options)},
+      told_{memory_.count()}, keep_limit_{options.keep_limit} {}
+
+ReceiveWindow::~ReceiveWindow() {
+    loan_.reset();
+    if (pool_) pool_->detach();
+}
+
+KeptBytes ReceiveWindow::keep(std::span<const std::byte> bytes, TimePoint now) {
+    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_);
+    if (bytes.size() < KeepPool::copied_below) return pool_->copy(bytes, now);
+    if (!loan_) loan_ = pool_->lend(memory_.lend(front().receive.value()), now);
+    return {loan_, bytes};
+}
+
+KeptBytes ReceiveWindow::keep(std::vector<std::byte> message, TimePoint now) {
+    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_);
+    return pool_->adopt(std::move(message), now);
+}
+
+bool ReceiveWindow::has_buffer(std::uint32_t index, MemoryDomain& domain) {
+    for (KeepPool::Buffer& buffer : pool_->take_returned())
+        memory_.take_back(std::move(buffer));
+    return !pool_->is_exhausted() && memory_.supply(index, domain);
+}
+
+bool ReceiveWindow::supply(std::uint32_t index, MemoryDomain& domain) {
+    if (!pool_ || has_buffer(index, domain)) return true;
+    // Before the second look, so that no return is missed.
+    pool_->wake_on_return(wake_);
+    if (has_buffer(index, domain)) return true;
+    starved_.push_back(index);
+    return false;
+}
 
 std::uint32_t ReceiveWindow::grow(Connection& connection) {
     const std::uint32_t before = memory_.count();
@@ -44,8 +79,8 @@ std::uint32_t ReceiveWindow::grow(Connection& connection) {
     return more;
 }
 
-void ReceiveWindow::retire() {
-    if (memory_.drop()) autotuner_.on_changed(memory_.count());
+void ReceiveWindow::retire(std::uint32_t index) {
+    if (memory_.drop(index)) autotuner_.on_changed(memory_.count());
 }
 
 } // namespace netio::inline v0_3

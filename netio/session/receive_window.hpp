@@ -10,6 +10,7 @@
 #include "netio/base/frame.hpp"
 #include "netio/base/time.hpp"
 #include "netio/memory/buffer.hpp"
+#include "netio/memory/keep_pool.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
 
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -29,20 +31,40 @@ namespace netio::inline v0_3 {
 // The memory of receives, by number: the initial piece, and pieces that are added while the window
 // grows. A piece is removed as a whole, the last one first, once none of its receives is posted.
 // Added pieces count against a budget that all sessions of a transport share.
+//
+// A buffer that the user keeps is lent. A spare buffer takes its place until it is back; spare
+// buffers have a limit of their own. Without one the receive cannot be posted.
 class ReceiveBuffers {
   public:
-    ReceiveBuffers(std::size_t receive_bytes, std::uint32_t count, ByteBudget& budget)
-        : receive_bytes_{receive_bytes}, count_{count}, first_{receive_bytes * count},
-          first_count_{count}, share_{budget} {}
+    struct Limits {
+        std::size_t receive_bytes = 0;
+        std::uint32_t count = 0;      // of the initial piece
+        std::size_t spare_bytes = 0;  // of all spare buffers
+    };
+    ReceiveBuffers(const Limits& limits, ByteBudget& budget)
+        : receive_bytes_{limits.receive_bytes}, spare_limit_{limits.spare_bytes / receive_bytes_},
+          slots_(limits.count),
+          first_{std::make_shared<RegisteredBuffer>(receive_bytes_ * limits.count)},
+          first_count_{limits.count}, share_{budget} {}
+    // What is lent outlives this object, but not the devices that it is registered with.
+    ~ReceiveBuffers() {
+        first_->deregister();
+        for (const Piece& piece : pieces_)
+            piece.memory->deregister();
+        for (const auto& spare : all_spares_)
+            spare->deregister();
+    }
+    ReceiveBuffers(const ReceiveBuffers&) = delete;
+    ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
 
-    void register_memory(MemoryDomain& domain) { first_.registration(domain); }
+    void register_memory(MemoryDomain& domain) { first_->registration(domain); }
     // Number of receives with memory.
-    std::uint32_t count() const noexcept { return count_; }
+    std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
 
     Slice slice(std::uint32_t index) noexcept {
-        if (index < first_count_) return first_.slice(index * receive_bytes_, receive_bytes_);
-        Piece& piece = piece_of(index);
-        return piece.memory->slice((index - piece.begin) * receive_bytes_, receive_bytes_);
+        if (slots_[index].spare) return slots_[index].spare->slice();
+        const Home home = home_of(index);
+        return home.memory->slice(home.offset, receive_bytes_);
     }
 
     // Adds memory for more receives, with the next numbers. Returns false if the budget is
@@ -51,14 +73,14 @@ class ReceiveBuffers {
         const std::size_t bytes = more * receive_bytes_;
         if (!share_.take(bytes)) return false;
         try {
-            auto memory = std::make_unique<RegisteredBuffer>(bytes);
+            auto memory = std::make_shared<RegisteredBuffer>(bytes);
             memory->registration(domain);
-            pieces_.push_back({.memory = std::move(memory), .begin = count_, .left = more});
+            pieces_.push_back({.memory = std::move(memory), .begin = count(), .left = more});
+            slots_.resize(slots_.size() + more);
         } catch (const std::exception&) { // the session continues with the memory that it has
             share_.give(bytes);
             return false;
         }
-        count_ += more;
         return true;
     }
 
@@ -70,38 +92,91 @@ class ReceiveBuffers {
         return dropping_ && index >= pieces_.back().begin;
     }
     // A receive of the last piece is out of use. Returns true if that removed the piece.
-    bool drop() {
+    bool drop(std::uint32_t index) {
+        if (slots_[index].spare) spares_.push_back(std::move(slots_[index].spare));
         if (--pieces_.back().left > 0) return false;
-        count_ = pieces_.back().begin;
+        slots_.resize(pieces_.back().begin);
         const std::size_t bytes = pieces_.back().memory->size();
+        pieces_.back().memory->deregister(); // a part of it may be lent
         pieces_.pop_back();
         share_.give(bytes);
         dropping_ = false;
         return true;
     }
 
+    // Takes the buffer away from a receive that is not posted: the user keeps it.
+    KeepPool::Buffer lend(std::uint32_t index) {
+        Slot& slot = slots_[index];
+        if (slot.spare) return {.memory = std::exchange(slot.spare, nullptr), .home = {}};
+        slot.is_home_lent = true;
+        return {.memory = home_of(index).memory, .home = index};
+    }
+    // Gives a receive its own buffer or, while that is lent, a spare one. Returns false if there is
+    // none, or if a new one cannot be registered.
+    [[nodiscard]] bool supply(std::uint32_t index, MemoryDomain& domain) {
+        Slot& slot = slots_[index];
+        if (!slot.is_home_lent) {
+            if (slot.spare) spares_.push_back(std::exchange(slot.spare, nullptr));
+            return true;
+        }
+        if (slot.spare) return true;
+        if (spares_.empty()) {
+            if (all_spares_.size() >= spare_limit_) return false;
+            try {
+                auto spare = std::make_shared<RegisteredBuffer>(receive_bytes_);
+                spare->registration(domain);
+                all_spares_.push_back(spare);
+                spares_.push_back(std::move(spare));
+            } catch (const std::exception&) { // the user will return the own one
+                return false;
+            }
+        }
+        slot.spare = std::move(spares_.back());
+        spares_.pop_back();
+        return true;
+    }
+    // A buffer that was lent is back.
+    void take_back(KeepPool::Buffer buffer) {
+        if (!buffer.home) return spares_.push_back(std::move(buffer.memory));
+        // Its piece may have been removed meanwhile, and another one added.
+        if (*buffer.home < count() && home_of(*buffer.home).memory == buffer.memory)
+            slots_[*buffer.home].is_home_lent = false;
+    }
+
   private:
     struct Piece {
-        std::unique_ptr<RegisteredBuffer> memory;
+        std::shared_ptr<RegisteredBuffer> memory;
         std::uint32_t begin = 0; // number of its first receive
         std::uint32_t left = 0;  // receives that are still in use
     };
+    struct Slot {
+        std::shared_ptr<RegisteredBuffer> spare; // in place of the buffer in its piece
+        bool is_home_lent = false;
+    };
+    struct Home {
+        std::shared_ptr<RegisteredBuffer>& memory;
+        std::size_t offset = 0;
+    };
 
-    // Each piece is as large as all before it, so there are few.
-    Piece& piece_of(std::uint32_t index) noexcept {
+    Home home_of(std::uint32_t index) noexcept {
+        if (index < first_count_) return {first_, index * receive_bytes_};
+        // Each piece is as large as all before it, so there are few.
         std::size_t at = pieces_.size() - 1;
         while (pieces_[at].begin > index)
             --at;
-        return pieces_[at];
+        return {pieces_[at].memory, (index - pieces_[at].begin) * receive_bytes_};
     }
 
     std::size_t receive_bytes_;
-    std::uint32_t count_;
-    RegisteredBuffer first_;
+    std::size_t spare_limit_;
+    std::vector<Slot> slots_; // by number of the receive
+    std::shared_ptr<RegisteredBuffer> first_;
     std::uint32_t first_count_;
     ByteShare share_;
     std::vector<Piece> pieces_;
     bool dropping_ = false;
+    std::vector<std::shared_ptr<RegisteredBuffer>> all_spares_;
+    std::vector<std::shared_ptr<RegisteredBuffer>> spares_; // not in use
 };
 
 // How many receives a session should have posted: more if the peer waits for credits over a long
@@ -220,6 +295,9 @@ class ReceiveWindow {
     };
 
     ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options, ByteBudget& budget);
+    ~ReceiveWindow();
+    ReceiveWindow(const ReceiveWindow&) = delete;
+    ReceiveWindow& operator=(const ReceiveWindow&) = delete;
 
     void register_memory(MemoryDomain& domain) { memory_.register_memory(domain); }
     std::uint32_t receive_count() const noexcept { return memory_.count(); }
@@ -244,8 +322,8 @@ class ReceiveWindow {
     // Returns how many more receives are posted; 0: nothing changed, or the connection has broken.
     std::uint32_t grow(Connection& connection);
     // Whether a processed receive is posted again. If not, retire() it: the window shrinks.
-    bool is_kept(std::uint32_t index) const noexcept { return !memory_.is_dropped(index); }
-    void retire();
+    bool is_posted_again(std::uint32_t index) const noexcept { return !memory_.is_dropped(index); }
+    void retire(std::uint32_t index);
     // The number of receives, if the peer does not know it yet. Resets that.
     std::optional<std::uint32_t> take_news() noexcept {
         return told_ == memory_.count() ? std::nullopt : std::optional{told_ = memory_.count()};
@@ -278,21 +356,39 @@ class ReceiveWindow {
     }
     Arrival& front() noexcept { return arrivals_[first_]; }
     void pop() noexcept {
+        loan_.reset();
         first_ = (first_ + 1) % arrivals_.size();
         --count_;
     }
     void clear() noexcept { count_ = 0; }
     bool is_empty() const noexcept { return count_ == 0; }
-    // Whether the peer has hardly any credit left because arrivals wait here.
-    bool is_full() const noexcept { return count_ + 2 >= memory_.count(); }
+    // Whether the peer has hardly any credit left because arrivals, or memory, wait here.
+    bool is_full() const noexcept { return count_ + starved_.size() + 2 >= memory_.count(); }
 
     // The rest of the front's body is to be delivered once more.
-    void keep(std::span<const std::byte> rest) noexcept {
+    void put_back(std::span<const std::byte> rest) noexcept {
         front().body = rest;
-        front().continued = kept_ = !rest.empty();
+        front().continued = has_rest_ = !rest.empty();
     }
-    // Whether keep() was called. Resets it.
-    bool take_kept() noexcept { return std::exchange(kept_, false); }
+    // Whether put_back() was called. Resets it.
+    bool take_rest() noexcept { return std::exchange(has_rest_, false); }
+
+    // --- keeping: the user holds what has arrived longer than its handler runs
+
+    // Called on any thread, while is_starved(), when memory is returned; returns whether the
+    // session will call take_starved().
+    void wake_on_return(std::function<bool()> wake) { wake_ = std::move(wake); }
+    // Keeps bytes of the front.
+    KeptBytes keep(std::span<const std::byte> bytes, TimePoint now);
+    // Keeps the memory of a message that was put together from fragments.
+    KeptBytes keep(std::vector<std::byte> message, TimePoint now);
+    KeepStats kept(TimePoint now) const { return pool_ ? pool_->stats(now) : KeepStats{}; }
+    // The front was processed. Whether its receive can be posted again: it has a buffer, and not
+    // too much is lent. If not, it is starved until memory is returned.
+    [[nodiscard]] bool supply(std::uint32_t index, MemoryDomain& domain);
+    // The receives that are starved; the caller processes them again.
+    std::vector<std::uint32_t> take_starved() noexcept { return std::exchange(starved_, {}); }
+    bool is_starved() const noexcept { return !starved_.empty(); }
 
     void pause() noexcept { paused_ = true; }
     // Returns whether it was paused.
@@ -313,6 +409,7 @@ class ReceiveWindow {
     std::uint64_t bytes() const noexcept { return bytes_; }
 
   private:
+    bool has_buffer(std::uint32_t index, MemoryDomain& domain);
     static bool is_of_service(const Arrival& arrival) noexcept {
         return arrival.kind >= first_service_kind ||
                arrival.kind == static_cast<std::uint8_t>(FrameKind::written);
@@ -329,7 +426,12 @@ class ReceiveWindow {
     std::uint64_t frames_ = 0;
     std::uint64_t bytes_ = 0;
     bool paused_ = false;
-    bool kept_ = false;
+    bool has_rest_ = false;
+    std::size_t keep_limit_;
+    std::shared_ptr<KeepPool> pool_;   // made when something is kept
+    std::shared_ptr<const void> loan_; // of the front's buffer
+    std::vector<std::uint32_t> starved_;
+    std::function<bool()> wake_;
 };
 
 } // namespace netio::inline v0_3

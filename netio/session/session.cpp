@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 namespace netio::inline v0_3 {
@@ -26,6 +27,13 @@ void report_end(Observer& observer, const Connection& connection, const Handshak
     } else if (handshake.is_accepting() && closed.reason != CloseReason::local) {
         observer.on_peer_rejected({.peer = peer, .why = closed.detail});
     }
+}
+
+AbortReason too_slow_for(Duration time) {
+    const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+    return {.why = AbortReason::too_slow,
+            .value = static_cast<std::uint32_t>(
+                std::clamp<decltype(count)>(count, 0, std::numeric_limits<std::uint32_t>::max()))};
 }
 
 } // namespace
@@ -296,6 +304,7 @@ void Session::beat() {
         static_cast<void>(liveness_.must_beat(look)); // the heartbeat itself does not count
     }
     beat_.start(interval);
+    if (receive_.is_starved()) on_memory_returned(); // a loop with too many tasks is not woken
 }
 
 void Session::on_deadline() {
@@ -321,7 +330,7 @@ void Session::on_deadline() {
         return abort_with({.reason = CloseReason::unconfirmed,
                            .detail = peer + " has taken nothing more for " +
                                      milliseconds(options_.close_timeout)},
-                          options_.close_timeout);
+                          too_slow_for(options_.close_timeout));
     case State::parting:
         return fail(verdict_->reason, {});
     case State::closing:
@@ -371,15 +380,12 @@ void Session::advance_shutdown() {
 
 // Notifies the peer only if no frame is in the fabric: a peer that does not take those would not
 // take another one either, and their memory is needed.
-void Session::abort_with(Closed verdict, Duration took_nothing_for) {
+void Session::abort_with(Closed verdict, const AbortReason& reason) {
     if (state_ == State::parting) return;
-    const bool may_tell = state_ == State::open && send_.is_idle() && !shutdown_.is_silent();
+    const bool may_send = state_ == State::open || state_ == State::awaiting_open;
+    const bool may_tell = may_send && send_.is_idle() && !shutdown_.is_silent();
     if (!may_tell) return fail(verdict.reason, std::move(verdict.detail));
-    const auto time =
-        std::chrono::duration_cast<std::chrono::milliseconds>(took_nothing_for).count();
-    const auto body = encode(AbortReason{.why = AbortReason::too_slow,
-                                         .milliseconds = static_cast<std::uint32_t>(
-                                             std::clamp<decltype(time)>(time, 0, UINT32_MAX))});
+    const auto body = encode(reason);
     const Status told =
         post_or_fail([&] { return send_.send_last(*connection_, FrameKind::shutdown, body); });
     if (told != Status::ok) return fail(verdict.reason, std::move(verdict.detail));
@@ -394,7 +400,7 @@ void Session::abort() {
 }
 
 void Session::cut_off(CloseReason reason, std::string detail, Duration took_nothing_for) {
-    abort_with({.reason = reason, .detail = std::move(detail)}, took_nothing_for);
+    abort_with({.reason = reason, .detail = std::move(detail)}, too_slow_for(took_nothing_for));
 }
 
 void Session::fail(CloseReason reason, std::string detail) {
@@ -450,6 +456,14 @@ void Session::on_completion(const Completion& completion) {
     if (completion.outcome != Completion::Outcome::done) return;
     if (state_ >= State::parting) return;
     if (take_arrival(completion)) deliver_arrivals();
+}
+
+bool Session::refuse_open(std::uint16_t option) {
+    abort_with({.reason = CloseReason::protocol_error,
+                .detail = connection_->peer_address() + " requires option " +
+                          std::to_string(option) + " of the connection, which is not served here"},
+               {.why = AbortReason::unknown_option, .value = option});
+    return false;
 }
 
 bool Session::protocol_error(const std::string& what) {
@@ -531,7 +545,9 @@ bool Session::take_own_frame(ReceiveWindow::Arrival& arrival) {
     case FrameKind::open: {
         if (state_ != State::awaiting_open)
             return protocol_error("sent its open frame out of turn");
-        if (!handshake_.take_open(body)) return protocol_error("offered what is not understood");
+        const std::optional<std::uint16_t> refused = handshake_.take_open(body);
+        if (!refused) return protocol_error("sent a malformed open frame");
+        if (*refused != 0) return refuse_open(*refused);
         const DestructionWatch watch{destroyed_};
         become_open();
         return !watch.destroyed() && state_ == State::open;
@@ -581,19 +597,15 @@ void Session::deliver_arrivals() {
         deliver(arrival);
         if (watch.destroyed()) return;
         if (receive_.is_empty()) break; // the service has ended the session
-        if (receive_.take_kept()) continue;
+        if (receive_.take_rest()) continue;
         receive_.pop();
         if (state_ >= State::parting) continue;
-        if (arrival.receive && !receive_.is_kept(*arrival.receive)) {
-            receive_.retire();
-            send_.flow().on_retired();
-            continue;
+        if (arrival.receive) {
+            if (!reuse(*arrival.receive)) return; // on_closed follows
+        } else {
+            // A write without a receive counted against the completion queue only.
+            send_.flow().on_reposted();
         }
-        if (arrival.receive && !receive_.post(*connection_, *arrival.receive)) {
-            return; // on_closed follows
-        }
-        // A write without a receive counted against the completion queue only.
-        send_.flow().on_reposted();
     }
     if (state_ != State::ended || !receive_.is_empty()) return go_on();
     Closed last = shutdown_.judge(*verdict_, send_.unacked().sent(), send_.unacked().outstanding());
@@ -635,13 +647,52 @@ void Session::deliver(const ReceiveWindow::Arrival& arrival) {
     if (!watch.destroyed() && done && shutdown_.awaits_user()) shutdown_.confirm();
 }
 
+// A receive has been processed. Returns false if the connection has broken.
+bool Session::reuse(std::uint32_t index) {
+    if (!receive_.is_posted_again(index)) {
+        receive_.retire(index);
+        send_.flow().on_retired();
+        return true;
+    }
+    if (!receive_.supply(index, connection_->domain())) return true; // no credit for the peer
+    if (!receive_.post(*connection_, index)) return false;
+    send_.flow().on_reposted();
+    return true;
+}
+
+KeptBytes Session::keep(std::span<const std::byte> bytes) {
+    return with_wake().keep(bytes, loop_.now());
+}
+
+KeptBytes Session::keep(std::vector<std::byte> message) {
+    return with_wake().keep(std::move(message), loop_.now());
+}
+
+ReceiveWindow& Session::with_wake() {
+    if (self_) return receive_;
+    self_ = std::make_shared<Session*>(this);
+    receive_.wake_on_return([&loop = loop_, weak = std::weak_ptr{self_}] {
+        return loop.post([weak] {
+            if (const auto self = weak.lock()) (*self)->on_memory_returned();
+        });
+    });
+    return receive_;
+}
+
+void Session::on_memory_returned() {
+    if (state_ >= State::parting) return;
+    for (const std::uint32_t index : receive_.take_starved())
+        if (!reuse(index)) return;
+    go_on();
+}
+
 void Session::pause() {
     receive_.pause();
 }
 
-void Session::keep(std::span<const std::byte> rest) {
-    NETIO_CHECK_MSG(receive_.is_paused(), "only a paused session keeps anything");
-    receive_.keep(rest);
+void Session::put_back(std::span<const std::byte> rest) {
+    NETIO_CHECK_MSG(receive_.is_paused(), "only a paused session delivers a frame in parts");
+    receive_.put_back(rest);
 }
 
 void Session::resume() {

@@ -103,9 +103,16 @@ class Session final : private Connection::Handler {
     void pause();
     // In on_frame, after pause(): delivers this end of the frame's body again after resume(), as a
     // frame of the same kind that is `continued`.
-    void keep(std::span<const std::byte> rest);
+    void put_back(std::span<const std::byte> rest);
     // Continues in one of the loop's next turns.
     void resume();
+
+    // In on_frame: bytes of this frame's body that stay valid (netio/memory/keep_pool.hpp). The
+    // peer gets the credit for the frame as usual until keep_limit is reached.
+    KeptBytes keep(std::span<const std::byte> bytes);
+    // The same for a message that was put together from fragments.
+    KeptBytes keep(std::vector<std::byte> message);
+    KeepStats kept() const { return receive_.kept(loop_.now()); }
 
     // Ends in order: nothing can be sent any more, what was sent arrives, then on_closed(orderly);
     // or on_closed(unconfirmed) if the peer does not confirm. Messages that the peer sends before
@@ -169,13 +176,17 @@ class Session final : private Connection::Handler {
     void open_connection(std::chrono::milliseconds timeout);
     void open_windows();
     void become_open();
+    ReceiveWindow& with_wake();
+    void on_memory_returned();
     // These return false if the session has ended or was destroyed.
     bool is_answer_genuine(std::span<const std::byte> data);
     bool say_open();
     bool take_keys(std::span<const std::byte> message);
     bool take_arrival(const Completion& completion);
+    bool reuse(std::uint32_t index);
     bool take_own_frame(ReceiveWindow::Arrival& arrival);
     bool send_own(FrameKind kind, std::span<const std::byte> body = {});
+    bool refuse_open(std::uint16_t option);
     bool protocol_error(const std::string& what);
 
     template <class Post>
@@ -186,7 +197,7 @@ class Session final : private Connection::Handler {
     void go_on();
     void advance_shutdown();
     void await_peer();
-    void abort_with(Closed verdict, Duration took_nothing_for);
+    void abort_with(Closed verdict, const AbortReason& reason);
     void on_deadline();
     void beat();
 
@@ -202,6 +213,7 @@ class Session final : private Connection::Handler {
     std::optional<Closed> verdict_; // the reason of the end, once there is one
     bool is_answered_ = false;
     bool* destroyed_ = nullptr;
+    std::shared_ptr<Session*> self_; // for tasks that may outlive it; made when something is kept
     StallAwareTimer deadline_; // of connecting, handshake, shutdown and parting
     Timer beat_;
     Timer later_;                            // delivers arrivals that waited

@@ -95,7 +95,7 @@ Closed Shutdown::judge(const Closed& cause, std::uint64_t sent, std::uint64_t ou
 std::array<std::byte, abort_reason_bytes> encode(const AbortReason& reason) noexcept {
     std::array<std::byte, abort_reason_bytes> out{};
     out[0] = std::byte{reason.why};
-    wire::store(out.data() + 4, reason.milliseconds);
+    wire::store(out.data() + 4, reason.value);
     return out;
 }
 
@@ -106,10 +106,16 @@ std::optional<AbortReason> decode_abort_reason(std::span<const std::byte> in) no
         return std::nullopt;
     }
     return AbortReason{.why = std::to_integer<std::uint8_t>(in[0]),
-                       .milliseconds = wire::load<std::uint32_t>(in.data() + 4)};
+                       .value = wire::load<std::uint32_t>(in.data() + 4)};
 }
 
 Closed closed_by(const AbortReason& reason, const std::string& peer_address) {
+    if (reason.why == AbortReason::unknown_option) {
+        return {.reason = CloseReason::rejected,
+                .detail = peer_address + " does not serve option " + std::to_string(reason.value) +
+                          " of the connection, which this side requires; it is of an older version "
+                          "of netio, or does not allow it"};
+    }
     if (reason.why != AbortReason::too_slow) {
         return {.reason = CloseReason::lost,
                 .detail = peer_address + " has ended it for a reason that is not known here (" +
@@ -117,7 +123,7 @@ Closed closed_by(const AbortReason& reason, const std::string& peer_address) {
     }
     return {.reason = CloseReason::too_slow,
             .detail = peer_address + " has ended it: this side took nothing for " +
-                      std::to_string(reason.milliseconds) + " ms"};
+                      std::to_string(reason.value) + " ms"};
 }
 
 } // namespace netio::inline v0_3

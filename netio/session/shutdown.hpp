@@ -85,10 +85,13 @@ class Shutdown {
 
 // Why this side aborts, in the body of a shutdown frame.
 struct AbortReason {
-    static constexpr std::uint8_t too_slow = 1; // more may be added
+    static constexpr std::uint8_t too_slow = 1;
+    static constexpr std::uint8_t unknown_option = 2; // more may be added
 
     std::uint8_t why = too_slow;
-    std::uint32_t milliseconds = 0; // for how long the peer took nothing
+    // too_slow: milliseconds without progress of the peer; unknown_option: the type of the option
+    // of its open frame.
+    std::uint32_t value = 0;
 
     friend bool operator==(const AbortReason&, const AbortReason&) = default;
 };

@@ -2,6 +2,7 @@
 #include "pubsub/core/wire.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/wire_options.hpp"
 
 #include <algorithm>
 
@@ -70,16 +71,22 @@ std::size_t encode_request(std::uint32_t request, std::span<const FidRange> rang
 }
 
 std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> body) {
-    if (body.size() < request_header_bytes + range_bytes ||
-        (body.size() - request_header_bytes) % range_bytes != 0 || !all_zero(body.subspan(5, 3))) {
+    if (body.size() < request_header_bytes || body[5] != std::byte{0}) return std::nullopt;
+    const std::size_t option_bytes = load<std::uint16_t>(body.data() + 6);
+    if (body.size() < request_header_bytes + option_bytes + range_bytes ||
+        (body.size() - request_header_bytes - option_bytes) % range_bytes != 0) {
         return std::nullopt;
     }
+    const auto outcome = wire_options::visit(
+        body.subspan(request_header_bytes, option_bytes),
+        [](std::uint16_t, std::span<const std::byte>) { return wire_options::Use::unknown; });
+    if (!outcome.is_valid) return std::nullopt;
     SubscriptionRequest request{
-        .request = load<std::uint32_t>(body.data()), .policy = {}, .ranges = {}};
+        .request = load<std::uint32_t>(body.data()), .unknown_option = outcome.refused};
     const auto asked = std::to_integer<std::uint8_t>(body[4]);
     if (asked > static_cast<std::uint8_t>(SlowPolicy::newest) + 1) return std::nullopt;
     if (asked > 0) request.policy = static_cast<SlowPolicy>(asked - 1);
-    for (auto list = body.subspan(request_header_bytes); !list.empty();
+    for (auto list = body.subspan(request_header_bytes + option_bytes); !list.empty();
          list = list.subspan(range_bytes)) {
         const FidRange range{.first = load<Fid>(list.data()), .last = load<Fid>(list.data() + 8)};
         if (range.last < range.first) return std::nullopt;
@@ -99,7 +106,7 @@ std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body)
     if (body.size() != answer_bytes) return std::nullopt;
     const SubscriptionAnswer answer{.request = load<std::uint32_t>(body.data()),
                                     .result = load<SubscriptionResult>(body.data() + 4)};
-    if (answer.result > SubscriptionResult::not_permitted) return std::nullopt;
+    if (answer.result > SubscriptionResult::unknown_option) return std::nullopt;
     return answer;
 }
 

@@ -66,7 +66,8 @@ std::size_t encode(const FragmentExtension& extension, std::span<std::byte> out)
 std::optional<FragmentExtension> decode_fragment(std::span<const std::byte> body);
 
 // Subscribe and unsubscribe: the number of the request, the requested policy (subscribe only;
-// `nullopt`: the policy of the publisher), then ranges.
+// `nullopt`: the policy of the publisher), the bytes of the options, the options
+// (netio/base/wire_options.hpp; none is assigned yet), then ranges.
 inline constexpr std::size_t request_header_bytes = 8;
 inline constexpr std::size_t range_bytes = 16;
 std::size_t encode_request(std::uint32_t request, std::span<const FidRange> ranges,
@@ -75,6 +76,8 @@ struct SubscriptionRequest {
     std::uint32_t request = 0;
     std::optional<SlowPolicy> policy;
     std::vector<FidRange> ranges;
+    // Decoded only: the first mandatory option that this version does not know; 0: none.
+    std::uint16_t unknown_option = 0;
 };
 // Rejects an empty list, and a range whose last fid is below its first.
 std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> body);
@@ -86,6 +89,7 @@ enum class SubscriptionResult : std::uint32_t {
     policy_refused = 2, // it blocks the publisher more than the policy of the publisher does, or it
                         // is `newest` and the publisher does not conflate
     not_permitted = 3,  // the key of this subscriber does not have the right
+    unknown_option = 4, // it requires an option that the publisher does not know
 };
 struct SubscriptionAnswer {
     std::uint32_t request = 0;

@@ -34,6 +34,8 @@ std::string_view refusal_reason(SubscriptionResult result) {
                "publishers have";
     case SubscriptionResult::not_permitted:
         return "its key does not permit it";
+    case SubscriptionResult::unknown_option:
+        return "it requires an option that this version of netio does not have";
     case SubscriptionResult::accepted:
         break;
     }
@@ -224,6 +226,8 @@ void PublisherCore::take_request(Subscriber& subscriber, SubscriberRequest reque
 
 void PublisherCore::on_request_due(Subscriber& subscriber, const SubscriberRequest& request) {
     if (!takes_requests(subscriber)) return;
+    if (request.request.unknown_option != 0)
+        return answer(subscriber, request.request.request, SubscriptionResult::unknown_option);
     before_change();
     request.subscribes ? take_subscribe(subscriber, request.request, request.wants_positions)
                        : take_unsubscribe(subscriber, request.request);

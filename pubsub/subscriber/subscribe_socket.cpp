@@ -570,7 +570,9 @@ void SubscribeSocket::Impl::on_frame(Session& from, const IncomingFrame& frame) 
 FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
                                                           std::span<const std::byte> body) {
     const auto answer = decode_answer(body);
-    if (!answer) return FrameReceiver::Outcome::malformed;
+    // Requests of this version have no options that could be unknown.
+    if (!answer || answer->result == SubscriptionResult::unknown_option)
+        return FrameReceiver::Outcome::malformed;
     const auto request = subscriptions.answered(*answer);
     if (!request) return FrameReceiver::Outcome::malformed;
     const Sink sink{*this};

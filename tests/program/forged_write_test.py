@@ -26,7 +26,7 @@ class ForgingClient:
         host, port = address.split(":")
         self.socket = socket.create_connection((host, int(port)), timeout=DEADLINE)
         stream = struct.pack("<BBH", 4, 0b10001, 256)  # advertises receives, lends memory
-        hello = b"NTIO" + struct.pack("<HBBIHHQ", 2, 3, 0, 262152, 16, 5000, os.getpid()) + stream
+        hello = b"NTIO" + struct.pack("<HBBIHHQ", 3, 3, 0, 262152, 16, 5000, os.getpid()) + stream
         # As long as the provider reads, whatever of it is data.
         self.socket.sendall(struct.pack(">BBH20xQ256s", 3, 0, 256, 1 << 56, hello))
         answer = self.receive(32)

@@ -158,8 +158,8 @@ TEST_P(MalformedFrames, AnotherServiceIsAcceptFailed) {
 TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndTheUserIsTold) {
     start();
     for (const int step : {-1, 1}) {
-        const auto version = static_cast<std::uint16_t>(netio::wire_version + step);
-        SCOPED_TRACE(version);
+        const auto version = static_cast<std::uint8_t>(netio::wire_version + step);
+        SCOPED_TRACE(int{version});
         Impostor impostor{transport(), address, Service::publish_subscribe, UINT32_MAX, version};
         ASSERT_TRUE(run_until([&] { return impostor.closed; }));
         EXPECT_FALSE(impostor.connected);

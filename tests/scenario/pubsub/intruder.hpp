@@ -79,7 +79,7 @@ class Impostor final : private netio::Connection::Handler {
                    service == netio::Service::publish_subscribe ? UINT32_MAX : 0} {}
     // `largest_bytes`: what its hello says of the largest message.
     Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service,
-             std::uint32_t largest_bytes, std::uint16_t version = netio::wire_version)
+             std::uint32_t largest_bytes, std::uint8_t version = netio::wire_version)
         : memory_{count * bytes}, send_memory_{count * bytes},
           connection_{transport.make_connection(transport.providers_to(address).front(), address,
                                                 {}, {.send_count = count, .receive_count = count},

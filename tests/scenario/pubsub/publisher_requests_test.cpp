@@ -135,6 +135,28 @@ TEST_P(PublisherRequests, AnUnsubscriptionHasNoPolicyAndAsksForNoPositions) {
     EXPECT_THAT(publisher_actor.unsubscribed, IsEmpty());
 }
 
+// A later version may send options; only a mandatory one makes a difference.
+TEST_P(PublisherRequests, AnUnknownMandatoryOptionIsRefusedAndNothingIsDone) {
+    auto publisher = buffered({});
+    auto peer = speaker();
+    for (const std::uint8_t high_byte : {std::uint8_t{0x00}, std::uint8_t{0x80}}) {
+        const FidRange wanted = range(1, 1);
+        std::vector<std::byte> body(request_header_bytes + 4 + range_bytes);
+        encode_request(high_byte, std::span{&wanted, 1}, body);
+        std::rotate(body.begin() + request_header_bytes, body.end() - 4, body.end());
+        body[6] = std::byte{4}; // bytes of the options: type 5, without a value
+        body[8] = std::byte{5};
+        body[9] = std::byte{high_byte};
+        peer->send(subscribe_kind, 0, body);
+    }
+    ASSERT_TRUE(run_until([&] { return peer->answers().size() == 2; }));
+    using enum SubscriptionResult;
+    EXPECT_THAT(peer->answers(),
+                ElementsAre(std::pair{0U, accepted}, std::pair{0x80U, unknown_option}));
+    EXPECT_THAT(publisher_actor.subscribed, SizeIs(1));
+    EXPECT_THAT(peer->closed, IsEmpty());
+}
+
 TEST_P(PublisherRequests, WhoIsLetInIsToldHowLargeAMessageMayBe) {
     auto lent = unbuffered({.publisher = {.largest_message_bytes = 12345}});
     EXPECT_EQ(speaker()->largest_message(), 12345U);

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 
 Hello example() {
     Hello hello{.service = Service::publish_subscribe,
+                .features = 0x81,
                 .receive_bytes = 0x01020304,
                 .receive_count = 0x0506,
                 .heartbeat_ms = 0x0708,
@@ -39,7 +40,7 @@ Hello example() {
 TEST(Hello, HasTheDocumentedBytes) {
     ConnectionData data;
     ASSERT_EQ(encode(example(), data), 28U);
-    const std::vector<int> expected{'N',  'T',  'I',  'O',  2,    0,    2,    0,    4,    3,
+    const std::vector<int> expected{'N',  'T',  'I',  'O',  3,    0x81, 2,    0,    4,    3,
                                     2,    1,    6,    5,    8,    7,    0x18, 0x17, 0x16, 0x15,
                                     0x14, 0x13, 0x12, 0x11, 0xa0, 0xa1, 0xa2, 0xa3};
     for (std::size_t i = 0; i < expected.size(); ++i)
@@ -53,6 +54,7 @@ TEST(Hello, ComesBackAlsoWhenTheFabricPadsIt) {
         Hello hello;
         ASSERT_EQ(decode(std::span{data}.first(given), 4, hello), RejectCode::none);
         EXPECT_EQ(hello.service, Service::publish_subscribe);
+        EXPECT_EQ(hello.features, 0x81U) << "unassigned bits are ignored, not refused";
         EXPECT_EQ(hello.receive_bytes, 0x01020304U);
         EXPECT_EQ(hello.receive_count, 0x0506U);
         EXPECT_EQ(hello.heartbeat_ms, 0x0708U);
@@ -90,7 +92,7 @@ TEST(Hello, APeerThatCannotBeSentToIsRefusedAtTheBounds) {
 TEST(Hello, AnyChangeOfMagicVersionOrReservedBitsIsRefused) {
     ConnectionData sound;
     const std::size_t size = encode(example(), sound);
-    for (const std::size_t byte : {0U, 1U, 2U, 3U, 4U, 5U, 7U}) {
+    for (const std::size_t byte : {0U, 1U, 2U, 3U, 4U, 7U}) {
         for (unsigned bit = 0; bit < 8; ++bit) {
             if (byte == 7 && bit == 0) continue; // a key follows
             ConnectionData data = sound;
@@ -199,7 +201,8 @@ TEST(OpenOptions, LieWhereTheDocumentSays) {
 TEST(OpenOptions, WhatIsNotKnownIsPassedOverUnlessItMustBeKnown) {
     const auto optional = bytes_of({1, 0, 0, 0, 7, 0, 2, 0, 9, 9, 0x01, 0x80, 1, 0, 6});
     EXPECT_EQ(decode_open_options(optional), (OpenOptions{.roles = 6}));
-    EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0, 7, 0x80, 0, 0})), std::nullopt);
+    EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0, 7, 0x80, 0, 0, 8, 0x80, 0, 0})),
+              (OpenOptions{.unknown = 0x8007}));
 }
 
 TEST(OpenOptions, RefusesWhatIsMalformed) {

@@ -70,7 +70,7 @@ TEST_P(SessionProtocol, RefusesFramesOfItsOwnWithFlagsOrABodyThatTheyDoNotHave) 
     expect_refused({frame_of(FrameKind::window, 0, 4)}, "0 receives, which cannot be");
     expect_refused({{.kind = 15}}, "unexpected frame");
     expect_refused({frame_of(FrameKind::open)}, "out of turn");
-    expect_refused({frame_of(FrameKind::open, 0, 3)}, "not understood", false);
+    expect_refused({frame_of(FrameKind::open, 0, 3)}, "malformed open frame", false);
     expect_refused({frame_of(FrameKind::open, 1)}, "unexpected frame", false);
 }
 

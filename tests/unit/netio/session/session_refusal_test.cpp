@@ -171,7 +171,9 @@ TEST_P(SessionRefusal, WhoAsksForRolesThatAreNotServedIsNotLetIn) {
             EXPECT_EQ(far.opened, is_served ? 1 : 0) << roles;
             if (is_served) continue;
             EXPECT_EQ(far.closed[0].reason, CloseReason::protocol_error);
-            EXPECT_THAT(far.closed[0].detail, HasSubstr("offered what is not understood"));
+            EXPECT_THAT(far.closed[0].detail, HasSubstr("requires option 32769 of the connection"));
+            EXPECT_EQ(near.closed[0].reason, CloseReason::rejected) << "the peer learns why";
+            EXPECT_THAT(near.closed[0].detail, HasSubstr("does not serve option 32769"));
         }
     }
 }

@@ -285,19 +285,19 @@ TEST(SendLedger, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
 
 TEST(AbortReason, LiesAsDocumented) {
     const auto bytes =
-        encode(AbortReason{.why = AbortReason::too_slow, .milliseconds = 0x04030201});
+        encode(AbortReason{.why = AbortReason::too_slow, .value = 0x04030201});
     constexpr std::array<int, abort_reason_bytes> expected{1, 0, 0, 0, 1, 2, 3, 4};
     for (std::size_t i = 0; i < abort_reason_bytes; ++i)
         EXPECT_EQ(std::to_integer<int>(bytes[i]), expected[i]) << i;
     EXPECT_EQ(decode_abort_reason(bytes),
-              (AbortReason{.why = AbortReason::too_slow, .milliseconds = 0x04030201}));
+              (AbortReason{.why = AbortReason::too_slow, .value = 0x04030201}));
 }
 
 TEST(AbortReason, OfALaterVersionIsUnderstoodAsFarAsItCan) {
     std::vector<std::byte> bytes(abort_reason_bytes + 5);
     bytes[0] = std::byte{77};
     bytes[4] = std::byte{9};
-    EXPECT_EQ(decode_abort_reason(bytes), (AbortReason{.why = 77, .milliseconds = 9}));
+    EXPECT_EQ(decode_abort_reason(bytes), (AbortReason{.why = 77, .value = 9}));
 }
 
 TEST(AbortReason, MalformedIsRefused) {
@@ -313,7 +313,7 @@ TEST(AbortReason, MalformedIsRefused) {
 }
 
 TEST(AbortReason, ForAReasonThatIsNotKnownIsALostConnection) {
-    const Closed closed = closed_by({.why = 77, .milliseconds = 9}, "10.0.0.1:1");
+    const Closed closed = closed_by({.why = 77, .value = 9}, "10.0.0.1:1");
     EXPECT_EQ(closed.reason, CloseReason::lost);
     EXPECT_THAT(closed.detail, HasSubstr("10.0.0.1:1 has ended it"));
     EXPECT_THAT(closed.detail, HasSubstr("(77)"));

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/memory/keep_pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace netio::inline v0_3 {
+
+KeptBytes KeptBytes::copy_of(std::span<const std::byte> bytes) {
+    auto memory = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    const std::span<const std::byte> copy = *memory;
+    return {std::move(memory), copy};
+}
+
+// A receive buffer, or the memory of a reassembled message, while it is lent.
+class KeepPool::Loan {
+  public:
+    Loan(std::shared_ptr<KeepPool> pool, Buffer buffer, TimePoint now)
+        : pool_{std::move(pool)}, buffer_{std::move(buffer)}, bytes_{buffer_.memory->size()},
+          since_{pool_->add(bytes_, now)} {}
+    Loan(std::shared_ptr<KeepPool> pool, std::vector<std::byte> message, TimePoint now)
+        : pool_{std::move(pool)}, message_{std::move(message)}, bytes_{message_.size()},
+          since_{pool_->add(bytes_, now)} {}
+    ~Loan() { pool_->give_back(bytes_, since_, std::move(buffer_)); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+
+    std::span<const std::byte> message() const noexcept { return message_; }
+
+  private:
+    std::shared_ptr<KeepPool> pool_;
+    Buffer buffer_;
+    std::vector<std::byte> message_;
+    std::size_t bytes_;
+    std::list<TimePoint>::iterator since_;
+};
+
+class KeepPool::Slab {
+  public:
+    Slab(std::shared_ptr<KeepPool> pool, TimePoint now)
+        : pool_{std::move(pool)}, memory_{std::make_unique_for_overwrite<std::byte[]>(slab_bytes)},
+          since_{pool_->add(slab_bytes, now)} {}
+    ~Slab() { pool_->give_back(slab_bytes, since_, {}); }
+    Slab(const Slab&) = delete;
+    Slab& operator=(const Slab&) = delete;
+
+    bool has_room(std::size_t bytes) const noexcept { return slab_bytes - used_ >= bytes; }
+    std::span<const std::byte> add(std::span<const std::byte> bytes) noexcept {
+        std::byte* const at = memory_.get() + used_;
+        std::ranges::copy(bytes, at);
+        used_ += bytes.size();
+        return {at, bytes.size()};
+    }
+
+  private:
+    std::shared_ptr<KeepPool> pool_;
+    std::unique_ptr<std::byte[]> memory_;
+    std::size_t used_ = 0;
+    std::list<TimePoint>::iterator since_;
+};
+
+std::shared_ptr<const void> KeepPool::lend(Buffer buffer, TimePoint now) {
+    return std::make_shared<Loan>(shared_from_this(), std::move(buffer), now);
+}
+
+KeptBytes KeepPool::copy(std::span<const std::byte> bytes, TimePoint now) {
+    std::shared_ptr<Slab> slab = slab_.lock();
+    if (!slab || !slab->has_room(bytes.size())) {
+        slab = std::make_shared<Slab>(shared_from_this(), now);
+        slab_ = slab;
+    }
+    const std::span<const std::byte> copy = slab->add(bytes);
+    return {std::move(slab), copy};
+}
+
+KeptBytes KeepPool::adopt(std::vector<std::byte> bytes, TimePoint now) {
+    auto loan = std::make_shared<Loan>(shared_from_this(), std::move(bytes), now);
+    const std::span<const std::byte> message = loan->message();
+    return {std::move(loan), message};
+}
+
+bool KeepPool::is_exhausted() const {
+    const std::lock_guard lock{mutex_};
+    return bytes_ > limit_;
+}
+
+std::vector<KeepPool::Buffer> KeepPool::take_returned() {
+    const std::lock_guard lock{mutex_};
+    return std::exchange(returned_, {});
+}
+
+void KeepPool::wake_on_return(std::function<bool()> wake) {
+    const std::lock_guard lock{mutex_};
+    wake_ = std::move(wake);
+}
+
+void KeepPool::detach() {
+    const std::lock_guard lock{mutex_};
+    is_detached_ = true;
+    wake_ = nullptr;
+    returned_.clear();
+}
+
+KeepStats KeepPool::stats(TimePoint now) const {
+    const std::lock_guard lock{mutex_};
+    return {.buffers = since_.size(),
+            .bytes = bytes_,
+            .oldest = since_.empty() ? Duration{0} : now - since_.front()};
+}
+
+std::list<TimePoint>::iterator KeepPool::add(std::size_t bytes, TimePoint now) {
+    const std::lock_guard lock{mutex_};
+    since_.push_back(now);
+    bytes_ += bytes;
+    return std::prev(since_.end());
+}
+
+// Any thread.
+void KeepPool::give_back(std::size_t bytes, std::list<TimePoint>::iterator since, Buffer buffer) {
+    const std::lock_guard lock{mutex_};
+    since_.erase(since);
+    bytes_ -= bytes;
+    if (buffer.memory && !is_detached_) returned_.push_back(std::move(buffer));
+    // With the lock, so that the session and its loop cannot end meanwhile: detach() waits for it.
+    if (wake_ && wake_()) wake_ = nullptr;
+}
+
+} // namespace netio::inline v0_3

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Received bytes that the user keeps longer than a handler runs (docs/guide.md, "Keep a message").
+// A large message stays in its receive buffer, which is lent to the user; the session receives into
+// another one meanwhile. A small one is copied, so that it does not hold a whole buffer.
+
+#include "netio/base/export.hpp"
+#include "netio/base/time.hpp"
+#include "netio/memory/buffer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace netio::inline v0_3 {
+
+// Bytes with shared ownership. They are valid as long as one copy of this object exists, also after
+// the socket, its loop and its transport are gone. Copies may be used and destroyed on any thread.
+class NETIO_EXPORT KeptBytes {
+  public:
+    KeptBytes() = default;
+    KeptBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
+        : owner_{std::move(owner)}, bytes_{bytes} {}
+    static KeptBytes copy_of(std::span<const std::byte> bytes);
+
+    std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    std::size_t size() const noexcept { return bytes_.size(); }
+    bool empty() const noexcept { return bytes_.empty(); }
+
+  private:
+    std::shared_ptr<const void> owner_;
+    std::span<const std::byte> bytes_;
+};
+
+// What a connection has lent to its user.
+struct KeepStats {
+    std::size_t buffers = 0; // receive buffers, and slabs of small messages
+    std::size_t bytes = 0;   // of those
+    Duration oldest{};       // how long the oldest of them is kept
+};
+
+// The memory that one session has lent. Returned buffers wait here until the session takes them.
+// The user's threads return memory; everything else happens on the loop's thread.
+class KeepPool : public std::enable_shared_from_this<KeepPool> {
+  public:
+    // A receive buffer that is lent, or is back.
+    struct Buffer {
+        std::shared_ptr<RegisteredBuffer> memory;
+        std::optional<std::uint32_t> home; // the receive that it belongs to; none: a spare buffer
+    };
+
+    // Smaller messages are copied. A copy of this size costs about as much as lending a buffer.
+    static constexpr std::size_t copied_below = 8192;
+    static constexpr std::size_t slab_bytes = std::size_t{64} * 1024;
+
+    // `limit`: of all bytes that are lent, in whole buffers and slabs.
+    explicit KeepPool(std::size_t limit) noexcept : limit_{limit} {}
+
+    // Lends a receive buffer, until the last copy of the result is destroyed.
+    std::shared_ptr<const void> lend(Buffer buffer, TimePoint now);
+    // Copies bytes into a slab, which is lent until all copies in it are destroyed.
+    KeptBytes copy(std::span<const std::byte> bytes, TimePoint now);
+    // Takes over the memory of a message that was put together from fragments.
+    KeptBytes adopt(std::vector<std::byte> bytes, TimePoint now);
+
+    // Whether more is lent than the limit allows: then the session stops to receive.
+    bool is_exhausted() const;
+    // Buffers that were returned since the last call.
+    std::vector<Buffer> take_returned();
+    // `wake` is called on any thread when memory is returned, until it has returned true; not after
+    // detach(). It must not call this object.
+    void wake_on_return(std::function<bool()> wake);
+    // The session ends: what is returned from now on is freed.
+    void detach();
+    KeepStats stats(TimePoint now) const;
+
+  private:
+    class Loan;
+    class Slab;
+
+    std::list<TimePoint>::iterator add(std::size_t bytes, TimePoint now);
+    void give_back(std::size_t bytes, std::list<TimePoint>::iterator since, Buffer buffer);
+
+    const std::size_t limit_;
+    std::weak_ptr<Slab> slab_;   // that is being filled
+    mutable std::mutex mutex_;   // of what follows
+    std::size_t bytes_ = 0;
+    std::list<TimePoint> since_; // of each buffer and slab, the oldest first
+    std::vector<Buffer> returned_;
+    std::function<bool()> wake_;
+    bool is_detached_ = false;
+};
+
+} // namespace netio::inline v0_3
