@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Subscribes by a Client, which has a loop on a thread of its own, and takes its messages one of
-// the ways it has: `callback`, a function on its thread; `batches`, polled by the main thread;
-// `messages`, polled with memory of their own. Beside the socket of one thread.
+// Subscribes with a Client, which has a loop on its own thread, and takes its messages in one of
+// three ways: `callback`, a function on its thread; `batches`, polled by the main thread;
+// `messages`, polled with their own memory. For comparison with the socket of one thread.
 
 #include "bench/netio_sockets.hpp"
 #include "pubsub/client/client.hpp"

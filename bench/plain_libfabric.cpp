@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The provider without us: a bare fi_send/fi_recv loop. What it does not reach, this framework
-// cannot reach either; the rest is ours.
+// The provider alone: a plain fi_send/fi_recv loop. It is the upper limit for this framework; the
+// difference is the framework's cost.
 
 #include "bench/plain_endpoint.hpp"
 
@@ -36,7 +36,7 @@ void publish(const Arguments& arguments) {
     while (free.size() < window)
         endpoint.wait(give_back);
     source.report();
-    // The end of this process would end the connection: wait for the subscriber's word.
+    // The end of this process would end the connection: wait for the subscriber's answer.
     for (bool answered = false; !answered;)
         endpoint.wait([&](std::size_t) { answered = true; });
 }

@@ -148,7 +148,8 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     text.counter("netio_publisher_bytes_total", "Bytes of these messages").add(counters.bytes);
     text.counter("netio_publisher_unwanted_total", "Messages without subscribers")
         .add(counters.without_subscribers);
-    text.counter("netio_publisher_again_total", "Refusals, as somebody had his share")
+    text.counter("netio_publisher_again_total",
+                 "Refusals because a subscriber reached its queue limit")
         .add(counters.again);
     text.counter("netio_publisher_held_up_seconds_total",
                  "Time in which publishing was blocked, from a refusal until a retry could succeed")
@@ -199,7 +200,8 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     for (const FidFigures& fid : publisher.snapshot.fids)
         messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
     Exposition::Family again = text.counter(
-        "netio_fid_again_total", "Refusals of a message of the fid, as somebody had his share");
+        "netio_fid_again_total",
+        "Refusals of messages of the fid because a subscriber reached its queue limit");
     for (const FidFigures& fid : publisher.snapshot.fids)
         again.add({{"fid", to_string(fid.fid)}}, fid.again);
     Exposition::Family dropped =

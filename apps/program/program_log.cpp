@@ -139,13 +139,13 @@ struct BackgroundLog::Queue {
 
     std::mutex mutex;
     std::condition_variable changed;
-    int descriptor;           // only the thread's
-    int next_descriptor = -1; // from the next line on; -1: the same
+    int descriptor;           // used by the thread only
+    int next_descriptor = -1; // for the next lines; -1: unchanged
     std::size_t limit;
-    OnBroken on_broken; // only the thread's; empty: told
-    bool torn = false;  // only the thread's: the log ends within a line
+    OnBroken on_broken; // used by the thread only; empty: already called
+    bool torn = false;  // used by the thread only: the log ends within a line
     std::deque<std::string> lines;
-    std::uint64_t untold = 0; // that were left out, behind the last that was written
+    std::uint64_t untold = 0; // lines lost since the last written one
     std::uint64_t left_out = 0;
     bool writing = false;
     bool ending = false;
