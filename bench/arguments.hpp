@@ -46,7 +46,7 @@ struct Arguments {
     long heartbeat_ms = -1;      // heartbeat of connections; -1: the subject's default
     double seconds = 1;
     double rate = 100'000;
-    std::string provider = "tcp"; // of ours
+    std::string provider = "tcp"; // netio only
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;
     std::string protection; // netio only; empty: no keys

@@ -73,7 +73,7 @@ class StreamInput final : public Input {
           sink_{arguments} {}
 
     void report() {
-        if (lost() > 0) bench::fail("the publisher's totals say that messages were lost");
+        if (lost() > 0) bench::fail("the publisher's totals show that messages were lost");
         sink_.report();
     }
 

@@ -32,7 +32,7 @@ inline constexpr std::size_t most_at_a_time = 1000;
 inline void poll_batches(Client& client, Sink& sink) {
     netio::pubsub::MessageBatch batch;
     for (bool is_last = false; !is_last;) {
-        if (client.poll(batch, long_time) == 0) fail("no message came");
+        if (client.poll(batch, long_time) == 0) fail("no message arrived");
         for (const netio::pubsub::MessageBatch::Item message : batch)
             is_last = sink.take(message.bytes.data(), message.bytes.size());
     }
@@ -42,7 +42,7 @@ inline void poll_messages(Client& client, Sink& sink) {
     std::vector<netio::pubsub::Message> messages;
     for (bool is_last = false; !is_last;) {
         messages.clear();
-        if (client.poll(messages, most_at_a_time, long_time) == 0) fail("no message came");
+        if (client.poll(messages, most_at_a_time, long_time) == 0) fail("no message arrived");
         for (const netio::pubsub::Message& message : messages)
             is_last = sink.take(message.bytes.data(), message.bytes.size());
     }
@@ -71,8 +71,7 @@ inline void subscribe_by_client(const Arguments& arguments) {
         by_client::poll_messages(client, sink);
     client.close();
     const netio::pubsub::Client::Counters counters = client.counters();
-    if (counters.missed > 0 || counters.dropped > 0)
-        fail("the client says that messages were lost");
+    if (counters.missed > 0 || counters.dropped > 0) fail("the client reports lost messages");
     sink.report();
 }
 

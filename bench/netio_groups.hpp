@@ -101,7 +101,7 @@ inline void subscribe_in_groups(const Arguments& arguments, netio::EventLoop& lo
         members.push_back(std::make_unique<GroupMember>(transport, arguments, i, loop, arrived));
     loop.run();
     for (const auto& member : members)
-        if (member->lost() > 0) fail("the publisher's totals say that messages were lost");
+        if (member->lost() > 0) fail("the publisher's totals show that messages were lost");
     std::printf("{\"role\": \"subscribe\", \"messages\": %llu, \"seconds\": %.6f, "
                 "\"cpu_s\": %.6f}\n",
                 static_cast<unsigned long long>(arrived.messages),

@@ -87,7 +87,7 @@ class HalvesOnALoop {
         if (all_done && !done_.armed()) done_.start(std::chrono::milliseconds{20});
     }
     void post(std::function<void()> task) {
-        if (!loop_.post(std::move(task))) fail("a loop has no room for a task");
+        if (!loop_.post(std::move(task))) fail("the task queue of a loop is full");
     }
     bool publish(Half& half) {
         if (half.source.done()) return false;
@@ -205,7 +205,7 @@ inline void subscribe_to_loops(const Arguments& arguments, netio::EventLoop& loo
     loop.run();
     std::uint64_t messages = 0;
     for (const auto& input : inputs) {
-        if (input->lost() > 0) fail("the publisher's totals say that messages were lost");
+        if (input->lost() > 0) fail("the publisher's totals show that messages were lost");
         messages += input->sink().count();
     }
     std::printf("{\"role\": \"subscribe\", \"messages\": %llu, \"seconds\": %.6f, "

@@ -19,7 +19,7 @@ void publish(const Arguments& arguments) {
     for (std::size_t i = 2 * window; i > window; --i)
         free.push_back(i - 1);
     const auto give_back = [&](std::size_t index) {
-        if (index < window) bench::fail("nothing was to come");
+        if (index < window) bench::fail("unexpected message");
         free.push_back(index);
     };
     bench::run_source(

@@ -172,7 +172,7 @@ class Sink {
         std::memcpy(&number, message, sizeof number);
         if (size != size_ || (number & ~last_mark) != expected_) {
             fail("message " + std::to_string(number & ~last_mark) + " of " + std::to_string(size) +
-                 " bytes came, " + std::to_string(expected_) + " of " + std::to_string(size_) +
+                 " bytes arrived, " + std::to_string(expected_) + " of " + std::to_string(size_) +
                  " was expected: lost or out of order");
         }
         if (expected_++ == 0) {

@@ -64,7 +64,7 @@ struct BackgroundReader::Shared {
     std::vector<std::byte> given; // owned by the caller
     std::string failure;
     bool at_end = false;
-    bool dropped = false; // the owner is gone
+    bool dropped = false; // the owner was destroyed
 };
 
 BackgroundReader::BackgroundReader(int descriptor, std::string place)
@@ -121,7 +121,7 @@ std::string_view remedy(int error) {
     case EBADF:
         return "; it is closed or opened for reading only, redirect it to a file or a pipe";
     case EIO:
-        return "; the terminal or the device is gone";
+        return "; the terminal or the device was closed";
     default:
         return "";
     }
@@ -203,7 +203,7 @@ struct BackgroundWriter::Shared {
     Finish finish;
     std::exception_ptr failure;
     bool full = false;
-    bool dropped = false; // the owner is gone
+    bool dropped = false; // the owner was destroyed
     bool ended = false;   // the thread has stopped writing
 };
 

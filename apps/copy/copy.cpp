@@ -359,7 +359,8 @@ Command add(CLI::App& program) {
     add_provider(*command, arguments->way.provider)->capture_default_str();
     add_remote_writes(*command, arguments->way.remote_writes);
     command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json, "Print the report as one JSON object");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments] { return run(*arguments); };
 }
 

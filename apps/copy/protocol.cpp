@@ -101,9 +101,9 @@ std::string_view to_string(Flaw flaw) {
     case Flaw::none:
         return "none";
     case Flaw::no_copy_protocol:
-        return "does not speak the copy protocol";
+        return "does not use the copy protocol";
     case Flaw::other_version:
-        return "speaks another version of the copy protocol; ours is 1";
+        return "uses another version of the copy protocol; this side uses version 1";
     case Flaw::unknown_kind:
         return "sent a message of an unknown kind";
     case Flaw::bad_length:

@@ -184,13 +184,12 @@ void judge_access(const Machine& machine, const RdmaDevice& device, Findings& fi
 void judge_limits(const Machine& machine, Findings& findings) {
     if (!machine.devices.empty() && machine.locked_bytes_limit &&
         *machine.locked_bytes_limit < locked_bytes_wanted) {
-        findings.push_back(
-            {Kind::change,
-             "only " + mebibytes(*machine.locked_bytes_limit) +
-                 " of memory may be locked; verbs needs locked buffers, of the default sizes " +
-                 mebibytes(locked_bytes_wanted),
-             "ulimit -l unlimited (/etc/security/limits.d), or "
-             "LimitMEMLOCK=infinity in the systemd unit"});
+        findings.push_back({Kind::change,
+                            "only " + mebibytes(*machine.locked_bytes_limit) +
+                                " of memory may be locked; verbs locks its buffers, by default " +
+                                mebibytes(locked_bytes_wanted),
+                            "ulimit -l unlimited (/etc/security/limits.d), or "
+                            "LimitMEMLOCK=infinity in the systemd unit"});
     }
     if (machine.descriptor_limit && *machine.descriptor_limit < descriptors_wanted) {
         findings.push_back({Kind::change,

@@ -115,7 +115,7 @@ class DumpRun final : private Subscriptions::Handler {
         spdlog::error("{} refuses {}: {}", source.name, shown(range, layout_),
                       why == Subscriptions::Refusal::not_permitted
                           ? "the key does not permit it"
-                          : "it has too many subscriptions");
+                          : "its limit of subscriptions is reached");
         refused_ = true;
         end();
     }

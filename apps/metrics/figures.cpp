@@ -112,7 +112,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
           [](Peer peer) { return std::uint64_t{peer.most_waiting}; });
     gauge("netio_peer_posted", "Part of the pool in flight to the subscriber",
           [](Peer peer) { return std::uint64_t{peer.posted}; });
-    gauge("netio_peer_credits", "Receive buffers that the subscriber has for us",
+    gauge("netio_peer_credits", "Receive buffers that the subscriber has for this publisher",
           [](Peer peer) { return std::uint64_t{peer.credits}; });
     gauge("netio_peer_least_credits", "The least of it since the last scrape",
           [](Peer peer) { return std::uint64_t{peer.least_credits}; });
@@ -170,9 +170,11 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     left.add({{"why", "asked"}}, counters.pages_left.asked);
     text.counter("netio_publisher_disconnected_total", "Subscribers that did not close in order")
         .add(publisher.disconnected);
-    text.counter("netio_publisher_rejected_total", "Peers rejected for what they were")
+    text.counter("netio_publisher_rejected_total",
+                 "Peers rejected because of their requests, options or rights")
         .add(counters.rejected);
-    text.counter("netio_publisher_accept_failed_total", "Peers rejected for want of means")
+    text.counter("netio_publisher_accept_failed_total",
+                 "Peers rejected because memory or descriptors were missing")
         .add(counters.accept_failed);
     text.counter("netio_publisher_requests_refused_total",
                  "Requests of subscribers that were refused: limit, policy, rights")
@@ -225,7 +227,7 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
     each(text.counter("netio_subscriber_pauses_total", "Times that the subscriber paused"),
          [](const SourceFigures& one) { return one.pauses; });
     each(text.counter("netio_subscriber_missed_total",
-                      "Messages told missing: left out, or published between two connections"),
+                      "Messages reported as lost: dropped, or published while not connected"),
          [](const SourceFigures& one) { return one.missed; });
     each(text.gauge("netio_subscriber_connected", "1: it is connected"),
          [](const SourceFigures& one) { return one.connected; });
@@ -242,7 +244,7 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
     each_fid(text.counter("netio_fid_bytes_total", "Bytes of these messages"),
              &ArrivedFigures::bytes);
     each_fid(text.counter("netio_fid_missed_total",
-                          "Messages told missing: left out, or published between two connections"),
+                          "Messages reported as lost: dropped, or published while not connected"),
              &ArrivedFigures::missed);
 }
 
@@ -260,7 +262,7 @@ void write(const SenderFigures& sender, Exposition& text) {
         .add(peer, std::uint64_t{now.connected});
     text.gauge("netio_sender_waiting", "Frames that wait for a receive buffer of the peer")
         .add(peer, std::uint64_t{now.waiting});
-    text.gauge("netio_sender_credits", "Receive buffers that the peer has for us")
+    text.gauge("netio_sender_credits", "Receive buffers that the peer has for this sender")
         .add(peer, std::uint64_t{now.credits});
     text.gauge("netio_sender_unconfirmed", "Frames that the peer has not confirmed")
         .add(peer, now.unconfirmed);
@@ -288,9 +290,11 @@ void write(const ReceiverFigures& receiver, Exposition& text) {
     text.counter("netio_receiver_bytes_total", "Bytes of these messages").add(counters.bytes);
     text.counter("netio_receiver_connected_total", "Senders that have connected")
         .add(counters.connected);
-    text.counter("netio_receiver_rejected_total", "Peers rejected for what they were")
+    text.counter("netio_receiver_rejected_total",
+                 "Peers rejected because of their requests, options or rights")
         .add(counters.rejected);
-    text.counter("netio_receiver_accept_failed_total", "Peers rejected for want of means")
+    text.counter("netio_receiver_accept_failed_total",
+                 "Peers rejected because memory or descriptors were missing")
         .add(counters.accept_failed);
     text.gauge("netio_receiver_senders", "Senders that are connected")
         .add(std::uint64_t{receiver.sender_count});

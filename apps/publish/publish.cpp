@@ -136,7 +136,8 @@ Command add_publish(CLI::App& program) {
         "--check", instead(Task::check),
         "Check whether the program would start with this file and these options, and end");
     command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json, "Print the report as one JSON object");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments, task] { return to_integer(run_task(*task, *arguments)); };
 }
 

@@ -197,12 +197,11 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     const auto keys = server_keys(
         loop, permitting(arguments.keys, std::max(serving.clients_per_host, serving.clients / 2)));
     std::uint64_t left_out = 0; // reports lost because standard output is blocked
-    ShownLines lines{loop, [&] {
-                         if (const auto count = std::exchange(left_out, 0); count > 0)
-                             spdlog::warn("standard output took nothing: {} reports of clients are "
-                                          "left out",
-                                          count);
-                     }};
+    ShownLines lines{
+        loop, [&] {
+            if (const auto count = std::exchange(left_out, 0); count > 0)
+                spdlog::warn("standard output is blocked: {} reports of clients are lost", count);
+        }};
     Server server{loop,
                   transport,
                   {.addresses = {netio::parse_address(serving.listen)},
@@ -238,7 +237,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     loop.run();
     lines.finish();
     if (left_out > 0)
-        spdlog::warn("standard output took nothing: {} reports of clients are left out", left_out);
+        spdlog::warn("standard output is blocked: {} reports of clients are lost", left_out);
     return status;
 }
 

@@ -415,7 +415,7 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRang
     const std::string fids = apps::shown(range, logged_.layout);
     switch (why) {
     case Subscriptions::Refusal::no_room:
-        return refuse("the publisher has too many subscriptions to accept " + fids);
+        return refuse("the publisher has reached its limit of subscriptions and refuses " + fids);
     case Subscriptions::Refusal::policy:
         return refuse(fmt::format(
             "the publisher refuses policy '{1}' for {0}, {2}", fids, arguments_.policy,
@@ -633,7 +633,8 @@ Command add_subscribe(CLI::App& program) {
     add_provider(*command, arguments->provider)->capture_default_str();
     add_loop(*command, arguments->loop);
     command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json, "Print the report as one JSON object");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments] { return to_integer(subscribe::run(*arguments)); };
 }
 
