@@ -249,7 +249,7 @@ void add_publisher(Keys& keys) {
     rows.add("open", option(&Options::open), flag(),
              "allow an address that other machines can reach; without `keys` any peer may then "
              "subscribe");
-    rows.add_custom("name", {text("NAME")}, "its place in the list",
+    rows.add_custom("name", {text("NAME")}, "its index in the list",
                     "name in the log and in reports, if there are several publishers",
                     [](const YamlValue& value, PublisherConfig& config, ReadContext&) {
                         config.name = value.text("a name");
@@ -354,7 +354,7 @@ void add_bus_and_keys(Keys& keys) {
                        config.where = read_where(value, context.folder);
                    });
     bus.require();
-    bus.add_custom("name", {text("NAME")}, "HOST-PID-0, the place in the list",
+    bus.add_custom("name", {text("NAME")}, "HOST-PID-N, N: index in the list",
                    "name of the publisher on the bus",
                    [](const YamlValue& value, BusConfig& config, ReadContext&) {
                        config.name = read_name(value);
@@ -401,8 +401,9 @@ void add_sockets(Keys& keys) {
     SectionRows<Buffered> buffered{keys, "buffered"};
     buffered.add("page_size", &Buffered::page_bytes, bytes(256, largest_message),
                  "size of a page and of the largest frame; messages and fids share a page");
-    buffered.add("pages", &Buffered::page_count, whole(2, 1 << 20),
-                 "number of pages: memory for all messages that are queued or in flight");
+    buffered.add(
+        "pages", &Buffered::page_count, whole(2, 1 << 20),
+        "number of pages of `page_size`: the memory for all messages that are queued or in flight");
     buffered.add_custom("share", {bytes(1, terabyte)}, "1M, with `drop` 4M",
                         "limit of queued bytes of one subscriber, beyond which it is slow: at most "
                         "half of the memory",

@@ -285,7 +285,7 @@ void add_occasions(SectionRows<Object>& rows, const std::string& what, Rate rate
         };
     };
     rows.add("burst", part(&RateConfig::burst), whole(1, 1'000'000),
-             "number of " + what + " sent at once, at accordingly longer intervals");
+             "number of " + what + " at once, at accordingly longer intervals");
     rows.add("timing", part(&RateConfig::poisson), word({"periodic", "poisson"}),
              "equal intervals, or independent random intervals");
     rows.add("train_ns", part(&RateConfig::train), whole(1, hour_ns),
@@ -385,7 +385,7 @@ void add_sources_and_rates(Keys& keys) {
     trigger.require();
     add_occasions(trigger, "events", rate_of);
     trigger.add("seed", &TriggerConfig::seed, whole(0, any_number),
-                "seed of this trigger's random values", "the process's");
+                "seed of this trigger's random values", "`seed` of the process");
 
     SectionRows<FaultConfig> faults{keys, "faults"};
     const Shape part = real(0, 1);
