@@ -42,8 +42,8 @@ struct StreamLoad {
     std::uint64_t receive_count = 32;         // outstanding
     std::uint64_t receive_bytes = 0;          // size of each receive; 0: as message_bytes
     bool wait_all = false;
-    double receiver_lead_ns =
-        20'000; // receives are posted this long before the first send; negative: after it
+    // Receives are posted this long before the first send; negative: after it.
+    double receiver_lead_ns = 20'000;
     double consume_ns = 0;         // time of the receiving user per receive
     std::uint64_t total_bytes = 0; // 0: enough to neglect start and end
 };

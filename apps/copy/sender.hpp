@@ -64,8 +64,7 @@ class Sender final : private Channel::Handler {
     struct Progress {
         std::string path; // of the current file; empty: none
         std::uint64_t size_bytes = 0;
-        std::uint64_t done_bytes =
-            0; // of the current file, including bytes that the server already had
+        std::uint64_t done_bytes = 0;  // of it, including bytes already at the server
         std::uint64_t moved_bytes = 0; // of all files
     };
 

@@ -160,9 +160,8 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
         std::vector<netio::Address> addresses;
         bool open = false;                                 // other machines may reach them
         std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
-        std::size_t sender_limit_count =
-            16;                           // connected at the same time; further ones are rejected
-        std::size_t host_limit_count = 0; // senders per host; 0: half
+        std::size_t sender_limit_count = 16;               // further senders are rejected
+        std::size_t host_limit_count = 0;                  // senders per host; 0: half
         Session::Options session;
     };
     struct Counters {

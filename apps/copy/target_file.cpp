@@ -47,8 +47,8 @@ struct Claims {
     std::set<std::pair<dev_t, ino_t>> files;
 };
 Claims& claims() {
-    static Claims& all =
-        *new Claims; // never destroyed, because a thread may still hold a claim at exit
+    // Never destroyed, because a thread may still hold a claim at exit.
+    static Claims& all = *new Claims;
     return all;
 }
 

@@ -20,8 +20,8 @@ constexpr std::uint8_t sum_kind = netio::first_service_kind + 2;
 
 constexpr std::size_t frame_bytes = std::size_t{1} << 20U;
 constexpr std::size_t echo_bytes = 8;
-constexpr std::size_t service_bytes =
-    4; // all zeros: authentication needs the same size for every service
+// All zeros: authentication needs the same size for every service.
+constexpr std::size_t service_bytes = 4;
 
 netio::SessionOptions session_options() {
     return {.receive_bytes = frame_bytes, .receive_count = 8, .send_count = 8};

@@ -35,8 +35,7 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
         netio::Address address;
         bool open = false; // other machines may reach it
         std::shared_ptr<netio::ServerKeys> keys = nullptr;
-        std::size_t peer_limit_count =
-            16; // connected at the same time, at most half of them from one host
+        std::size_t peer_limit_count = 16;            // at most half of them from one host
         std::chrono::milliseconds idle_limit{60'000}; // for a peer without requests
     };
 
@@ -89,8 +88,7 @@ class PathProbe final : private netio::Session::Handler, private netio::Connecto
     struct Options {
         std::size_t round_trip_count = 1000;
         std::size_t transfer_bytes = std::size_t{256} << 20U;
-        netio::Duration limit =
-            std::chrono::seconds{2}; // for each of the two tests, which normally end earlier
+        netio::Duration limit = std::chrono::seconds{2}; // for each of the two tests
         std::shared_ptr<const netio::ClientKey> key = nullptr;
     };
 

@@ -78,8 +78,8 @@ class DumpRun final : private Subscriptions::Handler {
         options.socket = arguments_.socket;
         options.socket.key = client_key(arguments_.key);
         options.socket.silence_hint = silence_hint;
-        options.socket.reconnect =
-            bus_ != nullptr; // publishers on a bus are removed when their lease ends
+        // Publishers on a bus are removed when their lease ends, not when their connection ends.
+        options.socket.reconnect = bus_ != nullptr;
         return options;
     }
     std::string name_of(Fid fid) const { return shown(FidRange{fid, fid}, layout_); }

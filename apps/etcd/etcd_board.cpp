@@ -99,8 +99,7 @@ void EtcdBoard::put(const std::string& name, const std::string& text) {
     if (!lease_id_.empty()) {
         try {
             return write(name, text);
-        } catch (
-            const BoardError&) { // if the lease is not the cause, the next write throws the reason
+        } catch (const BoardError&) { // if not due to the lease, the next write throws
             lease_id_.clear();
         }
     }

@@ -63,8 +63,7 @@ StreamConfig part_of(const StreamConfig& stream, const std::vector<FidRange>& fi
         part.rate->per_second *=
             static_cast<double>(fid_count(fids)) / static_cast<double>(fid_count(stream.fids));
     }
-    part.seed +=
-        loop * 0x9e3779b97f4a7c15; // otherwise all loops would generate the same random values
+    part.seed += loop * 0x9e3779b97f4a7c15; // different random values in each loop
     return part;
 }
 

@@ -135,8 +135,7 @@ class MessageFeed {
         std::optional<TriggerClock> clock; // for a rate, set when it has begun
         bool granted = false;              // granted by the rate, not used yet
         Trigger* trigger = nullptr;
-        std::size_t owed =
-            0; // number of ready flows, from the first, that may publish for an event
+        std::size_t owed = 0; // how many of the first ready flows may publish for an event
         std::optional<std::size_t> wanted; // a generated size that is not filled yet
     };
     Outcome next_of(Stream& stream, std::span<std::byte> memory, netio::TimePoint now);

@@ -47,8 +47,7 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (!arguments.metrics.listen.empty()) {
         config.metrics.listen = arguments.metrics.listen;
-        config.metrics.open =
-            arguments.metrics.open; // --metrics replaces the address, so its own flag decides
+        config.metrics.open = arguments.metrics.open; // belongs to the new address
         config.places["metrics"] = "--metrics";
     }
     if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;

@@ -26,9 +26,8 @@ class Server final : private netio::stream::StreamListener::Handler {
         std::vector<netio::Address> addresses;
         bool open = false;                                 // other machines may reach them
         std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
-        std::size_t client_limit_count =
-            16;                           // connected at the same time; further ones are rejected
-        std::size_t host_limit_count = 0; // clients per host; 0: half
+        std::size_t client_limit_count = 16;               // further clients are rejected
+        std::size_t host_limit_count = 0;                  // clients per host; 0: half
         Settings settings{.memory_limit_bytes = std::size_t{128} << 20U,
                           .idle_limit = std::chrono::minutes{1}};
     };

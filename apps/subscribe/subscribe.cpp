@@ -129,7 +129,7 @@ class Run final : public Subscriptions::Handler {
     };
     struct Reached {
         bool any = false;              // a publisher has accepted a subscription
-        std::set<std::string> awaited; // publishers given by address that have not
+        std::set<std::string> awaited; // given addresses without an accepted subscription
     };
     struct Times { // receive times of messages
         netio::TimePoint first = netio::TimePoint::max();
