@@ -107,11 +107,10 @@ constexpr std::array all_rules{
     Rule{RuleId::copied_is_there, "what is copied is there",
          "A file is on the disk under its final name; `moved_bytes` were transferred for it.",
          "apps/copy/server.hpp"},
-    Rule{
-        RuleId::copy_succeeds, "a copy that nothing disturbs succeeds",
-        "A file that fails alone (it cannot be read, the server refuses it or cannot write it) "
-        "does not prevent the others; the loss of the connection does.",
-        "apps/copy/sender.hpp"},
+    Rule{RuleId::copy_succeeds, "a copy that nothing disturbs succeeds",
+         "A file that fails alone (it cannot be read, the server refuses it or cannot write it) "
+         "does not prevent the others; the loss of the connection does.",
+         "apps/copy/sender.hpp"},
 };
 
 } // namespace

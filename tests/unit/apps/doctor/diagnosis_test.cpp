@@ -165,8 +165,7 @@ TEST(Diagnosis, FaultsThatAPeerCanUseAreNotedWhereThereIsTcp) {
     EXPECT_THAT(found(machine, Kind::note, "an unsolicited acknowledgement").remedy,
                 HasSubstr("unasked-ack"));
     EXPECT_TRUE(is_well(diagnose(machine)));
-    EXPECT_THAT(found(machine, Kind::note, "with empty packets").remedy,
-                Not(HasSubstr("patch")));
+    EXPECT_THAT(found(machine, Kind::note, "with empty packets").remedy, Not(HasSubstr("patch")));
     machine.libfabric = {2, 7};
     EXPECT_THAT(found(machine, Kind::note, "an unsolicited acknowledgement").what,
                 HasSubstr("newer than 2.6"));

@@ -140,7 +140,8 @@ TEST(LoopParts, WhatCannotBeDividedIsRefusedWithWhatIsAllowed) {
     EXPECT_THAT(refusal_of(pattern_of("7"), 2), HasSubstr("there are fids for 1 only; allowed"));
     PublisherConfig config = pattern_of("0-9");
     config.listen.front().port = 65535;
-    EXPECT_THAT(refusal_of(config, 2), HasSubstr("127.0.0.1:65535 and the next 1 ports are needed"));
+    EXPECT_THAT(refusal_of(config, 2),
+                HasSubstr("127.0.0.1:65535 and the next 1 ports are needed"));
     EXPECT_THAT(refusal_of(pattern_of("0-9", "metrics: 127.0.0.1:7001\n"), 2),
                 HasSubstr("127.0.0.1:7001 is used twice"));
     config = pattern_of("0-9", "bus: {at: /bus, name: " + std::string(128, 'a') + "}\n");

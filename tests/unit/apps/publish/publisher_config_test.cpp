@@ -206,13 +206,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{head, "test.yaml:1:1: document: ", "key 'streams' is missing"},
         Mistake{"listen: a:1\n" + streams, "test.yaml:1:1: document: ",
                 "key 'mode' is missing; allowed: mode: unbuffered, buffered"},
-        Mistake{
-            head + "publishers: [{}]\n", "test.yaml:1:9: listen: ",
-            "belongs to a single publisher, but there are several; allowed: in each entry of"},
+        Mistake{head + "publishers: [{}]\n", "test.yaml:1:9: listen: ",
+                "belongs to a single publisher, but there are several; allowed: in each entry of"},
         Mistake{"publishers: [{}]\n", "test.yaml:1:14: publishers[0]: ", "key 'listen' is missing"},
         Mistake{"publishers: [{listen: a:1, mode: buffered, name: 1, streams: [{fids: 1, source: "
                 "pipe}]},\n {listen: a:1, mode: buffered, streams: [{fids: 1, source: pipe}]}]\n",
-                "test.yaml:2:60: publishers[1].streams[0].source: ", "another stream reads standard input"},
+                "test.yaml:2:60: publishers[1].streams[0].source: ",
+                "another stream reads standard input"},
         Mistake{"publishers: [{listen: a:1, mode: buffered, name: 1, streams: [{fids: 1, source: "
                 "pipe}]},\n {listen: a:1, mode: buffered, streams: [{fids: 1, source: pattern, "
                 "size: 9}]}]\n",
@@ -351,7 +351,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{head + "triggers: {l1: {burst: 5}}\n" + streams,
                 "test.yaml:3:16: triggers.l1: ", "key 'per_second' is missing"},
         in_stream("{fids: 1, source: pattern, size: 99, header: 0xabc}",
-                  "test.yaml:4:50: streams[0].header: ", "'0xabc' is not a valid header; allowed: event"),
+                  "test.yaml:4:50: streams[0].header: ",
+                  "'0xabc' is not a valid header; allowed: event"),
         in_stream("{fids: 1, source: pipe, time_stamps: true}",
                   "test.yaml:4:42: streams[0].time_stamps: ", "with source: pattern"),
         in_stream("{fids: 1, source: pattern, size: 99, rate: {per_fid: 1, per_second: 2}}",
@@ -386,7 +387,8 @@ INSTANTIATE_TEST_SUITE_P(
         in_stream("{fids: 1, source: pattern, size: 40, rate: ''}",
                   "test.yaml:4:48: streams[0].rate: ", "allowed: a number, max, or"),
         in_stream("{fids: 1, source: pattern, size: {fixed: 40, list: [50]}}",
-                  "test.yaml:4:38: streams[0].size: ", "needs exactly one kind of size; allowed: a number"),
+                  "test.yaml:4:38: streams[0].size: ",
+                  "needs exactly one kind of size; allowed: a number"),
         in_stream("{fids: 1, source: pattern, size: {}}",
                   "test.yaml:4:38: streams[0].size: ", "needs exactly one kind of size"),
         in_stream("{fids: 1, source: pattern, size: 40, count: 0}",
