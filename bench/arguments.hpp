@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The arguments of the programs that bench/run measures, and what else all of them need: clocks,
-// what they print, fids.
+// The arguments of the programs that bench/run measures, and common functions: clocks, output,
+// fids.
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <utility>
 
-// Is there if bench/count.cpp is preloaded: counting begins (1) or ends (0).
+// Defined if bench/count.cpp is preloaded: counting begins (1) or ends (0).
 extern "C" void bench_mark(int begin) __attribute__((weak));
 
 namespace bench {
@@ -32,25 +32,25 @@ inline void mark(bool begin) {
 struct Arguments {
     bool publish = false;
     std::string pattern = "stream";
-    std::string mode = "blocking"; // of waiting: blocking, adaptive, busy
-    std::string form;              // what the subject offers several of, such as buffered
+    std::string mode = "blocking"; // how a loop waits: blocking, adaptive, busy
+    std::string form;              // variant of the subject, such as buffered
     std::size_t size = 40;
     std::size_t fids = 1;
-    bool each_fid = false;       // subscribe to each by itself; they are published in random order
+    bool each_fid = false; // subscribe to each fid separately; they are published in random order
     std::size_t subscribers = 1; // processes
-    std::size_t index = 0;       // of this one
-    std::size_t idle = 0;        // further connections that get nothing
-    std::size_t pieces = 1;      // scatter-gather elements of each message, where it is lent
-    std::size_t groups = 0;      // of subscribers, each with a fid of its own
-    std::size_t loops = 1;       // of the publisher: 1 or 2
-    long heartbeat_ms = -1;      // of connections; -1: the subject's default
+    std::size_t index = 0;       // index of this subscriber
+    std::size_t idle = 0;        // further connections without messages
+    std::size_t pieces = 1;      // scatter-gather elements of each zero-copy message
+    std::size_t groups = 0;      // groups of subscribers, each with its own fid
+    std::size_t loops = 1;       // loops of the publisher: 1 or 2
+    long heartbeat_ms = -1;      // heartbeat of connections; -1: the subject's default
     double seconds = 1;
     double rate = 100'000;
-    std::string provider = "tcp"; // of ours
+    std::string provider = "tcp"; // netio only
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;
-    std::string protection; // of ours; empty: there are no keys
-    std::string keys;       // a file to be: the publisher makes it, and one for its subscribers
+    std::string protection; // netio only; empty: no keys
+    std::string keys; // key file that the publisher creates, with another one for its subscribers
 };
 
 inline Arguments parse(int argc, char** argv) {
@@ -113,7 +113,7 @@ inline std::uint64_t now_ns() {
                                       std::chrono::nanoseconds{1});
 }
 
-// CPU time of the whole process so far, all its threads, in user and kernel.
+// CPU time of the whole process so far: all its threads, user and kernel.
 inline double cpu_seconds() {
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
@@ -128,20 +128,19 @@ inline void say(const char* line) {
     std::fflush(stdout);
 }
 
-// Fids as a detector would have them: apart from each other, so that none merge into a range.
+// Fids like those of a detector: not adjacent, so that none merge into a range.
 inline std::uint64_t fid_at(std::size_t index) {
     return 0x1000'0000 + index * 16;
 }
 
-// Where one of the pieces of a message begins, and its size; the last takes what is left.
+// Position and size of one piece of a message; the last piece has the rest.
 inline std::pair<std::size_t, std::size_t> piece_of(const Arguments& arguments, std::size_t i) {
     const std::size_t each = arguments.size / arguments.pieces;
     const std::size_t at = i * each;
     return {at, i + 1 == arguments.pieces ? arguments.size - at : each};
 }
 
-// Of libfabric alone and of streams: as many messages as may be under way,
-// each with its buffer.
+// For plain libfabric and streams: number of messages in flight, each with its buffer.
 inline std::size_t window_of(std::size_t size) {
     return std::clamp<std::size_t>((std::size_t{4} << 20) / size, 4, 64);
 }

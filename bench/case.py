@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One thing that bench/run measures: programs with their arguments, and what their reports mean."""
+"""One measurement of bench/run: programs with their arguments, and the metrics in their reports."""
 
 import dataclasses
 import time
@@ -11,10 +11,10 @@ class Case:
     subject: str  # as in the results
     program: str
     parameters: dict  # as in the results
-    arguments: dict  # of the program
+    arguments: dict  # arguments of the program
     subscribers: int = 1
     environment: dict = dataclasses.field(default_factory=dict)
-    delay_ms: int = 0  # on the way from the one to the other
+    delay_ms: int = 0  # delay between the two programs
     prefix: tuple = ()  # a command to run it under; {role} stands for its role
 
     def __str__(self):
@@ -56,15 +56,15 @@ class Case:
 
 
 class Command(Case):
-    """A program that runs by itself and ends."""
+    """A single program that runs and ends."""
 
     def command(self, seconds):
         return [self.program, *self.arguments["words"]]
 
     def measure(self, seconds, run):
-        """run(command) gives what it prints."""
+        """run(command) returns the printed text."""
         least = float("inf")
-        for _ in range(5):  # the first reads it from disk
+        for _ in range(5):  # the first run reads it from disk
             began = time.monotonic()
             run(self.command(seconds))
             least = min(least, time.monotonic() - began)
@@ -72,7 +72,7 @@ class Command(Case):
 
 
 class SpeedOfAes(Command):
-    """What libcrypto alone makes of one core."""
+    """The encryption rate of libcrypto on one core."""
 
     def command(self, seconds):
         return [self.program, "speed", "-mr", "-evp", "aes-256-gcm", "-bytes", "65536",

@@ -7,7 +7,7 @@ from case import Case, Command, SpeedOfAes
 
 
 def forms(subject, size):
-    """(subject in the results, program, form) that send messages of a size one after the other."""
+    """(subject in the results, program, form) for messages of a size, sent one after another."""
     if subject == "raw":
         return [("raw-coalesced", "raw", "coalesced"), ("raw-unbatched", "raw", "unbatched")]
     if subject == "netio":
@@ -49,7 +49,7 @@ def w3():
     for size in (64, 4096):
         for subject in SUBJECTS:
             for mode in MODES[subject]:
-                # Ours over one connection, as the others, and as two publishers and subscribers.
+                # netio over one connection, like the others, and with two publishers and subscribers.
                 for form in ("session", "unbuffered") if subject == "netio" else ("",):
                     name = "raw-unbatched" if subject == "raw" else subject
                     arguments = {"pattern": "echo", "size": size, "mode": mode, "form": form}
@@ -63,7 +63,7 @@ def w4():
             for subject in ("raw", "netio", "zeromq", "nng", "cyclonedds", "ucx"):
                 for name, program, form in forms(subject, size):
                     if form == "unbatched" and size < 65536:
-                        continue  # the floor is the better form
+                        continue  # only the better form counts as the lower limit
                     parameters = {"subscribers": subscribers, "size": size}
                     if subject == "netio":
                         parameters["form"] = form
@@ -72,7 +72,7 @@ def w4():
 
 
 def w5():
-    """Many fids, each subscribed to by itself, and one fid for comparison."""
+    """Many fids with separate subscriptions, and one fid for comparison."""
     for fids in (1, 1000):
         for subject, program, form in (
             ("raw-coalesced", "raw", "coalesced"),
@@ -89,13 +89,13 @@ def w6():
             parameters = {"size": 1024, "rate": 100000, **({"form": form} if subject == "netio" else {})}
             arguments = {"pattern": "paced", "size": 1024, "rate": 100000, "form": form}
             yield Case("W6", name, program, parameters, arguments)
-    # What waking costs by itself.
+    # The cost of waking alone.
     arguments = {"pattern": "paced", "size": 1024, "rate": 100000, "form": "ticks"}
     yield Case("W6", "ticks", "raw", {"size": 1024, "rate": 100000}, arguments, 0)
 
 
 def w7(short):
-    """A byte stream, read in messages; the raw one sends each with a call of its own."""
+    """A byte stream, read in messages; the raw subject sends each with its own call."""
     subjects = (
         ("raw-unbatched", "raw", "unbatched"),
         ("plain-libfabric", "plain-write", ""),
@@ -110,7 +110,7 @@ def w7(short):
 def w8(short):
     netio = {"form": "buffered", "size": 40}
     for connections in (1, 1000) if short else (1, 10, 100, 1000):
-        # A second, whatever the others take: the idle ones are disconnected at the end, which counts.
+        # Always one second: the disconnects of the idle connections at the end count, too.
         arguments = {**netio, "idle": connections - 1, "heartbeat": 0, "seconds": 1}
         yield Case("W8", "netio", "netio", {"connections": connections, "fids": 1}, arguments)
     for fids in (1, 10000) if short else (1, 10, 100, 1000, 10000):
@@ -122,7 +122,7 @@ def w8(short):
 
 
 def w9():
-    """What protection costs, beside what encryption alone does."""
+    """The cost of protection, and the cost of encryption alone."""
     yield SpeedOfAes("W9", "openssl", shutil.which("openssl") or "openssl", {"size": 65536}, {})
     for size in (40, 65536):
         for level in ("", "peers", "integrity", "privacy"):
@@ -132,7 +132,7 @@ def w9():
 
 
 def w10():
-    """Scatter-gather elements: few enough for every provider, and the most that is allowed."""
+    """Scatter-gather elements: a number that every provider supports, and the allowed maximum."""
     for pieces in (3, 28):
         for subject, program, form in (("raw-unbatched", "raw", "unbatched"), ("netio", "netio", "unbuffered")):
             parameters = {"size": 28672, "pieces": pieces}
@@ -148,13 +148,13 @@ def w11():
 
 
 def w12():
-    """How long commands take that use no fabric."""
+    """Run times of commands that do not use the fabric."""
     for words in (["--version"], ["--help"], ["publish", "--help"]):
         yield Command("W12", "netio", "../bin/netio", {"command": " ".join(words)}, {"words": words})
 
 
 def w13():
-    """Over a long way, with everybody's defaults: publish/subscribe at 1 KiB, the byte stream at 64 KiB."""
+    """Over long round trips, with default options: publish/subscribe at 1 KiB, the byte stream at 64 KiB."""
     subjects = (
         ("raw-coalesced", "raw", "coalesced", 1024),
         ("netio", "netio", "buffered", 1024),
@@ -162,7 +162,7 @@ def w13():
         ("netio-stream", "netio-stream", "", 65536),
     )
     for subject, program, form, size in subjects:
-        # Long enough for windows to grow.
+        # Long enough for the windows to grow.
         arguments = {"size": size, "form": form, "seconds": 4}
         yield Case("W13", subject, program, {"size": size, "delay_ms": 10}, arguments, delay_ms=10)
 
@@ -176,14 +176,14 @@ def w14():
 
 
 def w15():
-    """A client for all threads, and the ways it has to hand messages over, beside the socket of one thread."""
+    """A client for all threads with its ways to deliver messages, compared with the socket of one thread."""
     for size in (40, 1024):
         for form in ("buffered", "callback", "batches", "messages"):
             yield Case("W15", "netio", "netio", {"size": size, "form": form}, {"size": size, "form": form})
 
 
 def w16(short):
-    """Buffered messages beside raw TCP that coalesces, with one fid and with many."""
+    """Buffered messages compared with coalescing raw TCP, with one fid and with many."""
     sizes = (40, 1024, 65536) if short else (40, 128, 256, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20)
     for size in sizes:
         for fids in (1, 1000):
@@ -212,7 +212,7 @@ def all_cases(short):
 
 
 def not_measured():
-    """Rows that say what this table leaves out."""
+    """Rows for the cases that are not measured."""
     row = {"metric": "skipped", "median": None, "min": None, "max": None, "runs": 0}
     left_out = (
         ("W5", "nng", "push/pull has no subscriptions, and pub/sub loses what does not fit"),

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What got slower than in an earlier run.
+"""Reports what is slower than in an earlier run.
 
     bench/compare.py [RESULTS.json [EARLIER.json]]
 
-Without arguments: the last results of bench/run beside the last of bench/history/. Two runs are two
-moments, maybe of two machines. So our figure is set against what the floor (raw TCP, plain
-libfabric), which did not change, made of the same workload in each: what the floor gained or lost
-too is not ours. A change counts if it is larger than what the single runs differ by.
+Without arguments: compares the last results of bench/run with the last of bench/history/. Two runs
+may have different conditions or machines. Therefore each change is related to the change of the
+lower limit (raw TCP, plain libfabric) in the same workload, which the code does not affect. A change
+counts if it is larger than the variation of single runs.
 """
 
 import json
@@ -18,9 +18,9 @@ import sys
 OURS = ("netio", "netio-stream", "netio-writes")
 FLOOR = ("raw-coalesced", "raw-unbatched", "plain-libfabric", "ticks")
 LARGER_IS_BETTER = ("messages_per_s", "gbit_per_s")
-# What says the same in other words, or is too rare to be steady.
+# Metrics that repeat others, or are too rare to be stable.
 LEFT_OUT = ("gbit_per_s", "p999_us", "publisher_cpu_s_per_million")
-LEAST_NOISE = 0.05  # of two runs on one quiet machine
+LEAST_NOISE = 0.05  # between two runs on one quiet machine
 
 
 def key(row):
@@ -29,12 +29,12 @@ def key(row):
 
 
 def gain(metric, earlier, now):
-    """How many times better it is now."""
+    """The factor by which it is better now."""
     return now / earlier if metric in LARGER_IS_BETTER else earlier / now
 
 
 def spread(row):
-    """Half of what the runs differ by, of their median."""
+    """Half of the range of the runs, relative to their median."""
     return (row["max"] - row["min"]) / 2 / row["median"]
 
 
@@ -53,7 +53,7 @@ class Comparison:
                 yield row, self.earlier[name]
 
     def drift(self, workload, metric):
-        """What the floor gained, in this workload if it is measured there, else in all; its noise."""
+        """The gain of the lower limit, in this workload if it is measured there, else in all; its noise."""
         pairs = [pair for pair in self.both(FLOOR) if pair[0]["metric"] == metric]
         here = [pair for pair in pairs if pair[0]["workload"] == workload] or pairs
         if not here:
@@ -62,12 +62,12 @@ class Comparison:
         return statistics.median(gains), statistics.median(spread(row) + spread(old) for row, old in here)
 
     def changes(self):
-        """(row, earlier row, gain without the floor's, noise), the worst first."""
+        """(row, earlier row, gain relative to the lower limit, noise), the worst first."""
         found = []
         for row, old in self.both(OURS):
             if row["metric"] in LEFT_OUT:
                 continue
-            # What was counted, not timed, is the same on every machine.
+            # Counted metrics, unlike times, are the same on every machine.
             counted = row["parameters"].get("counted")
             drift, noise = (1.0, 0.0) if counted else self.drift(row["workload"], row["metric"])
             by = gain(row["metric"], old["median"], row["median"]) / drift

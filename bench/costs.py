@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a message on the buffered path costs besides its time: allocations, locks, system calls."""
+"""The costs of a message on the buffered path other than time: allocations, locks, system calls."""
 
 import pathlib
 import shutil
@@ -20,7 +20,7 @@ def published(reports):
 
 
 def calls(folder):
-    """System calls of all processes, out of strace's summaries: the column of calls in the total."""
+    """System calls of all processes, from strace's summaries: the calls in the total row."""
     total = 0
     for summary in pathlib.Path(folder).iterdir():
         for line in summary.read_text().splitlines():
@@ -51,7 +51,7 @@ def rows(runner):
         found.append(row(f"{what}_per_million", total / published(reports) * 1e6))
     if shutil.which("strace") is None:
         return found
-    # Two runs of different length: what the set-up costs is in both.
+    # The difference of two runs of different length does not have the cost of the set-up.
     short, long = traced(runner, 0.5), traced(runner, 2.5)
     found.append(row("system_calls_per_million", (long[1] - short[1]) / (long[0] - short[0]) * 1e6))
     return found

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Preloaded into a subject (LD_PRELOAD), counts what a message should not cost: allocations and
-// locks, of all threads, while the messages are under way (bench_mark in bench/subject.hpp). The
-// counts come out with the subject's report. System calls are counted by strace (bench/run).
+// Preloaded into a subject (LD_PRELOAD), counts what a message should not need: allocations and
+// locks of all threads, while messages are in flight (bench_mark in bench/subject.hpp). The counts
+// are printed with the subject's report. System calls are counted by strace (bench/run).
 
 #include <atomic>
 #include <cstddef>
@@ -52,7 +52,7 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) {
     return lock(mutex);
 }
 
-// Called by the subject when the first message goes or comes, and after the last one.
+// Called by the subject when the first message is sent or received, and after the last one.
 void bench_mark(int begin) {
     counting.store(begin != 0);
     if (begin == 0) {

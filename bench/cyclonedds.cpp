@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cyclone DDS: one topic, reliable, everything kept until it is acknowledged; small messages are
-// batched. Round trips take two topics.
+// Cyclone DDS: one reliable topic, messages kept until acknowledged; small messages are batched.
+// Round trips use two topics.
 
 #include "bench/subject.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 using bench::Arguments;
 
 constexpr int take_limit = 128;
-constexpr std::size_t batching_limit = 8192; // larger messages leave by themselves
+constexpr std::size_t batching_limit = 8192; // larger messages are sent alone
 
 ::dds_entity_t checked(::dds_return_t result, const char* step) {
     if (result < 0) bench::fail(std::string{step} + ": " + ::dds_strretcode(-result));
@@ -30,10 +30,11 @@ class Node {
           participant_{checked(::dds_create_participant(domain_, nullptr, nullptr), "participant")},
           qos_{::dds_create_qos()} {
         ::dds_qset_reliability(qos_, DDS_RELIABILITY_RELIABLE, DDS_SECS(30));
-        // A listener must not wait for acknowledgements: the thread that takes them is its own.
+        // A listener must not wait for acknowledgements, because it runs on the thread that
+        // receives them.
         const bool echo = arguments.pattern == "echo";
         ::dds_qset_history(qos_, echo ? DDS_HISTORY_KEEP_LAST : DDS_HISTORY_KEEP_ALL, 1);
-        // What does not fit makes the writer wait.
+        // Beyond this limit the writer is blocked.
         const auto limit = std::max<std::size_t>(64, (std::size_t{32} << 20) / arguments.size);
         ::dds_qset_resource_limits(qos_, static_cast<int>(std::min<std::size_t>(limit, 20'000)),
                                    DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
@@ -66,7 +67,7 @@ class Node {
             ::dds_sleepfor(DDS_MSECS(10));
             checked(::dds_get_publication_matched_status(writer_, &status), "matched");
         } while (status.current_count < count);
-        // A writer knows its reader before the reader knows the writer.
+        // A writer discovers its reader before the reader discovers the writer.
         ::dds_sleepfor(DDS_MSECS(300));
     }
     void wait_for_writer() const {
@@ -96,7 +97,7 @@ class Node {
         ::dds_delete_listener(listener);
     }
 
-    // Calls visit(bytes) for what has arrived; returns how many there were.
+    // Calls visit(bytes) for each message that has arrived; returns their number.
     template <typename Visit>
     int take_now(Visit visit) const {
         void* samples[take_limit] = {};
@@ -111,7 +112,7 @@ class Node {
         if (count > 0) ::dds_return_loan(reader_, samples, count);
         return count;
     }
-    // The same; waits until something has arrived.
+    // The same; waits until a message has arrived.
     template <typename Visit>
     void take(Visit visit) const {
         while (take_now(visit) == 0)
@@ -165,7 +166,7 @@ void subscribe(const Arguments& arguments) {
     sink.report();
 }
 
-// By listeners: they run on the thread that receives, which saves a hand-over to another one.
+// Uses listeners, because they run on the receiving thread, without a switch to another one.
 struct Echo {
     const Arguments& arguments;
     Node& node;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Stands between the two ends of TCP connections and hands on what either sends so much later, as a
-// long way would: without loss, in order, and with a limit of how much is on the way.
+// Forwards TCP connections with a delay, like a path with long round trips: without loss, in order,
+// and with a limit of the bytes in flight.
 //
 //     delay --listen 5001 --to 5000 [--host 127.0.0.1] [--delay-ms 10] [--room-mib 64]
 //
-// Four threads for each connection. Ends when it is killed.
+// Four threads per connection. Runs until it is killed.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -32,7 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-    in_addr host{htonl(INADDR_LOOPBACK)}; // of both
+    in_addr host{htonl(INADDR_LOOPBACK)}; // for both addresses
     std::uint16_t listen = 0;
     std::uint16_t to = 0;
     std::chrono::milliseconds delay{10};
@@ -50,7 +50,7 @@ Arguments parse(int argc, char** argv) {
         const std::string_view name = argv[i];
         const unsigned long value = std::strtoul(argv[i + 1], nullptr, 10);
         if (name == "--host" && ::inet_pton(AF_INET, argv[i + 1], &arguments.host) != 1) {
-            std::fprintf(stderr, "delay: %s is no address\n", argv[i + 1]);
+            std::fprintf(stderr, "delay: %s is not an address\n", argv[i + 1]);
             std::exit(2);
         }
         if (name == "--listen") arguments.listen = static_cast<std::uint16_t>(value);
@@ -61,7 +61,7 @@ Arguments parse(int argc, char** argv) {
     return arguments;
 }
 
-// One direction: a ring of bytes, and when the pieces of it are due.
+// One direction: a ring of bytes, and the times when its pieces are due.
 class Way {
   public:
     Way(int from, int to, const Arguments& arguments)
@@ -115,7 +115,7 @@ class Way {
     };
     static constexpr std::uint64_t no_more = UINT64_MAX;
 
-    // What is received at once never goes past the end of the ring.
+    // A single receive never goes past the end of the ring.
     bool send_all(std::size_t begin, std::size_t bytes) {
         while (bytes > 0) {
             const ssize_t sent = ::send(to_, ring_.data() + begin, bytes, MSG_NOSIGNAL);
@@ -158,8 +158,8 @@ void carry(int client, const Arguments& arguments) {
             ::setsockopt(socket, level, name, &value, sizeof value);
     };
     set(IPPROTO_TCP, TCP_NODELAY, 1);
-    // Who was killed while its link was down says nothing any more, and is to be missed here as
-    // there.
+    // A peer that was killed while its link was down sends nothing more; keep-alive detects it on
+    // this side as on the other.
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
     set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
     set(IPPROTO_TCP, TCP_KEEPINTVL, 1);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables in docs/ out of the medians of the last release.
+"""Writes the tables in docs/ from the medians of the last release.
 
     bench/document.py [--check]
 
-A table stands between two comments, `<!-- bench: NAME -->` and `<!-- bench: end -->`. --check only
-says whether every one of them is what it would write.
+A table is between two comments, `<!-- bench: NAME -->` and `<!-- bench: end -->`. --check only
+checks whether every table is up to date.
 """
 
 import pathlib

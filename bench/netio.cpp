@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This framework, by its public interface and with its default options. Forms: `buffered`
-// (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` takes a
-// publisher and a subscriber on either side, and so two connections; `session` one connection. The
-// pattern `idle` opens connections on which nothing happens, `groups` publishes to many groups of
-// subscribers, `loops` on one loop or two. Forms of a Client that subscribes to the buffered one:
-// `callback`, `batches`, `messages`.
+// This framework, with its public interface and its default options. Forms: `buffered`
+// (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` uses a
+// publisher and a subscriber on each side, so two connections; `session` uses one connection. The
+// pattern `idle` opens idle connections, `groups` publishes to many groups of subscribers, `loops`
+// on one loop or two. Forms of a Client that subscribes to the buffered publisher: `callback`,
+// `batches`, `messages`.
 
 #include "bench/netio_client.hpp"
 #include "bench/netio_groups.hpp"
@@ -73,7 +73,7 @@ class StreamInput final : public Input {
           sink_{arguments} {}
 
     void report() {
-        if (lost() > 0) bench::fail("the publisher's totals say that messages were lost");
+        if (lost() > 0) bench::fail("the publisher's totals show that messages were lost");
         sink_.report();
     }
 
@@ -96,7 +96,7 @@ void subscribe(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
 
 // --- round trips ------------------------------------------------------------------------------
 
-// The rest calls functions for what happens.
+// An Input that calls functions for its events.
 class EventInput final : public Input {
   public:
     struct Events {
@@ -127,7 +127,7 @@ void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Tra
     bool subscribed = false;
     const auto send = [&] {
         if (!output->publish(Fid{bench::fid_at(0)}, [&](std::byte* out) { trips.prepare(out); })) {
-            bench::fail("no room for one message");
+            bench::fail("cannot send a single message");
         }
     };
     const auto begin = [&] { // when both have subscribed to each other
@@ -158,7 +158,7 @@ void echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& 
         const bool sent = output.publish(Fid{bench::fid_at(0)}, [&](std::byte* out) {
             std::memcpy(out, message.data(), message.size());
         });
-        if (!sent) bench::fail("no room for one message");
+        if (!sent) bench::fail("cannot send a single message");
     };
     const EventInput input{transport,
                            arguments,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Subscribes by a Client, which has a loop on a thread of its own, and takes its messages one of
-// the ways it has: `callback`, a function on its thread; `batches`, polled by the main thread;
-// `messages`, polled with memory of their own. Beside the socket of one thread.
+// Subscribes with a Client, which has a loop on its own thread, and takes its messages in one of
+// three ways: `callback`, a function on its thread; `batches`, polled by the main thread;
+// `messages`, polled with their own memory. For comparison with the socket of one thread.
 
 #include "bench/netio_sockets.hpp"
 #include "pubsub/client/client.hpp"
@@ -32,7 +32,7 @@ inline constexpr std::size_t most_at_a_time = 1000;
 inline void poll_batches(Client& client, Sink& sink) {
     netio::pubsub::MessageBatch batch;
     for (bool is_last = false; !is_last;) {
-        if (client.poll(batch, long_time) == 0) fail("no message came");
+        if (client.poll(batch, long_time) == 0) fail("no message arrived");
         for (const netio::pubsub::MessageBatch::Item message : batch)
             is_last = sink.take(message.bytes.data(), message.bytes.size());
     }
@@ -42,7 +42,7 @@ inline void poll_messages(Client& client, Sink& sink) {
     std::vector<netio::pubsub::Message> messages;
     for (bool is_last = false; !is_last;) {
         messages.clear();
-        if (client.poll(messages, most_at_a_time, long_time) == 0) fail("no message came");
+        if (client.poll(messages, most_at_a_time, long_time) == 0) fail("no message arrived");
         for (const netio::pubsub::Message& message : messages)
             is_last = sink.take(message.bytes.data(), message.bytes.size());
     }
@@ -71,8 +71,7 @@ inline void subscribe_by_client(const Arguments& arguments) {
         by_client::poll_messages(client, sink);
     client.close();
     const netio::pubsub::Client::Counters counters = client.counters();
-    if (counters.missed > 0 || counters.dropped > 0)
-        fail("the client says that messages were lost");
+    if (counters.missed > 0 || counters.dropped > 0) fail("the client reports lost messages");
     sink.report();
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Many groups of subscribers: each fid is wanted by two of them, and no two fids by the same two.
-// What is published to a group leaves in pages of its own, so that there may be more groups than
-// pages.
+// Many groups of subscribers: each fid has two subscribers, and no two fids have the same two.
+// Messages of a group are sent in their own pages, so that there can be more groups than pages.
 
 #include "bench/netio_sockets.hpp"
 
@@ -11,10 +10,11 @@
 
 namespace bench {
 
-// So many subscribers that their pairs are enough; few, since each has receive buffers.
+// Enough subscribers for the number of pairs, but not more, because each has receive buffers.
 inline constexpr std::size_t group_members = 52;
 
-// The two members of a group: neighbours first, so that few groups have all members as well.
+// The two members of a group: adjacent subscribers first, so that all members are used with few
+// groups, too.
 inline std::pair<std::size_t, std::size_t> members_of(std::size_t group) {
     std::size_t apart = 1;
     for (; group >= group_members - apart; ++apart)
@@ -60,7 +60,7 @@ inline void publish_to_groups(const Arguments& arguments, netio::EventLoop& loop
     source.report();
 }
 
-// One of the members, all of which are in one process. Messages of several groups come in no order.
+// One of the members, which all run in one process. Messages of several groups arrive in any order.
 class GroupMember final : public Input {
   public:
     struct Arrived {
@@ -68,7 +68,7 @@ class GroupMember final : public Input {
         std::uint64_t first_ns = 0;
         std::uint64_t last_ns = 0;
         double cpu_at_first_s = 0;
-        std::size_t ended = 0; // members
+        std::size_t ended = 0; // number of members that have ended
     };
 
     GroupMember(netio::Transport& transport, const Arguments& arguments, std::size_t member,
@@ -101,7 +101,7 @@ inline void subscribe_in_groups(const Arguments& arguments, netio::EventLoop& lo
         members.push_back(std::make_unique<GroupMember>(transport, arguments, i, loop, arrived));
     loop.run();
     for (const auto& member : members)
-        if (member->lost() > 0) fail("the publisher's totals say that messages were lost");
+        if (member->lost() > 0) fail("the publisher's totals show that messages were lost");
     std::printf("{\"role\": \"subscribe\", \"messages\": %llu, \"seconds\": %.6f, "
                 "\"cpu_s\": %.6f}\n",
                 static_cast<unsigned long long>(arrived.messages),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A publisher with two halves of the fids, on one loop or on two, each of which then has a thread,
-// a network and a port of its own. Two subscribers, on one loop of another process, take a half
-// each, so that the work is the same and only the loops differ.
+// A publisher with two halves of the fids, on one loop or on two, each with its own thread, network
+// and port. Two subscribers, on one loop of another process, receive one half each, so that only
+// the publisher's loops differ.
 
 #include "bench/netio_sockets.hpp"
 #include "netio/fabric.hpp"
@@ -21,18 +21,18 @@ namespace bench {
 
 inline constexpr std::size_t half_count = 2;
 
-// The fids of a half, for whoever takes ranges of its arguments.
+// The fids of a half, as ranges.
 inline std::vector<FidRange> ranges_of_half(const Arguments& arguments, std::size_t half) {
     const std::size_t first = half * arguments.fids;
     return {{Fid{fid_at(first)}, Fid{fid_at(first + arguments.fids - 1)}}};
 }
 
-// Some halves on one loop. It is made, runs and ends in one thread.
+// Some halves on one loop. Constructed, run and destroyed in one thread.
 class HalvesOnALoop {
   public:
     struct Events {
-        std::function<void()> on_ready; // its subscribers are there, and it waits for begin()
-        std::function<void()> on_done;  // all is published, some time ago; it waits for end()
+        std::function<void()> on_ready; // its subscribers are connected, and it waits for begin()
+        std::function<void()> on_done; // everything was published some time ago; it waits for end()
     };
     HalvesOnALoop(const Arguments& arguments, std::size_t first, std::size_t count, Events events)
         : fids_{arguments.fids}, events_{std::move(events)}, done_{loop_,
@@ -70,7 +70,8 @@ class HalvesOnALoop {
         Source source;
     };
 
-    // Some messages of each in turn; where the subscriber of one has its share, the other goes on.
+    // Publishes some messages of each half in turn; if a subscriber of one half is slow, the other
+    // continues.
     void pump() {
         bool all_done = true;
         for (bool any = true; any;) {
@@ -82,11 +83,11 @@ class HalvesOnALoop {
                 all_done = all_done && half.source.done();
             }
         }
-        // What is under way comes to its end.
+        // Wait until messages in flight have arrived.
         if (all_done && !done_.armed()) done_.start(std::chrono::milliseconds{20});
     }
     void post(std::function<void()> task) {
-        if (!loop_.post(std::move(task))) fail("a loop has no room for a task");
+        if (!loop_.post(std::move(task))) fail("the task queue of a loop is full");
     }
     bool publish(Half& half) {
         if (half.source.done()) return false;
@@ -106,7 +107,7 @@ class HalvesOnALoop {
     std::optional<Output> output_;
 };
 
-// What a loop tells the first thread.
+// State that a loop reports to the first thread.
 struct alignas(64) Flags {
     std::atomic<bool> made{false};
     std::atomic<bool> ready{false};
@@ -114,13 +115,14 @@ struct alignas(64) Flags {
     HalvesOnALoop* loop = nullptr;
     std::uint64_t messages = 0;
 };
-// Written when the messages begin, and when all are sent: bench/lines sees all that is written.
+// Written when the messages begin, and when all are sent: bench/lines sees these writes.
 struct alignas(64) Part {
     volatile std::uint64_t number = 0;
 };
 inline Part part;
 
-// The first thread looks once in a while: nobody is woken by it, and nothing is shared for it.
+// The first thread polls at intervals, so that no thread is woken and no cache line is shared for
+// it.
 inline void wait_for(const std::vector<Flags>& loops, std::atomic<bool> Flags::*flag) {
     for (const Flags& each : loops)
         while (!(each.*flag))
@@ -129,7 +131,7 @@ inline void wait_for(const std::vector<Flags>& loops, std::atomic<bool> Flags::*
 
 inline void publish_on_loops(const Arguments& arguments) {
     const std::size_t count = arguments.loops;
-    const std::size_t halves = half_count / count; // of a loop
+    const std::size_t halves = half_count / count; // per loop
     std::vector<Flags> loops(count);
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < count; ++i) {
@@ -168,7 +170,7 @@ inline void publish_on_loops(const Arguments& arguments) {
                 static_cast<double>(now_ns() - start_ns) * 1e-9);
 }
 
-// Takes one of the halves.
+// Receives one of the halves.
 class HalfInput final : public Input {
   public:
     HalfInput(netio::Transport& transport, const Arguments& arguments, std::size_t half,
@@ -203,7 +205,7 @@ inline void subscribe_to_loops(const Arguments& arguments, netio::EventLoop& loo
     loop.run();
     std::uint64_t messages = 0;
     for (const auto& input : inputs) {
-        if (input->lost() > 0) fail("the publisher's totals say that messages were lost");
+        if (input->lost() > 0) fail("the publisher's totals show that messages were lost");
         messages += input->sink().count();
     }
     std::printf("{\"role\": \"subscribe\", \"messages\": %llu, \"seconds\": %.6f, "

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Round trips of this framework over one connection: a netio::Session used by itself, as a service
-// with a protocol of its own would use it.
+// Round trips of this framework over one connection: a netio::Session used directly, as a service
+// with its own protocol would use it.
 
 #include "bench/subject.hpp"
 #include "netio/session/session_listener.hpp"
@@ -69,7 +69,7 @@ class SessionEcho final : private netio::Session::Handler, private netio::Sessio
         const netio::OutgoingFrame frame{
             .kind = netio::first_service_kind, .flags = 0, .extension = {}, .slices = {&slice, 1}};
         if (session_->send(frame, std::nullopt) != netio::Status::ok)
-            fail("no room for one message");
+            fail("cannot send a single message");
     }
 
     netio::EventLoop& loop_;

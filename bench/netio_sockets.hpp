@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The sockets of the subject `netio`, as arguments ask for them: one that publishes one way or the
-// other, one that subscribes.
+// The sockets of the subject `netio`, chosen by the arguments: one that publishes, one that
+// subscribes.
 
 #include "bench/subject.hpp"
 #include "netio/access/key_file.hpp"
@@ -33,7 +33,7 @@ inline void set_heartbeat(netio::SessionOptions& session, const Arguments& argum
         session.heartbeat = std::chrono::milliseconds{arguments.heartbeat_ms};
 }
 
-// Ranges of one subscriber.
+// The fid ranges of one subscriber.
 inline std::vector<FidRange> ranges_of(const Arguments& arguments) {
     if (!arguments.each_fid) {
         return {{Fid{fid_at(0)}, Fid{fid_at(arguments.fids - 1)}}};
@@ -51,7 +51,7 @@ inline netio::access::Protection protection_of(const Arguments& arguments) {
     return Protection::none;
 }
 
-// One key, in the publisher's file and in that of its subscribers.
+// Creates one key, in the publisher's file and in that of its subscribers.
 inline std::shared_ptr<netio::ServerKeys> new_keys(netio::EventLoop& loop,
                                                    const Arguments& arguments) {
     if (arguments.protection.empty()) return nullptr;
@@ -74,11 +74,11 @@ inline std::shared_ptr<const netio::ClientKey> client_key(const Arguments& argum
         .file = arguments.keys + ".client", .protection = protection_of(arguments)});
 }
 
-// Publishes one way or the other.
+// Publishes buffered or unbuffered.
 class Output final : private netio::pubsub::PublishSocket::Handler {
   public:
     struct Events {
-        std::function<void()> on_ready; // everybody has subscribed
+        std::function<void()> on_ready; // all subscribers have subscribed
         std::function<void()> on_writable;
         std::function<void()> on_closed;
     };
@@ -106,7 +106,8 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
                             static_cast<netio::pubsub::PublishSocket::Handler&>(*this));
     }
 
-    // fill(bytes) writes the message; false: there is no room, on_writable follows.
+    // fill(bytes) writes the message. Returns false if the message was refused; on_writable
+    // follows.
     template <typename Fill>
     bool publish(Fid fid, Fill fill) {
         Status status = Status::again;
@@ -152,12 +153,12 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
     std::vector<std::byte> message_;
     std::vector<netio::Slice> pieces_;
     std::optional<netio::RegisteredBuffer> memory_;
-    std::vector<std::size_t> free_; // pieces of memory_
+    std::vector<std::size_t> free_; // free pieces of memory_
     std::optional<netio::pubsub::BufferedPublishSocket> buffered_;
     std::optional<netio::pubsub::PublishSocket> unbuffered_;
 };
 
-// Subscribes. Messages are taken as by a user's own handler: without a std::function.
+// Subscribes. Messages are handled as in a user's own handler, without a std::function.
 class Input : private netio::pubsub::SubscribeSocket::Handler {
   public:
     Input(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This framework's byte stream, by its public interface and with its default options: as many sends
-// and receives outstanding as plain-write has buffers, each of one message, and nothing copied by
-// the user. --form writes: by remote writes over kernel sockets, too, where it is frames otherwise.
+// This framework's byte stream, with its public interface and its default options: as many
+// outstanding sends and receives as plain-write has buffers, each of one message, without a copy by
+// the user. --form writes: uses remote writes also over kernel sockets, instead of frames.
 
 #include "bench/subject.hpp"
 #include "netio/fabric.hpp"
@@ -25,7 +25,7 @@ StreamSocket::Options options_of(const Arguments& arguments) {
     return options;
 }
 
-// Both sides; what is not theirs must not happen.
+// Base of both sides; events of the other side must not happen.
 class End : protected StreamSocket::Handler {
   public:
     End(const Arguments& arguments, netio::EventLoop& loop, netio::Access access)

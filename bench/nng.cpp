@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// NNG over tcp. Its publish/subscribe loses what does not fit into a subscriber's queue, so that
-// streams go through push/pull, a socket per subscriber. Round trips: pair.
+// NNG over tcp. Its publish/subscribe loses messages that do not fit into a subscriber's queue, so
+// streams use push/pull with one socket per subscriber. Round trips: pair.
 
 #include "bench/subject.hpp"
 
@@ -50,7 +50,7 @@ std::byte* bytes_of(::nng_msg* message) {
     return socket;
 }
 
-// Connections of a publisher's socket: NNG tells of them on threads of its own.
+// Connections of a publisher's socket, which NNG reports on its own threads.
 struct Pipes {
     std::atomic<int> joined{0};
     std::atomic<int> left{0};
@@ -100,7 +100,7 @@ void publish(const Arguments& arguments) {
             }
         },
         [] {});
-    Pipes::wait_for(pipes.left, arguments.subscribers); // they leave with the last message
+    Pipes::wait_for(pipes.left, arguments.subscribers); // they disconnect after the last message
     source.report();
     ::nng_fini();
 }
@@ -145,7 +145,7 @@ void echo(const Arguments& arguments) {
         last = bench::is_last(bytes_of(message));
         require(::nng_sendmsg(socket, message, 0), "nng_sendmsg");
     }
-    Pipes::wait_for(pipes.left, 1); // the last message is there
+    Pipes::wait_for(pipes.left, 1); // the last message has arrived
 }
 
 } // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A connected (MSG) endpoint of the provider `tcp` with nothing around it, and buffers to send from
-// and to receive into: what the subjects plain-libfabric and plain-write are made of.
+// A connected (MSG) endpoint of the provider `tcp` without any layer above it, and buffers to send
+// and to receive. Used by the subjects plain-libfabric and plain-write.
 
 #include "bench/subject.hpp"
 
@@ -55,7 +55,7 @@ class Endpoint {
             make_endpoint(info_);
         }
         buffers_.resize(2 * window_of(arguments.size) * arguments.size);
-        // Keys and offsets are ours to choose: no mr_mode was asked for.
+        // Keys and offsets can be chosen freely, because no mr_mode was requested.
         require(::fi_mr_reg(domain_, buffers_.data(), buffers_.size(), FI_REMOTE_WRITE, 0,
                             memory_key, 0, &memory_, nullptr),
                 "fi_mr_reg");
@@ -80,15 +80,15 @@ class Endpoint {
                 "fi_send");
     }
 
-    // Writes buffer `from` into the peer's buffer `to`, and lets it know.
+    // Writes buffer `from` into the peer's buffer `to`, and notifies the peer.
     void write(std::size_t from, std::size_t to, std::size_t size) {
         require(::fi_writedata(endpoint_, buffer(from, size), size, nullptr, to, 0, to * size,
                                memory_key, context(from)),
                 "fi_writedata");
     }
 
-    // Calls done(index) for what is complete, done(peer_wrote) for a write of the peer's; waits
-    // until there is something.
+    // Calls done(index) for completed operations, and done(peer_wrote) for a write of the peer;
+    // waits for at least one.
     template <typename Done>
     void wait(Done done) {
         ::fi_cq_data_entry entries[64];

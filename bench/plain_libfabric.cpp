@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The provider without us: a bare fi_send/fi_recv loop. What it does not reach, this framework
-// cannot reach either; the rest is ours.
+// The provider alone: a plain fi_send/fi_recv loop. It is the upper limit for this framework; the
+// difference is the framework's cost.
 
 #include "bench/plain_endpoint.hpp"
 
@@ -19,7 +19,7 @@ void publish(const Arguments& arguments) {
     for (std::size_t i = 2 * window; i > window; --i)
         free.push_back(i - 1);
     const auto give_back = [&](std::size_t index) {
-        if (index < window) bench::fail("nothing was to come");
+        if (index < window) bench::fail("unexpected message");
         free.push_back(index);
     };
     bench::run_source(
@@ -36,7 +36,7 @@ void publish(const Arguments& arguments) {
     while (free.size() < window)
         endpoint.wait(give_back);
     source.report();
-    // The end of this process would end the connection: wait for the subscriber's word.
+    // The end of this process would end the connection: wait for the subscriber's answer.
     for (bool answered = false; !answered;)
         endpoint.wait([&](std::size_t) { answered = true; });
 }

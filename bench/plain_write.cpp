@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a byte stream over RDMA write can reach at best on this provider: a bare fi_writedata loop
-// into buffers of the receiver's, which are read where they lie and lent again by a small message.
+// The upper limit for a byte stream over RDMA write on this provider: a plain fi_writedata loop
+// into buffers of the receiver, which are read in place and returned by a small message.
 
 #include "bench/plain_endpoint.hpp"
 
@@ -13,7 +13,7 @@ using bench::window_of;
 
 constexpr std::size_t credit_bytes = 8;
 
-// So many buffers are lent again by one message.
+// Number of buffers returned by one message.
 std::size_t credits_at_once(std::size_t window) {
     return std::max<std::size_t>(window / 4, 1);
 }
@@ -22,8 +22,8 @@ void publish(const Arguments& arguments) {
     Endpoint endpoint{arguments};
     bench::Source source{arguments};
     const std::size_t window = window_of(arguments.size);
-    std::size_t lent = window; // buffers of the receiver's
-    std::size_t under_way = 0; // writes
+    std::size_t lent = window; // available buffers of the receiver
+    std::size_t under_way = 0; // writes in flight
     std::size_t credit_messages = 0;
     std::uint64_t next = 0;
     const auto on_done = [&](std::size_t index) {
@@ -51,7 +51,7 @@ void publish(const Arguments& arguments) {
         endpoint.wait(on_done);
     source.report();
     // The end of this process would end the connection: wait for the receiver's final message,
-    // which comes behind all its credits.
+    // which follows all its credits.
     for (const std::size_t all = source.count() / credits_at_once(window) + 1;
          credit_messages < all;)
         endpoint.wait(on_done);
@@ -70,7 +70,7 @@ void subscribe(const Arguments& arguments) {
     };
     while (!last) {
         endpoint.wait([&](std::size_t index) {
-            if (index != Endpoint::peer_wrote) return; // a credit has left
+            if (index != Endpoint::peer_wrote) return; // a credit was sent
             const std::size_t slot = static_cast<std::size_t>(sink.count()) % window;
             last = sink.take(endpoint.buffer(slot, arguments.size), arguments.size);
             if (++read == credits_at_once(window)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a connection with a key costs beyond one without, and what protects a frame: both sides in
-// one thread, without sockets.
+// The cost of authentication, and of the protection of a frame: both sides in one thread, without
+// sockets.
 
 #include "netio/access/frame_seal.hpp"
 #include "netio/access/noise.hpp"
@@ -16,22 +16,22 @@ namespace {
 
 using namespace netio::access;
 
-// Both attempts and the answer, and all that each side proves and checks.
+// Both attempts and the answer, with all proofs and checks of each side.
 void pass_the_gate(benchmark::State& state) {
     TestServer server{address_a, {key_of(7)}};
     std::uint64_t instance = 1;
     for ([[maybe_unused]] const auto step : state) {
         TestClient client{key_of(7), address_a};
         client.instance = ++instance;
-        server.now += std::chrono::milliseconds{1}; // what is remembered of others goes in time
+        server.now += std::chrono::milliseconds{1}; // the replay cache forgets old entries in time
         const Message answer = server.take(proved_request(client, server), client_host);
         if (client.gate.take_answer(answer) != AuthClient::Answer::genuine)
-            state.SkipWithError("it was not let in");
+            state.SkipWithError("it was not admitted");
     }
 }
 BENCHMARK(pass_the_gate);
 
-// What a stranger costs.
+// The cost of an unauthenticated peer.
 void challenge_a_stranger(benchmark::State& state) {
     TestServer server{address_a, {key_of(7)}};
     TestClient stranger{key_of(8), address_a};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The page codec: what it costs to put a message into a page, and to find it again.
+// The page codec: the cost to put a message into a page, and to find it again.
 
 #include "netio/coalescing/page.hpp"
 #include "pubsub/core/wire.hpp"

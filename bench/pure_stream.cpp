@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The core of the stream protocol: both state machines, with every transfer, advert and
-// acknowledgement handed from one to the other at once.
+// The core of the stream protocol: both state machines; every transfer, advert and acknowledgement
+// is passed to the other one immediately.
 
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
@@ -42,7 +42,7 @@ struct Stream {
     }
 };
 
-// Receives are posted first: every send goes straight into one.
+// Receives are posted first: every send goes directly into a receive.
 void send_direct(benchmark::State& state) {
     const auto bytes = static_cast<std::uint64_t>(state.range(0));
     Stream stream;
@@ -58,7 +58,7 @@ void send_direct(benchmark::State& state) {
 }
 BENCHMARK(send_direct)->Arg(8192)->Arg(65536);
 
-// Sends come first: they go through the ring.
+// Sends come first, and go through the ring.
 void send_through_the_ring(benchmark::State& state) {
     const auto bytes = static_cast<std::uint64_t>(state.range(0));
     Stream stream;

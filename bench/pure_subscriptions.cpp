@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscription look-up: the map that every message meets on either side, the account of arrivals,
-// and the table behind them, which is asked after a change only.
+// Subscription look-up: the map that is used for every message on both sides, the counters of
+// arrivals, and the table that is used only after a change.
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid_map.hpp"

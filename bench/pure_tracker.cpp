@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The delivery tracker: the books of one unbuffered publication to a number of subscribers.
+// The delivery tracker of one unbuffered publication to a number of subscribers.
 
 #include "pubsub/publisher/delivery_tracker.hpp"
 

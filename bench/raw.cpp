@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The floor: TCP sockets and nothing else. `coalesced` copies messages, each with its length and
-// fid, into 64 KiB that leave in one piece; `unbatched` sends each message with a call of its own.
-// `ticks` sends nothing.
-// The receiver finds every message in what it has read, and visits it.
+// The lower limit of the cost: plain TCP sockets. `coalesced` copies messages, each with its length
+// and fid, into blocks of 64 KiB that are sent at once; `unbatched` sends each message with its own
+// call. `ticks` sends nothing. The receiver finds every message in the received data and visits it.
 
 #include "bench/subject.hpp"
 
@@ -144,8 +143,8 @@ void publish_unbatched(const Arguments& arguments) {
     source.report();
 }
 
-// Wakes as often as a paced publisher, and sends nothing: what is left when its cost is taken off
-// is that of sending.
+// Wakes as often as a paced publisher, and sends nothing. The difference to a paced publisher is
+// the cost of sending.
 void only_tick(const Arguments& arguments) {
     bench::say("listening");
     bench::Source source{arguments};
@@ -159,11 +158,11 @@ void receive_all(const Arguments& arguments) {
     const int fd = connect_to(arguments);
     bench::Sink sink{arguments};
     const std::size_t frame = frame_head_bytes + arguments.size;
-    // A large message is read into its place; small ones as many as there are.
+    // One large message is read at a time, and as many small ones as are available.
     std::vector<std::byte> buffer(frame > batch_bytes ? frame : 2 * batch_bytes);
     for (std::size_t used = 0;;) {
         const auto got = ::recv(fd, buffer.data() + used, buffer.size() - used, 0);
-        if (got <= 0) bench::fail("the publisher is gone");
+        if (got <= 0) bench::fail("the publisher has disconnected");
         used += static_cast<std::size_t>(got);
         std::size_t at = 0;
         while (used - at >= frame_head_bytes) {
@@ -184,7 +183,7 @@ void receive_exactly(int fd, std::span<std::byte> out, bool busy) {
     while (!out.empty()) {
         const auto got = ::recv(fd, out.data(), out.size(), busy ? MSG_DONTWAIT : 0);
         if (got < 0 && errno == EAGAIN) continue;
-        if (got <= 0) bench::fail("the peer is gone");
+        if (got <= 0) bench::fail("the peer has disconnected");
         out = out.subspan(static_cast<std::size_t>(got));
     }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The medians of each release: bench/history/VERSION.json, a row a line."""
+"""The medians of each release: bench/history/VERSION.json, one row per line."""
 
 import json
 import pathlib
@@ -24,9 +24,9 @@ def four_digits(value):
 
 
 def record(rows, version, machine, folder=FOLDER):
-    """Writes them; the path."""
+    """Writes them, and returns the path."""
     if not re.fullmatch(r"\d+(\.\d+)+", version):
-        raise ValueError(f"'{version}' is no version")
+        raise ValueError(f"'{version}' is not a version")
     kept = [{key: four_digits(row[key]) for key in KEPT} for row in rows if row["metric"] != "skipped"]
     lines = ",\n".join(json.dumps(row) for row in kept)
     head = f'"version": {json.dumps(version)},\n"machine": {json.dumps(machine)},\n'

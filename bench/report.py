@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what bench/run has measured: JSON, Markdown tables, and plots if matplotlib is there."""
+"""Writes the results of bench/run: JSON, Markdown tables, and plots if matplotlib is installed."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def one_line(metrics):
 
 
 def caches():
-    """The sizes of a core's caches as the C library finds them: "L1d 48 KiB, L2 1024 KiB"."""
+    """The sizes of a core's caches as reported by the C library: "L1d 48 KiB, L2 1024 KiB"."""
     names = (("L1d", "LEVEL1_DCACHE_SIZE"), ("L2", "LEVEL2_CACHE_SIZE"), ("L3", "LEVEL3_CACHE_SIZE"))
     sizes = []
     for name, variable in names:

@@ -22,7 +22,7 @@ namespace bench {
 
 namespace {
 
-// What happens when, in order; at one time in the order of scheduling.
+// Queue of events by time; events of the same time run in the order of scheduling.
 class Agenda {
   public:
     using Task = std::function<void()>;
@@ -46,7 +46,7 @@ class Agenda {
         std::uint64_t number;
         Task task;
 
-        bool operator<(const Entry& other) const { // the queue gives its greatest first
+        bool operator<(const Entry& other) const { // std::priority_queue returns the greatest first
             return time != other.time ? time > other.time : number > other.number;
         }
     };
@@ -56,7 +56,7 @@ class Agenda {
     std::priority_queue<Entry> entries_;
 };
 
-// A core that does one thing after the other, and its costs.
+// A core that runs one operation after another, and their costs.
 class Core {
   public:
     explicit Core(Agenda& agenda) : agenda_{agenda} {}
@@ -82,7 +82,7 @@ std::chrono::nanoseconds nanoseconds(double count) {
     return std::chrono::nanoseconds{static_cast<std::int64_t>(count)};
 }
 
-// What has been sent, and received.
+// The sent and received operations.
 struct Sends {
     double wire_free_ns = 0;
     std::uint64_t bytes = 0;
@@ -140,7 +140,7 @@ class Simulation {
     std::uint64_t control_count_ = 0;
 };
 
-// Copies are interrupted for what arrives meanwhile.
+// Copies are done in steps, so that arriving events are handled in between.
 constexpr std::uint64_t copy_step_bytes = 256 * 1024;
 
 StreamStudy Simulation::run() {
@@ -208,7 +208,7 @@ void Simulation::post(const netio::stream::Transfer& transfer) {
         data_inbox_.push_back(transfer);
         run_receiver();
     });
-    // A write is done when the other end's hardware has said so.
+    // A write completes when the hardware of the other end has acknowledged it.
     agenda_.at(sends_.wire_free_ns + 2 * link_.one_way_ns, [this, number = transfer.number] {
         sender_.on_transfer_done(number);
         while (sender_.next_completion())
@@ -231,7 +231,7 @@ void Simulation::take_control(const netio::stream::ControlMessage& message) {
 
 // --- The receiving side -------------------------------------------------------------------------
 
-// What has arrived comes first, then what lets the peer go on.
+// Handles arrivals first, then adverts and acknowledgements.
 void Simulation::run_receiver() {
     if (receiver_core_.is_busy()) return;
     if (!data_inbox_.empty()) {
@@ -318,7 +318,7 @@ void Simulation::post_receive() {
     settle_receiver();
 }
 
-// The user takes what is complete, uses it, and posts the receive again.
+// The user takes completed receives, uses the data, and posts the receives again.
 void Simulation::settle_receiver() {
     while (const auto completion = receiver_.next_completion()) {
         receives_.bytes += completion->bytes;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// study_stream: what a policy of the stream protocol makes of a link, computed, not measured.
+// study_stream: computes, without measuring, the performance of a stream policy on a link.
 //
-// A discrete-event simulation of one direction in virtual time, around the real
-// netio::stream::Sender and netio::stream::Receiver: one wire with a bandwidth and a delay, one
-// core at either end with a cost for each thing it does, and a user at either end who keeps so many
-// operations open. It compares policies and finds out what a link needs; it knows nothing of
-// caches, registrations and interrupts. Pure: no I/O, no clock, the same result every time. Throws
-// std::invalid_argument for options that cannot work, naming them.
+// A discrete-event simulation of one direction in virtual time, with the real netio::stream::Sender
+// and netio::stream::Receiver: one wire with a bandwidth and a delay, one core at each end with a
+// cost for each operation, and a user at each end who keeps a number of operations outstanding. It
+// compares policies and finds out what a link needs; it does not model caches, registrations and
+// interrupts. No I/O, no clock, the same result every time. Throws std::invalid_argument that names
+// impossible options.
 //
 //     const StreamStudy study = study_stream(
 //         {.gigabits_per_second = 100, .one_way_ns = 1'500},
@@ -27,7 +27,7 @@ namespace bench {
 struct StreamLink {
     double gigabits_per_second = 100;
     double one_way_ns = 1'500;
-    double copy_gigabytes_per_second = 10;    // out of the ring
+    double copy_gigabytes_per_second = 10;    // copy out of the ring
     double post_ns = 150;                     // sender: posting a write
     double arrival_ns = 250;                  // receiver: a write that arrived
     double control_ns = 250;                  // either side: a control message ...
@@ -37,14 +37,15 @@ struct StreamLink {
 };
 
 struct StreamLoad {
-    std::uint64_t message_bytes = 256 * 1024; // of each send
+    std::uint64_t message_bytes = 256 * 1024; // size of each send
     std::uint64_t send_count = 16;            // outstanding
     std::uint64_t receive_count = 32;         // outstanding
-    std::uint64_t receive_bytes = 0;          // of each receive; 0: as message_bytes
+    std::uint64_t receive_bytes = 0;          // size of each receive; 0: as message_bytes
     bool wait_all = false;
-    double receiver_lead_ns = 20'000; // receives are posted so long before the first send, or after
-    double consume_ns = 0;            // the receiving user needs so long for each receive
-    std::uint64_t total_bytes = 0;    // 0: enough for start and end not to matter
+    // Receives are posted this long before the first send; negative: after it.
+    double receiver_lead_ns = 20'000;
+    double consume_ns = 0;         // time of the receiving user per receive
+    std::uint64_t total_bytes = 0; // 0: enough to neglect start and end
 };
 
 struct StreamPolicy {
@@ -53,18 +54,18 @@ struct StreamPolicy {
 };
 StreamPolicy our_stream_policy(std::uint64_t ring_bytes);
 StreamPolicy published_stream_policy(std::uint64_t ring_bytes);
-// Ours with a ring that grows, and indirect transfers only.
+// The current policy with a growing ring and indirect transfers only.
 StreamPolicy growing_stream_policy(std::uint64_t ring_bytes, std::uint64_t ring_limit_bytes);
-// The baselines: everything waits for an advert, or everything goes through the ring.
+// The baselines: all data waits for an advert, or all data goes through the ring.
 StreamPolicy direct_only_stream_policy(std::uint64_t ring_bytes);
 StreamPolicy indirect_only_stream_policy(std::uint64_t ring_bytes);
 
 struct StreamStudy {
     double gigabits_per_second = 0; // from the first send to the last byte in a receive
-    double link_share = 0;          // the same, of the link's
-    double direct_share = 0;        // of the bytes
-    double copy_share = 0;          // of the time, the receiver's core was copying
-    double receiver_busy_share = 0; // of the time, it did anything
+    double link_share = 0;          // fraction of the link's bandwidth
+    double direct_share = 0;        // fraction of the bytes sent directly
+    double copy_share = 0;          // fraction of time in which the receiver's core was copying
+    double receiver_busy_share = 0; // fraction of time in which it was busy
     std::uint64_t transfers = 0;
     std::uint64_t control_messages = 0;
     std::uint64_t phase_switches = 0;
@@ -75,8 +76,8 @@ struct StreamStudy {
 StreamStudy study_stream(const StreamLink& link, const StreamLoad& load,
                          const StreamPolicy& policy);
 
-// A row of the study's table: Figures 11 to 14 of the 2014 talk for links that are not here. The
-// columns are those of bench/study.py, which measures the same on this machine.
+// A row of the study's table: Figures 11 to 14 of the 2014 talk for links that are not available
+// here. The columns are those of bench/study.py, which measures the same on this machine.
 struct StudyRow {
     std::string link;
     std::string subject; // direct, indirect, published or improved
@@ -86,7 +87,7 @@ struct StudyRow {
     StreamStudy study;
 };
 std::vector<StudyRow> compute_study();
-// Without a heading.
+// Returns the rows without a heading.
 std::string to_csv(const std::vector<StudyRow>& rows);
 
 } // namespace bench

@@ -4,9 +4,9 @@
 
     bench/study.py NETIO FOLDER [--computed PROGRAM] [--bytes N] [--size N] [--provider NAME]
 
-Throughput, processor use and share of direct bytes against the sends and receives outstanding, for the three
-modes, the published policy and ours: measured between two processes of NETIO, and, with the program that
-bench/study.cpp becomes, computed for links that are not here.
+Throughput, processor use and share of direct bytes as functions of the outstanding sends and receives, for the
+three modes, the published policy and the current one: measured between two processes of NETIO, and, with the
+program of bench/study.cpp, computed for links that are not available.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def measured(netio, subject, sends, receives, arguments):
 
 
 def plot_script(rows, table, folder):
-    """For gnuplot: an SVG file for each link."""
+    """A gnuplot script that makes an SVG file per link."""
     script = ("set datafile separator ','\nset logscale x 2\nset grid\n"
               "set xlabel 'sends outstanding'\nset yrange [0:*]\nset key bottom right\n")
     for link in sorted({row.split(",")[0] for row in rows}):

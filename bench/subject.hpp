@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the programs measured by bench/run have in common: arguments, the stream of numbered
-// messages, its check at the receiver, and the report. Every subject is one program that plays
-// both roles, each in a process of its own:
+// Common parts of the programs measured by bench/run: arguments, the stream of numbered messages,
+// its check at the receiver, and the report. Every subject is one program that plays both roles,
+// each in its own process:
 //
 //     SUBJECT publish   --pattern stream --size 40 --fids 64 --port 5000 --seconds 1
 //     SUBJECT subscribe --pattern stream --size 40 --fids 64 --port 5000
 //
-// A publisher says "listening" once subscribers may come, waits for all of them, and sends for the
-// given time. The patterns:
+// A publisher prints "listening" when subscribers may connect, waits for all of them, and sends for
+// the given time. The patterns:
 //     stream  as fast as it goes
 //     paced   --rate messages a second, those that are due every 50 us
 //     echo    the subscriber sends each message back; the publisher measures the round trip
-// Both end with one line of JSON. A message that is lost, or out of order, ends the program.
+// Both end with one line of JSON. A lost or reordered message ends the program.
 
 #include "bench/arguments.hpp"
 
@@ -34,10 +34,10 @@ namespace bench {
 // --- the publisher's side ---------------------------------------------------------------------
 
 inline constexpr std::uint64_t last_mark = std::uint64_t{1} << 63;
-inline constexpr std::size_t head_bytes = 16; // number, time of sending
+inline constexpr std::size_t head_bytes = 16; // message number, time of sending
 
-// Numbers the messages and knows when it is enough. prepare() may be repeated for a message that
-// was not taken; advance() goes on to the next.
+// Numbers the messages and decides when to end. prepare() may be repeated for a refused message;
+// advance() moves to the next one.
 class Source {
   public:
     explicit Source(const Arguments& arguments)
@@ -57,7 +57,7 @@ class Source {
     }
 
     bool done() const noexcept { return done_; }
-    // Whether the next message may go already.
+    // Returns whether the next message is due.
     bool due() const {
         return !paced_ || static_cast<double>(now_ns() - start_ns_) >=
                               static_cast<double>(number_) * interval_ns_;
@@ -81,11 +81,11 @@ class Source {
         ending_ = now_ns() >= end_ns_;
     }
 
-    // Some were due and are published: what was due in one wake-up.
+    // Counts a wake-up in which messages were due and published.
     void tick() noexcept { ++ticks_; }
 
     std::uint64_t count() const noexcept { return number_; }
-    // When everything has left.
+    // Call when everything was sent.
     void report() const {
         std::printf("{\"role\": \"publish\", \"messages\": %llu, \"ticks\": %llu, "
                     "\"cpu_s\": %.6f, \"wall_s\": %.6f}\n",
@@ -98,7 +98,7 @@ class Source {
     bool paced_;
     double seconds_;
     double interval_ns_;
-    std::uint64_t check_every_; // messages between two looks at the clock
+    std::uint64_t check_every_; // messages between two readings of the clock
     std::uint64_t until_check_ = check_every_;
     std::vector<std::size_t> order_;
     std::size_t place_ = 0;
@@ -113,7 +113,8 @@ class Source {
 
 inline constexpr long tick_ns = 50'000;
 
-// For subjects without a loop: publish(message) for each in its time, flush() behind every batch.
+// For subjects without a loop: calls publish(message) for each message when it is due, and flush()
+// after every batch.
 template <typename Publish, typename Flush>
 void run_source(Source& source, Publish publish, Flush flush) {
     source.start();
@@ -136,7 +137,7 @@ void run_source(Source& source, Publish publish, Flush flush) {
 class Samples {
   public:
     void add(std::uint64_t ns) { ns_.push_back(ns); }
-    // ", "p50_us": ..." for a report; nothing if there are none.
+    // Returns ", "p50_us": ..." for a report; empty if there are no values.
     std::string text() {
         if (ns_.empty()) return {};
         std::sort(ns_.begin(), ns_.end());
@@ -157,7 +158,7 @@ class Samples {
     std::vector<std::uint64_t> ns_;
 };
 
-// Takes every message, reads it (of large ones the first KiB) and checks that none is missing.
+// Takes every message, reads it (only the first KiB of large ones) and checks that none is missing.
 class Sink {
   public:
     explicit Sink(const Arguments& arguments)
@@ -165,13 +166,13 @@ class Sink {
         if (paced_) latencies_.reserve(static_cast<std::size_t>(arguments.rate * 60));
     }
 
-    // True: it was the last one.
+    // Returns true for the last message.
     bool take(const std::byte* message, std::size_t size) {
         std::uint64_t number = 0;
         std::memcpy(&number, message, sizeof number);
         if (size != size_ || (number & ~last_mark) != expected_) {
             fail("message " + std::to_string(number & ~last_mark) + " of " + std::to_string(size) +
-                 " bytes came, " + std::to_string(expected_) + " of " + std::to_string(size_) +
+                 " bytes arrived, " + std::to_string(expected_) + " of " + std::to_string(size_) +
                  " was expected: lost or out of order");
         }
         if (expected_++ == 0) {
@@ -219,7 +220,7 @@ class Sink {
     Samples latencies_;
 };
 
-// Round trips: the publisher sends the next message when the last one is back.
+// Round trips: the publisher sends the next message when the last one has returned.
 class RoundTrips {
   public:
     explicit RoundTrips(const Arguments& arguments) : seconds_{arguments.seconds} {
@@ -236,7 +237,7 @@ class RoundTrips {
         const std::uint64_t number = number_ | (sent_ns_ >= end_ns_ ? last_mark : 0);
         std::memcpy(message, &number, sizeof number);
     }
-    // True: the last one is back.
+    // Returns true when the last message has returned.
     bool take(const std::byte* message) {
         const std::uint64_t now = now_ns();
         std::uint64_t number = 0;
@@ -262,7 +263,7 @@ class RoundTrips {
     Samples samples_;
 };
 
-// The subscriber's part of it.
+// The subscriber's part of round trips.
 inline bool is_last(const std::byte* message) {
     std::uint64_t number = 0;
     std::memcpy(&number, message, sizeof number);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of one run as tables for people: medians, and in brackets the least and the most."""
+"""The rows of one run as tables for people: medians, with the minimum and the maximum in brackets."""
 
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 SUBJECTS = (

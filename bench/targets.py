@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ratios that matter, out of the rows of one run: what is aimed at, and what was measured."""
+"""The important ratios from the rows of one run: the targets, and the measured values."""
 
 import math
 
@@ -7,7 +7,7 @@ PEERS = ("zeromq", "nng", "cyclonedds", "ucx")
 RAW = ("raw-coalesced", "raw-unbatched")
 
 
-NOT_MEASURED = math.nan  # it was to be, and no run counted; what was not chosen is None
+NOT_MEASURED = math.nan  # chosen, but no run counted; None: not chosen
 
 
 class Results:
@@ -67,7 +67,7 @@ def throughput(results):
     aes = results.best("W9", "openssl", "gbit_per_s")
     for size in results.values("W9", "size"):
         plain = results.best("W9", "netio", "gbit_per_s", size=size, protection="no keys")
-        # As long as one core takes for both, one after the other.
+        # The time that one core needs for both, one after the other.
         in_turn = plain * aes / (plain + aes) if plain and aes else None
         for level in ("integrity", "privacy"):
             sealed = results.best("W9", "netio", "gbit_per_s", size=size, protection=level)
@@ -112,7 +112,7 @@ def sizes(results, fraction):
         ours = results.best("W2", "netio", "messages_per_s", size=size, form="buffered")
         raw = results.best("W2", "raw-coalesced", "messages_per_s", size=size)
         yield "W2", f"{size} B, buffered: of raw TCP, coalesced", "at least", 0.95, ratio(ours, raw)
-    # Small messages whose memory is lent, on their way by themselves.
+    # Small zero-copy messages, each sent alone.
     for size, least in ((64, 3e6), (1024, 15e9 / 8 / 1024), (4096, 20e9 / 8 / 4096), (16384, 30e9 / 8 / 16384)):
         ours = results.best("W2", "netio", "messages_per_s", size=size, form="unbuffered")
         yield "W2", f"{size} B, unbuffered: messages per second", "at least", round(least), ours
@@ -186,7 +186,7 @@ def starting(results):
         yield "W12", f"{command}: ms", "at most", 20, results.least("W12", "netio", "wall_ms", command=command)
 
 
-# What goes there and back in W3.
+# The message sizes of the round trips in W3.
 ROUND_TRIPS = {"session": "a bare session", "unbuffered": "publish/subscribe over two connections"}
 
 
@@ -196,15 +196,15 @@ def holds(relation, aim, found):
 
 
 def aims(rows):
-    """(workload, what, relation, aim or None, measured) of everything there is. Measured: None where no
-    case for it was chosen, NOT_MEASURED where one was and no run of it counted."""
+    """(workload, what, relation, aim or None, measured) of all targets. Measured: None if no case
+    for it was chosen, NOT_MEASURED if one was chosen but no run of it counted."""
     results = Results(rows)
     for part in (throughput, latency, scale, starting):
         yield from part(results)
 
 
 def ratios(rows):
-    """Those that these rows tell, and the aims that they were to tell."""
+    """The measured targets in these rows, and the targets that should have been measured."""
     for each in aims(rows):
         aim, found = each[-2:]
         if found is not None and (aim is not None or not math.isnan(found)):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// UCX over its tcp transport: tagged messages, each sent by itself (UCX coalesces none), between a
-// listener and as many endpoints as there are subscribers.
+// UCX over its tcp transport: tagged messages, each sent alone (UCX coalesces none), between a
+// listener and one endpoint per subscriber.
 
 #include "bench/ucx_worker.hpp"
 
@@ -18,8 +18,8 @@ using bench::UcxWorker;
 constexpr ::ucp_tag_t data_tag = 1;
 constexpr ::ucp_tag_t done_tag = 2;
 
-// A publisher's connections, and its messages that are under way: each has its memory, which is
-// free again when the last of its sends is complete.
+// A publisher's connections, and its messages in flight. The memory of a message is free again when
+// the last of its sends is complete.
 class Fan {
   public:
     Fan(UcxWorker& worker, const Arguments& arguments)
@@ -47,7 +47,7 @@ class Fan {
         for (void*& send : sends_)
             worker_.wait(send);
     }
-    // Everybody has had the last message.
+    // Waits until all subscribers have received the last message.
     void wait_until_done() {
         flush();
         std::byte word{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the subject `ucx` needs of UCX: a worker that waits, listeners and endpoints over tcp, and a
-// ring of receives. One thread; every failure ends the program.
+// The parts of UCX that the subject `ucx` uses: a worker that waits, listeners and endpoints over
+// tcp, and a ring of receives. One thread; every failure ends the program.
 
 #include "bench/subject.hpp"
 
@@ -17,11 +17,12 @@ inline void require_ucx(::ucs_status_t status, const char* step) {
     if (status != UCS_OK) fail(std::string{step} + ": " + ::ucs_status_string(status));
 }
 
-// The context too. A request is what the calls give: null if it is done already.
+// Owns the worker and the context. A request is the result of the calls: null if it is already
+// complete.
 class UcxWorker {
   public:
     explicit UcxWorker(bool busy) : busy_{busy} {
-        ::setenv("UCX_TCP_CM_REUSEADDR", "y", 1); // as the others do
+        ::setenv("UCX_TCP_CM_REUSEADDR", "y", 1); // as the other subjects do
         ::ucp_config_t* config = nullptr;
         require_ucx(::ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
         require_ucx(::ucp_config_modify(config, "TLS", "tcp"), "ucp_config_modify");
@@ -45,7 +46,7 @@ class UcxWorker {
 
     ::ucp_worker_h handle() const noexcept { return worker_; }
 
-    // Whatever there is to do; sleeps if there is nothing and it may.
+    // Does all pending work; sleeps if there is none and sleeping is allowed.
     void progress() {
         if (::ucp_worker_progress(worker_) != 0 || busy_) return;
         const ::ucs_status_t armed = ::ucp_worker_arm(worker_);
@@ -54,12 +55,12 @@ class UcxWorker {
         pollfd waited{descriptor_, POLLIN, 0};
         ::poll(&waited, 1, -1);
     }
-    // Until the request is done; it is null then.
+    // Waits until the request is done; it is null then.
     void wait(void*& request) {
         require_ucx(wait_for_end(std::exchange(request, nullptr)), "a request");
     }
     void wait_for(void* request) { wait(request); }
-    // What became of it.
+    // Waits until the request is done, and returns its status.
     ::ucs_status_t wait_for_end(void* request) {
         if (request == nullptr || UCS_PTR_IS_ERR(request)) return UCS_PTR_STATUS(request);
         ::ucs_status_t status = UCS_INPROGRESS;
@@ -95,7 +96,7 @@ inline sockaddr_in ucx_address(std::uint16_t port) {
     return address;
 }
 
-// Keeps the requests to connect until somebody makes endpoints of them.
+// Keeps connection requests until endpoints are made of them.
 class UcxListener {
   public:
     UcxListener(UcxWorker& worker, std::uint16_t port) {
@@ -143,7 +144,7 @@ class UcxEndpoint {
         ::ucp_request_param_t parameters{};
         return ::ucp_tag_send_nbx(endpoint_, bytes.data(), bytes.size(), tag, &parameters);
     }
-    // Until what was sent is at the peer, or the peer has had enough and is gone.
+    // Waits until the peer has received everything, or has disconnected.
     void flush() {
         ::ucp_request_param_t parameters{};
         worker_.wait_for_end(::ucp_ep_flush_nbx(endpoint_, &parameters));
@@ -155,10 +156,10 @@ class UcxEndpoint {
     }
 
     UcxWorker& worker_;
-    ::ucp_ep_h endpoint_ = nullptr; // ends with its worker
+    ::ucp_ep_h endpoint_ = nullptr; // closed with its worker
 };
 
-// Receives that wait side by side; they are filled in the order in which they were posted.
+// Posted receives, which are filled in the order of posting.
 class UcxReceives {
   public:
     UcxReceives(UcxWorker& worker, std::size_t size, std::size_t count, ::ucp_tag_t tag)
@@ -175,7 +176,7 @@ class UcxReceives {
     UcxReceives(const UcxReceives&) = delete;
     UcxReceives& operator=(const UcxReceives&) = delete;
 
-    // The next message; its memory is its own until post().
+    // Returns the next message; its memory is valid until post().
     std::byte* wait() {
         worker_.wait(requests_[next_]);
         return slot(next_).data();

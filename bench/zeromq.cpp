@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ZeroMQ, publish/subscribe over tcp: XPUB that waits instead of dropping, the fid as the topic in
-// front of the message. Round trips: PAIR sockets.
+// ZeroMQ, publish/subscribe over tcp: XPUB that blocks instead of dropping, with the fid as the
+// topic before the message. Round trips: PAIR sockets.
 
 #include "bench/subject.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 using bench::Arguments;
 
 constexpr std::size_t topic_bytes = sizeof(std::uint64_t);
-// Messages that may be queued; its default of 1000 makes small ones wait for each other.
+// Limit of queued messages; with the default of 1000 small messages block each other.
 constexpr int queue_limit = 100'000;
 
 int checked(int result, const char* step) {
@@ -31,7 +31,7 @@ class Socket {
         set(ZMQ_RCVHWM, static_cast<int>(limit));
         address_ = "tcp://127.0.0.1:" + std::to_string(arguments.port);
     }
-    // What was sent arrives first.
+    // Waits until everything sent has arrived.
     ~Socket() {
         ::zmq_close(socket_);
         ::zmq_ctx_term(context_);
@@ -70,7 +70,8 @@ void publish(const Arguments& arguments) {
     {
         Socket socket{ZMQ_XPUB, arguments};
         socket.set(ZMQ_XPUB_NODROP, 1);
-        socket.set(ZMQ_XPUB_VERBOSE, 1); // tell every subscription, not only the first of its kind
+        socket.set(ZMQ_XPUB_VERBOSE,
+                   1); // report every subscription, not only the first of its kind
         socket.bind();
         bench::say("listening");
         const std::size_t topics = arguments.each_fid ? arguments.fids : 1;
@@ -83,7 +84,7 @@ void publish(const Arguments& arguments) {
         bench::run_source(
             source,
             [&] {
-                // Made in place: its memory is ZeroMQ's, and no copy is needed.
+                // Built in place in ZeroMQ's memory, without a copy.
                 ::zmq_msg_init_size(&message, topic_bytes + arguments.size);
                 const std::uint64_t fid = source.fid();
                 std::memcpy(bytes_of(message), &fid, topic_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio cat: standard input to a stream, and the stream to standard output.
+// netio cat: sends standard input to a stream, and writes the stream to standard output.
 
 #include "apps/cat/half_close.hpp"
 #include "apps/common/cli.hpp"
@@ -41,33 +41,34 @@
 namespace apps::cat {
 namespace {
 
-// One run of netio cat after the peer is there: standard input to the stream, and the stream to
-// standard output. The loop never waits for either of them: threads read and write them. While
-// standard output takes nothing, no more is taken from the stream, so the peer stops sending.
+// One run of netio cat after the peer is known: standard input to the stream, and the stream to
+// standard output. The loop never waits for either: threads read and write them. While standard
+// output is blocked, no more is received from the stream, so the peer stops sending.
 
 struct Settings {
     netio::stream::StreamSocket::Options stream;
     Until until = Until::automatic;
     bool listens = false;
-    std::chrono::milliseconds timeout{0}; // without a byte that moves; 0: none
+    std::chrono::milliseconds timeout{0}; // time limit without a transferred byte; 0: none
 };
 
-// One connection. `on_end` is called once, when nothing is left to do, and may destroy this.
+// One connection. Calls `on_end` once, when nothing is left to do; `on_end` may destroy this
+// object.
 class Conversation final : private netio::stream::StreamSocket::Handler {
   public:
     struct Events {
         std::function<void(Conversation&)> on_connected;
         std::function<void()> on_end;
     };
-    // Connects to the peer.
+    // Connects to a peer.
     Conversation(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& peer,
                  const Settings& settings, Events events);
-    // Accepts it.
+    // Accepts a peer.
     Conversation(netio::EventLoop& loop, netio::stream::IncomingStream& incoming,
                  const Settings& settings, Events events);
     ~Conversation();
 
-    // Why it failed; empty: it did not.
+    // The error; empty if it did not fail.
     const std::string& error() const noexcept { return error_; }
 
   private:
@@ -75,8 +76,8 @@ class Conversation final : private netio::stream::StreamSocket::Handler {
 
     static constexpr std::size_t receive_bytes = std::size_t{128} << 10;
     static constexpr std::size_t receive_count = 2;
-    static constexpr std::size_t send_count = 4; // pieces of standard input on their way
-    // How long standard input may stay silent after the peer's end (half_close.hpp).
+    static constexpr std::size_t send_count = 4; // pieces of standard input in flight
+    // How long standard input may stay silent after the end of the peer's data (half_close.hpp).
     static constexpr std::chrono::seconds first_byte_wait{2};
 
     Conversation(netio::EventLoop& loop, const Settings& settings, std::string peer, Events events);
@@ -112,21 +113,21 @@ class Conversation final : private netio::stream::StreamSocket::Handler {
 
     netio::EventLoop& loop_;
     Settings settings_;
-    std::string peer_; // for people
+    std::string peer_; // for log lines
     Events events_;
     std::string error_;
     Memory memory_;
     DescriptorOutput standard_output_;
     BackgroundWriter output_;
     netio::DescriptorWatch output_watch_;
-    std::unique_ptr<BackgroundReader> input_; // null: it has ended, or is not wanted
+    std::unique_ptr<BackgroundReader> input_; // null: it has ended, or is not used
     std::optional<netio::DescriptorWatch> input_watch_;
     Situation situation_;
     bool is_connected_ = false;
     bool peer_has_ended_ = false;
-    bool is_lost_ = false; // what has arrived is taken, whatever standard output takes
+    bool is_lost_ = false; // received data is taken even if standard output is blocked
     bool is_closed_ = false;
-    bool has_unsent_input_ = false; // that was read, as the connection had ended
+    bool has_unsent_input_ = false; // input was read, but the connection had ended
     bool has_timed_out_ = false;
     netio::stream::InactivityTimer inactivity_;
     std::uint64_t seen_moved_bytes_ = 0;
@@ -134,7 +135,7 @@ class Conversation final : private netio::stream::StreamSocket::Handler {
     netio::Timer look_timer_;
     netio::Timer first_byte_timer_;
     netio::Timer end_timer_;
-    std::unique_ptr<StreamSocket> socket_; // last: goes first
+    std::unique_ptr<StreamSocket> socket_; // last: destroyed first
 };
 
 using netio::Cookie;
@@ -152,8 +153,8 @@ Input kind_of_input() {
     return is_pipe_or_socket(STDIN_FILENO) ? Input::endless_pipe : Input::file;
 }
 
-// A reader of standard output that pauses at the peer does not end the connection: a peer that has
-// died is noticed by its silence, and --timeout limits the rest.
+// A blocked reader of the peer's standard output does not end the connection: a dead peer is
+// detected by missing heartbeats, and --timeout limits the rest.
 StreamSocket::Options patient(StreamSocket::Options options) {
     options.session.close_timeout = options.session.close_limit = netio::longest_time;
     return options;
@@ -231,7 +232,7 @@ void Conversation::take_input() {
         const auto piece = input_->take();
         if (piece.empty()) break;
         situation_.input_bytes += piece.size();
-        first_byte_timer_.cancel(); // it is in use
+        first_byte_timer_.cancel(); // standard input is in use
         const std::size_t at = memory_.free_sends.back();
         const netio::Slice slice = memory_.sends[at].slice(0, piece.size());
         std::memcpy(slice.data, piece.data(), piece.size());
@@ -316,7 +317,7 @@ void Conversation::on_end_of_stream(StreamSocket&) {
 void Conversation::first_byte_is_late() {
     if (!input_) return;
     if (after_peers_end(situation_) == AfterPeersEnd::wait_for_first_byte) return end_in_order();
-    spdlog::info("{} sends no more; this side ends with its standard input (--until peer ends it "
+    spdlog::info("{} has ended its data; this side ends with its standard input (--until peer: end "
                  "with the peer)",
                  peer_);
 }
@@ -339,10 +340,10 @@ void Conversation::on_closed(StreamSocket&, const netio::Closed& closed) {
         error_ = is_orderly
                      ? fmt::format("{} has closed before all of standard input was sent", peer_)
                      : fmt::format("{}: {}", peer_, to_string(closed));
-        // Of a peer that did not finish the handshake the observer has reported.
+        // The observer has already reported a peer that did not finish the handshake.
         if (is_connected_ || !settings_.listens) spdlog::error("{}", error_);
         if (const std::size_t bytes = output_.queued_bytes(); bytes > 0)
-            spdlog::info("{} bytes that have arrived wait for standard output", bytes);
+            spdlog::info("{} received bytes wait for standard output", bytes);
     }
     output_.finish([output = standard_output_] { output.close(); });
     end_if_done();
@@ -381,8 +382,9 @@ void Conversation::look() {
     has_timed_out_ = true;
     const std::size_t waiting = output_.queued_bytes();
     fail(fmt::format(
-        "{}: no byte has moved for {} ms (--timeout){}", peer_, settings_.timeout.count(),
-        waiting > 0 ? fmt::format("; standard output has not taken {} bytes", waiting) : ""));
+        "{}: no byte was transferred for {} ms (--timeout){}", peer_, settings_.timeout.count(),
+        waiting > 0 ? fmt::format("; standard output is blocked with {} queued bytes", waiting)
+                    : ""));
 }
 
 struct Arguments {
@@ -406,8 +408,7 @@ Settings settings_of(const Arguments& arguments) {
     return settings;
 }
 
-// The one conversation of a run: with the peer that is connected to, or with the first one that
-// connects here.
+// The connection of a run: to the given peer, or with the first peer that connects.
 class Run final : private netio::stream::StreamListener::Handler {
   public:
     explicit Run(const Arguments& arguments)
@@ -437,7 +438,7 @@ class Run final : private netio::stream::StreamListener::Handler {
     }
 
   private:
-    // Peers that have connected and not finished the handshake of the stream.
+    // Limit of peers that have connected but not finished the handshake of the stream.
     static constexpr std::size_t candidate_limit = 64;
 
     void on_incoming(netio::stream::IncomingStream& incoming) override {
@@ -459,7 +460,7 @@ class Run final : private netio::stream::StreamListener::Handler {
             throw;
         }
     }
-    // Everyone else is refused from now on.
+    // From now on all other peers are refused.
     void choose(std::list<std::unique_ptr<Conversation>>::iterator place) {
         conversation_ = std::move(*place);
         candidates_.clear();
@@ -485,34 +486,35 @@ class Run final : private netio::stream::StreamListener::Handler {
     std::unique_ptr<Conversation> conversation_;
     std::string error_;
     netio::Timer nobody_came_{loop_, [this] {
-                                  fail(fmt::format("nobody has connected within {} ms (--timeout)",
+                                  fail(fmt::format("no peer has connected within {} ms (--timeout)",
                                                    settings_.timeout.count()));
                               }};
 };
 
 Command add(CLI::App& program) {
     auto* command = program.add_subcommand(
-        "cat", "Standard input to a stream, and the stream to standard output");
+        "cat", "Send standard input to a stream, and write the stream to standard output");
     const auto arguments = std::make_shared<Arguments>();
     auto* const peer = command->add_option("peer", arguments->peer, "HOST:PORT to connect to");
-    auto* const listen =
-        command->add_option("--listen", arguments->listen, "Wait here for one peer instead");
+    auto* const listen = command->add_option("--listen", arguments->listen,
+                                             "Listen at HOST:PORT for one peer instead");
     listen->excludes(peer);
     add_open(*command, arguments->open)->needs(listen);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_remote_writes(*command, arguments->remote_writes);
     add_seconds(*command, "--timeout", arguments->timeout_s,
-                "Give up when no byte has moved for this many seconds; 0: never", Zero::taken);
+                "Abort if no byte was transferred for this many seconds; 0: never", Zero::taken);
     add_words(
         *command, "--until", {"auto", "peer", "both"},
         [arguments](std::size_t at) { arguments->until = static_cast<Until>(at); },
-        "End with the peer, or when both directions have ended; auto: both, but do not wait for "
-        "a terminal or a silent pipe on standard input after a transfer");
+        "When to end: peer (at the end of the peer's data), both (when both directions have "
+        "ended), or auto (as both, but after a transfer do not wait for a terminal or a silent "
+        "pipe on standard input)");
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
     return [arguments] {
         if (arguments->peer.empty() && arguments->listen.empty()) {
-            throw std::invalid_argument{"netio cat needs a peer's HOST:PORT, or --listen"};
+            throw std::invalid_argument{"netio cat needs the peer's HOST:PORT, or --listen"};
         }
         return Run{*arguments}.run();
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// For commands that ask a publisher which fids it publishes, and end.
+// Asks a publisher which fids it publishes. For commands that ask once and end.
 
 #include "apps/common/cli.hpp"
 #include "pubsub/subscriber/fid_query.hpp"
@@ -17,7 +17,8 @@ struct FidsArguments {
     KeyArguments key;
 };
 
-// Of the whole list, or of the nearest to each of these. Throws as open_fabric() and client_key().
+// Returns the whole list, or the published fids that are nearest to each of these. Throws as
+// open_fabric() and client_key().
 netio::pubsub::FidQuery::Result ask_fids(const FidsArguments& arguments,
                                          std::vector<netio::pubsub::FidRange> near);
 

@@ -42,7 +42,7 @@ std::uint64_t read_bytes(const std::string& name, const std::string& word, const
     refuse_value(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
 }
 
-// Nothing is 0, where that is taken.
+// Zero, if it is accepted, means "none".
 netio::Duration read_time(const std::string& name, const std::string& word, Zero zero) {
     constexpr std::chrono::hours longest{24};
     if (zero == Zero::taken && parse_count(word) == 0U) return {};
@@ -153,9 +153,9 @@ CLI::Option* add_provider(CLI::App& command, std::string& value) {
 }
 
 CLI::Option* add_bus(CLI::App& command, std::string& value) {
-    return command.add_option("--bus", value,
-                              "Where publishers are found: a directory that all hosts see, "
-                              "or etcd://HOST:PORT");
+    return command.add_option(
+        "--bus", value,
+        "Find publishers on this bus: a directory that all hosts see, or etcd://HOST:PORT");
 }
 
 CLI::Option* add_decoding(CLI::App& command, std::string& value) {
@@ -165,7 +165,8 @@ CLI::Option* add_decoding(CLI::App& command, std::string& value) {
 
 CLI::Option* add_open(CLI::App& command, bool& value) {
     return command.add_flag("--open", value,
-                            "Listen also where other machines reach it: whoever does may connect");
+                            "Listen also on addresses that other machines can reach; without "
+                            "--keys any peer may connect");
 }
 
 CLI::Option* add_duration(CLI::App& command, const std::string& name,
@@ -191,56 +192,62 @@ void require_order(std::string_view least_option, std::uint64_t least, std::stri
 netio::Address peer_address(std::string_view text) {
     netio::Address address = netio::parse_address(text);
     if (address.port == 0) {
-        throw std::invalid_argument{fmt::format("'{}' is not an address to connect to: nobody "
-                                                "listens at port 0; it must be from 1 to 65535",
-                                                text)};
+        throw std::invalid_argument{fmt::format(
+            "'{}' is not an address to connect to: port 0 is not valid; use a port from 1 to 65535",
+            text)};
     }
     return address;
 }
 
 void add_session_times(CLI::App& command, netio::SessionOptions& session) {
     add_milliseconds(command, "--heartbeat", session.heartbeat,
-                     "Send something at least this often, up to 65535ms; 0: never", Zero::taken);
+                     "Send a heartbeat at least this often, up to 65535ms; 0: never", Zero::taken);
     add_milliseconds(command, "--dead-after", session.dead_after,
-                     "Silence that makes a peer dead, twice --heartbeat or more; 0: none does",
+                     "Close the connection after this long without data from the peer, at least "
+                     "twice --heartbeat; 0: never",
                      Zero::taken);
     add_milliseconds(command, "--connect-timeout", session.connect_timeout,
-                     "For each attempt to connect", Zero::refused);
+                     "Limit the time of each attempt to connect", Zero::refused);
     add_milliseconds(command, "--handshake-timeout", session.handshake_timeout,
-                     "For a peer's first words", Zero::refused);
+                     "Limit the time of a peer's handshake", Zero::refused);
     add_milliseconds(command, "--close-timeout", session.close_timeout,
-                     "At the end, without a sign that the peer takes anything more", Zero::refused);
-    add_milliseconds(command, "--close-limit", session.close_limit, "At the end, in all",
-                     Zero::refused);
+                     "Abort a close when the peer makes no progress for this long", Zero::refused);
+    add_milliseconds(command, "--close-limit", session.close_limit,
+                     "Abort a close that takes longer than this in total", Zero::refused);
 }
 
 void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
-    add_count(command, "--buffers", session.receive_count, "Receive buffers",
+    add_count(command, "--buffers", session.receive_count, "Number of receive buffers",
               {.min = 4, .max = 16384});
-    add_bytes(command, "--buffer-size", session.receive_bytes, "Bytes of each",
-              {.min = 256, .max = 1U << 30});
+    add_bytes(command, "--buffer-size", session.receive_bytes,
+              "Size of each receive buffer in bytes", {.min = 256, .max = 1U << 30});
     add_bytes(command, "--window-limit", session.window_limit,
-              "Bytes to which all of them grow over a long way; 0: they do not",
+              "Let all receive buffers together grow up to this many bytes if round trips are "
+              "long; 0: do not grow",
               {.min = 0, .max = std::size_t{1} << 40U});
 }
 
 void add_largest_message(CLI::App& command, std::size_t& bytes) {
-    add_bytes(command, "--largest-message", bytes,
-              "Bytes of the largest that is put together; who may send larger ones is told",
-              {.min = 1, .max = (1U << 30) - 1});
+    add_bytes(
+        command, "--largest-message", bytes,
+        "Largest message in bytes that is reassembled; a peer with larger messages gets an error",
+        {.min = 1, .max = (1U << 30) - 1});
 }
 
 void add_buffer_limit(CLI::App& command, std::size_t& bytes) {
-    add_bytes(command, "--buffer-size-limit", bytes,
-              "Bytes to which each receive buffer grows where a publisher's pages are larger",
-              {.min = 256, .max = 1U << 30});
+    add_bytes(
+        command, "--buffer-size-limit", bytes,
+        "Let each receive buffer grow up to this many bytes if a publisher's pages are larger",
+        {.min = 256, .max = 1U << 30});
 }
 
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit) {
     add_milliseconds(command, "--retry", interval,
-                     "Before the second attempt; about twice as long each time", Zero::refused);
-    add_milliseconds(command, "--retry-limit", limit, "The longest of these times", Zero::refused);
+                     "Wait this long before the second attempt; the wait about doubles each time",
+                     Zero::refused);
+    add_milliseconds(command, "--retry-limit", limit, "Limit the wait between two attempts",
+                     Zero::refused);
 }
 
 CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& value) {
@@ -252,8 +259,9 @@ CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& v
                        std::array{RemoteWrites::guarded, RemoteWrites::trusted, RemoteWrites::never}
                            .at(at);
                },
-               "Into memory of this side: guarded (where a device checks them), never, or trusted "
-               "(over tcp the peer can then reach all of this process)")
+               "Let the peer write into memory of this side: guarded (if a device checks the "
+               "writes), never, or trusted (over tcp the peer can then access the whole memory of "
+               "this process)")
         ->default_str("guarded");
 }
 
@@ -261,21 +269,21 @@ namespace {
 
 using netio::access::Protection;
 
-// Once, for commands that both connect and listen. What there is of it is said by who makes a key.
+// Adds the option once, for commands that both connect and listen.
 void add_protection(CLI::App& command, KeyArguments& arguments) {
     if (command.get_option_no_throw("--protection") != nullptr) return;
     command
-        .add_option(
-            "--protection", arguments.protection,
-            "With a key: none, peers (frames that change a connection carry a tag), integrity "
-            "(all do) or privacy (all are encrypted); a server asks for it at least")
+        .add_option("--protection", arguments.protection,
+                    "Minimum protection with a key: none, peers (frames that change a connection "
+                    "are authenticated), integrity (all frames are authenticated) or privacy (all "
+                    "frames are encrypted)")
         ->check(one_of({"none", "peers", "integrity", "privacy"}));
 }
 
 void require_a_file(const KeyArguments& arguments) {
     if (arguments.protection.empty() || !arguments.key.empty() || !arguments.keys.empty()) return;
-    throw std::invalid_argument{"--protection needs a key; give one with --key, or with --keys "
-                                "where others connect"};
+    throw std::invalid_argument{
+        "--protection needs a key; add --key, or --keys if this program listens"};
 }
 
 Protection protection_of(const std::string& word) {
@@ -284,28 +292,29 @@ Protection protection_of(const std::string& word) {
          {Protection::none, Protection::peers, Protection::integrity, Protection::privacy}) {
         if (to_string(level) == word) return level;
     }
-    throw std::invalid_argument{"'" + word +
-                                "' is no protection; allowed: none, peers, integrity, privacy"};
+    throw std::invalid_argument{
+        "'" + word + "' is not a protection level; allowed: none, peers, integrity, privacy"};
 }
 
 } // namespace
 
 void add_key(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--key", arguments.key,
-                       "File with this client's key, which the server must have as well");
+                       "Authenticate with the key in this file; the server must have the same key");
     add_protection(command, arguments);
 }
 
 void add_keys(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--keys", arguments.keys,
-                       "Key file (netio key): nobody else is let in; read again when it changes");
+                       "Accept only clients whose key is in this file (netio key); the file is "
+                       "read again when it changes");
     command.add_option("--dialled-as", arguments.dialled_as,
-                       "With --keys: address and port that clients dial, where the network "
-                       "translates it to this machine's (NAT); repeatable");
-    add_count(command, "--links-per-host", arguments.links_per_host,
-              "Connections of one host at once (IPv6: of one /64); with --keys, whatever their "
-              "keys, 256",
-              {.min = 1, .max = UINT32_MAX});
+                       "With --keys: address and port that clients connect to, if the network "
+                       "translates them (NAT); repeatable");
+    add_count(
+        command, "--links-per-host", arguments.links_per_host,
+        "Limit the connections per host (IPv6: per /64); 256 with --keys, counted over all keys",
+        {.min = 1, .max = UINT32_MAX});
     add_protection(command, arguments);
 }
 

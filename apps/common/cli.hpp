@@ -27,8 +27,8 @@ class Option;
 
 namespace apps {
 
-// Options that several commands have, and their parsing. A wrong value ends the parsing with a line
-// that names the option, the value and what is allowed (apps/common/parse.hpp).
+// Options that several commands share, and their parsing. A wrong value ends the parsing with one
+// line that names the option, the value and the allowed values (apps/common/parse.hpp).
 struct Limits {
     std::uint64_t min = 1;
     std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
@@ -37,23 +37,23 @@ struct Limits {
 CLI::Option* add_count(CLI::App& command, const std::string& name,
                        std::optional<std::uint64_t>& value, const std::string& help,
                        Limits limits = {});
-// With a default, which the help shows.
+// The help shows the default.
 CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& value,
                        const std::string& help, Limits limits);
 CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
                        const std::string& help, Limits limits);
 CLI::Option* add_bytes(CLI::App& command, const std::string& name,
                        std::optional<std::uint64_t>& value, const std::string& help, Limits limits);
-// From a millisecond to a day; 0 only if it has a meaning.
+// From 1 ms to 1 day; 0 only if it is accepted.
 enum class Zero : std::uint8_t { refused, taken };
 CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,
                          const std::string& help, Zero zero);
 CLI::Option* add_milliseconds(CLI::App& command, const std::string& name,
                               std::chrono::milliseconds& value, const std::string& help, Zero zero);
-// For an option whose values are these words: check(one_of({...})). The error suggests the nearest
-// word.
+// Checks that an option has one of these words: check(one_of({...})). The error suggests the
+// nearest word.
 std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words);
-// An option whose value is one of these words; `choose` gets its position.
+// Adds an option with one of these words as value; calls `choose` with the word's position.
 CLI::Option* add_words(CLI::App& command, const std::string& name,
                        std::vector<std::string_view> words, std::function<void(std::size_t)> choose,
                        const std::string& help);
@@ -63,49 +63,50 @@ CLI::Option* add_loop(CLI::App& command, netio::LoopMode& value);
 CLI::Option* add_provider(CLI::App& command, std::string& value);
 // --bus: where publishers are found (pubsub/discovery/bus.hpp).
 CLI::Option* add_bus(CLI::App& command, std::string& value);
-// --decode-fids: the layout by whose fields fids are shown.
+// --decode-fids: the layout whose fields are used to show fids.
 CLI::Option* add_decoding(CLI::App& command, std::string& value);
-// --open, of a command that listens.
+// --open, for a command that listens.
 CLI::Option* add_open(CLI::App& command, bool& value);
 CLI::Option* add_duration(CLI::App& command, const std::string& name,
                           std::optional<netio::Duration>& value, const std::string& help);
 
-// For the two ends of a range of sizes. Throws std::invalid_argument if the least exceeds the most.
+// Checks the two ends of a range of sizes. Throws std::invalid_argument if `least` exceeds `most`.
 void require_order(std::string_view least_option, std::uint64_t least, std::string_view most_option,
                    std::uint64_t most);
-// An address to connect to. Throws std::invalid_argument as netio::parse_address(), and for port 0.
+// Parses an address to connect to. Throws std::invalid_argument as netio::parse_address(), and for
+// port 0.
 netio::Address peer_address(std::string_view text);
 
-// Options of the connections of a command (netio/session/session_options.hpp). The help shows the
-// defaults of the options.
+// Options for the connections of a command (netio/session/session_options.hpp). The help shows
+// their defaults.
 
 // Timeouts and heartbeats.
 void add_session_times(CLI::App& command, netio::SessionOptions& session);
 // Receive buffers.
 void add_receive_buffers(CLI::App& command, netio::SessionOptions& session);
-// Of a peer's messages.
+// The largest message of a peer.
 void add_largest_message(CLI::App& command, std::size_t& bytes);
-// Of a subscriber, whose buffers grow to the size of a publisher's pages.
+// The limit up to which a subscriber's buffers grow to the size of a publisher's pages.
 void add_buffer_limit(CLI::App& command, std::size_t& bytes);
-// Between attempts to connect.
+// The waits between attempts to connect.
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit);
 
-// --remote-writes, of the commands that speak the stream.
+// --remote-writes, for the commands that use the byte stream.
 
 CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& value);
 
 // Keys of clients and servers.
 struct KeyArguments {
-    std::string key;  // of a client
-    std::string keys; // of a server
+    std::string key;  // client
+    std::string keys; // server
     std::string protection;
-    std::vector<std::string> dialled_as; // of a server
+    std::vector<std::string> dialled_as; // server
     std::optional<std::uint64_t> links_per_host;
     std::chrono::milliseconds look_interval = netio::ServerKeys::Options{}.look_interval;
 };
 
-// --key FILE, for a command that connects; --keys FILE, and what goes with it, for one that
+// --key FILE for a command that connects; --keys FILE and its related options for a command that
 // listens; --protection LEVEL with either.
 void add_key(CLI::App& command, KeyArguments& arguments);
 void add_keys(CLI::App& command, KeyArguments& arguments);
@@ -117,8 +118,8 @@ std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments
 std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
                                                const KeyArguments& arguments);
 
-// For a command with its own limit of connections per host: raises the limit of the keys to it,
-// unless the user set that one.
+// For a command with its own limit of connections per host: raises the limit of the keys to that
+// limit, unless the user set the limit of the keys.
 KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host);
 
 } // namespace apps

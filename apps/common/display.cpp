@@ -24,8 +24,8 @@ ShownLines::ShownLines(netio::EventLoop& loop, std::function<void()> on_writable
 
 void ShownLines::finish() {
     if (!writer_.wait())
-        throw std::runtime_error{"cannot write to standard output: its reader takes nothing, and a "
-                                 "signal has ended the wait"};
+        throw std::runtime_error{
+            "cannot write to standard output: its reader is blocked, and a signal ended the wait"};
 }
 
 namespace {

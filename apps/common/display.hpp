@@ -14,13 +14,13 @@
 
 namespace apps {
 
-// Lines on standard output while a loop runs. The loop never waits for the reader: lines are
+// Writes lines to standard output while a loop runs. The loop never waits for the reader: lines are
 // queued, up to BackgroundWriter::queue_limit_bytes. While the queue is full the program pauses its
 // peers, or drops lines and reports how many. If standard output fails (full disk, closed pipe) the
 // loop stops, and finish() throws the failure.
 class ShownLines {
   public:
-    // `on_writable` is called from the loop when a full queue has space again.
+    // Calls `on_writable` from the loop when a full queue has space again.
     explicit ShownLines(
         netio::EventLoop& loop, std::function<void()> on_writable = [] {});
     ShownLines(const ShownLines&) = delete;
@@ -36,17 +36,17 @@ class ShownLines {
         was_full_ = was_full_ || writer_.is_full();
     }
     bool is_full() const { return writer_.is_full(); }
-    // After the loop: waits until everything is written or a signal asks for the end. Throws
-    // std::runtime_error if not everything is written.
+    // Call after the loop has ended. Waits until everything is written or a signal asks the program
+    // to end. Throws std::runtime_error if not everything is written.
     void finish();
 
   private:
     BackgroundWriter writer_;
-    bool was_full_ = false; // and on_writable has not been called since
+    bool was_full_ = false; // on_writable has not been called since then
     netio::DescriptorWatch watch_;
 };
 
-// The progress of a program, once a second.
+// Shows the progress of a program once a second.
 class LiveDisplay {
   public:
     struct Sums {
@@ -56,12 +56,12 @@ class LiveDisplay {
     };
     enum class Form : std::uint8_t {
         none,
-        one_line, // on standard output, if that is a terminal
-        log,      // a line of the log each time
+        one_line, // on standard output, if it is a terminal
+        log,      // one log line each second
     };
-    // `sums` is called once a second.
+    // Calls `sums` once a second.
     LiveDisplay(netio::EventLoop& loop, Form form, std::function<Sums()> sums);
-    // Ends the line, so that later output begins on a new line.
+    // Ends the progress line, so that later output begins on a new line.
     ~LiveDisplay();
     LiveDisplay(const LiveDisplay&) = delete;
     LiveDisplay& operator=(const LiveDisplay&) = delete;
@@ -78,7 +78,7 @@ class LiveDisplay {
     netio::Timer timer_;
 };
 
-// A program that reads JSON wants the report only; people may want either form.
+// With JSON output only the report is printed; for people either form is possible.
 constexpr LiveDisplay::Form live_form(bool json, bool progress) noexcept {
     if (progress) return LiveDisplay::Form::log;
     return json ? LiveDisplay::Form::none : LiveDisplay::Form::one_line;

@@ -64,8 +64,8 @@ SteppedRange parse_range(std::string_view piece) {
     return range;
 }
 
-// What stands before the first comma that is in no bracket; the rest stays in `text`. Nothing: all
-// of it is used up.
+// Removes and returns the part before the first comma outside of brackets; the rest stays in
+// `text`. After the last part `text` is nullopt.
 std::optional<std::string_view> take_piece(std::optional<std::string_view>& text) {
     if (!text) return {};
     int depth = 0;
@@ -155,7 +155,7 @@ std::vector<FidRange> parse_fids(std::string_view text) {
         const std::vector<FidRange> some = parse_piece(*piece);
         ranges.insert(ranges.end(), some.begin(), some.end());
         if (ranges.size() > netio::pubsub::selected_ranges_limit)
-            refuse_piece(*piece, "and what stands before it are more than " +
+            refuse_piece(*piece, "and the parts before it are more than " +
                                      std::to_string(netio::pubsub::selected_ranges_limit) +
                                      " ranges");
     }
@@ -174,7 +174,7 @@ std::vector<FidRange> parse_fids(const std::vector<std::string>& texts) {
 const FidLayout* find_layout(std::string_view name) {
     if (name.empty()) return nullptr;
     if (name == netio::pubsub::felix_layout().name()) return &netio::pubsub::felix_layout();
-    throw std::invalid_argument{"'" + std::string{name} + "' is no layout of fids; allowed: felix"};
+    throw std::invalid_argument{"'" + std::string{name} + "' is not a fid layout; allowed: felix"};
 }
 
 std::string shown(const FidRange& range, const FidLayout* layout) {

@@ -13,24 +13,24 @@
 
 namespace apps {
 
-// Fids as people write them, the same on the command line and in YAML:
+// Fids as users write them, the same on the command line and in YAML:
 //
-//     7, 0x1f, 0-63, 0-63/2                           numbers, ranges, every second one
-//     {detector: 3, link: 0-23, elink: [0-7, 16]}     by FELIX's fields; `any` is all of a field
-//     mask:0xfff0000000000000=0x1030000000000000      those with these bits
+//     7, 0x1f, 0-63, 0-63/2                           numbers, ranges, every second fid
+//     {detector: 3, link: 0-23, elink: [0-7, 16]}     by FELIX's fields; `any`: all values
+//     mask:0xfff0000000000000=0x1030000000000000      fids with these bits
 //
-// and lists of these with commas. No I/O.
+// Several of these are separated by commas. No I/O.
 
-// The fids of all the specifications, as a set of ranges. Throws std::invalid_argument naming the
-// piece that is wrong and what is allowed.
+// Returns the fids of all the specifications as a set of ranges. Throws std::invalid_argument that
+// names the wrong part and what is allowed.
 std::vector<netio::pubsub::FidRange> parse_fids(std::string_view text);
-// Of several texts, together.
+// Returns the union of the fids of several texts.
 std::vector<netio::pubsub::FidRange> parse_fids(const std::vector<std::string>& texts);
 
-// The layout that --decode-fids names: null for an empty name (fids are numbers), or felix. Throws
-// std::invalid_argument.
+// Returns the layout that --decode-fids names: felix, or null for an empty name (fids are shown as
+// numbers). Throws std::invalid_argument for other names.
 const netio::pubsub::FidLayout* find_layout(std::string_view name);
-// By the fields of the layout, or as numbers if it is null.
+// Shows the range by the fields of the layout, or as numbers if the layout is null.
 std::string shown(const netio::pubsub::FidRange& range, const netio::pubsub::FidLayout* layout);
 
 // Collects ranges of fids for one log line: the first ones, and the number of the others.
@@ -60,12 +60,12 @@ class RangeLine {
     std::size_t count_ = 0;
 };
 
-// How long a subscriber waits for the first message before it asks the publisher which of its fids
-// are published.
+// A subscriber that has received no message for this long asks the publisher which of its fids are
+// published.
 inline constexpr std::chrono::milliseconds silence_hint{5000};
 
-// The answer as a hint for the user, with fids by the fields of the layout, or as numbers if it is
-// null.
+// Returns the answer as a hint for the user, with fids by the fields of the layout, or as numbers
+// if it is null.
 inline std::string shown(const netio::pubsub::FidQuery::Near& near,
                          const netio::pubsub::FidLayout* layout) {
     if (near.is_published) return shown(near.asked, layout) + " is published";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The addresses that a host's name stands for, as the kernel's sockets take them.
+// Resolves the name of a host to addresses for the kernel's sockets.
 
 #include "netio/base/status.hpp"
 
@@ -30,10 +30,11 @@ class SocketAddress {
 };
 
 enum class Lookup : std::uint8_t {
-    by_name, // asks name servers, which may take as long as they like
-    numeric, // at once: what is no address in digits is not found
+    by_name, // asks name servers, which may take long
+    numeric, // immediate; finds only numeric addresses
 };
-// One at least, the best first. Throws std::runtime_error: why there is none.
+// Returns at least one address, the best first. Throws std::runtime_error with the reason if there
+// is none.
 std::vector<SocketAddress> addresses_of(const netio::Address& address,
                                         Lookup lookup = Lookup::by_name);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Notices that nothing moves: whoever holds a place and does nothing with it has to leave it.
-// Belongs to the loop's thread.
+// Detects a peer that occupies a connection and makes no progress. Belongs to the loop's thread.
 
 #include "netio/loop/event_loop.hpp"
 
@@ -15,8 +14,8 @@ namespace apps {
 
 class IdleWatch {
   public:
-    // `moved`: a sum that grows whenever something moves. `on_idle` is called once it has not grown
-    // for `limit`, and may destroy this; 0: never.
+    // `moved` is a sum that grows with any progress. Calls `on_idle` once when the sum has not
+    // grown for `limit` (0: never); `on_idle` may destroy this object.
     IdleWatch(netio::EventLoop& loop, std::chrono::milliseconds limit,
               std::function<std::uint64_t()> moved, std::function<void()> on_idle)
         : limit_{limit}, moved_{std::move(moved)}, on_idle_{std::move(on_idle)}, timer_{loop,

@@ -59,12 +59,12 @@ struct BackgroundReader::Shared {
     const Descriptor event;
     mutable std::mutex mutex;
     std::condition_variable changed;
-    std::vector<std::byte> next; // the thread's while `filled` is 0
+    std::vector<std::byte> next; // owned by the thread while `filled` is 0
     std::size_t filled = 0;
-    std::vector<std::byte> given; // the owner's
+    std::vector<std::byte> given; // owned by the caller
     std::string failure;
     bool at_end = false;
-    bool dropped = false; // the owner is gone
+    bool dropped = false; // the owner was destroyed
 };
 
 BackgroundReader::BackgroundReader(int descriptor, std::string place)
@@ -108,7 +108,7 @@ void BackgroundReader::clear_event() noexcept {
 
 namespace {
 
-// What a user can do about it.
+// What the user can do about this errno.
 std::string_view remedy(int error) {
     switch (error) {
     case EPIPE:
@@ -121,13 +121,13 @@ std::string_view remedy(int error) {
     case EBADF:
         return "; it is closed or opened for reading only, redirect it to a file or a pipe";
     case EIO:
-        return "; the terminal or the device is gone";
+        return "; the terminal or the device was closed";
     default:
         return "";
     }
 }
 
-// The end signals that a loop has blocked. Whether one has come.
+// Returns whether one of the end signals, which the loop has blocked, is pending.
 bool end_signal_has_come() {
     sigset_t wanted;
     ::sigemptyset(&wanted);
@@ -167,7 +167,7 @@ struct BackgroundWriter::Shared {
         ended = true;
         tell();
     }
-    // False: no more comes.
+    // Returns false if no more data follows.
     bool take(std::vector<std::byte>& chunk) {
         std::unique_lock lock{mutex};
         chunk.clear();
@@ -198,13 +198,13 @@ struct BackgroundWriter::Shared {
     mutable std::mutex mutex;
     std::condition_variable changed;
     std::vector<std::byte> queue;
-    std::size_t taken = 0; // by the thread, and not written yet
+    std::size_t taken = 0; // bytes that the thread holds and has not written yet
     std::uint64_t written = 0;
     Finish finish;
     std::exception_ptr failure;
     bool full = false;
-    bool dropped = false; // the owner is gone
-    bool ended = false;   // the thread writes no more
+    bool dropped = false; // the owner was destroyed
+    bool ended = false;   // the thread has stopped writing
 };
 
 BackgroundWriter::BackgroundWriter(Write write, std::size_t limit_bytes)
@@ -303,7 +303,7 @@ struct DescriptorOutput::State {
                                  std::string{remedy(error)}};
     }
 
-    // Of a slow terminal or pipe the progress shows that it takes something.
+    // Small writes, so that the progress of a slow terminal or pipe is visible.
     static constexpr std::size_t terminal_piece = 256;
     static constexpr std::size_t any_piece = std::size_t{16} << 10;
 
@@ -325,7 +325,7 @@ void DescriptorOutput::close() const {
     struct stat log {};
     ::fstat(state_->number, &output);
     ::fstat(STDERR_FILENO, &log);
-    // Standard input may be the same socket. The log may be, too, and goes on.
+    // Standard input and the log may use the same socket, and the log continues.
     const bool is_log = output.st_dev == log.st_dev && output.st_ino == log.st_ino;
     if (S_ISSOCK(output.st_mode) && !is_log) ::shutdown(state_->number, SHUT_WR);
     state_->duplicate.reset();

@@ -21,7 +21,7 @@
 
 namespace apps {
 
-// File descriptors, files, and threads that read and write in the background.
+// File descriptors, files, and threads for reading and writing in the background.
 
 // Owns a file descriptor.
 class Descriptor {
@@ -49,14 +49,14 @@ class Descriptor {
     int fd_ = -1;
 };
 
-// Throws "WHAT: REASON" of errno.
+// Throws std::system_error "WHAT: REASON" with the reason from errno.
 [[noreturn]] inline void throw_errno(const std::string& what) {
     throw std::system_error{errno, std::generic_category(), what};
 }
 
-// Some file systems have no locks (Lustre without -o flock, NFS without lockd, FUSE) or no fsync of
-// a folder (SMB). These functions distinguish "not available" from failure, so that the caller can
-// continue without.
+// Some file systems have no locks (Lustre without -o flock, NFS without lockd, FUSE) or no fsync
+// for a folder (SMB). These functions distinguish "not available" from failure, so that the caller
+// can continue without it.
 
 enum class LockOutcome : unsigned char {
     taken,
@@ -83,7 +83,8 @@ inline std::string no_locks_text(const std::string& folder, int error,
            "); " + consequence;
 }
 
-// Whether an errno of fsync(2) means that the file system cannot do it, not that bytes are lost.
+// Returns whether an errno of fsync(2) means that the file system does not support it, and not that
+// bytes are lost.
 inline bool has_no_sync(int error) noexcept {
     return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EBADF ||
            error == EISDIR || error == EROFS || error == EACCES || error == EPERM;
@@ -95,7 +96,7 @@ inline bool sync_folder(int fd) noexcept {
     return ::fsync(fd) == 0 || has_no_sync(errno);
 }
 
-// The same for what was written to a file.
+// The same for the data of a file.
 inline bool sync_file(int fd) noexcept {
     return ::fsync(fd) == 0 || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
 }
@@ -113,8 +114,8 @@ inline int rename_without_replacing(int directory, const char* from, const char*
 
 // Reads a descriptor on its own thread, so that a loop never waits for a terminal, a pipe or a
 // disk. The thread reads at most one piece ahead. The event descriptor becomes readable when a
-// piece is available, at the end, and on failure. Belongs to one thread. The destructor does not
-// wait for a blocked read.
+// piece is available, at the end of the input, and on failure. Belongs to one thread. The
+// destructor does not wait for a blocked read.
 class BackgroundReader {
   public:
     static constexpr std::size_t piece_bytes = std::size_t{64} << 10;
@@ -126,9 +127,10 @@ class BackgroundReader {
     BackgroundReader(const BackgroundReader&) = delete;
     BackgroundReader& operator=(const BackgroundReader&) = delete;
 
-    // The next piece, valid until the next call. Empty if nothing has been read yet or has_ended().
+    // Returns the next piece, valid until the next call. Returns an empty span if nothing has been
+    // read yet, or if has_ended().
     std::span<const std::byte> take();
-    // All pieces were taken, and no more follow.
+    // Returns true if all pieces were taken and no more follow.
     bool has_ended() const;
     // Why the input ended early; empty if it did not.
     std::string failure() const;
@@ -137,7 +139,7 @@ class BackgroundReader {
     void clear_event() noexcept;
 
   private:
-    struct Shared; // with the thread, which may outlive this
+    struct Shared; // shared with the thread, which may outlive this object
     std::shared_ptr<Shared> shared_;
 };
 
@@ -178,27 +180,28 @@ class BackgroundWriter {
     void put(std::span<const std::byte> bytes) { put({}, bytes); }
     void put(std::string_view text) { put({}, std::as_bytes(std::span{text})); }
     void put(std::span<const std::byte> head, std::span<const std::byte> body);
-    // No more bytes follow. is_done() becomes true after `finish` has run. Later calls do nothing.
+    // Announces the end of the data. is_done() returns true after `finish` has run. Later calls do
+    // nothing.
     void finish(Finish finish = [] {});
 
-    // From the time when `limit_bytes` are queued until half of them are written.
+    // True from the time when `limit_bytes` are queued until half of them are written.
     bool is_full() const;
     std::size_t queued_bytes() const;
     std::uint64_t written_bytes() const;
-    // Everything is written, and `finish` has run if finish() was called.
+    // Returns true if everything is written, and `finish` has run if finish() was called.
     bool is_done() const;
-    // Null if there is none. Writing stops at the first failure.
+    // Returns the first failure, at which writing stops; null if there is none.
     std::exception_ptr failure() const;
 
     int event_descriptor() const noexcept;
     void clear_event() noexcept;
 
-    // For programs whose loop has ended: waits until everything is written. Returns false if a
+    // For use after the loop has ended: waits until everything is written. Returns false if a
     // blocked end signal (end_signals()) arrives first. Throws the failure.
     bool wait();
 
   private:
-    struct Shared; // with the thread, which may outlive this
+    struct Shared; // shared with the thread, which may outlive this object
     std::shared_ptr<Shared> shared_;
 };
 
@@ -209,8 +212,8 @@ class DescriptorOutput {
     DescriptorOutput(int descriptor, std::string_view place);
 
     BackgroundWriter::Write write() const;
-    // Nothing is written afterwards. The reader of a pipe or a socket sees the end of the stream.
-    // The descriptor number stays in use, for /dev/null.
+    // Stops writing. The reader of a pipe or a socket receives the end of the stream. The
+    // descriptor number stays in use and refers to /dev/null.
     void close() const;
 
   private:

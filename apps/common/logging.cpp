@@ -45,7 +45,7 @@ using DeviceEventKind = netio::DeviceEvent::Kind;
 
 namespace {
 
-// Subscribers may become slow and recover all the time: one line and a summary per minute.
+// Subscribers may become slow and recover frequently: one line and one summary per minute.
 constexpr LimitedLog::Limit slow_limit{.lines = 1, .interval = std::chrono::minutes{1}};
 
 double seconds(netio::Duration time) {
@@ -113,7 +113,7 @@ void LogObserver::on_not_admitted(const netio::NotAdmitted& event) {
 }
 
 void LogObserver::on_request_refused(const netio::RequestRefused& event) {
-    refused_.note(fmt::format("{} is refused what it asks for: {}", event.peer, event.why));
+    refused_.note(fmt::format("the request of {} is refused: {}", event.peer, event.why));
 }
 
 void LogObserver::on_key_file_problem(const std::string& problem) {
@@ -121,18 +121,18 @@ void LogObserver::on_key_file_problem(const std::string& problem) {
 }
 
 void LogObserver::on_key_revoked(const netio::KeyRevoked& event) {
-    warnings_.note(fmt::format("key {} is gone or is another one: {} connections end", event.key,
-                               event.sessions));
+    warnings_.note(fmt::format("key {} was removed or changed: {} connections are closed",
+                               event.key, event.sessions));
 }
 
 // The command itself reports the last failure.
 void LogObserver::on_route_failed(const netio::RouteFailed& event) {
     if (event.is_last) return;
-    routes_.note(fmt::format("not over {}: {}", event.provider, explain(event.closed)));
+    routes_.note(fmt::format("cannot connect over {}: {}", event.provider, explain(event.closed)));
 }
 
 void LogObserver::on_provider_unused(const netio::ProviderUnused& event) {
-    warnings_.note(fmt::format("nobody can connect over {} at {}: {}", event.provider,
+    warnings_.note(fmt::format("no peer can connect over {} at {}: {}", event.provider,
                                to_string(event.address), event.why));
 }
 
@@ -140,7 +140,7 @@ void LogObserver::on_peer_stalled(const netio::PeerStalled& event) {
     stalled_.note(fmt::format("subscriber {} is slow: no progress for {:.1f} s{}; reduce its load, "
                               "or let it subscribe with policy drop or newest",
                               event.peer, seconds(event.stalled),
-                              event.holds_up_publisher ? ", publishing waits for it" : ""));
+                              event.holds_up_publisher ? ", publishing is blocked" : ""));
 }
 
 void LogObserver::on_peer_recovered(const netio::PeerRecovered& event) {

@@ -13,11 +13,12 @@
 
 namespace apps {
 
-// The program's log of what peers and the libraries report. All classes here belong to the loop's
-// thread.
+// The program's log of events that peers and the libraries report. All classes here belong to the
+// loop's thread.
 
-// Rate limit for lines that peers can cause at any rate. It writes the first lines of an interval;
-// at the end of the interval it writes the last suppressed line and the number of the others.
+// Rate limit for log lines that peers can cause at any rate. The first lines of an interval are
+// written immediately. At the end of the interval the last suppressed line is written, with the
+// number of the other suppressed lines.
 class LimitedLog {
   public:
     using Write = std::function<void(const std::string& line)>;
@@ -46,13 +47,13 @@ class LimitedLog {
     std::uint64_t written_ = 0; // in this interval
     std::uint64_t suppressed_ = 0;
     std::string last_;   // suppressed line
-    netio::Timer timer_; // armed: an interval has begun
+    netio::Timer timer_; // armed during an interval
 };
 
-// A server's lines about its peers, with a rate limit for each level.
+// Log lines of a server about its peers, with a rate limit for each level.
 class PeerLog {
   public:
-    // The program's log.
+    // Writes to the program's log.
     explicit PeerLog(netio::EventLoop& loop);
     PeerLog(netio::EventLoop& loop, const LimitedLog::Write& info, const LimitedLog::Write& warning,
             const LimitedLog::Write& error)
@@ -71,7 +72,7 @@ class PeerLog {
 // Writes the events of the libraries (netio/base/observer.hpp) to the log, with a rate limit for
 // each kind of event.
 
-// A line about it.
+// Formats one log line.
 std::string line_of(const netio::DeviceEvent& event);
 
 class LogObserver final : public netio::Observer {
@@ -80,7 +81,7 @@ class LogObserver final : public netio::Observer {
         LimitedLog::Write debug, info, warning, error;
     };
 
-    // The program's log. Observes the loop until it is destroyed.
+    // Writes to the program's log. Observes the loop until this object is destroyed.
     explicit LogObserver(netio::EventLoop& loop);
     LogObserver(netio::EventLoop& loop, const Levels& levels);
     ~LogObserver();
@@ -115,8 +116,8 @@ class LogObserver final : public netio::Observer {
     LimitedLog errors_;
 };
 
-// How many lines of this program's log were lost until now, because the reader was too slow or
-// because writing failed. Any thread.
+// Number of lost lines of this program's log, because the reader was too slow or because writing
+// failed. Any thread.
 
 inline std::atomic<std::uint64_t>& lines_left_out_of_log() noexcept {
     static std::atomic<std::uint64_t> count{0};

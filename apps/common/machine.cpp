@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// InfiniBand's own, and those of mlx5, bnxt_re, irdma and rxe.
+// Standard counters of InfiniBand, and counters of mlx5, bnxt_re, irdma and rxe.
 constexpr auto troubles = std::to_array<std::pair<std::string_view, Trouble>>({
     {"VL15_dropped", Trouble::port_error},
     {"excessive_buffer_overrun_errors", Trouble::port_error},
@@ -62,7 +62,7 @@ void read_folder(const fs::path& folder, PortCounters& counters) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator{folder, error}) {
         const std::string name = entry.path().filename().string();
-        if (name == "lifespan") continue; // how often the driver asks the device
+        if (name == "lifespan") continue; // the polling interval of the driver, not a counter
         std::ifstream file{entry.path()};
         std::string text;
         std::getline(file, text);
@@ -113,7 +113,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first line; empty if there is none.
+// Returns the first line; empty if there is none.
 std::string read_line(const fs::path& path) {
     std::ifstream file{path};
     std::string line;
@@ -139,7 +139,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
     return entries;
 }
 
-// "4: ACTIVE" is ACTIVE.
+// Returns "ACTIVE" for "4: ACTIVE".
 std::string after_colon(const std::string& text) {
     const auto colon = text.find(": ");
     return colon == std::string::npos ? text : text.substr(colon + 2);
@@ -160,7 +160,8 @@ RdmaPort read_port(const fs::path& path, const fs::path& root) {
     return port;
 }
 
-// A device that the kernel's verbs know is opened through the node of the same number.
+// The kernel's verbs give each device a node with the same number; the process must be able to open
+// it.
 bool may_be_opened(const std::string& device, const fs::path& root) {
     for (const fs::path& verbs : entries_of(root / "sys/class/infiniband_verbs")) {
         if (read_line(verbs / "ibdev") != device) continue;
@@ -170,8 +171,7 @@ bool may_be_opened(const std::string& device, const fs::path& root) {
     return false;
 }
 
-// An administrator's rights go beyond the limit; they are bit 14 of the effective ones
-// (capabilities(7), CAP_IPC_LOCK).
+// CAP_IPC_LOCK lifts the limit; it is bit 14 of the effective capabilities (capabilities(7)).
 bool may_lock_without_limit() {
     std::ifstream status{"/proc/self/status"};
     for (std::string line; std::getline(status, line);) {
@@ -207,7 +207,7 @@ Version parse_version(const std::string& text) {
         std::from_chars(dot + 1, end, version.minor).ec == std::errc{}) {
         return version;
     }
-    throw std::invalid_argument{"'" + text + "' is no version"};
+    throw std::invalid_argument{"'" + text + "' is not a version"};
 }
 
 std::string to_string(const Version& version) {
@@ -216,8 +216,8 @@ std::string to_string(const Version& version) {
 
 std::map<std::string, std::string>
 picked_providers(const std::vector<netio::FabricDescription>& descriptions) {
-    // In the order of preference, each provider with all addresses that it serves: nothing has to
-    // be asked for each address, which would take time that grows with the square of their number.
+    // Providers in the order of preference, each with all addresses that it serves. A query for
+    // each address would need time that grows with the square of the number of addresses.
     std::map<std::string, std::string> picked;
     for (const auto& description : descriptions) {
         for (const std::string& address : description.addresses)
@@ -283,25 +283,25 @@ Machine read_machine() {
 
 namespace {
 
-constexpr std::string_view trust = "let in only whom you trust";
+constexpr std::string_view trust = "admit trusted peers only";
 
 constexpr std::array<FabricFault, 6> faults{{
-    {"a peer can end the process by an acknowledgement that nobody asked for",
+    {"a peer can crash the process with an unsolicited acknowledgement",
      trust,
      "unasked-ack",
      {1, 17}},
-    {"a peer can end the process by a tagged message", trust, "tagged-without-srx", {1, 17}},
+    {"a peer can crash the process with a tagged message", trust, "tagged-without-srx", {1, 17}},
     {"a peer can write beyond memory that was registered for it", trust, "mr-bounds", {1, 17}},
-    {"a peer can write beyond an entry of the provider's, if it has keys of memory",
+    {"a peer can write beyond an entry of the provider's tables if it has keys of memory",
      trust,
      "rma-iov-count",
      {1, 17}},
-    {"a peer can make the provider take memory by packets of no bytes",
-     "such a connection is ended for it",
+    {"a peer can make the provider allocate memory with empty packets",
+     "netio closes such a connection",
      "",
      {1, 17}},
-    {"what the provider opens is inherited by programs that are started",
-     "the flag against it is set here",
+    {"child processes inherit the provider's descriptors",
+     "netio sets the close-on-exec flag itself",
      "close-on-exec",
      {1, 17}},
 }};
@@ -323,15 +323,15 @@ std::vector<FabricFault> faults_of(const Version& libfabric) {
 std::string named_with_doubt(const Version& libfabric) {
     std::string name = "libfabric " + to_string(libfabric);
     if (libfabric <= newest_looked_at) return name;
-    return fmt::format("{} (newer than {}, the newest that was looked at: it may be mended)", name,
-                       to_string(newest_looked_at));
+    return fmt::format("{} (newer than {}, the newest version that was checked: it may be fixed)",
+                       name, to_string(newest_looked_at));
 }
 
 std::string fault_warning(const std::vector<netio::Endpoint>& endpoints, const Version& libfabric) {
     if (faults_of(libfabric).empty() || std::ranges::none_of(endpoints, is_reached_from_elsewhere))
         return {};
-    return fmt::format("whoever is let in over tcp can end this process by faults of {} (netio "
-                       "doctor names them)",
+    return fmt::format("a peer that is admitted over tcp can crash this process through faults of "
+                       "{}; run netio doctor for details",
                        named_with_doubt(libfabric));
 }
 

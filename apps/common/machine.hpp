@@ -14,10 +14,10 @@
 
 namespace apps {
 
-// The machine as far as it matters to RDMA: devices and their counters, limits, libfabric and its
-// known faults.
+// The state of the machine that matters to RDMA: devices and their counters, limits, libfabric and
+// its known faults.
 
-// Counters of RDMA ports in sysfs that mean trouble. Many names depend on the driver.
+// Counters of RDMA ports in sysfs that indicate trouble. Many names depend on the driver.
 
 enum class Trouble : std::uint8_t {
     none,               // traffic, or an unknown counter
@@ -28,23 +28,24 @@ enum class Trouble : std::uint8_t {
 std::string_view to_string(Trouble trouble) noexcept;
 Trouble trouble_of(std::string_view counter) noexcept;
 
-// By the driver's name of the counter. Bytes are in words of 4 (port_xmit_data, port_rcv_data).
+// Key: the driver's name of the counter. Byte counters count words of 4 bytes (port_xmit_data,
+// port_rcv_data).
 using PortCounters = std::map<std::string, std::uint64_t>;
 // `port`: ROOT/sys/class/infiniband/DEVICE/ports/NUMBER. Skips counters that cannot be read or are
 // no number.
 PortCounters read_counters(const std::filesystem::path& port);
-// The sum of the counters that mean this trouble.
+// Returns the sum of the counters that indicate this trouble.
 std::uint64_t count_of(const PortCounters& counters, Trouble trouble);
 
-// Facts from sysfs, from the process's limits and from libfabric; apps/doctor/diagnosis.hpp judges
-// them.
+// Facts from sysfs, from the process's limits and from libfabric; apps/doctor/diagnosis.hpp
+// evaluates them.
 struct Version {
     unsigned major = 0;
     unsigned minor = 0;
 
     friend auto operator<=>(const Version&, const Version&) = default;
 };
-// The first two numbers of a text such as "6.1.0-13-amd64". Throws std::invalid_argument.
+// Parses the first two numbers of a text such as "6.1.0-13-amd64". Throws std::invalid_argument.
 Version parse_version(const std::string& text);
 std::string to_string(const Version& version);
 
@@ -60,7 +61,7 @@ struct RdmaPort {
 
 struct RdmaDevice {
     std::string name;
-    bool software = false;  // rxe, siw: no hardware behind it
+    bool software = false;  // rxe, siw: implemented in software
     bool accessible = true; // this process may open it
     std::vector<RdmaPort> ports;
 };
@@ -83,46 +84,48 @@ struct Machine {
     std::optional<HugePages> huge_pages;             // absent: the kernel has none
 };
 
-// By address: the provider that a publisher uses there if the user does not choose one.
+// Returns for each address the provider that a publisher uses there if the user does not choose
+// one.
 std::map<std::string, std::string>
 picked_providers(const std::vector<netio::FabricDescription>& descriptions);
 
-// FI_PROVIDER. An empty value excludes all providers.
+// Returns the value of FI_PROVIDER. An empty value excludes all providers.
 std::optional<std::string> provider_choice();
-// The providers that this choice hides on a machine with these devices; empty if it hides none.
+// Returns the providers that this choice hides on a machine with these devices; empty if it hides
+// none.
 std::string withheld_providers(const std::optional<std::string>& choice,
                                const std::vector<netio::FabricDescription>& offered,
                                const std::vector<RdmaDevice>& devices);
 
-// The devices under ROOT/sys/class/infiniband, sorted by name. Values that cannot be read are
-// empty.
+// Returns the devices under ROOT/sys/class/infiniband, sorted by name. Values that cannot be read
+// are empty.
 std::vector<RdmaDevice> read_devices(const std::filesystem::path& root);
 std::optional<HugePages> read_huge_pages(const std::filesystem::path& root);
 
 Machine read_machine();
 
-// Faults of libfabric that a peer can use (docs/upstream).
+// Faults of libfabric that a peer can exploit (docs/upstream).
 struct FabricFault {
-    std::string_view what;   // happens over tcp
-    std::string_view remedy; // besides a patch
+    std::string_view what;   // effect over tcp
+    std::string_view remedy; // other than the patch
     std::string_view patch;  // the name of the fix in docs/upstream; empty if there is none
-    Version first;           // the oldest version with it; newer ones have it, too
+    Version first;           // the oldest version with the fault; all newer versions have it
 };
 
-// The newest version that was checked.
+// The newest version that was checked for these faults.
 inline constexpr Version newest_looked_at{2, 6};
 
-// The faults that this version has, or may have if it was not checked.
+// Returns the faults that this version has, or may have if it was not checked.
 std::vector<FabricFault> faults_of(const Version& libfabric);
 
-// "libfabric 1.17", with a remark if that version was not checked.
+// Returns "libfabric 1.17", with a remark if that version was not checked.
 std::string named_with_doubt(const Version& libfabric);
 
-// The warning at the start, in one line; empty if this version has no faults, or if other machines
-// cannot reach the endpoints over tcp.
+// Returns the warning at the start, in one line; empty if this version has no faults, or if other
+// machines cannot reach the endpoints over tcp.
 std::string fault_warning(const std::vector<netio::Endpoint>& endpoints, const Version& libfabric);
 
-// Logs where a program listens, and the warning.
+// Logs the addresses where a program listens, and the warning.
 void tell_listening(const std::vector<netio::Endpoint>& endpoints);
 
 } // namespace apps

@@ -37,7 +37,8 @@ std::optional<double> factor_of(std::string_view unit, std::span<const Unit> uni
     return std::nullopt;
 }
 
-// A number without a sign, and its unit. The words that std::from_chars knows are no numbers here.
+// Parses a number without a sign, and its unit. Words that std::from_chars accepts ("inf", "nan")
+// are rejected.
 std::optional<double> parse_real(std::string_view text, std::span<const Unit> units) {
     if (text.empty() ||
         (std::isdigit(static_cast<unsigned char>(text.front())) == 0 && text.front() != '.')) {
@@ -57,7 +58,7 @@ std::optional<std::uint64_t> parse_whole(std::string_view text, std::span<const 
     std::uint64_t value = 0;
     const char* const end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data(), end, value, hex ? 16 : 10);
-    if (error == std::errc{} && stop == end) return value; // exact, also above 2 to the 53rd
+    if (error == std::errc{} && stop == end) return value; // exact, also above 2^53
     if (hex || error == std::errc::result_out_of_range) return std::nullopt;
     const auto real = parse_real(text, units);
     if (!real || *real != std::floor(*real) || *real >= 0x1p64) return std::nullopt;
@@ -82,13 +83,13 @@ std::optional<netio::Duration> parse_duration(std::string_view text) {
     const auto value = parse_real(text, second_units);
     const std::chrono::duration<double> longest = longest_duration;
     if (!value || !(*value > 0) || *value > longest.count()) return std::nullopt;
-    // What is less than the clock can tell is still not zero.
+    // Rounded up, so that a time below the clock's resolution is not zero.
     return std::chrono::ceil<netio::Duration>(std::chrono::duration<double>{*value});
 }
 
 namespace {
 
-// How many letters must be changed, added or taken away.
+// Edit distance: the number of letters that must be changed, added or removed.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     for (std::size_t j = 0; j <= b.size(); ++j)

@@ -12,20 +12,20 @@
 
 namespace apps {
 
-// Quantities as people write them, the same on the command line and in YAML. The functions return
+// Quantities as users write them, the same on the command line and in YAML. The functions return
 // nullopt for other texts and for numbers that do not fit. No I/O.
 
-// 1000, 0x3e8, 10k, 1.5M: k, M and G stand for a thousand, a million, a thousand million.
+// 1000, 0x3e8, 10k, 1.5M: k, M and G are 10^3, 10^6 and 10^9.
 std::optional<std::uint64_t> parse_count(std::string_view text);
-// 4096, 64k, 64kb, 64 KiB, 1.5M: the units stand for 1024, its square, its cube, its fourth power.
+// 4096, 64k, 64kb, 64 KiB, 1.5M: the units are powers of 1024, up to the fourth.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
-// Times a second: 0, 0.5, 10k, 1.5M.
+// A rate per second: 0, 0.5, 10k, 1.5M.
 std::optional<double> parse_rate(std::string_view text);
 // 10 (seconds), 500ms, 10s, 2m, 1h; above zero, up to longest_duration.
 std::optional<netio::Duration> parse_duration(std::string_view text);
 inline constexpr netio::Duration longest_duration = std::chrono::hours{24 * 365 * 10};
 
-// What parse_duration() accepts, for error messages.
+// The texts that parse_duration() accepts, for error messages.
 inline constexpr std::string_view duration_spelling =
     "a number of seconds above 0, also as 500ms, 10s, 2m, 1h; at most ten years";
 

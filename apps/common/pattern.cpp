@@ -30,7 +30,7 @@ constexpr std::uint64_t mix(std::uint64_t value) noexcept {
     return value ^ (value >> 32);
 }
 
-// Of a short one, only what it has of the sequence number counts.
+// For a short message only the bytes of the sequence number that it contains count.
 constexpr std::uint64_t seed_of(Fid fid, std::uint64_t sequence, std::size_t size) noexcept {
     if (size < whole_pattern_bytes) sequence &= UINT32_MAX;
     return mix(mix(netio::pubsub::to_integer(fid) + odd) + sequence * odd + size);
@@ -154,7 +154,7 @@ void PatternChecker::check_short(Stream& stream, Fid fid, std::span<const std::b
         return;
     }
     if (!is_body(message.subspan(smallest_pattern_bytes), seed)) ++stream.counts.corrupt;
-    // The nearest to what is expected that has these bytes.
+    // The sequence number with these bytes that is nearest to the expected one.
     const std::uint64_t next = stream.of(publisher).next;
     const std::uint64_t ahead = static_cast<std::uint32_t>(low - next);
     const std::uint64_t behind = (std::uint64_t{1} << 32) - ahead;
@@ -168,7 +168,7 @@ PatternChecker::Numbers& PatternChecker::Stream::of(std::uint32_t publisher) {
     return now;
 }
 
-// What the sequence number says, given those that came before.
+// Classifies the message by its sequence number and the earlier ones.
 void PatternChecker::place(Stream& stream, std::uint64_t sequence, std::uint32_t publisher) {
     if (!stream.first) stream.first = sequence;
     Numbers& numbers = stream.of(publisher);
@@ -193,7 +193,7 @@ void PatternChecker::place(Stream& stream, std::uint64_t sequence, std::uint32_t
     }
     numbers.recent |= bit;
     ++stream.counts.reordered;
-    // One from before the first was never counted as missing.
+    // A message before the first one was never counted as lost.
     if (sequence > numbers.begin) --stream.counts.lost;
 }
 
@@ -222,8 +222,8 @@ struct Match : Cases... {
 template <typename... Cases>
 Match(Cases...) -> Match<Cases...>;
 
-// In (0, 1]. Written out, since the distributions of the standard library differ between its
-// implementations and a seed must mean the same everywhere.
+// Returns a number in (0, 1]. Written by hand, because the distributions of the standard library
+// differ between implementations and a seed must give the same numbers everywhere.
 double unit(std::mt19937_64& random) {
     return (static_cast<double>(random() >> 11) + 1.0) * 0x1p-53;
 }

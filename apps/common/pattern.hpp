@@ -14,9 +14,9 @@
 
 namespace apps {
 
-// Test messages: their contents, their sizes, and the faults that a checker must find. No I/O.
+// Test messages: their contents, their sizes, and the faults that a checker must detect. No I/O.
 //
-// A subscriber finds loss, reordering, duplication, corruption and truncation of a fid from the
+// A subscriber detects loss, reordering, duplication, corruption and truncation of a fid from the
 // payload alone:
 //
 //     0           4           8                       16                      24
@@ -24,30 +24,31 @@ namespace apps {
 //     | size      | check     | sequence              | fid                   | [time,] body
 //     +-----------+-----------+-----------------------+-----------------------+- - - - -
 //
-// The check covers everything before the body; each 8-byte word of the body follows from the header
-// and its position (the last word may be cut). The highest bit of the size marks a time stamp: when
-// the message was published, in nanoseconds since 1970. Messages shorter than 24 bytes have 4 bytes
-// of the sequence number, 4 bytes of the check, and the body. Little-endian.
+// The check covers everything before the body. Each 8-byte word of the body follows from the header
+// and its position; the final word may be shorter. The highest bit of the size marks a time stamp:
+// when the message was published, in nanoseconds since 1970. Messages shorter than 24 bytes have 4
+// bytes of the sequence number, 4 bytes of the check, and the body. Little-endian.
 
 inline constexpr std::size_t smallest_pattern_bytes = 8;
-// From this size on a message has its size, so that truncation is detected.
+// Messages of at least this size contain their size, so that truncation is detected.
 inline constexpr std::size_t whole_pattern_bytes = 24;
 inline constexpr std::size_t timed_pattern_bytes = 32;
 
 // Fills a message of at least smallest_pattern_bytes.
 void fill_pattern(std::span<std::byte> message, netio::pubsub::Fid fid, std::uint64_t sequence);
-// The same with a time stamp, zero until stamp_pattern(); at least timed_pattern_bytes.
+// The same with a time stamp, which is zero until stamp_pattern(). The message has at least
+// timed_pattern_bytes.
 void fill_timed_pattern(std::span<std::byte> message, netio::pubsub::Fid fid,
                         std::uint64_t sequence);
-// Sets the time stamp, also of a message that was cut or damaged after it.
+// Sets the time stamp, also in a message that was truncated or damaged after it was filled.
 void stamp_pattern(std::span<std::byte> message, std::uint64_t nanoseconds);
 
 struct PatternCounts {
     std::uint64_t messages = 0;
     std::uint64_t lost = 0;       // gaps in the sequence that no later message filled
     std::uint64_t reordered = 0;  // arrived after a later one
-    std::uint64_t duplicates = 0; // arrived before, or older than the last 64
-    std::uint64_t corrupt = 0;    // changed, or under a wrong fid
+    std::uint64_t duplicates = 0; // already arrived, or older than the last 64
+    std::uint64_t corrupt = 0;    // changed, or published under a wrong fid
     std::uint64_t truncated = 0;  // the end is missing
 
     PatternCounts& operator+=(const PatternCounts& other);
@@ -56,24 +57,24 @@ struct PatternCounts {
 
 class PatternChecker {
   public:
-    // The first message of a fid may have any sequence number, since a subscriber may start late. A
-    // damaged message whose first 24 bytes are sound counts as arrived. Returns the time stamp of a
-    // sound message in nanoseconds since 1970, if it has one. Each publisher of a fid has its own
-    // sequence; the last two publishers of a fid are known.
+    // The first message of a fid may have any sequence number, because a subscriber may start late.
+    // A damaged message whose first 24 bytes are correct counts as arrived. Returns the time stamp
+    // of a correct message in nanoseconds since 1970, if it has one. Each publisher of a fid has
+    // its own sequence; the checker remembers the last two publishers of a fid.
     std::optional<std::uint64_t> check(netio::pubsub::Fid fid, std::span<const std::byte> message,
                                        std::uint32_t publisher = 0);
     PatternCounts total() const;
     PatternCounts counts(netio::pubsub::Fid fid) const;
-    // The sequence number of its first sound message; nullopt if there was none.
+    // Returns the sequence number of the fid's first correct message; nullopt if there was none.
     std::optional<std::uint64_t> first(netio::pubsub::Fid fid) const;
 
   private:
-    // What has arrived of one publisher.
+    // The messages that have arrived from one publisher.
     struct Numbers {
         std::uint32_t publisher = 0;
         std::uint64_t begin = 0;
-        std::uint64_t next = 0;   // sequence after the highest seen
-        std::uint64_t recent = 0; // bit i: next - 1 - i has arrived; 0: nothing
+        std::uint64_t next = 0;   // the highest received sequence + 1
+        std::uint64_t recent = 0; // bit i: next - 1 - i has arrived
     };
     struct Stream {
         std::optional<std::uint64_t> first; // of all publishers, for reports
@@ -99,7 +100,7 @@ struct UniformSize {
 };
 struct NormalSize {
     double mean = 0, stddev = 0;
-    std::size_t min = 0, max = 0; // values outside become the nearer of the two
+    std::size_t min = 0, max = 0; // values outside are clamped
 };
 struct ExponentialSize {
     double mean = 0;
@@ -124,13 +125,13 @@ class SizeSequence {
     std::size_t position_ = 0;
 };
 
-// Faults that were injected on purpose. A checker that sees all messages must find the same
+// Faults that were injected on purpose. A checker that receives all messages must count the same
 // numbers.
 struct FaultCounts {
     std::uint64_t missing = 0;
     std::uint64_t duplicated = 0;
     std::uint64_t corrupted = 0;
-    std::uint64_t late = 0; // after the next one of its fid
+    std::uint64_t late = 0; // sent after the next message of its fid
     std::uint64_t truncated = 0;
 
     FaultCounts& operator+=(const FaultCounts& other) {
@@ -144,7 +145,8 @@ struct FaultCounts {
     friend bool operator==(const FaultCounts&, const FaultCounts&) = default;
 };
 
-// Nanoseconds since 1970, comparable with synchronised clocks of other machines.
+// Nanoseconds since 1970. Times of different machines are comparable if their clocks are
+// synchronised.
 inline std::uint64_t wall_clock() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<std::uint64_t>(

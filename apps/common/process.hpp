@@ -15,8 +15,9 @@ namespace apps {
 
 // Signals, core files and threads of the process.
 
-// The signals that ask a program to end in order. SIGHUP is one of them unless it is ignored
-// (nohup) or blocked, because it then reopens the log file (apps/program/program_log.hpp).
+// The signals that ask a program to close in order. SIGHUP is one of them unless it is ignored
+// (nohup) or blocked; a program blocks it if SIGHUP reopens the log file
+// (apps/program/program_log.hpp).
 inline std::vector<int> end_signals() {
     std::vector<int> signals{SIGINT, SIGTERM};
     struct sigaction hang_up {};
@@ -30,7 +31,7 @@ inline std::vector<int> end_signals() {
 }
 
 // For programs that have read a key: the kernel writes no core file, and no other process of the
-// same user may read the memory (ptrace(2), prctl(2)).
+// same user can read the memory (ptrace(2), prctl(2)).
 inline void forbid_core_dumps() noexcept {
     const rlimit none{};
     ::setrlimit(RLIMIT_CORE, &none);

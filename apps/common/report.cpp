@@ -19,7 +19,8 @@ void add(Json& json, const Throughput& throughput) {
     json["gbit_per_s"] = throughput.gbit_per_s();
 }
 
-// A row for each fid, which is there once: operator[] would compare it with all before it.
+// One row per fid. Appends directly, because operator[] would compare each fid with all earlier
+// ones.
 class Rows {
   public:
     Rows(Json& json, std::size_t count) {
@@ -78,7 +79,7 @@ std::string text_of(const Throughput& throughput) {
 
 std::string short_number(double value) {
     for (const auto& [unit, name] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
-        // What rounds up to the unit is shown in it.
+        // A value that rounds up to the unit is shown in that unit.
         if (value >= unit * 0.9995) return fmt::format("{:.3g} {}", value / unit, name);
     }
     return fmt::format("{:.3g} ", value);
@@ -148,27 +149,27 @@ std::string to_text(const PublishReport& report) {
                                    report.mode, loops, report.end) +
                        text_of(report.throughput);
     if (report.without_subscribers > 0) {
-        text += fmt::format("  {} messages that nobody wanted\n", report.without_subscribers);
+        text += fmt::format("  {} messages without subscribers\n", report.without_subscribers);
     }
     if (report.dropped > 0) {
         text += fmt::format("  {} messages dropped for slow subscribers\n", report.dropped);
     }
     if (report.disconnected > 0) {
-        text += fmt::format("  {} subscribers were lost or cut off\n", report.disconnected);
+        text += fmt::format("  {} subscribers were lost or disconnected\n", report.disconnected);
     }
     if (report.unconfirmed > 0) {
-        text += fmt::format("  {} subscribers have not confirmed that they have everything\n",
+        text += fmt::format("  {} subscribers did not confirm that they received everything\n",
                             report.unconfirmed);
     }
     for (const TriggerReport& trigger : report.triggers) {
-        text += fmt::format("  trigger {}: {} events, put off by {:.3f} s\n", trigger.name,
+        text += fmt::format("  trigger {}: {} events, delayed by {:.3f} s\n", trigger.name,
                             trigger.events, trigger.put_off_s);
     }
     if (report.faults) {
-        text += fmt::format("  faults on purpose: {} missing, {} corrupt, {} late, {} duplicates, "
-                            "{} truncated\n",
-                            report.faults->missing, report.faults->corrupted, report.faults->late,
-                            report.faults->duplicated, report.faults->truncated);
+        text += fmt::format(
+            "  injected faults: {} missing, {} corrupt, {} late, {} duplicates, {} truncated\n",
+            report.faults->missing, report.faults->corrupted, report.faults->late,
+            report.faults->duplicated, report.faults->truncated);
     }
     return text;
 }
@@ -188,20 +189,20 @@ std::string to_text(const SubscribeReport& report) {
         text_of(report.throughput) +
         (report.lost
              ? fmt::format("  {} fids, {} messages lost\n", report.fids.size(), *report.lost)
-             : fmt::format("  {} fids, how much was lost is not known\n", report.fids.size()));
+             : fmt::format("  {} fids, number of lost messages unknown\n", report.fids.size()));
     if (report.surplus > 0) {
-        text += fmt::format("  {} messages more than were sent\n", report.surplus);
+        text += fmt::format("  {} messages more than the publisher sent\n", report.surplus);
     }
     if (report.connections > 1) {
         text += fmt::format("  {} connections, {} times to a publisher that had restarted\n",
                             report.connections, report.restarts);
     }
     if (report.throughput.passed_over > 0)
-        text +=
-            fmt::format("  {} of them passed over (--prescale)\n", report.throughput.passed_over);
+        text += fmt::format("  {} of them skipped (--prescale)\n", report.throughput.passed_over);
     if (report.unknown_tails > 0) {
-        text += fmt::format("  {} publishers ended and did not tell how much they had published\n",
-                            report.unknown_tails);
+        text += fmt::format(
+            "  {} publishers ended without reporting how many messages they published\n",
+            report.unknown_tails);
     }
     if (report.reached.unreached > 0) {
         text += fmt::format("  {} publishers accepted no subscription\n", report.reached.unreached);
@@ -218,7 +219,7 @@ std::string to_text(const SubscribeReport& report) {
                             report.latency->p50_us, report.latency->p90_us, report.latency->p99_us,
                             report.latency->p99_9_us, report.latency->longest_us);
         if (report.latency->ahead > 0) {
-            text += fmt::format("  {} came before they were sent: the clocks differ\n",
+            text += fmt::format("  {} arrived before they were sent: the clocks differ\n",
                                 report.latency->ahead);
         }
     }

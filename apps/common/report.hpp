@@ -12,17 +12,17 @@
 
 namespace apps {
 
-// The exit status and the reports of the programs: text for people and, as one JSON object on a
-// line, for programs. No I/O.
+// The exit status and the reports of the programs: text for people and one JSON object per line for
+// programs. No I/O.
 
 // docs/operations.md, "Exit status".
 
 enum class ExitStatus : int {
-    done = 0,        // everything that was requested
+    done = 0,        // everything that was requested is done
     failed = 1,      // an error; see the log
     wrong_usage = 2, // a wrong command line
     unreached = 3,   // no publisher ever accepted the subscription
-    nothing = 4,     // it was accepted, and no message arrived
+    nothing = 4,     // the subscription was accepted, but no message arrived
     incomplete = 5,  // ended early, or messages are known to be lost
     unsound = 6,     // verified or recorded data: lost, surplus, reordered, damaged
 };
@@ -51,15 +51,15 @@ constexpr int to_integer(ExitStatus status) noexcept {
     return static_cast<int>(status);
 }
 
-// A JSON text on one line, without a line end. Bytes that are not UTF-8, for instance of a file
-// name, become U+FFFD, because dump() would throw.
+// Returns a JSON text on one line, without a line end. Bytes that are not UTF-8, for instance in a
+// file name, become U+FFFD, because dump() would throw.
 template <typename Json>
 std::string json_line(const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The version of all JSON reports (docs/reports.md). It changes if a field is removed or gets
-// another meaning, not if one is added.
+// The version of all JSON reports (docs/reports.md). It changes if a field is removed or its
+// meaning changes, not if a field is added.
 inline constexpr unsigned report_version = 1;
 
 struct Throughput {
@@ -76,10 +76,10 @@ struct Throughput {
     }
 };
 
-// Three digits and a prefix k, M, G or T for a unit: "1.23 M", "7 ".
+// Formats three digits and a prefix k, M, G or T for a unit: "1.23 M", "7 ".
 std::string short_number(double value);
 
-// What a publisher has published of a fid, with or without subscribers.
+// The messages that a publisher has published for a fid, with or without subscribers.
 struct PublishedFid {
     netio::pubsub::Fid fid{};
     std::uint64_t messages = 0;
@@ -92,8 +92,8 @@ struct TriggerReport {
 };
 
 struct PublishReport {
-    std::string name;      // of one of several publishers
-    std::size_t loops = 1; // whose sums these are
+    std::string name;      // if there are several publishers
+    std::size_t loops = 1; // number of loops in these sums
     std::string provider;  // several: joined by '+'
     std::string mode;      // buffered, unbuffered
     std::string end;       // finished, interrupted, duration, failed
@@ -102,8 +102,8 @@ struct PublishReport {
     std::uint64_t again = 0;
     std::uint64_t dropped = 0;
     std::uint64_t pages = 0;
-    std::uint64_t disconnected = 0; // subscribers that were lost or disconnected
-    std::uint64_t unconfirmed = 0;  // subscribers that did not confirm everything at the end
+    std::uint64_t disconnected = 0; // lost or disconnected subscribers
+    std::uint64_t unconfirmed = 0;  // subscribers that did not confirm all messages at the end
     std::vector<TriggerReport> triggers;
     std::optional<FaultCounts> faults; // injected on purpose
     std::vector<PublishedFid> fids;
@@ -115,14 +115,15 @@ struct FidReport {
     std::uint64_t bytes = 0;
     std::uint64_t lost = 0;
     std::uint64_t surplus = 0;
-    std::optional<std::uint64_t> first; // if verified: the number of messages before the first one
+    std::optional<std::uint64_t>
+        first; // if verified: the number of messages before the first received one
 };
 
-// Latency of messages with a time stamp, between the publisher's clock and this machine's. Accurate
-// to a quarter, except the longest.
+// Latency of messages with a time stamp, between the publisher's clock and this machine's clock.
+// Accurate to 25 %, except the longest.
 struct LatencyReport {
     std::uint64_t messages = 0;
-    std::uint64_t ahead = 0; // that arrived "before" they were sent, as the clocks differ
+    std::uint64_t ahead = 0; // arrived "before" they were sent, because the clocks differ
     double p50_us = 0;
     double p90_us = 0;
     double p99_us = 0;
@@ -134,36 +135,36 @@ struct SubscribeReport {
     std::string provider;
     std::string mode;    // buffered, unbuffered, mixed, fragments (of either), none
     std::string end;     // orderly, lost, messages, duration, interrupted, refused, failed
-    std::string outcome; // the word of the exit status
+    std::string outcome; // name of the exit status
     std::string detail;
     struct Reached {
         bool any = false;            // a publisher has accepted a subscription
-        std::uint64_t unreached = 0; // given publishers that accepted none
+        std::uint64_t unreached = 0; // publishers given by address that accepted no subscription
     };
     Reached reached;
     std::uint64_t connections = 0;
-    std::uint64_t restarts = 0; // another publisher answered at the same address
+    std::uint64_t restarts = 0; // times that another publisher answered at the same address
     // Publishers that ended without a report of how much they had published.
     std::uint64_t unknown_tails = 0;
     Throughput throughput;
     std::optional<std::uint64_t> lost; // absent if unknown
-    std::uint64_t surplus = 0;         // arrived in excess of what the publisher reports
+    std::uint64_t surplus = 0;         // messages in excess of the publisher's count
     bool verified = false;
     PatternCounts pattern; // if verified
     std::optional<LatencyReport> latency;
     std::vector<FidReport> fids;
 };
 
-// One line without a line end.
+// Returns one line without a line end.
 std::string to_json(const PublishReport& report);
-// Of all publishers of a process; a single one as above.
+// Returns the reports of all publishers of a process in one object; a single report as above.
 std::string to_json(const std::vector<PublishReport>& reports);
 std::string to_json(const SubscribeReport& report);
-// Several lines, each with a line end.
+// Returns several lines, each with a line end.
 std::string to_text(const PublishReport& report);
 std::string to_text(const std::vector<PublishReport>& reports);
 std::string to_text(const SubscribeReport& report);
-// The progress line of a terminal: the last interval and the sums.
+// Returns the progress line for a terminal: the last interval and the sums.
 std::string live_line(const Throughput& interval, std::uint64_t messages,
                       std::optional<std::uint64_t> lost);
 

@@ -49,7 +49,7 @@ std::string escaped(std::string_view sequence) {
     if (sequence == "\t") return "\\t";
     const std::uint32_t code = code_of(sequence);
     if (code <= 0xffff) return fmt::format("\\u{:04x}", code);
-    const std::uint32_t rest = code - 0x10000; // two surrogates, as in JSON
+    const std::uint32_t rest = code - 0x10000; // a surrogate pair, as in JSON
     return fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10U), 0xdc00 + (rest & 0x3ffU));
 }
 
@@ -93,14 +93,14 @@ void print_report(std::string_view text, int descriptor) {
     }
     if (!writer.wait())
         throw std::runtime_error{std::string{failure} +
-                                 ": its reader takes nothing, and a signal has ended the wait"};
+                                 ": its reader is blocked, and a signal ended the wait"};
 }
 
 namespace {
 
-// Whether a write of a line would not block, now or within the patience: a pipe has room for
-// PIPE_BUF bytes then, a terminal for 256. False for a stopped terminal (Ctrl-S). A descriptor with
-// an error counts as ready, and the write reports the error.
+// Returns whether a write would not block, now or after up to `patience`: a pipe then accepts
+// PIPE_BUF bytes, a terminal 256. False for a stopped terminal (Ctrl-S). A descriptor with an error
+// counts as ready, and the write reports the error.
 bool takes_now(int descriptor, std::chrono::milliseconds patience = {}) noexcept {
     pollfd asked{.fd = descriptor, .events = POLLOUT, .revents = 0};
     int ready = 0;
@@ -111,9 +111,9 @@ bool takes_now(int descriptor, std::chrono::milliseconds patience = {}) noexcept
 }
 
 constexpr std::chrono::seconds patience{1};
-constexpr std::size_t terminal_piece = 256; // as takes_now() says
+constexpr std::size_t terminal_piece = 256; // see takes_now()
 
-// A reader who has gone is an error of the write, not the end of the program.
+// Blocks SIGPIPE, so that a closed reader is an error of the write and does not end the program.
 class PipeSignalBlocked {
   public:
     PipeSignalBlocked() noexcept {
@@ -134,7 +134,7 @@ class PipeSignalBlocked {
     sigset_t before_{};
 };
 
-// Without memory nothing is escaped, so nothing is said.
+// Returns an empty text if there is no memory to escape it.
 std::string shown_of(std::string_view text) noexcept {
     try {
         return printable(text, PIPE_BUF, Lines::several);
@@ -146,7 +146,7 @@ std::string shown_of(std::string_view text) noexcept {
 } // namespace
 
 void tell_standard_error(std::string_view text) noexcept {
-    // Of more, some might wait for room.
+    // A larger write could block.
     const std::size_t piece = ::isatty(STDERR_FILENO) == 1 ? terminal_piece : PIPE_BUF;
     const PipeSignalBlocked blocked;
     const std::string shown = shown_of(text);
@@ -174,7 +174,7 @@ bool put_on_terminal(std::string_view text) {
     while (!text.empty() && takes_now(STDOUT_FILENO)) {
         const ssize_t written =
             ::write(STDOUT_FILENO, text.data(), std::min(terminal_piece, text.size()));
-        if (written <= 0) break; // the terminal is gone; the report will fail for it
+        if (written <= 0) break; // the terminal is closed; the report will fail, too
         text.remove_prefix(static_cast<std::size_t>(written));
         taken = true;
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Output to people: escaping, reports, standard error, and the status line of a terminal.
+// Output for people: escaping, reports, standard error, and the status line of a terminal.
 //
-// Text from outside (a peer, a server, a file, the command line) is escaped once, at the sink: by
-// the log (apps/program/program_log.hpp), by print_report() and tell_standard_error(), and by
-// code that puts it into a line of a table.
+// External text (from a peer, a server, a file, the command line) is escaped once, at the sink: by
+// the log (apps/program/program_log.hpp), by print_report() and tell_standard_error(), and by code
+// that puts it into a line of a table.
 
 #include <unistd.h>
 
@@ -16,16 +16,17 @@
 
 namespace apps {
 
-// Whether line ends and tabs belong to the layout of the text, or are part of foreign text.
+// Whether line ends and tabs belong to the layout of the text, or are part of external text.
 enum class Lines : std::uint8_t { one, several };
 
-// The text without invisible characters and without those that control a terminal or forge a line.
-// Line ends and tabs become \n, \r and \t; other characters that netio/base/control_characters.hpp
-// lists become \uXXXX, as in JSON, so that a JSON text stays valid; bytes that are not UTF-8 become
-// \xXX. Escaped text stays as it is. The result has at most `limit_bytes`.
+// Returns the text without invisible characters and without characters that control a terminal or
+// forge a line. Line ends and tabs become \n, \r and \t; other characters listed in
+// netio/base/control_characters.hpp become \uXXXX, as in JSON, so that a JSON text stays valid;
+// bytes that are not UTF-8 become \xXX. Escaped text is unchanged. The result has at most
+// `limit_bytes`.
 std::string printable(std::string_view text, std::size_t limit_bytes = 1024,
                       Lines lines = Lines::one);
-// Whether printable() would return the text unchanged, if it is not too long.
+// Returns whether printable() would return the text unchanged, apart from its length limit.
 bool is_printable(std::string_view text, Lines lines = Lines::one);
 
 // Writes the result of a program to standard output, after the log lines that explain it. Escapes
@@ -33,20 +34,20 @@ bool is_printable(std::string_view text, Lines lines = Lines::one);
 // to end. Throws std::runtime_error if the text cannot be written: a lost report is a failure.
 void print_report(std::string_view text, int descriptor = STDOUT_FILENO);
 
-// Writes a line or two to standard error, for messages that cannot go to the log. Gives up after a
-// second: a stopped reader, a closed pipe or a full disk never blocks the program. Any thread.
-// Escapes as print_report().
+// Writes one or two lines to standard error, for messages that cannot go to the log. Stops trying
+// after one second: a stopped reader, a closed pipe or a full disk never blocks the program. Any
+// thread. Escapes as print_report().
 void tell_standard_error(std::string_view text) noexcept;
 
-// The width of standard output's terminal; 80 if it is unknown.
+// Returns the width of standard output's terminal; 80 if it is unknown.
 std::size_t terminal_columns();
 
-// The sequence that replaces the current line by `line`: return to its start and clear the rest.
-// `line` is cut to `columns` (2 at least), because a wrapped line could not be replaced.
+// Returns the sequence that replaces the current line by `line`: return to its start and clear the
+// rest. `line` is cut to `columns` (at least 2), because a wrapped line could not be replaced.
 std::string in_its_place(std::string_view line, std::size_t columns);
 
-// Writes to standard output's terminal as much as it accepts now: a stopped terminal does not block
-// the program. Returns whether it accepted anything.
+// Writes as much to standard output's terminal as it accepts now: a stopped terminal does not block
+// the program. Returns whether the terminal accepted anything.
 bool put_on_terminal(std::string_view text);
 
 } // namespace apps

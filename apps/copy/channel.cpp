@@ -17,7 +17,8 @@ using Outcome = netio::Completion::Outcome;
 
 namespace {
 
-// A buffer's cookie is its number; then what is received beside chunks, and each message's place.
+// The cookie of a buffer is its number. The following cookies are for received preludes and bodies,
+// and for the slots of messages.
 constexpr std::uint64_t first_own_cookie = std::uint64_t{1} << 32;
 constexpr Cookie prelude_cookie{first_own_cookie};
 constexpr Cookie body_cookie{first_own_cookie + 1};
@@ -27,12 +28,12 @@ bool is_buffer(Cookie cookie) noexcept {
     return static_cast<std::uint64_t>(cookie) < first_own_cookie;
 }
 
-constexpr std::size_t message_count = 6; // that may be under way
+constexpr std::size_t message_count = 6; // limit of messages in flight
 constexpr std::size_t message_bytes = prelude_bytes + body_limit_bytes;
 
-// What both sides of a copy connect with. The ring does not grow: the buffers are what carries a
-// file over a distance, and all the memory that a connection takes is known beforehand. A chunk
-// goes in several transfers, so that the other side sees it come over a slow way.
+// Options for both sides of a copy. The ring does not grow: the buffers cover long round trips, and
+// the memory of a connection is known beforehand. A chunk is sent in several transfers, so that the
+// receiver sees progress on a slow path.
 StreamSocket::Options stream_options(netio::stream::RemoteWrites remote_writes,
                                      const std::string& local_host = {}) {
     constexpr std::uint64_t ring_bytes = std::uint64_t{1} << 20;
@@ -87,7 +88,7 @@ void Channel::on_connected(StreamSocket&) {
     try {
         make_memory();
         expect();
-    } catch (const std::exception& error) { // no memory, or no more of it may be locked
+    } catch (const std::exception& error) { // out of memory, or of lockable memory
         return handler_.on_no_memory(error.what());
     }
     handler_.on_open();
@@ -139,7 +140,7 @@ Status Channel::post(Post post) {
     } catch (const netio::FabricError& error) {
         no_memory_ = error.what();
         socket_->abort();
-        return Status::ok; // as far as the caller is concerned: on_closed follows
+        return Status::ok; // on_closed follows
     }
 }
 
@@ -160,7 +161,7 @@ bool Channel::has_sent_all_messages() const noexcept {
 
 void Channel::expect() {
     const netio::Slice slice = messages_->slice(message_count * message_bytes, prelude_bytes);
-    // A connection that has ended says so by on_closed.
+    // If the connection has ended, on_closed follows.
     const Status status =
         post([&] { return socket_->receive(slice, prelude_cookie, netio::stream::Fill::all); });
     NETIO_CHECK(status != Status::again);

@@ -2,11 +2,11 @@
 #pragma once
 
 // One end of a copy's connection: the stream socket, the messages of apps/copy/protocol.hpp on it,
-// and several buffers of a chunk each with their headers, so that disk and network work at the same
+// and several buffers of one chunk each with its header, so that disk and network work at the same
 // time. Both sides are its Handler. Belongs to the loop's thread, except that the bytes of a buffer
-// are used by who has taken it.
+// belong to the thread that currently uses the buffer.
 //
-// The memory is made when the connection is there: a stranger who gets no further costs none.
+// Memory is allocated after the handshake, so an unauthenticated peer costs none.
 
 #include "apps/copy/protocol.hpp"
 #include "netio/memory/buffer.hpp"
@@ -30,21 +30,21 @@ class Channel final : private netio::stream::StreamSocket::Handler {
 
     class Handler {
       public:
-        // All buffers are free, and a message is expected.
+        // The channel is open: all buffers are free, and a message is expected.
         virtual void on_open() = 0;
-        // Instead: there is no memory for the buffers.
+        // Called instead of on_open() if there is no memory for the buffers.
         virtual void on_no_memory(const std::string& why) = 0;
-        // The message that was expected; kind() and body() until expect().
+        // The expected message has arrived; kind() and body() are valid until expect().
         virtual void on_message() = 0;
-        // What was sent from the buffer has left.
+        // The chunk in the buffer was sent.
         virtual void on_sent(Buffer /*buffer*/) {}
-        // A message has left.
+        // A message was sent.
         virtual void on_message_sent() {}
-        // A chunk of `bytes`, its header included, is in the buffer.
+        // A chunk of `bytes`, including its header, is in the buffer.
         virtual void on_chunk(Buffer /*buffer*/, std::uint64_t /*bytes*/) {}
-        // The peer did what the protocol does not allow.
+        // The peer violated the protocol.
         virtual void on_flaw(std::string_view what) = 0;
-        // The peer sends no more.
+        // The peer has ended its data.
         virtual void on_end() = 0;
         virtual void on_closed(const netio::Closed& closed) = 0;
 
@@ -64,28 +64,28 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     void abort() { socket_->abort(); }
 
     const std::string& provider() const noexcept { return socket_->provider(); } // while connected
-    // All that has arrived, of an unfinished chunk too.
+    // All received bytes, including those of an unfinished chunk.
     std::uint64_t arrived_bytes() const;
 
     bool has_free_buffer() const noexcept { return !free_buffers_.empty(); }
     Buffer take_buffer();
     void free_buffer(Buffer buffer) { free_buffers_.push_back(buffer); }
-    // The bytes of a chunk; they begin at a page.
+    // The bytes of a chunk; they begin at a page boundary.
     std::span<std::byte> bytes(Buffer buffer, std::size_t size) const;
     std::span<std::byte, chunk_header_bytes> header(Buffer buffer) const;
-    // A chunk of `size` bytes and its header. Throws FabricError: no more memory may be locked. A
-    // connection that has ended says so by on_closed.
+    // Sends a chunk of `size` bytes and its header. Throws FabricError if no more memory may be
+    // locked. If the connection has ended, on_closed follows.
     void send(Buffer buffer, std::size_t size);
     void receive(Buffer buffer, std::size_t size);
 
-    // False: the connection has ended, or the peer does not take what it was sent before. If there
-    // is no memory for a message, the connection ends, and on_closed says why.
+    // Returns false if the connection has ended or the peer does not receive earlier messages. If
+    // there is no memory for a message, the connection ends, and on_closed has the reason.
     bool send(const Message& message);
-    // How many more messages may be sent now.
+    // Number of further messages that may be sent now.
     std::size_t free_message_count() const noexcept { return free_messages_.size(); }
-    // Nothing that was sent before is still under way.
+    // Returns true if no message is in flight.
     bool has_sent_all_messages() const noexcept;
-    // Asks for the next message; one at a time.
+    // Requests the next message; one at a time.
     void expect();
     Kind kind() const noexcept { return prelude_.kind; }
     std::span<const std::byte> body() const;
@@ -94,13 +94,13 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     static constexpr std::size_t page_bytes = 4096;
     static constexpr std::size_t stride_bytes = page_bytes + chunk_bytes;
 
-    // The header lies at the end of a page.
+    // The header is at the end of a page.
     static std::size_t offset(Buffer buffer) {
         return buffer * stride_bytes + page_bytes - chunk_header_bytes;
     }
     void make_memory();
     void take_prelude();
-    // No more memory may be locked: it ends.
+    // Ends the connection if no more memory may be locked.
     template <class Post>
     netio::Status post(Post post);
 
@@ -116,12 +116,13 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     netio::stream::RemoteWrites remote_writes_;
     Handler& handler_;
     std::unique_ptr<netio::RegisteredBuffer> chunks_;
-    std::unique_ptr<netio::RegisteredBuffer> messages_; // sent ones, then the one received
+    std::unique_ptr<netio::RegisteredBuffer>
+        messages_; // slots of sent messages, then of the received one
     std::vector<Buffer> free_buffers_;
     std::vector<std::uint32_t> free_messages_;
     Prelude prelude_;
-    std::string no_memory_;                               // why it has to end
-    std::unique_ptr<netio::stream::StreamSocket> socket_; // last: goes first
+    std::string no_memory_;                               // reason for ending
+    std::unique_ptr<netio::stream::StreamSocket> socket_; // last: destroyed first
 };
 
 } // namespace apps::copy

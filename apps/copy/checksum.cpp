@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
-// The state's layout, which the library does not promise: ZeroBlocks tries it before it is used.
+// Uses the layout of the library's state, which is not guaranteed; ZeroBlocks checks it before use.
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
@@ -32,7 +32,7 @@ Sha256 make_sha256() {
 }
 
 void require(bool done) {
-    if (!done) throw std::runtime_error{"SHA-256 is refused by the system's libcrypto"};
+    if (!done) throw std::runtime_error{"the system's libcrypto does not provide SHA-256"};
 }
 
 ChunkDigest canonical(const XXH128_hash_t& hash) {
@@ -46,13 +46,13 @@ ChunkDigest canonical(const XXH128_hash_t& hash) {
 
 constexpr std::array<std::byte, 65536> zeros{};
 
-// A run of zeros in XXH3 (doc/xxhash_spec.md of xxHash): a stripe of zeros adds constants to the
-// accumulators, so a block of 1024 bytes is one addition and one scrambling.
+// Processes a run of zeros in XXH3 quickly (doc/xxhash_spec.md of xxHash): a stripe of zeros adds
+// constants to the accumulators, so a block of 1024 bytes is one addition and one scrambling.
 class ZeroBlocks {
   public:
     static constexpr std::uint64_t bytes = 1024;
 
-    // The state has taken so many zeros that its buffer holds nothing else.
+    // After this many zeros the state's buffer has only zeros.
     static constexpr std::uint64_t lead_in_bytes = 1024;
     static void add(XXH3_state_t& state, std::uint64_t count) {
         const unsigned char* const secret =
@@ -81,7 +81,7 @@ class ZeroBlocks {
         std::ranges::copy(sums, state.acc);
         state.totalLen += count * bytes;
     }
-    // Whether the library in use is like that.
+    // Returns whether the library in use has the expected layout.
     static bool works() {
         static const bool well = try_it();
         return well;
@@ -90,7 +90,8 @@ class ZeroBlocks {
   private:
     using Lanes = std::array<std::uint64_t, 8>;
 
-    // As many lanes as fit into registers: three times as fast as all eight.
+    // Processes as many lanes as fit into registers, which is three times as fast as all eight at
+    // once.
     static void run_four(Lanes& sums, const Lanes& steps, const Lanes& keys, std::size_t first,
                          std::uint64_t count) {
         const auto mix = [](std::uint64_t& sum, std::uint64_t step, std::uint64_t key) {
@@ -181,7 +182,7 @@ void Checksum::add(std::span<const std::byte> bytes) {
 }
 
 void Checksum::add_zeros(std::uint64_t bytes, const std::stop_token& stop) {
-    // So much is taken between two looks at the token: a second at most.
+    // Bytes processed between two checks of the stop token: at most one second.
     const std::uint64_t step = std::uint64_t{1} << (state_->sha256 ? 27U : 34U);
     while (bytes > 0) {
         if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
@@ -207,7 +208,7 @@ void Checksum::add_some_zeros(std::uint64_t bytes) {
 Digest Checksum::digest() const {
     Digest digest{};
     if (state_->sha256) {
-        const Sha256 copy = make_sha256(); // finishing ends a state
+        const Sha256 copy = make_sha256(); // finishing invalidates a state
         require(EVP_MD_CTX_copy_ex(copy.get(), state_->sha256.get()) == 1);
         std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
         require(EVP_DigestFinal_ex(copy.get(), bytes.data(), nullptr) == 1);

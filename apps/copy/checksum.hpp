@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Checksums of files and of the chunks they are moved in: XXH3 with 128 bits, which finds damage,
-// or SHA-256, which also finds malice. Values as `xxh128sum` and `sha256sum` print them.
+// Checksums of files and of their chunks: XXH3 with 128 bits, which detects damage, or SHA-256,
+// which also detects manipulation. The values are those of `xxh128sum` and `sha256sum`.
 
 #include <array>
 #include <cstddef>
@@ -16,15 +16,15 @@ namespace apps::copy {
 
 enum class ChecksumKind : std::uint8_t { xxh3_128 = 1, sha256 = 2 };
 
-// The bytes in the order in which they are printed; what a kind does not use is zero.
+// The bytes in printing order; unused bytes are zero.
 using Digest = std::array<std::byte, 32>;
 
 std::string to_hex(ChecksumKind kind, const Digest& digest);
 // "xxh3-128", "sha256"
 std::string to_string(ChecksumKind kind);
 
-// Of what was added so far; digest() may be asked for at any time and changes nothing. Throws
-// std::bad_alloc, and std::runtime_error where the system's libcrypto refuses SHA-256.
+// The checksum of the bytes added so far. digest() may be called at any time and changes nothing.
+// Throws std::bad_alloc, and std::runtime_error if the system's libcrypto does not provide SHA-256.
 class Checksum {
   public:
     explicit Checksum(ChecksumKind kind);
@@ -33,8 +33,8 @@ class Checksum {
     Checksum& operator=(Checksum&&) noexcept;
 
     void add(std::span<const std::byte> bytes);
-    // As many zeros, as a hole reads. XXH3 takes seconds for a terabyte, SHA-256 as long as for
-    // data. Throws std::runtime_error: interrupted.
+    // Adds `bytes` zeros, the contents of a hole. XXH3 needs seconds for a terabyte, SHA-256 as
+    // long as for data. Throws std::runtime_error if interrupted.
     void add_zeros(std::uint64_t bytes, const std::stop_token& stop);
     Digest digest() const;
     void restart();
@@ -48,7 +48,7 @@ class Checksum {
     std::unique_ptr<State> state_;
 };
 
-// XXH3-128 of one piece.
+// XXH3-128 of one chunk.
 using ChunkDigest = std::array<std::byte, 16>;
 ChunkDigest chunk_digest(std::span<const std::byte> bytes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio copy: sends files to a server of the same program, or is that server.
+// netio copy: sends files to a copy server, or runs as that server.
 
 #include "apps/common/cli.hpp"
 #include "apps/common/logging.hpp"
@@ -36,7 +36,7 @@
 namespace apps::copy {
 namespace {
 
-// How bytes travel.
+// Options of the connection.
 struct WayArguments {
     std::string provider = "auto";
     netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
@@ -62,7 +62,7 @@ struct Arguments {
     double retry_for_s = 60;
     std::size_t senders_per_host = Server::Options{}.host_limit_count;
     bool overwrite = false;
-    TargetFile::Access access = TargetFile::Access::full; // of senders to what is there
+    TargetFile::Access access = TargetFile::Access::full; // of senders to existing files
     ChecksumKind checksum = ChecksumKind::xxh3_128;
     bool json = false;
     bool progress = false;
@@ -93,11 +93,11 @@ Sender::Options sender_options(const Arguments& arguments) {
              arguments.files_and_destination.size() - 1)) {
         const std::string leaf = std::filesystem::path{path}.filename();
         const std::string name = folder.empty() ? leaf : fmt::format("{}/{}", folder, leaf);
-        std::string flaw; // of this one; the others are copied
+        std::string flaw; // of this file; the others are copied
         if (const PathFlaw of_path = check_path(name); of_path != PathFlaw::none) {
             flaw = fmt::format("its name at the server, '{}', {}", name, to_string(of_path));
         } else if (!names.insert(name).second) {
-            flaw = fmt::format("another of these files is called {} as well", leaf);
+            flaw = fmt::format("another of these files is also called {}", leaf);
         }
         options.files.push_back({.path = path, .name = name, .flaw = flaw});
     }
@@ -111,7 +111,7 @@ class SendRun final : private Sender::Handler {
           display_timer_{loop, [this] { show(); }},
           signals_{loop, end_signals(),
                    [this](int) {
-                       if (interrupted_) return loop_.stop(); // the second one does not wait
+                       if (interrupted_) return loop_.stop(); // the second signal does not wait
                        interrupted_ = true;
                        sender_.stop();
                    }},
@@ -135,7 +135,7 @@ class SendRun final : private Sender::Handler {
     std::uint64_t shown_bytes_ = 0;
     netio::TimePoint shown_at_;
     netio::Timer display_timer_;
-    netio::SignalWatch signals_; // before the sender's thread begins
+    netio::SignalWatch signals_; // constructed before the sender's thread starts
     Sender sender_;
 };
 
@@ -219,9 +219,10 @@ int send(const Arguments& arguments) {
 
 std::function<void(Exposition&)> figures(const Server& server) {
     return [counters = server.counters(), senders = server.sender_count()](Exposition& text) {
-        text.counter("netio_copy_files_total", "Files that are whole, under their names")
+        text.counter("netio_copy_files_total", "Files that are complete, under their final names")
             .add(counters.files);
-        text.counter("netio_copy_bytes_total", "Bytes that have moved, also of unfinished files")
+        text.counter("netio_copy_bytes_total",
+                     "Bytes transferred, including those of unfinished files")
             .add(counters.bytes);
         text.counter("netio_copy_failures_total", "Files that failed").add(counters.failures);
         text.gauge("netio_copy_senders", "Senders that are connected").add(std::uint64_t{senders});
@@ -233,7 +234,7 @@ int serve(const Arguments& arguments) {
     const LogObserver observer{loop};
     const netio::DeviceWatch devices{loop};
     std::function<void()> interrupt; // the second signal does not wait
-    // Before threads begin, which is when a sender comes.
+    // Constructed before any thread, and threads start when a sender connects.
     const netio::SignalWatch signals{
         loop, end_signals(), [&](int) { std::exchange(interrupt, [&] { loop.stop(); })(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
@@ -283,16 +284,16 @@ int serve(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) {
-    // A file that may grow no more is an error of its write, not the end of the program.
+    // Exceeding the file size limit is an error of the write and does not end the program.
     std::signal(SIGXFSZ, SIG_IGN);
     if (!arguments.serve.empty()) {
         if (!arguments.files_and_destination.empty()) {
-            throw std::invalid_argument{"--serve takes no files; they come from the senders"};
+            throw std::invalid_argument{"--serve takes no files; the senders name them"};
         }
         return serve(arguments);
     }
     if (arguments.files_and_destination.size() < 2) {
-        throw std::invalid_argument{"what is to be copied, and to where? netio copy FILE... "
+        throw std::invalid_argument{"nothing to copy; usage: netio copy FILE... "
                                     "HOST:PORT[/FOLDER], or netio copy --serve FOLDER"};
     }
     return send(arguments);
@@ -302,25 +303,25 @@ Command add(CLI::App& program) {
     auto* command = program.add_subcommand("copy", "Copy files to another machine");
     const auto arguments = std::make_shared<Arguments>();
     command->add_option("files", arguments->files_and_destination,
-                        "FILE... HOST:PORT[/FOLDER], the folder beneath the served one");
+                        "FILE... HOST:PORT[/FOLDER]; the folder is relative to the served one");
     auto* serve = command->add_option("--serve", arguments->serve,
                                       "Receive files into this folder until Ctrl-C");
-    command->add_option("--listen", arguments->listen.address, "HOST:PORT to serve at")
+    command->add_option("--listen", arguments->listen.address, "Listen at HOST:PORT")
         ->capture_default_str()
         ->needs(serve);
     add_open(*command, arguments->listen.open)->needs(serve);
     add_metrics(*command, arguments->listen.metrics)->needs(serve);
-    add_count(*command, "--senders", arguments->senders, "So many may be served at once",
+    add_count(*command, "--senders", arguments->senders, "Limit of connected senders",
               {.min = 1, .max = 1024})
         ->needs(serve);
     add_count(*command, "--senders-per-host", arguments->senders_per_host,
-              "So many of them from one host; 0: half of --senders", {.min = 0, .max = 1024})
+              "Limit of connected senders per host; 0: half of --senders", {.min = 0, .max = 1024})
         ->needs(serve);
     add_seconds(*command, "--idle-limit", arguments->idle_limit_s,
-                "Send away of whom nothing has come for so many seconds", Zero::refused)
+                "Abort a sender that has sent nothing for this many seconds", Zero::refused)
         ->needs(serve);
     add_bytes(*command, "--least-rate", arguments->least_rate,
-              "Or of whom fewer bytes a second have come in that time",
+              "Abort a sender that was slower than this many bytes per second in that time",
               {.min = 0, .max = std::uint64_t{1} << 40U})
         ->needs(serve);
     command
@@ -330,33 +331,36 @@ Command add(CLI::App& program) {
                 if (arguments->access == TargetFile::Access::full)
                     arguments->access = TargetFile::Access::no_overwrite;
             },
-            "Nothing that is there is replaced, whatever a sender asks for")
+            "Never replace existing files, even if a sender requests it")
         ->needs(serve);
     command
         ->add_flag_callback(
             "--write-only", [arguments] { arguments->access = TargetFile::Access::write_only; },
-            "Nor do senders learn anything of what is there, or go on behind a part")
+            "Also hide the contents of existing files from senders, and do not resume partial "
+            "files")
         ->needs(serve);
-    command->add_flag("--overwrite", arguments->overwrite, "Replace files that exist there")
+    command->add_flag("--overwrite", arguments->overwrite, "Replace existing files at the server")
         ->excludes(serve);
     command
         ->add_flag_callback(
             "--sha256", [arguments] { arguments->checksum = ChecksumKind::sha256; },
-            "Checksum of the whole file by SHA-256 instead of XXH3")
+            "Use SHA-256 instead of XXH3 for the checksum of the whole file")
         ->excludes(serve);
     add_seconds(*command, "--retry-for", arguments->retry_for_s,
-                "Try again for so many seconds while the server is full; 0: do not", Zero::taken)
+                "Retry for this many seconds while the server is full; 0: do not retry",
+                Zero::taken)
         ->excludes(serve);
-    command->add_option("--local", arguments->local, "Local address to connect from")
+    command->add_option("--local", arguments->local, "Connect from this local address")
         ->excludes(serve);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
-    add_count(*command, "--buffers", arguments->buffers, "Buffers of 1 MiB for each connection",
+    add_count(*command, "--buffers", arguments->buffers, "Number of 1 MiB buffers per connection",
               {.min = 2, .max = 256});
     add_provider(*command, arguments->way.provider)->capture_default_str();
     add_remote_writes(*command, arguments->way.remote_writes);
-    command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
-    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments] { return run(*arguments); };
 }
 

@@ -20,7 +20,7 @@ void DiskThread::start() {
     wake_ = Descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (!wake_.is_open()) {
         throw netio::FabricError{std::error_code{errno, std::generic_category()},
-                                 "cannot begin a thread for the disk; the limit of descriptors may "
+                                 "cannot start a thread for the disk; the limit of descriptors may "
                                  "be too low (ulimit -n, or LimitNOFILE= of a systemd unit)"};
     }
     watch_.emplace(loop_, wake_.get(), netio::DescriptorWatch::Interest::readable,
@@ -29,9 +29,9 @@ void DiskThread::start() {
         const netio::AllSignalsBlocked blocked;
         thread_ = std::jthread{[this](const std::stop_token& ending) { serve(ending); }};
     } catch (const std::system_error& error) {
-        throw netio::FabricError{error.code(), "cannot begin a thread for the disk; the limit of "
-                                               "threads may be too low (ulimit -u, or TasksMax= of "
-                                               "a systemd unit)"};
+        throw netio::FabricError{error.code(),
+                                 "cannot start a thread for the disk; the limit of threads may be "
+                                 "too low (ulimit -u, or TasksMax= of a systemd unit)"};
     }
 }
 
@@ -94,7 +94,7 @@ void DiskThread::tell() {
             outcomes_.pop_front();
         }
         --outstanding_;
-        outcome.then(outcome.problem); // may destroy this
+        outcome.then(outcome.problem); // may destroy this object
     }
 }
 

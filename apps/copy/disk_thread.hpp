@@ -22,30 +22,31 @@ class EventLoop;
 
 namespace apps::copy {
 
-// Where what blocks on a disk is done, so that an event loop does not: tasks one after another, and
-// the outcome of each is told on the loop's thread. A thread of its own in the program
-// (apps/copy/disk_thread.hpp); in simulated worlds something that takes virtual time and fails.
+// Runs blocking disk operations outside of the event loop: tasks run one after another, and the
+// outcome of each is reported on the loop's thread. In the program it is a separate thread
+// (apps/copy/disk_thread.hpp); in simulated worlds it takes virtual time and can fail.
 
 class Disk {
   public:
-    // What it throws is the problem. Long ones ask the token now and then.
+    // An exception is reported as the problem. Long tasks check the token regularly.
     using Task = std::function<void(std::stop_token)>;
     // Runs on the loop's thread; the problem is empty if there was none.
     using Then = std::function<void(const std::string& problem)>;
 
     Disk() = default;
-    // May be destroyed where it tells. Drops what has not begun, asks the running task to stop,
-    // waits for it, and tells nothing any more.
+    // May be destroyed within a Then callback. Drops the queued tasks, asks the running task to
+    // stop, waits for it, and makes no further callbacks.
     virtual ~Disk() = default;
     Disk(const Disk&) = delete;
     Disk& operator=(const Disk&) = delete;
 
-    // Before the first run(). Twice is legal. Throws FabricError: what it needs is not there.
+    // Call before the first run(); may be repeated. Throws FabricError if a thread or a descriptor
+    // is not available.
     virtual void start() = 0;
     virtual bool is_started() const noexcept = 0;
     virtual void run(Task task, Then then) = 0;
-    // Drops the tasks that have not begun; nothing is told of them. The running one is asked to
-    // stop, and its outcome is told.
+    // Drops the queued tasks without callbacks. Asks the running task to stop; its outcome is still
+    // reported.
     virtual void drop() = 0;
 };
 
@@ -68,11 +69,11 @@ class DiskThread final : public Disk {
     explicit DiskThread(netio::EventLoop& loop) : loop_{loop} {}
     ~DiskThread() override;
 
-    void start() override; // throws FabricError: no thread or no descriptor is left
+    void start() override; // throws FabricError if no thread or descriptor is available
     bool is_started() const noexcept override { return thread_.joinable(); }
     void run(Task task, Then then) override;
     void drop() override;
-    // Nothing is queued, running, or still to be told.
+    // Returns true if no task is queued, running, or waiting for its callback.
     bool is_idle() const noexcept { return outstanding_ == 0; }
 
   private:
@@ -88,7 +89,7 @@ class DiskThread final : public Disk {
     void tell();
 
     netio::EventLoop& loop_;
-    Descriptor wake_; // an eventfd, written behind every outcome
+    Descriptor wake_; // an eventfd, written after every outcome
     std::optional<netio::DescriptorWatch> watch_;
     std::size_t outstanding_ = 0;
     bool* destroyed_ = nullptr;
@@ -96,7 +97,7 @@ class DiskThread final : public Disk {
     std::condition_variable_any changed_;
     std::deque<Work> queue_;
     std::deque<Outcome> outcomes_;
-    std::stop_source stop_task_; // of the running task and of those dropped with it
+    std::stop_source stop_task_; // of the running task and the tasks dropped with it
     std::jthread thread_;
 };
 

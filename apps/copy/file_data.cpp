@@ -24,7 +24,7 @@ Extent find_data(int fd, std::uint64_t from, std::uint64_t end) noexcept {
 
 namespace {
 
-// So much is written through the cache before the disk is asked to begin with it.
+// Bytes written through the cache before the disk is asked to begin writing them.
 constexpr std::uint64_t flush_bytes = std::uint64_t{8} << 20;
 
 bool is_aligned(std::uint64_t value) {
@@ -42,7 +42,7 @@ void BulkWriter::write(std::span<const std::byte> bytes) {
                                        static_cast<off_t>(position_));
         if (count < 0) {
             if (errno == EINTR) continue;
-            if (errno == EINVAL && past_cache) { // not here, or of larger blocks
+            if (errno == EINVAL && past_cache) { // not supported here, or larger blocks are needed
                 may_bypass_ = false;
                 continue;
             }
@@ -61,14 +61,14 @@ void BulkWriter::write(std::span<const std::byte> bytes) {
 }
 
 void BulkWriter::flush() {
-    // So that little is left to be waited for in the end. Where this is not possible, more is.
+    // Starts writing early, so that the final fsync is short. Failure only makes it longer.
     static_cast<void>(::sync_file_range(fd_, static_cast<off_t>(flushed_),
                                         static_cast<off_t>(position_ - flushed_),
                                         SYNC_FILE_RANGE_WRITE));
     flushed_ = position_;
 }
 
-// Returns what is so now: some file systems refuse the flag.
+// Returns the actual state: some file systems refuse the flag.
 bool BulkWriter::set_bypass(bool on) noexcept {
     if (on == bypasses_) return on;
     const int flags = ::fcntl(fd_, F_GETFL);

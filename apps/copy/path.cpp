@@ -35,7 +35,7 @@ PathFlaw check_path(std::string_view path) {
 std::string_view to_string(PathFlaw flaw) {
     switch (flaw) {
     case PathFlaw::none:
-        return "is fine";
+        return "is valid";
     case PathFlaw::empty:
         return "is empty or has an empty component";
     case PathFlaw::absolute:
@@ -48,7 +48,7 @@ std::string_view to_string(PathFlaw flaw) {
         return "has a control character, or an invisible one: zero-width, or one that changes the "
                "direction of writing";
     case PathFlaw::partial:
-        return "ends in .netio-part, which is kept for partial files";
+        return "ends in .netio-part, which is reserved for partial files";
     }
     return "is not allowed";
 }

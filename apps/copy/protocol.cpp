@@ -35,7 +35,7 @@ class Writer {
         message_.insert(message_.end(), bytes.begin(), bytes.end());
         return *this;
     }
-    // With its length in front.
+    // Writes the length, then the text.
     Writer& put(std::string_view text) {
         text = text.substr(0, text_limit_bytes);
         put(static_cast<std::uint16_t>(text.size()));
@@ -52,7 +52,7 @@ class Writer {
     Message message_;
 };
 
-// Reads what is there, and remembers whether it was; zeroes take the place of what is not.
+// Reads values and remembers whether they were complete; missing values are zero.
 class Reader {
   public:
     explicit Reader(std::span<const std::byte> bytes) : bytes_{bytes} {}
@@ -79,7 +79,7 @@ class Reader {
         return text;
     }
     bool is_empty() const { return bytes_.empty(); }
-    // Everything was there, and nothing is left.
+    // Returns true if all values were complete and no bytes are left.
     bool is_complete() const { return good_ && bytes_.empty(); }
 
   private:
@@ -101,15 +101,15 @@ std::string_view to_string(Flaw flaw) {
     case Flaw::none:
         return "none";
     case Flaw::no_copy_protocol:
-        return "does not speak the copy protocol";
+        return "does not use the copy protocol";
     case Flaw::other_version:
-        return "speaks another version of the copy protocol; ours is 1";
+        return "uses another version of the copy protocol; this side uses version 1";
     case Flaw::unknown_kind:
         return "sent a message of an unknown kind";
     case Flaw::bad_length:
         return "sent a message of a wrong length";
     case Flaw::bad_value:
-        return "sent a message with a value that cannot be";
+        return "sent a message with an invalid value";
     }
     return "unknown";
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the two sides of a copy say to each other on a byte stream (docs/wire-formats.md has every
-// field). All numbers are little-endian. Every message is a prelude and a body; chunks, which
+// The messages between the two sides of a copy on a byte stream (docs/wire-formats.md has every
+// field). All numbers are little-endian. Every message has a prelude and a body; chunks, which
 // follow the start message, have neither:
 //
 //     sender                        receiver
@@ -25,29 +25,30 @@
 //  |       |  =1     |      | of body   |   |          | (u64) | the bytes   |
 //  +-------+---------+------+-------+---+   +----------+-------+-------------+- - - -
 //
-// The checksum of the end is of the whole file. The answer's is of the first `offset` bytes that
-// the receiver already has: a sender that has other bytes there starts from 0. `present` says that
-// a whole file of this size is there, and the sender compares. An interrupted sender just leaves.
+// The checksum of `end` covers the whole file. The checksum of `answer` covers the first `offset`
+// bytes that the receiver already has: a sender with other bytes there starts from 0. `present`
+// means that a complete file of this size exists, and the sender compares. An interrupted sender
+// just disconnects.
 //
-// A sparse file begins with sparse_start instead of start. Then messages `extents` say where the
-// next data is, and the chunks of these extents follow; what lies between is a hole. A hole of more
-// than hole_step_bytes is announced in steps: an extents message with one extent of no bytes says
-// that the hole goes on up to there, and the receiver answers nothing.
+// A sparse file begins with sparse_start instead of start. Then `extents` messages announce the
+// next data, and the chunks of these extents follow; the bytes in between are a hole. A hole of
+// more than hole_step_bytes is announced in steps: an extents message with one extent of no bytes
+// means that the hole continues up to its position, and the receiver does not answer.
 //
 //     sparse_start  offset, bytes of data  ->
 //     extents       up to 64               ->
 //     chunk, ...                           ->
 //     extents, chunk, ..., end
 //
-// To compare may take longer than a server waits for a silent sender, so the sender says how far it
-// has come. If the answer is `present` and the contents are the same, the sender may send its
+// Comparing may take longer than a server waits for a silent sender, so the sender reports its
+// progress. If the answer is `present` and the contents are the same, the sender may send its
 // attributes, which the receiver applies and answers with a verdict.
 //
 // A sender sends the messages comparing, attributes, sparse_start and extents only to receivers
-// that offer them in the text of their answer; earlier versions neither send nor take them.
+// that offer them in the text of their answer. Earlier versions neither send nor accept them.
 //
-// The decoders take anything: they check every length and every value, and answer with a
-// Flaw; `out` is meaningful only if that is `none`. No I/O.
+// The decoders accept any bytes: they check every length and every value, and return a Flaw; `out`
+// is valid only if the Flaw is `none`. No I/O.
 
 #include "apps/copy/checksum.hpp"
 #include "apps/copy/file_data.hpp"
@@ -64,9 +65,9 @@ namespace apps::copy {
 inline constexpr std::size_t prelude_bytes = 16;
 inline constexpr std::size_t body_limit_bytes = 2048;
 inline constexpr std::size_t chunk_header_bytes = 32;
-inline constexpr std::size_t chunk_bytes = std::size_t{1} << 20; // of all chunks but the last
+inline constexpr std::size_t chunk_bytes = std::size_t{1} << 20; // of all chunks except the last
 inline constexpr std::size_t text_limit_bytes = 1024;
-// So that positions fit a file offset.
+// Limited so that positions fit a file offset.
 inline constexpr std::uint64_t size_limit_bytes = std::uint64_t{1} << 62;
 
 enum class Kind : std::uint16_t {
@@ -80,7 +81,8 @@ enum class Kind : std::uint16_t {
     sparse_start = 8,
     extents = 9,
 };
-// The text of an answer that does not refuse: what the receiver takes beyond version 0.1.
+// The text of an answer other than refused: the messages that the receiver accepts beyond version
+// 0.1.
 inline constexpr std::string_view offer_text = "takes comparing, attributes, extents";
 struct Offer {
     bool comparing = false;
@@ -89,12 +91,12 @@ struct Offer {
 };
 Offer offer_of(std::string_view text);
 
-inline constexpr std::size_t extents_limit = 64; // of a message
+inline constexpr std::size_t extents_limit = 64; // per message
 inline constexpr std::uint64_t hole_step_bytes = std::uint64_t{4} << 30;
 
 enum class Flaw : std::uint8_t {
     none,
-    no_copy_protocol, // not our magic number
+    no_copy_protocol, // wrong magic number
     other_version,
     unknown_kind,
     bad_length,
@@ -108,9 +110,9 @@ struct Prelude {
 };
 
 struct Open {
-    std::string name; // a path without flaw (apps/copy/path.hpp) is the receiver's to check
+    std::string name; // the receiver checks the path (apps/copy/path.hpp)
     std::uint64_t size_bytes = 0;
-    std::int64_t modified_ns = 0; // since the epoch; a date that does not fit: the nearest
+    std::int64_t modified_ns = 0; // since the epoch; clamped to the range
     std::uint32_t mode = 0;       // the permissions, at most 0777
     ChecksumKind checksum = ChecksumKind::xxh3_128;
     bool overwrite = false;
@@ -122,8 +124,8 @@ struct Answer {
     enum class Outcome : std::uint8_t { accepted = 1, present = 2, refused = 3 };
     Outcome outcome = Outcome::refused;
     std::uint64_t offset_bytes = 0;
-    Digest digest{};  // of the bytes before the offset
-    std::string text; // refused: why; else what more the receiver takes
+    Digest digest{};  // checksum of the bytes before the offset
+    std::string text; // refused: the reason; otherwise offer_text
 
     friend bool operator==(const Answer&, const Answer&) = default;
 };
@@ -141,7 +143,7 @@ struct Comparing {
     friend bool operator==(const Comparing&, const Comparing&) = default;
 };
 
-// What a file has beside its content. Any 64 bits may come as seconds.
+// A file's date and permissions. The seconds may have any 64-bit value.
 struct Attributes {
     std::int64_t modified_s = 0; // since the epoch
     std::uint32_t modified_ns = 0;
@@ -149,19 +151,19 @@ struct Attributes {
 
     friend bool operator==(const Attributes&, const Attributes&) = default;
 };
-// Of a file whose sender sends no Attributes.
+// The attributes of a file whose sender does not send Attributes.
 Attributes attributes_of(const Open& open) noexcept;
-// The nearest date that an Open can have.
+// Returns the nearest date that an Open can have.
 std::int64_t modified_ns_of(const Attributes& attributes) noexcept;
 
 struct SparseStart {
     std::uint64_t offset_bytes = 0;
-    std::uint64_t data_bytes = 0; // about so many follow: what the disk needs room for
+    std::uint64_t data_bytes = 0; // approximate bytes that follow, and space needed on the disk
 
     friend bool operator==(const SparseStart&, const SparseStart&) = default;
 };
 
-// Ascending, without overlap, none of them empty; or one that is empty, the end of a part of a
+// Ascending, without overlap, none of them empty; or a single empty extent, the end of a part of a
 // hole.
 struct Extents {
     std::vector<Extent> all;
@@ -177,7 +179,7 @@ struct End {
 
 struct Verdict {
     bool kept = false;
-    std::string text; // why not; of a file that is kept: what of its attributes could not be set
+    std::string text; // the reason; for a kept file: attributes that could not be set
 
     friend bool operator==(const Verdict&, const Verdict&) = default;
 };
@@ -190,7 +192,7 @@ struct Chunk {
     friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
-// Whole messages, prelude and body. Texts are cut at text_limit_bytes; a name must not be
+// Complete messages, with prelude and body. Texts are cut at text_limit_bytes; a name must not be
 // longer (checked).
 using Message = std::vector<std::byte>;
 Message encode(const Open& open);
@@ -205,7 +207,7 @@ Message encode(const Verdict& verdict);
 void encode(const Chunk& chunk, std::span<std::byte, chunk_header_bytes> out);
 
 Flaw decode(std::span<const std::byte> prelude, Prelude& out);
-// Of bodies.
+// Decode the bodies.
 Flaw decode(std::span<const std::byte> body, Open& out);
 Flaw decode(std::span<const std::byte> body, Answer& out);
 Flaw decode(std::span<const std::byte> body, Start& out);

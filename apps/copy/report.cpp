@@ -83,7 +83,7 @@ std::string to_text(const Report& report) {
     if (const auto failed = count(CopiedFile::Outcome::failed); failed > 0)
         text += fmt::format(", {} failed", failed);
     text += fmt::format(", {} bytes sent in {:.3f} s", report.moved_bytes, report.seconds);
-    // Without bytes there is no speed to show.
+    // Without bytes there is no rate to show.
     if (report.moved_bytes > 0 && report.seconds > 0)
         text += fmt::format(": {}/s",
                             short_bytes(static_cast<double>(report.moved_bytes) / report.seconds));
@@ -100,8 +100,8 @@ std::string to_text(const CopiedFile& file, ChecksumKind checksum) {
     if (file.outcome == CopiedFile::Outcome::failed) return file.path + ": " + file.detail;
     std::string text = fmt::format("{}: {} bytes, {} {}", file.path, file.size_bytes,
                                    to_string(checksum), file.checksum);
-    if (file.outcome == CopiedFile::Outcome::present) text += ", was there already";
-    if (file.resumed_bytes > 0) text += fmt::format(", went on at {}", file.resumed_bytes);
+    if (file.outcome == CopiedFile::Outcome::present) text += ", already there";
+    if (file.resumed_bytes > 0) text += fmt::format(", resumed at {}", file.resumed_bytes);
     const bool copied = file.outcome == CopiedFile::Outcome::copied;
     const std::uint64_t rest = file.size_bytes - file.resumed_bytes;
     if (copied && file.moved_bytes < rest)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What netio copy says while it runs and at its end: for people and, as one JSON object on a line,
-// for programs. No I/O.
+// The progress and the final report of netio copy: text for people and one JSON object per line for
+// programs. No I/O.
 
 #include "apps/copy/checksum.hpp"
 #include "apps/copy/sender.hpp"
@@ -30,17 +30,17 @@ struct ServerReport {
     Server::Counters counters;
 };
 
-// One line without a line end.
+// Returns one line without a line end.
 std::string to_json(const Report& report);
 std::string to_json(const ServerReport& report);
-// A line with a line end.
+// Returns one line with a line end.
 std::string to_text(const Report& report);
 std::string to_text(const ServerReport& report);
 
-// Of one file; without a line end.
+// Returns a line for one file, without a line end.
 std::string to_text(const CopiedFile& file, ChecksumKind checksum);
 
-// The line that shows how far it is: "NAME  45% [=====     ] 1.2 of 2.6 GB  410 MB/s  3 s left".
+// Returns the progress line: "NAME  45% [=====     ] 1.2 of 2.6 GB  410 MB/s  3 s left".
 std::string progress_line(const Sender::Progress& progress, double bytes_per_s);
 
 } // namespace apps::copy

@@ -11,7 +11,7 @@
 namespace apps::copy {
 namespace {
 
-// Between two attempts to connect to a server that is full.
+// First pause between attempts to connect to a full server.
 constexpr std::chrono::milliseconds first_pause{100};
 constexpr std::chrono::milliseconds longest_pause{2000};
 
@@ -36,7 +36,7 @@ void Sender::stop() {
     problem_ = "interrupted";
     state_ = State::leaving;
     disk_->drop();
-    if (again_.armed()) { // no connection is there that could end
+    if (again_.armed()) { // there is no connection
         again_.start(netio::Duration::zero());
     } else {
         channel_.abort();
@@ -147,7 +147,7 @@ void Sender::on_closed(const netio::Closed& closed) {
     finish();
 }
 
-// Whether a server without a free place is asked again.
+// Returns whether to retry a full server.
 bool Sender::wait_for_place(const netio::Closed& closed) {
     if (!closed.may_pass) return false;
     const netio::TimePoint now = loop_.now();
@@ -186,7 +186,7 @@ void Sender::on_end() {
 
 void Sender::send(const Message& message) {
     if (!channel_.send(message)) {
-        end(to_string(options_.server) + ": the server does not take messages");
+        end(to_string(options_.server) + ": the server does not receive messages");
     }
 }
 
@@ -203,7 +203,7 @@ void Sender::on_message() {
                (state_ == State::sending || state_ == State::repairing)) {
         take_verdict();
     } else {
-        return end(to_string(options_.server) + ": the server sent a message out of turn");
+        return end(to_string(options_.server) + ": the server sent a message out of order");
     }
     if (state_ != State::leaving) channel_.expect();
 }
@@ -212,7 +212,7 @@ void Sender::take_answer() {
     Answer answer;
     const Flaw flaw = decode(channel_.body(), answer);
     if (flaw != Flaw::none || answer.offset_bytes > on_disk_.open.size_bytes) {
-        return end(to_string(options_.server) + ": the server sent an answer that cannot be");
+        return end(to_string(options_.server) + ": the server sent an invalid answer");
     }
     if (answer.outcome == Answer::Outcome::refused) {
         settle(CopiedFile::Outcome::failed, "refused by the server: " + answer.text);
@@ -223,8 +223,8 @@ void Sender::take_answer() {
     compare(answer, 0);
 }
 
-// Whether what the server has is the beginning, or the whole, of this file: a step after the other,
-// and between them the server hears of it.
+// Compares the server's bytes with the beginning, or the whole, of this file in steps, and reports
+// progress to the server between them.
 void Sender::compare(const Answer& answer, std::uint64_t position) {
     const std::uint64_t step = std::min(answer.offset_bytes - position, compare_step_bytes);
     const bool last = position + step == answer.offset_bytes;
@@ -233,14 +233,14 @@ void Sender::compare(const Answer& answer, std::uint64_t position) {
     run_on_disk(
         [this, step, whole](const std::stop_token& stop) {
             on_disk_.digest = on_disk_.source->skip(step, stop);
-            // Nothing of it will be sent, so nobody asks later whether it has stayed the same.
+            // The file will not be sent, so there is no later check whether it was changed.
             if (!whole) return;
             on_disk_.digest = on_disk_.source->finish(stop);
             on_disk_.attributes = on_disk_.source->attributes();
         },
         [this, answer, last, next = position + step] {
             if (last) return take_comparison(answer);
-            // While the last word is under way the server has not heard that one yet.
+            // No new progress message while the last one is still in flight.
             if (current_.offer.comparing && channel_.has_sent_all_messages()) {
                 send(encode(Comparing{next}));
                 if (state_ != State::comparing) return;
@@ -259,12 +259,12 @@ void Sender::take_comparison(const Answer& answer) {
     } else {
         settle(CopiedFile::Outcome::failed,
                "refused: " + on_disk_.open.name +
-                   " exists there already, and is another; --overwrite replaces it");
+                   " already exists there with other contents; --overwrite replaces it");
     }
     next_file();
 }
 
-// The content is there. Its date and permissions may not be.
+// The content is complete. Date and permissions may differ.
 void Sender::repair() {
     state_ = State::repairing;
     send(encode(on_disk_.attributes));
@@ -275,7 +275,7 @@ void Sender::take_verdict() {
     const Flaw flaw = decode(channel_.body(), verdict);
     const bool repaired = state_ == State::repairing;
     if (flaw != Flaw::none || (verdict.kept && !current_.end_sent && !repaired)) {
-        return end(to_string(options_.server) + ": the server sent a verdict that cannot be");
+        return end(to_string(options_.server) + ": the server sent an invalid verdict");
     }
     if (!verdict.kept) return give_up_file("failed at the server: " + verdict.text);
     settle(repaired ? CopiedFile::Outcome::present : CopiedFile::Outcome::copied, verdict.text);
@@ -310,7 +310,7 @@ void Sender::go_on() {
     if (current_.extents.empty()) look_for_extents();
 }
 
-// As many as there are buffers.
+// Reads as many chunks as there are free buffers.
 void Sender::read_chunks() {
     while (channel_.has_free_buffer() && !current_.extents.empty()) {
         Extent& next = current_.extents.front();
@@ -334,7 +334,7 @@ void Sender::read_chunks() {
     }
 }
 
-// Of a sparse file: what to announce next. Two messages are left for the end.
+// Finds the next extents of a sparse file to announce. Two messages are reserved for the end.
 void Sender::look_for_extents() {
     if (current_.looks_for_extents || current_.announced == on_disk_.open.size_bytes ||
         channel_.free_message_count() < 3) {
@@ -388,7 +388,7 @@ void Sender::on_message_sent() {
     if (state_ == State::sending) go_on();
 }
 
-// Behind the last chunk: the disk's thread has read it by then.
+// Sends the end after the last chunk, which the disk's thread has read by then.
 void Sender::send_end() {
     run_on_disk(
         [this](const std::stop_token& stop) {

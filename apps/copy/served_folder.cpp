@@ -20,7 +20,7 @@ int open_beneath(int root, const std::string& relative) {
     open_how how{};
     how.flags = static_cast<std::uint64_t>(folder_flags);
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-    // A rename somewhere at the same moment is answered with EAGAIN.
+    // The call returns EAGAIN if a rename happens at the same time.
     for (int tries = 0; tries < 100; ++tries) {
         const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
         if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
@@ -43,10 +43,10 @@ Descriptor open_step_by_step(int root, const std::string& relative) {
     return folder;
 }
 
-// `beyond`: what it says of a path that leads out of the root.
+// `beyond` is the folder to name in the error if the path leads out of the root.
 Descriptor open_in(int root, const std::string& relative, const std::string& beyond) {
     Descriptor folder{open_beneath(root, relative.empty() ? "." : relative)};
-    // EPERM: a sandbox that does not know the call.
+    // EPERM: a sandbox that does not allow the call.
     if (!folder.is_open() && (errno == ENOSYS || errno == EPERM)) {
         return open_step_by_step(root, relative);
     }
@@ -65,7 +65,8 @@ ServedFolder::ServedFolder(const std::string& path) : root_{::open(path.c_str(),
     if (::faccessat(root_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
         throw_errno("cannot write to the folder " + path);
     }
-    // A shared one, as a folder cannot be open for writing: NFS asks for that.
+    // A shared lock, because NFS requires a descriptor open for writing for an exclusive lock, and
+    // a folder cannot be.
     if (::flock(root_.get(), LOCK_SH | LOCK_NB) == 0) {
         ::flock(root_.get(), LOCK_UN);
     } else if (errno != EWOULDBLOCK && errno != EINTR) {

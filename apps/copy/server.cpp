@@ -12,7 +12,7 @@
 namespace apps::copy {
 namespace {
 
-// A sender that was told of a failure has nothing left to do but to leave.
+// Time for a sender to disconnect after it was notified of a failure.
 constexpr std::chrono::seconds patience{10};
 
 } // namespace
@@ -25,13 +25,14 @@ Session::Session(netio::EventLoop& loop, const ServedFolder& folder, const Optio
     channel_.accept(incoming);
 }
 
-// A sender's place, and the name of the file it has begun, are others' as well.
+// A silent sender is aborted, because it occupies a slot and the name of the file that it has
+// begun.
 void Session::wait_for_peer() {
     progress_.seen_bytes = done_bytes();
     patience_.start(options_.idle_limit);
 }
 
-// A chunk may take longer than that over a slow way: what counts is that it comes.
+// A chunk may take longer than the limit on a slow path: only arriving bytes count.
 void Session::look_for_progress() {
     if (state_ == State::failing) return channel_.abort();
     if (state_ == State::examining) return examine();
@@ -40,8 +41,8 @@ void Session::look_for_progress() {
         static_cast<std::uint64_t>(static_cast<double>(options_.least_bytes_per_s) *
                                    std::chrono::duration<double>(options_.idle_limit).count());
     if (bytes >= std::max<std::uint64_t>(1, wanted)) return wait_for_peer();
-    handler_.log().warn(
-        fmt::format("{} has sent {} bytes in {} ms", peer_, bytes, options_.idle_limit.count()));
+    handler_.log().warn(fmt::format("{} has sent only {} bytes in {} ms", peer_, bytes,
+                                    options_.idle_limit.count()));
     channel_.abort();
 }
 
@@ -56,7 +57,7 @@ std::string Session::file() const {
 }
 
 void Session::on_open() {
-    handler_.log().info(peer_ + " has come");
+    handler_.log().info(peer_ + " is connected");
     try {
         disk_->start();
     } catch (const netio::FabricError& error) {
@@ -85,7 +86,7 @@ void Session::on_message() {
     if (kind == Kind::extents && state_ == State::receiving && arrivals_.sparse)
         return take_extents();
     if (kind == Kind::end && state_ == State::receiving) return take_end();
-    refuse_peer("sent a message out of turn");
+    refuse_peer("sent a message out of order");
 }
 
 void Session::take_open() {
@@ -100,16 +101,16 @@ void Session::take_open() {
         return answer({.outcome = Answer::Outcome::refused,
                        .offset_bytes = 0,
                        .digest = {},
-                       .text = open_.overwrite ? "the key does not permit to replace files there"
-                                               : "the key does not permit to write there"});
+                       .text = open_.overwrite ? "the key does not permit replacing files there"
+                                               : "the key does not permit writing there"});
     }
     disk_->run([this](const std::stop_token&) { target_.reset(); }, [](const std::string&) {});
     examine();
 }
 
-// Again and again, while another holds the part: without holding up a thread.
+// Repeated while another session holds the partial file, without blocking a thread.
 void Session::examine() {
-    std::string within; // the right is to a folder, and not to where links in it lead
+    std::string within; // the right covers a folder, but not the targets of links in it
     if (options_.rights) within = options_.rights->folder_for(open_.name, open_.overwrite)->folder;
     disk_->run(
         [this, request = open_, within](const std::stop_token& stop) {
@@ -141,28 +142,29 @@ void Session::answer(const Answer& answer) {
     say(encode(answer));
 }
 
-// What is there already the sender compares with its own file first, which may lie on a slow disk.
+// The sender first compares the existing bytes with its own file, which may be on a slow disk.
 bool Session::may_compare() const noexcept {
     return state_ == State::accepted ||
            (state_ == State::idle && answer_ && answer_->outcome == Answer::Outcome::present);
 }
 
-// The patience goes on: only who comes further is waited for.
+// The timer continues: it restarts only if the sender makes progress.
 void Session::take_comparing() {
     Comparing comparing;
     const Flaw flaw = decode(channel_.body(), comparing);
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
     if (comparing.position <= progress_.compared_bytes ||
         comparing.position > answer_->offset_bytes) {
-        return refuse_peer("compares what was not offered");
+        return refuse_peer("compares without an offer");
     }
     progress_.compared_bytes = comparing.position;
     channel_.expect();
 }
 
-// And goes on to the next message. Who does not read what it asked for is not answered without end.
+// Sends the message and expects the next one. A sender that does not receive its answers is
+// refused, so that they do not accumulate.
 void Session::say(const Message& message) {
-    if (!channel_.send(message)) return refuse_peer("does not take answers");
+    if (!channel_.send(message)) return refuse_peer("does not receive answers");
     channel_.expect();
     wait_for_peer();
 }
@@ -181,16 +183,17 @@ void Session::take_sparse_start() {
     begin(start.offset_bytes, start.data_bytes);
 }
 
-// `data_bytes`: of a sparse file, whose extents follow.
+// `data_bytes` is set for a sparse file, whose extents follow.
 void Session::begin(std::uint64_t offset, std::optional<std::uint64_t> data_bytes) {
     if (offset != 0 && offset != answer_->offset_bytes) {
-        return refuse_peer("goes on where that was not offered");
+        return refuse_peer("resumes at a position that was not offered");
     }
     if (offset > 0) {
         handler_.log().info(
-            fmt::format("{}: goes on at {} of {} bytes", file(), offset, open_.size_bytes));
+            fmt::format("{}: resumes at {} of {} bytes", file(), offset, open_.size_bytes));
     } else if (answer_->offset_bytes > 0) {
-        handler_.log().info(file() + ": what was there of it is of another file, begins anew");
+        handler_.log().info(
+            file() + ": the existing part belongs to another file; starts from the beginning");
     }
     state_ = State::receiving;
     arrivals_.sparse = data_bytes.has_value();
@@ -211,7 +214,7 @@ void Session::receive_more() {
     }
 }
 
-// As many as there are buffers; after the last chunk that was announced comes a message.
+// Posts as many receives as there are buffers. After the last announced chunk a message follows.
 void Session::post_receives() {
     while (channel_.has_free_buffer() && !arrivals_.announced.empty()) {
         Extent& next = arrivals_.announced.front();
@@ -223,7 +226,7 @@ void Session::post_receives() {
         channel_.receive(channel_.take_buffer(), static_cast<std::size_t>(chunk.bytes));
     }
     if (arrivals_.chunks.empty() && !arrivals_.announced.empty()) {
-        patience_.cancel(); // it is the disk's turn
+        patience_.cancel(); // waiting for the disk
     } else if (!patience_.armed()) {
         wait_for_peer();
     }
@@ -241,14 +244,14 @@ void Session::take_extents() {
         const std::uint64_t from = std::exchange(arrivals_.announced_position, each.end());
         if (each.position < from || each.end() <= from || each.end() > open_.size_bytes ||
             each.position - from > hole_step_bytes) {
-            return refuse_peer("announces data where there cannot be any");
+            return refuse_peer("announces data at an invalid position");
         }
     }
     if (extents.all.front().bytes > 0) {
         arrivals_.announced.assign(extents.all.begin(), extents.all.end());
         return receive_more();
     }
-    // A part of a hole; its checksum takes time, and the next part waits for it.
+    // A part of a hole. Its checksum takes time, and the next part waits for it.
     patience_.cancel();
     on_disk([this, position = extents.all.front().position](
                 const std::stop_token& stop) { target_->pass_hole(position, stop); },
@@ -264,12 +267,12 @@ void Session::on_chunk(Channel::Buffer buffer, std::uint64_t received_bytes) {
     Chunk chunk;
     const Flaw flaw = decode(channel_.header(buffer), chunk);
     if (flaw != Flaw::none || chunk.position != expected.position || chunk.bytes != bytes) {
-        return refuse_peer("sent a chunk that does not belong there");
+        return refuse_peer("sent a chunk with a wrong position or size");
     }
     arrivals_.position = expected.end();
     const bool all_here = arrivals_.chunks.empty();
     if (all_here && !arrivals_.message_expected) {
-        patience_.cancel(); // it is the disk's turn
+        patience_.cancel(); // waiting for the disk
     } else if (!patience_.armed() || all_here) {
         wait_for_peer();
     }
@@ -277,8 +280,9 @@ void Session::on_chunk(Channel::Buffer buffer, std::uint64_t received_bytes) {
         [this, buffer, chunk](const std::stop_token& stop) {
             const auto memory = channel_.bytes(buffer, static_cast<std::size_t>(chunk.bytes));
             if (chunk_digest(memory) != chunk.digest) {
-                throw std::runtime_error{fmt::format("the {} bytes at {} were damaged on their way",
-                                                     chunk.bytes, chunk.position)};
+                throw std::runtime_error{
+                    fmt::format("the {} bytes at {} were damaged during the transfer", chunk.bytes,
+                                chunk.position)};
             }
             target_->pass_hole(chunk.position, stop);
             target_->write(memory);
@@ -290,7 +294,8 @@ void Session::on_chunk(Channel::Buffer buffer, std::uint64_t received_bytes) {
         });
 }
 
-// Before the end of a file that arrives, or once for one that is present.
+// Attributes are accepted before the end of a file that is being received, or once for one that is
+// present.
 bool Session::may_take_attributes() const noexcept {
     return state_ == State::receiving ||
            (state_ == State::idle && answer_ && answer_->outcome == Answer::Outcome::present);
@@ -306,7 +311,7 @@ void Session::take_attributes() {
     channel_.expect();
 }
 
-// The sender has the same content. To change what is beside it is to replace the file.
+// The sender has the same content. Changing the attributes counts as replacing the file.
 void Session::repair(const Attributes& attributes) {
     patience_.cancel();
     state_ = State::repairing;
@@ -330,7 +335,7 @@ void Session::take_end() {
     const Flaw flaw = decode(channel_.body(), end_);
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
     if (arrivals_.sparse && open_.size_bytes - arrivals_.announced_position > hole_step_bytes)
-        return refuse_peer("ends within a hole");
+        return refuse_peer("ended the file within a hole");
     patience_.cancel();
     state_ = State::finishing;
     const auto notes = std::make_shared<std::string>();
@@ -359,7 +364,7 @@ void Session::on_disk(Disk::Task task, std::function<void()> then) {
     });
 }
 
-// The file has failed here. The sender is told, and leaves then.
+// The file has failed here. The sender is notified, and disconnects then.
 void Session::fail(const std::string& why) {
     handler_.log().error(file() + ": " + why);
     handler_.on_file_failed(std::exchange(moved_bytes_, 0));
@@ -382,19 +387,19 @@ void Session::on_end() {
     channel_.close();
 }
 
-// The file is given up on its thread, which may still be at work on it.
+// The file is closed on its own thread, which may still be using it.
 void Session::on_closed(const netio::Closed& closed) {
     const bool orderly =
         closed.reason == netio::CloseReason::orderly || closed.reason == netio::CloseReason::local;
     const bool here = closed.reason == netio::CloseReason::failed;
     const bool sent_away = closed.reason == netio::CloseReason::local;
-    const char* const shown = sent_away ? "is sent away"
-                              : orderly ? "left"
-                              : here    ? "cannot be served"
-                                        : "vanished";
+    const char* const shown = sent_away ? "was aborted"
+                              : orderly ? "disconnected"
+                              : here    ? "could not be served"
+                                        : "was lost";
     if (is_in_a_file()) {
         handler_.log().error(
-            fmt::format("{}: the sender {} with {} of {} bytes received, which are kept for the "
+            fmt::format("{}: the sender {}; {} of {} bytes were received and are kept for the "
                         "next attempt{}{}",
                         file(), shown, arrivals_.position, open_.size_bytes,
                         closed.detail.empty() ? "" : ": ", closed.detail));
@@ -402,12 +407,12 @@ void Session::on_closed(const netio::Closed& closed) {
     } else if (here || (state_ == State::idle && !orderly)) {
         handler_.log().warn(fmt::format("{}: {}", peer_, explain(closed)));
     } else {
-        handler_.log().info(peer_ + " has left");
+        handler_.log().info(peer_ + " has disconnected");
     }
-    if (state_ == State::examining) disk_->drop(); // reading what is there may take long
+    if (state_ == State::examining) disk_->drop(); // reading the existing bytes may take long
     state_ = State::closed;
     patience_.cancel();
-    if (!disk_->is_started()) return handler_.on_session_ended(*this); // nothing was begun
+    if (!disk_->is_started()) return handler_.on_session_ended(*this); // no file was begun
     disk_->run([this](const std::stop_token&) { target_.reset(); },
                [this](const std::string&) { handler_.on_session_ended(*this); });
 }

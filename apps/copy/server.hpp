@@ -23,22 +23,22 @@
 
 namespace apps::copy {
 
-// One sender at a copy server: takes its files one after another. Chunks arrive in several buffers,
-// by remote writes where the fabric has them, while a thread of its own checks and writes the ones
-// before. What goes wrong with a file is told to the sender and ends the connection; what goes
-// wrong before its first byte (a name, a file that exists) is an answer, and the next file may
+// One sender at a copy server: receives its files one after another. Chunks arrive in several
+// buffers, by remote writes if the fabric supports them, while a separate thread checks and writes
+// the earlier ones. A failure of a file is reported to the sender and ends the connection. A
+// failure before its first byte (a name, an existing file) is an answer, and the next file may
 // follow. Owned by the Server; belongs to the loop's thread.
 
 class Session final : private Channel::Handler {
   public:
     class Handler {
       public:
-        // A file is on the disk under its name; so many bytes of it have moved.
+        // A file is on the disk under its final name; `moved_bytes` were transferred for it.
         virtual void on_file_kept(std::uint64_t moved_bytes) = 0;
         virtual void on_file_failed(std::uint64_t moved_bytes) = 0;
-        // The last word; may destroy the session.
+        // Final callback; may destroy the session.
         virtual void on_session_ended(Session& session) = 0;
-        // For what senders can bring about as often as they like.
+        // The log for events that senders can cause at any rate.
         virtual PeerLog& log() = 0;
 
       protected:
@@ -46,41 +46,40 @@ class Session final : private Channel::Handler {
     };
 
     struct Options {
-        std::size_t buffer_count = 8; // of a chunk each
-        // A sender whose turn it is, and of whom in this time not a byte has come, or fewer than
-        // the rate below asks for, is sent away. What it says to have compared of a file that is
-        // there already counts as having come.
+        std::size_t buffer_count = 8; // of one chunk each
+        // A sender whose turn it is, is aborted if in this time it has sent nothing, or less than
+        // the rate below. Progress in comparing an existing file counts as received bytes.
         std::chrono::milliseconds idle_limit{60'000};
         std::uint64_t least_bytes_per_s = 0;
         TargetFile::Access access = TargetFile::Access::full;
-        std::optional<netio::access::Rights> rights; // of the sender's key; nothing: all
+        std::optional<netio::access::Rights> rights; // of the sender's key; nullopt: all rights
         netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
-        MakeDisk disk = DiskThread::make; // what writes them
+        MakeDisk disk = DiskThread::make; // writes the files
     };
 
-    // The folder outlives it. Throws as IncomingStream::accept. Buffers and a thread come with the
-    // connection: who does not finish the handshake costs none.
+    // The folder must outlive it. Throws as IncomingStream::accept. Buffers and a thread are
+    // allocated after the handshake, so an unauthenticated peer costs none.
     Session(netio::EventLoop& loop, const ServedFolder& folder, const Options& options,
             netio::stream::IncomingStream& incoming, Handler& handler);
 
     const std::string& peer_address() const noexcept { return peer_; }
-    // Sends the sender away; the end of the session follows.
+    // Aborts the connection; the end of the session follows.
     void abort() {
         if (state_ != State::closed) channel_.abort();
     }
 
-    // Bytes of the file that is being received, now.
+    // Bytes received so far of the current file.
     std::uint64_t moved_bytes() const noexcept { return moved_bytes_; }
 
   private:
     enum class State : std::uint8_t {
         idle,      // an open is expected
-        examining, // on the disk, or the answer is under way
+        examining, // examining on the disk, or sending the answer
         accepted,  // a start is expected
         receiving, // chunks, then an end
-        finishing, // on the disk, or the verdict is under way
-        repairing, // the attributes of a file that is present, on the disk
-        failing,   // the sender has been told, and is to leave
+        finishing, // finishing on the disk, or sending the verdict
+        repairing, // setting the attributes of a present file on the disk
+        failing,   // the sender was notified, and has to disconnect
         closed,
     };
 
@@ -92,13 +91,13 @@ class Session final : private Channel::Handler {
     void on_end() override;
     void on_closed(const netio::Closed& closed) override;
 
-    // What the sender has done so far.
+    // The sender's progress.
     struct Progress {
-        std::uint64_t seen_bytes = 0;     // when the patience began
-        std::uint64_t compared_bytes = 0; // of what is there already
+        std::uint64_t seen_bytes = 0;     // at the start of the timer
+        std::uint64_t compared_bytes = 0; // of the existing file
     };
 
-    // It is the sender's turn.
+    // Starts the timer for the sender's turn.
     void wait_for_peer();
     std::uint64_t done_bytes() const { return channel_.arrived_bytes() + progress_.compared_bytes; }
     void look_for_progress();
@@ -118,7 +117,8 @@ class Session final : private Channel::Handler {
     bool may_take_attributes() const noexcept;
     void receive_more();
     void post_receives();
-    // Runs on the disk's thread; a problem fails the file, else `then` follows on this one.
+    // Runs a task on the disk's thread. A problem fails the file; otherwise `then` runs on the
+    // loop's thread.
     void on_disk(Disk::Task task, std::function<void()> then);
     void fail(const std::string& why);
     void refuse_peer(std::string_view what);
@@ -131,23 +131,23 @@ class Session final : private Channel::Handler {
     const Options options_;
     State state_ = State::idle;
     Open open_;
-    std::unique_ptr<TargetFile> target_; // the disk's thread's
-    std::optional<Answer> answer_;       // the disk's thread's until it is sent
+    std::unique_ptr<TargetFile> target_; // owned by the disk's thread
+    std::optional<Answer> answer_;       // owned by the disk's thread until it is sent
     End end_;
-    // What follows on the stream: the chunks of these extents, then a message.
+    // The expected data on the stream: the chunks of these extents, then a message.
     struct Arrivals {
         std::deque<Extent> announced;  // no receives are posted for them yet
         std::deque<Extent> chunks;     // receives are posted for them
-        bool message_expected = false; // or posted
+        bool message_expected = false; // expected or posted
         bool sparse = false;
-        std::uint64_t announced_position = 0; // up to here the sender has said what there is
-        std::uint64_t position = 0;           // up to here chunks have arrived
+        std::uint64_t announced_position = 0; // position up to which extents are announced
+        std::uint64_t position = 0;           // position up to which chunks have arrived
     } arrivals_;
     std::uint64_t moved_bytes_ = 0;
     Channel channel_;
     Progress progress_;
     netio::Timer patience_;
-    std::unique_ptr<Disk> disk_; // the last: it is gone before what it uses
+    std::unique_ptr<Disk> disk_; // last: destroyed before the members that it uses
 };
 
 // Receives files from several senders at once into one folder (apps/copy/server.hpp). Belongs
@@ -159,14 +159,14 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
         std::string folder;
         std::vector<netio::Address> addresses;
         bool open = false;                                 // other machines may reach them
-        std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: everybody is served
-        std::size_t sender_limit_count = 16;               // at once; others are rejected
-        std::size_t host_limit_count = 0;                  // of them from one host; 0: half
+        std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
+        std::size_t sender_limit_count = 16;               // further senders are rejected
+        std::size_t host_limit_count = 0;                  // senders per host; 0: half
         Session::Options session;
     };
     struct Counters {
-        std::uint64_t files = 0; // that are on the disk under their names
-        std::uint64_t bytes = 0; // that have moved, of those and of unfinished ones
+        std::uint64_t files = 0; // files on the disk under their final names
+        std::uint64_t bytes = 0; // transferred, including unfinished files
         std::uint64_t failures = 0;
     };
 
@@ -176,8 +176,8 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     Counters counters() const;
     std::size_t sender_count() const noexcept { return sessions_.size(); }
-    // Sends all senders away; then, when what each has begun is counted and lies on the disk, calls
-    // `then`, within a handler or at once. Nobody else is let in.
+    // Aborts all senders. Calls `then`, possibly within this call or within a handler, after all
+    // begun files are counted and on the disk. Further senders are rejected.
     void end(std::function<void()> then);
 
   private:
@@ -194,7 +194,7 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     ServedFolder folder_;
     Counters counters_;
     std::vector<std::unique_ptr<Session>> sessions_;
-    std::function<void()> when_ended_; // empty: serves
+    std::function<void()> when_ended_; // empty: still serving
     netio::stream::StreamListener listener_;
 };
 

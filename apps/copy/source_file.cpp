@@ -29,7 +29,7 @@ struct stat status_of(int fd, const std::string& path) {
 
 SourceFile::SourceFile(std::string path, ChecksumKind kind)
     : path_{std::move(path)}, checksum_{kind} {
-    // A pipe without a writer must not hold us up.
+    // Opening a pipe without a writer must not block.
     file_ = Descriptor{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (!file_.is_open()) throw_errno("cannot read " + path_);
     const struct stat status = status_of(file_.get(), path_);
@@ -40,7 +40,7 @@ SourceFile::SourceFile(std::string path, ChecksumKind kind)
     times_ = {time_of(status.st_mtim), time_of(status.st_ctim)};
     constexpr std::uint64_t block_bytes = 512; // stat(2)
     data_bytes_ = std::min(size_bytes_, static_cast<std::uint64_t>(status.st_blocks) * block_bytes);
-    // Advice only: where it is not taken, reading is slower.
+    // Advice only: without it reading is slower.
     static_cast<void>(::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
@@ -105,10 +105,9 @@ void SourceFile::read(std::span<std::byte> memory) {
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) throw_errno("cannot read " + path_);
         if (count == 0) {
-            static_cast<void>(times_now()); // throws where it has become shorter
-            throw std::runtime_error{path_ + " has fewer bytes than the " +
-                                     std::to_string(size_bytes_) +
-                                     " of its size; it cannot be copied"};
+            static_cast<void>(times_now()); // throws if the file has become shorter
+            throw std::runtime_error{path_ + " has fewer bytes than its size of " +
+                                     std::to_string(size_bytes_) + "; it cannot be copied"};
         }
         done += static_cast<std::size_t>(count);
     }
@@ -128,15 +127,15 @@ SourceFile::Times SourceFile::times_now() const {
 
 Digest SourceFile::finish(const std::stop_token& stop) {
     if (position_ < size_bytes_) pass_hole(size_bytes_, stop);
-    // What is behind the end shows a file that has grown, and one whose size says nothing: those of
-    // /proc have none.
+    // Bytes after the end show that the file has grown, or that its size is meaningless, as for
+    // files of /proc.
     std::byte more{};
     const ssize_t count = ::pread(file_.get(), &more, 1, static_cast<off_t>(position_));
     if (count < 0) throw_errno("cannot read " + path_);
     Times now = times_now();
     const Digest digest = checksum_.digest();
-    // Its bytes may have been changed and its date set back, or it has only another name.
-    constexpr int most_readings = 3; // somebody may do that all the time
+    // The contents may have changed and the date been set back, or only the name has changed.
+    constexpr int most_readings = 3; // a limit, because renames may happen all the time
     for (int readings = 0; now != times_; ++readings) {
         rewind();
         if (readings == most_readings || skip(size_bytes_, stop) != digest) {
@@ -145,8 +144,8 @@ Digest SourceFile::finish(const std::stop_token& stop) {
         times_ = std::exchange(now, times_now());
     }
     if (count > 0) {
-        throw std::runtime_error{path_ + " has more bytes than the " + std::to_string(size_bytes_) +
-                                 " of its size; it cannot be copied"};
+        throw std::runtime_error{path_ + " has more bytes than its size of " +
+                                 std::to_string(size_bytes_) + "; it cannot be copied"};
     }
     return digest;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A file that is being copied, read from its beginning to its end while its checksum is taken.
-// Everything blocks; every failure throws std::system_error or std::runtime_error naming the file.
+// A file to be copied, read from beginning to end while its checksum is calculated. All functions
+// block; every failure throws std::system_error or std::runtime_error that names the file.
 
 #include "apps/common/io.hpp"
 #include "apps/copy/checksum.hpp"
@@ -23,27 +23,29 @@ class SourceFile {
     SourceFile(std::string path, ChecksumKind kind);
 
     std::uint64_t size_bytes() const noexcept { return size_bytes_; }
-    // Fewer blocks are on the disk than its size needs, so it has holes.
+    // Returns true if the file has fewer blocks on the disk than its size needs, so it has holes.
     bool is_sparse() const noexcept { return data_bytes_ < size_bytes_; }
-    // About so many bytes of it are data.
+    // The approximate number of bytes of data.
     std::uint64_t data_bytes() const noexcept { return data_bytes_; }
-    // Now, for they may change while it is read. Set-user-id, set-group-id and sticky bits are left
-    // out: they are never copied.
+    // Returns the current attributes, which may change during the copy. Set-user-id, set-group-id
+    // and sticky bits are never copied.
     Attributes attributes() const;
 
-    // The next extents of data from a position on, at most `limit`, and no hole between them of
-    // more than hole_step_bytes. One without bytes: a hole goes on there. None: no data follows.
+    // Returns the next extents of data from a position on, at most `limit`, with no hole of more
+    // than hole_step_bytes between them. An empty extent means that a hole continues up to there.
+    // No extents: no data follows.
     std::vector<Extent> extents(std::uint64_t from, std::size_t limit) const;
-    // Up to the position there is a hole.
+    // Skips a hole that ends at the position.
     void pass_hole(std::uint64_t position, const std::stop_token& stop);
-    // The checksum of the next bytes, and of those before; reading goes on after them.
+    // Returns the checksum up to and including the next `bytes` bytes; reading continues after
+    // them.
     Digest skip(std::uint64_t bytes, const std::stop_token& stop);
     void rewind();
-    // Fills the memory with the next bytes, which must be there.
+    // Fills the memory with the next bytes, which must exist.
     void read(std::span<std::byte> memory);
-    // The checksum of all that was read. Throws if the file was changed since it was opened, or if
-    // its size was not its length. One that was only renamed, linked or given to somebody else
-    // looks changed as well, and is read once more to find out.
+    // Returns the checksum of the whole file. Throws if the file was changed since it was opened,
+    // or if its size was not its length. A file that was only renamed, linked or given another
+    // owner also looks changed, and is read once more to find out.
     Digest finish(const std::stop_token& stop);
 
   private:
@@ -55,13 +57,13 @@ class SourceFile {
     };
     struct Times {
         Time modified;
-        Time changed; // unlike the above, no program can set it back
+        Time changed; // unlike the modification time, it cannot be set back
 
         friend bool operator==(const Times&, const Times&) = default;
     };
 
     static Time time_of(const timespec& time) noexcept;
-    // Throws if the file has another size or date than when it was opened.
+    // Throws if the size or the date differs from that at the time of opening.
     Times times_now() const;
 
     std::string path_;

@@ -24,10 +24,10 @@ namespace apps::copy {
 namespace {
 
 constexpr std::size_t step_bytes = std::size_t{1} << 20;
-// Smaller files go through the page cache: whoever wants them next will find them there.
+// Smaller files go through the page cache, where the next reader finds them.
 constexpr std::uint64_t large_bytes = std::uint64_t{16} << 20;
 
-// What the process takes from the permissions of new files. Reading it means setting it, so once.
+// Returns the umask. Reading it requires setting it, so it is read once.
 mode_t process_umask() {
     static const mode_t mask = [] {
         const mode_t value = ::umask(077);
@@ -47,11 +47,13 @@ struct Claims {
     std::set<std::pair<dev_t, ino_t>> files;
 };
 Claims& claims() {
-    static Claims& all = *new Claims; // never destroyed: any thread may still hold a claim at exit
+    // Never destroyed, because a thread may still hold a claim at exit.
+    static Claims& all = *new Claims;
     return all;
 }
 
-// Returns what the file system did not take. The content is worth more than that: it is kept.
+// Sets the attributes, and returns those that the file system did not accept. The file is kept in
+// any case, because the content is more important.
 std::string give_attributes(int fd, const Attributes& attributes) {
     std::string notes;
     const auto note = [&](std::string_view what, const std::string& why) {
@@ -66,16 +68,16 @@ std::string give_attributes(int fd, const Attributes& attributes) {
         note("its date could not be set", std::generic_category().message(errno));
         return notes;
     }
-    // The kernel cuts a date at the limits of the file system, and says nothing. Some keep seconds
-    // only, and FAT every second one.
+    // The kernel silently clamps a date to the limits of the file system. Some file systems store
+    // seconds only, and FAT even seconds only.
     constexpr std::uint64_t coarsest_s = 2;
     struct stat now {};
     const bool known = ::fstat(fd, &now) == 0;
     const std::uint64_t apart = static_cast<std::uint64_t>(now.st_mtim.tv_sec) -
                                 static_cast<std::uint64_t>(attributes.modified_s);
-    if (known && apart + coarsest_s > 2 * coarsest_s) // either may be the later one
+    if (known && apart + coarsest_s > 2 * coarsest_s) // either date may be the later one
         note("its date could not be set",
-             fmt::format("the file system has no date {} s from 1970, but {} s",
+             fmt::format("the file system cannot store {} s since 1970, it stored {} s",
                          attributes.modified_s, now.st_mtim.tv_sec));
     return notes;
 }
@@ -105,7 +107,7 @@ TargetFile::TargetFile(Open request, Access access)
     if (access_ != Access::full) request_.overwrite = false;
     const PathFlaw flaw = check_path(request_.name);
     if (flaw != PathFlaw::none) {
-        constexpr std::size_t shown_bytes = 64; // so that the reason fits into an answer
+        constexpr std::size_t shown_bytes = 64; // so that the text fits into an answer
         throw std::runtime_error{"the name " + request_.name.substr(0, shown_bytes) + " " +
                                  std::string{to_string(flaw)}};
     }
@@ -131,12 +133,12 @@ void TargetFile::look_for_target() {
     struct stat status {};
     if (::fstatat(folder_.get(), leaf_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT) return;
-        throw_errno("cannot look for " + request_.name);
+        throw_errno("cannot look up " + request_.name);
     }
     if (S_ISDIR(status.st_mode)) throw std::runtime_error{request_.name + " is a folder there"};
     if (access_ == Access::write_only) {
         throw std::runtime_error{request_.name +
-                                 " exists there already, and nothing is replaced there"};
+                                 " already exists there, and this server does not replace files"};
     }
     if (request_.overwrite) return;
     if (S_ISREG(status.st_mode) &&
@@ -145,9 +147,9 @@ void TargetFile::look_for_target() {
             ::openat(folder_.get(), leaf_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
         if (present_.is_open()) return;
     }
-    throw std::runtime_error{
-        request_.name + " exists there already, and is another; " +
-        (access_ == Access::full ? "--overwrite replaces it" : "nothing is replaced there")};
+    throw std::runtime_error{request_.name + " already exists there with other contents; " +
+                             (access_ == Access::full ? "--overwrite replaces it"
+                                                      : "this server does not replace files")};
 }
 
 bool TargetFile::try_lock() {
@@ -163,9 +165,10 @@ bool TargetFile::try_lock() {
                                  part_name_ + " is not a plain file; remove it"};
     }
     claim_ = PartClaim::take(ours);
-    // Without locks only another process on the same folder could come between; the server warns.
+    // Without locks only another process that writes to the same folder could interfere; the server
+    // warns about that.
     const bool locked = claim_ && lock_file(part_.get(), LockWait::no) != LockOutcome::held;
-    // Its last writer may have given it its final name, or removed it.
+    // The previous writer may have renamed it to its final name, or removed it.
     if (locked && ::fstatat(folder_.get(), part_name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         is_same_file(ours, named)) {
         return true;
@@ -195,8 +198,8 @@ void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& sto
             static_cast<std::size_t>(std::min<std::uint64_t>(data.end() - done, memory.size()));
         const ssize_t count = ::pread(fd, memory.data(), step, static_cast<off_t>(done));
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("cannot read what is there of " + request_.name);
-        if (count == 0) throw std::runtime_error{request_.name + " is being changed there"};
+        if (count < 0) throw_errno("cannot read the existing part of " + request_.name);
+        if (count == 0) throw std::runtime_error{request_.name + " is being changed at the server"};
         checksum_.add(std::span{memory}.first(static_cast<std::size_t>(count)));
         done += static_cast<std::uint64_t>(count);
     }
@@ -209,9 +212,9 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
     if (!present_.is_open()) {
         if (!try_lock()) {
             if (--tries_left_ > 0) return std::nullopt;
-            throw std::runtime_error{request_.name + " is being received from somebody else"};
+            throw std::runtime_error{request_.name + " is being received from another sender"};
         }
-        look_for_target(); // who held the part may have finished it
+        look_for_target(); // the previous holder of the part may have finished it
     }
     if (present_.is_open()) {
         take_in(present_.get(), request_.size_bytes, stop);
@@ -224,8 +227,8 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
     if (::fstat(part_.get(), &status) != 0) throw_errno("cannot write " + request_.name);
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const bool may_go_on = access_ != Access::write_only && size <= request_.size_bytes;
-    position_ = may_go_on ? size : 0; // a longer one is another file's
-    // To be written on past the cache, a large one goes on at a whole block.
+    position_ = may_go_on ? size : 0; // a longer part belongs to another file
+    // A large file resumes at a whole block, so that it can bypass the cache.
     if (is_large() && position_ < request_.size_bytes) {
         position_ -= position_ % BulkWriter::alignment_bytes;
     }
@@ -238,7 +241,7 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
 
 void TargetFile::start(std::uint64_t offset, std::optional<std::uint64_t> data_bytes) {
     if (offset != 0 && offset != position_) {
-        throw std::runtime_error{request_.name + ": to go on there was not offered"};
+        throw std::runtime_error{request_.name + ": resuming at this position was not offered"};
     }
     if (offset == 0) checksum_.restart();
     position_ = offset;
@@ -247,12 +250,13 @@ void TargetFile::start(std::uint64_t offset, std::optional<std::uint64_t> data_b
         throw_errno("cannot write " + request_.name);
     }
     const std::uint64_t rest = data_bytes.value_or(request_.size_bytes - offset);
-    // Reserving it (fallocate) would let a stranger fill the disk with a single number.
+    // Space is not reserved (fallocate), because then a peer could fill the disk with a single
+    // number.
     struct statvfs disk {};
     if (::fstatvfs(part_.get(), &disk) != 0) throw_errno("cannot write " + request_.name);
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     if (rest > free) {
-        throw std::runtime_error{"no room for the " + std::to_string(rest) + " bytes of " +
+        throw std::runtime_error{"no space for the " + std::to_string(rest) + " bytes of " +
                                  request_.name + ": " + std::to_string(free) + " are free"};
     }
 }
@@ -275,7 +279,7 @@ void TargetFile::pass_hole(std::uint64_t position, const std::stop_token& stop) 
         position_ = position;
         return;
     }
-    // A file system that does not make a file longer: the zeros are written.
+    // On a file system that cannot extend a file, the zeros are written.
     if (errno != EPERM && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
         throw_errno("cannot write " + request_.name);
     static const std::vector<std::byte> zeros(step_bytes);
@@ -291,8 +295,9 @@ std::string TargetFile::finish(const Digest& expected, const std::stop_token& st
     if (position_ != request_.size_bytes || checksum_.digest() != expected) {
         ::unlinkat(folder_.get(), part_name_.c_str(), 0);
         finished_ = true;
-        throw std::runtime_error{request_.name + ": the checksum of what arrived is not that of "
-                                                 "the source; it was removed, copy it again"};
+        throw std::runtime_error{request_.name +
+                                 ": the checksum of the received file differs from that of the "
+                                 "source; it was removed, copy it again"};
     }
     std::string notes = give_attributes(part_.get(), attributes_);
     if (!sync_file(part_.get())) throw_errno("cannot write " + request_.name);
@@ -304,12 +309,13 @@ std::string TargetFile::finish(const Digest& expected, const std::stop_token& st
 
 std::string TargetFile::repair(const Attributes& attributes, bool may_change) const {
     struct stat status {};
-    if (::fstat(present_.get(), &status) != 0) return "its date and permissions are not known";
+    if (::fstat(present_.get(), &status) != 0) return "its date and permissions are unknown";
     const bool same = (status.st_mode & 0777U) == (attributes.mode & ~process_umask()) &&
                       status.st_mtim.tv_sec == attributes.modified_s &&
                       status.st_mtim.tv_nsec == attributes.modified_ns;
     if (same) return {};
-    if (!may_change) return "its date or permissions differ, and nothing is replaced there";
+    if (!may_change)
+        return "its date or permissions differ, and this server does not replace files";
     return give_attributes(present_.get(), attributes);
 }
 
@@ -321,9 +327,9 @@ void TargetFile::rename() {
                                           : rename_without_replacing(folder, from, to);
     if (result == 0) return;
     if (errno == EEXIST) {
-        throw std::runtime_error{request_.name + " came to exist there meanwhile"};
+        throw std::runtime_error{request_.name + " was created there in the meantime"};
     }
-    throw_errno("cannot give " + request_.name + " its name");
+    throw_errno("cannot rename the partial file of " + request_.name);
 }
 
 } // namespace apps::copy

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A file that is being received. Its bytes go to a partial file beside it, ".NAME.netio-part",
-// which is locked against others and gets the final name only when all of it is right and on the
-// disk. What an interruption leaves of it is where the next attempt goes on, if its bytes are those
-// of the source: the checksum decides, not names or dates.
+// A file that is being received. Its bytes go to a partial file in the same folder,
+// ".NAME.netio-part", which is locked. It gets the final name only when it is complete, correct and
+// on the disk. After an interruption the next attempt resumes the partial file if its bytes match
+// the source: the checksum decides, not names or dates.
 //
-// Everything blocks; every failure throws std::system_error or std::runtime_error whose text names
-// the file as the peer knows it. Destroying it closes the partial file, and removes an empty one.
+// All functions block; every failure throws std::system_error or std::runtime_error whose text
+// names the file as the peer knows it. The destructor closes the partial file, and removes an empty
+// one.
 
 #include "apps/common/io.hpp"
 #include "apps/copy/checksum.hpp"
@@ -27,11 +28,11 @@
 
 namespace apps::copy {
 
-// The right to write a partial file, within this process: what keeps two senders of one server
-// apart on a file system without locks. Released when destroyed. Any thread.
+// The right to write a partial file, within this process. It separates two senders of one server on
+// a file system without locks. Released on destruction. Any thread.
 class PartClaim {
   public:
-    // Nothing: another has it.
+    // Returns nullopt if another sender has it.
     static std::optional<PartClaim> take(const struct stat& file);
     ~PartClaim() { release(); }
     PartClaim(PartClaim&& other) noexcept : file_{std::exchange(other.file_, std::nullopt)} {}
@@ -53,43 +54,43 @@ class PartClaim {
 
 class TargetFile {
   public:
-    // How much a sender may learn of what is there, and change.
+    // How much a sender may learn about existing files, and change.
     enum class Access : std::uint8_t {
-        full,         // compare with it, go on behind a part, replace it where the request says so
-        no_overwrite, // the same, but nothing is replaced
-        write_only,   // nothing but that a name is taken
+        full,         // compare, resume a part, replace on request
+        no_overwrite, // the same, but replace nothing
+        write_only,   // learn only that a name exists
     };
 
-    // Refuses a path with a flaw.
+    // Refuses an invalid path.
     explicit TargetFile(Open request, Access access = Access::full);
     ~TargetFile();
     TargetFile(const TargetFile&) = delete;
     TargetFile& operator=(const TargetFile&) = delete;
 
-    // What is there already: accepted from an offset, or present. Refuses to replace a file. Once,
-    // but for nothing: another holds the part, which may be a killed sender whose connection is not
-    // known to be gone. It is worth another try in `held_pause`, until the tries are used up, and
-    // it is refused.
+    // Examines the existing file: accepted from an offset, or present. Refuses to replace a file.
+    // Call once, except after nullopt: then another sender, possibly a killed one whose connection
+    // is not closed yet, holds the part. In that case retry after `held_pause`, until the tries are
+    // used up and the file is refused.
     std::optional<Answer> examine(const ServedFolder& folder, const std::stop_token& stop,
                                   const std::string& within = {});
     static constexpr std::chrono::milliseconds held_pause{50};
-    // Goes on after the offset that examine() returned, or from 0. Refuses what the disk has no
-    // room for now: `data_bytes` of the rest, or all of it.
+    // Starts at the offset that examine() returned, or at 0. Refuses if the disk currently has no
+    // space for the rest: `data_bytes`, or all of it.
     void start(std::uint64_t offset, std::optional<std::uint64_t> data_bytes = {});
     void write(std::span<const std::byte> bytes);
-    // Up to the position there is a hole, which takes no room where the file system has holes.
+    // Skips a hole that ends at the position; it needs no space on file systems with holes.
     void pass_hole(std::uint64_t position, const std::stop_token& stop);
-    // In place of the date and the permissions that the request has.
+    // Replaces the date and the permissions of the request.
     void set(const Attributes& attributes) { attributes_ = attributes; }
-    // Compares the checksum, and gives the file its name once everything is on the disk. A hole
-    // goes to the end. Returns which attributes the file system did not take, for people; empty:
-    // none.
+    // Compares the checksum, and renames the file once everything is on the disk. Extends the file
+    // over a final hole. Returns the attributes that the file system did not accept, as text for
+    // people; empty: none.
     std::string finish(const Digest& expected, const std::stop_token& stop = {});
-    // Of a file that is present, whose content is that of the source: gives it these attributes,
-    // unless `may_change` is false. Returns as finish().
+    // Sets the attributes of a present file with the same content, unless `may_change` is false.
+    // Returns as finish().
     std::string repair(const Attributes& attributes, bool may_change) const;
 
-    // Of the partial file, which are good.
+    // Number of correct bytes in the partial file.
     std::uint64_t size_bytes() const noexcept { return position_; }
 
   private:
@@ -109,7 +110,7 @@ class TargetFile {
     Descriptor folder_;
     std::optional<PartClaim> claim_; // of the partial file
     Descriptor part_;
-    Descriptor present_; // a whole file of the same size
+    Descriptor present_; // a complete file of the same size
     Checksum checksum_;
     std::uint64_t position_ = 0;
     BulkWriter writer_;

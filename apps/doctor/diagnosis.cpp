@@ -12,12 +12,13 @@
 namespace apps {
 namespace {
 
-// What buffers of usual sizes need; the largest part is a publisher's memory for unbuffered
+// Memory for buffers of the default sizes; the largest part is a publisher's memory for unbuffered
 // sources.
 constexpr std::uint64_t locked_bytes_wanted = 512 << 20;
-// Fifty peers with a few descriptors each, and the reserve of a listener.
+// Fifty peers with a few descriptors each, plus the reserve of a listener.
 constexpr std::uint64_t descriptors_wanted = 1024;
-// RoCE sends packets of at most 4096 bytes of data, if the interface takes them with their headers.
+// RoCE packets carry at most 4096 bytes of data, if the interface's MTU also has space for their
+// headers.
 constexpr unsigned roce_mtu_wanted = 4200;
 
 struct BadVersions {
@@ -26,12 +27,15 @@ struct BadVersions {
     std::string_view what;
     std::string_view remedy;
 };
-// As far as they were measured or are documented.
+// Versions with measured or documented problems.
 constexpr std::array<BadVersions, 2> bad_libfabric{{
-    {{0, 0}, {1, 16}, "it is older than the interface that is used, 1.17", "install 1.17 or later"},
+    {{0, 0},
+     {1, 16},
+     "it is older than the API version that netio uses, 1.17",
+     "install 1.17 or later"},
     {{1, 18},
      {2, 4},
-     "the descriptors of its tcp provider stay readable, so that a waiting loop burns a core",
+     "the descriptors of its tcp provider stay readable, so that a waiting loop uses a full core",
      "use 1.17, or 2.5 or later"},
 }};
 constexpr Version oldest_kernel{5, 11}; // epoll_pwait2
@@ -60,7 +64,7 @@ void judge_versions(const Machine& machine, Findings& findings) {
     findings.push_back({Kind::good, kernel + ", libfabric " + to_string(machine.libfabric), {}});
 }
 
-// Nothing to change: no version without them is known, and most need a peer that was let in.
+// Reported as notes only: no version without these faults is known, and most need an admitted peer.
 void judge_faults(const Machine& machine, Findings& findings) {
     const bool has_tcp = std::ranges::any_of(
         machine.fabric, [](const auto& offer) { return offer.provider == "tcp"; });
@@ -68,7 +72,7 @@ void judge_faults(const Machine& machine, Findings& findings) {
     for (const FabricFault& fault : faults_of(machine.libfabric)) {
         std::string remedy{fault.remedy};
         if (!fault.patch.empty())
-            remedy += "; docs/upstream has the patch " + std::string{fault.patch};
+            remedy += "; see the patch in docs/upstream: " + std::string{fault.patch};
         findings.push_back(
             {Kind::note,
              named_with_doubt(machine.libfabric) + ": over tcp " + std::string{fault.what},
@@ -86,11 +90,11 @@ void judge_port(const RdmaDevice& device, const RdmaPort& port, Findings& findin
         } else if (!port.interface.empty()) {
             remedy = "check the cable; ip link set " + port.interface + " up";
         } else {
-            remedy = "check the cable, and what it leads to";
+            remedy = "check the cable and the device at its other end";
         }
-        findings.push_back({Kind::change,
-                            name + " is " + (port.state.empty() ? "in no state" : port.state),
-                            remedy});
+        findings.push_back(
+            {Kind::change,
+             name + " is " + (port.state.empty() ? "in an unknown state" : port.state), remedy});
         return;
     }
     std::string what = name + " is active";
@@ -106,7 +110,8 @@ void judge_port(const RdmaDevice& device, const RdmaPort& port, Findings& findin
     }
 }
 
-// "link_downed 2, symbol_error 17" of those that mean this trouble; empty: none has happened.
+// Returns the counters of this trouble that are not zero, such as "link_downed 2, symbol_error 17";
+// empty if there are none.
 std::string counted(const RdmaPort& port, Trouble trouble) {
     std::string list;
     for (const auto& [name, value] : port.counters) {
@@ -116,22 +121,21 @@ std::string counted(const RdmaPort& port, Trouble trouble) {
     return list;
 }
 
-// Since the device was started, which may be long ago.
+// The counters count since the start of the device, which may be long ago.
 void judge_counters(const RdmaDevice& device, const RdmaPort& port, Findings& findings) {
     static constexpr std::array<std::pair<Trouble, std::string_view>, 3> remedies{{
-        {Trouble::port_error, "where they grow: clean or change the cable or the transceiver, look "
-                              "at the switch's port"},
-        {Trouble::receiver_not_ready,
-         "where they grow: another program's, as netio sends nothing that no receive is there for"},
-        {Trouble::retransmission,
-         "where they grow: packets are lost on the way; on Ethernet switch "
-         "on flow control (PFC) and ECN for the traffic"},
+        {Trouble::port_error, "if they increase: clean or change the cable or the transceiver, "
+                              "check the port of the switch"},
+        {Trouble::receiver_not_ready, "if they increase: another program causes them, because "
+                                      "netio sends only if the peer has a receive buffer"},
+        {Trouble::retransmission, "if they increase: packets are lost in the network; on Ethernet "
+                                  "enable flow control (PFC) and ECN for this traffic"},
     }};
     for (const auto& [trouble, remedy] : remedies) {
         const std::string list = counted(port, trouble);
         if (list.empty()) continue;
         findings.push_back({Kind::note,
-                            fmt::format("port {} of {} has counted trouble ({}): {}", port.number,
+                            fmt::format("port {} of {} has counted errors ({}): {}", port.number,
                                         device.name, to_string(trouble), list),
                             std::string{remedy}});
     }
@@ -154,26 +158,26 @@ void judge_access(const Machine& machine, const RdmaDevice& device, Findings& fi
             {Kind::change,
              (device.accessible ? "/dev/infiniband/rdma_cm"
                                 : "the node of " + device.name + " in /dev/infiniband") +
-                 " is not there or may not be opened",
+                 " does not exist or cannot be opened",
              "load the modules rdma_ucm and ib_uverbs, and give this user read and write access "
-             "(often: the group rdma)"});
+             "(often by the group rdma)"});
         return;
     }
     const netio::FabricDescription* const offer = offered(machine, device.name);
-    // What the environment withholds is told of the whole fabric.
+    // Providers that the environment excludes are reported once, for the whole fabric.
     if (offer == nullptr && !withheld(machine).empty()) return;
     if (offer == nullptr || offer->addresses.empty()) {
-        findings.push_back({Kind::change, "libfabric does not offer " + device.name,
-                            "give its network interface an address (InfiniBand: by IPoIB), since "
-                            "connections are made by address; install ibverbs-providers and "
-                            "libfabric's verbs provider"});
+        findings.push_back(
+            {Kind::change, "libfabric does not offer " + device.name,
+             "give its network interface an address (InfiniBand: by IPoIB), because connections "
+             "are made by address; install ibverbs-providers and libfabric's verbs provider"});
         return;
     }
     if (offer->capabilities.immediate_bytes < sizeof(std::uint32_t)) {
-        findings.push_back({Kind::note,
-                            device.name + " writes without immediate data (iWARP); what needs it "
-                                          "sends a message instead",
-                            {}});
+        findings.push_back(
+            {Kind::note,
+             device.name + " has no writes with immediate data (iWARP); messages are sent instead",
+             {}});
     }
 }
 
@@ -182,8 +186,7 @@ void judge_limits(const Machine& machine, Findings& findings) {
         *machine.locked_bytes_limit < locked_bytes_wanted) {
         findings.push_back({Kind::change,
                             "only " + mebibytes(*machine.locked_bytes_limit) +
-                                " of memory may be locked; buffers of verbs are, and usual sizes "
-                                "need " +
+                                " of memory may be locked; verbs locks its buffers, by default " +
                                 mebibytes(locked_bytes_wanted),
                             "ulimit -l unlimited (/etc/security/limits.d), or "
                             "LimitMEMLOCK=infinity in the systemd unit"});
@@ -198,8 +201,8 @@ void judge_limits(const Machine& machine, Findings& findings) {
     if (machine.huge_pages && machine.huge_pages->free_count == 0 && !machine.devices.empty()) {
         findings.push_back(
             {Kind::note,
-             "no huge pages are free; buffers that ask for them get usual ones, and "
-             "devices have more to look up",
+             "no huge pages are free; buffers that request them get normal pages, which cost "
+             "devices more address lookups",
              "sysctl vm.nr_hugepages=" +
                  std::to_string(locked_bytes_wanted / machine.huge_pages->bytes_each)});
     }
@@ -208,17 +211,17 @@ void judge_limits(const Machine& machine, Findings& findings) {
 void judge_fabric(const Machine& machine, Findings& findings) {
     const std::string missing = withheld(machine);
     if (!missing.empty()) {
-        findings.push_back({Kind::change,
-                            fmt::format("FI_PROVIDER={} in the environment keeps libfabric from "
-                                        "offering {}",
-                                        machine.provider_choice.value_or(""), missing),
-                            "unset FI_PROVIDER"});
+        findings.push_back(
+            {Kind::change,
+             fmt::format("FI_PROVIDER={} in the environment prevents libfabric from offering {}",
+                         machine.provider_choice.value_or(""), missing),
+             "unset FI_PROVIDER"});
     } else if (machine.fabric.empty()) {
-        findings.push_back({Kind::change, "libfabric offers no provider that can be used",
+        findings.push_back({Kind::change, "libfabric offers no usable provider",
                             "install libfabric1 with its tcp and verbs providers"});
     }
     for (const auto& [address, provider] : machine.picked) {
-        findings.push_back({Kind::good, fmt::format("at {} is used: {}", address, provider), {}});
+        findings.push_back({Kind::good, fmt::format("provider for {}: {}", address, provider), {}});
     }
 }
 
@@ -247,9 +250,10 @@ std::vector<Finding> diagnose(const Machine& machine) {
     }
     for (const RdmaDevice& device : machine.devices) {
         if (device.software) {
-            findings.push_back({Kind::note,
-                                device.name + " is software: good for tests, and slower than tcp",
-                                {}});
+            findings.push_back(
+                {Kind::note,
+                 device.name + " is a software device: suitable for tests, and slower than tcp",
+                 {}});
         }
         for (const RdmaPort& port : device.ports) {
             judge_port(device, port, findings);

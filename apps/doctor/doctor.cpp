@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio doctor: whether this machine, and the path to another, is fit for RDMA.
+// netio doctor: checks whether this machine, and the path to another one, is suitable for RDMA.
 
 #include "apps/common/ask_fids.hpp"
 #include "apps/common/cli.hpp"
@@ -33,7 +33,7 @@ using Json = nlohmann::ordered_json;
 
 struct DoctorArguments {
     std::string peer;
-    std::vector<std::string> fids; // which the peer, a publisher, is asked for
+    std::vector<std::string> fids; // fids to ask the peer, a publisher, about
     std::string serve;
     std::string provider = "auto";
     bool open = false;
@@ -71,7 +71,7 @@ Json as_json(const PathFigures& figures) {
             {"message_bytes", figures.provider_message_bytes}};
 }
 
-// Ways that were tried first, as they might have been better.
+// Routes that were tried first and failed.
 class FailedRoutes final : public netio::Observer {
   public:
     std::vector<netio::RouteFailed> all;
@@ -80,7 +80,7 @@ class FailedRoutes final : public netio::Observer {
     void on_route_failed(const netio::RouteFailed& event) override { all.push_back(event); }
 };
 
-// The path's figures into the report, or the reason why there are none.
+// Adds the results of the path to the report, or the reason why there are none.
 bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::string>& lines) {
     FailedRoutes failed;
     netio::EventLoop loop{{.observer = &failed}};
@@ -93,7 +93,7 @@ bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::stri
     if (!probe.figures()) {
         report["path"] = {{"failure", probe.failure()}};
         lines = {fmt::format("{}: {}", arguments.peer, probe.failure()),
-                 fmt::format("is `netio doctor --serve {}` running there?", arguments.peer)};
+                 fmt::format("start `netio doctor --serve {}` there", arguments.peer)};
         return false;
     }
     report["path"] = as_json(*probe.figures());
@@ -103,13 +103,13 @@ bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::stri
         report["path"]["failed"].push_back({{"provider", route.provider},
                                             {"address", to_string(route.remote)},
                                             {"why", to_string(route.closed)}});
-        lines.push_back(fmt::format("not over {}: {}", route.provider, to_string(route.closed)));
+        lines.push_back(
+            fmt::format("cannot connect over {}: {}", route.provider, to_string(route.closed)));
     }
     return true;
 }
 
-// Whether the publisher publishes these fids, into the report; why nothing comes of those it does
-// not.
+// Adds to the report whether the publisher publishes these fids; for the others, the reason.
 bool ask(const DoctorArguments& arguments, Json& report, std::vector<std::string>& lines) {
     const auto result = ask_fids(
         {.publisher = arguments.peer, .provider = arguments.provider, .key = arguments.keys},
@@ -117,7 +117,7 @@ bool ask(const DoctorArguments& arguments, Json& report, std::vector<std::string
     if (!result.failure.empty()) {
         report["fids"] = {{"failure", result.failure}};
         lines = {fmt::format("{}: {}", arguments.peer, result.failure),
-                 "is a publisher of version 0.3 or later running there?"};
+                 "check that a publisher of version 0.3 or later is running there"};
         return false;
     }
     bool all = true;
@@ -156,7 +156,7 @@ int examine(const DoctorArguments& arguments) {
         text += fmt::format("{:7} {}\n", to_string(finding.kind), finding.what);
         if (!finding.remedy.empty()) text += fmt::format("        -> {}\n", finding.remedy);
     }
-    // The path takes its time.
+    // Printed early, because the path's test takes a while.
     if (!arguments.json) print_report(std::exchange(text, {}));
     if (!arguments.peer.empty()) {
         std::vector<std::string> lines;
@@ -167,7 +167,8 @@ int examine(const DoctorArguments& arguments) {
             text += fmt::format("        {}\n", line);
     }
     report["well"] = well;
-    text += fmt::format("\n{}\n", well ? "nothing has to be changed" : "see above what to change");
+    text +=
+        fmt::format("\n{}\n", well ? "nothing has to be changed" : "make the changes listed above");
     print_report(arguments.json ? json_line(report) + "\n" : text);
     return well ? 0 : 1;
 }
@@ -176,26 +177,26 @@ int examine(const DoctorArguments& arguments) {
 
 Command add_doctor(CLI::App& program) {
     auto* command = program.add_subcommand(
-        "doctor", "Say what to change for RDMA on this machine, and try the path to another");
+        "doctor",
+        "Check this machine for RDMA, propose changes, and test the path to another machine");
     const auto arguments = std::make_shared<DoctorArguments>();
-    auto* peer = command->add_option(
-        "peer", arguments->peer,
-        "HOST:PORT where `netio doctor --serve` runs; with --fid of a publisher");
+    auto* peer =
+        command->add_option("peer", arguments->peer,
+                            "HOST:PORT of `netio doctor --serve`, or with --fid of a publisher");
     command
-        ->add_option(
-            "--fid", arguments->fids,
-            "Ask the publisher whether it publishes these fids, and which are the nearest; "
-            "may be repeated")
+        ->add_option("--fid", arguments->fids,
+                     "Ask the publisher whether it publishes these fids, and for the nearest "
+                     "published ones; may be repeated")
         ->needs(peer);
     auto* serving =
         command->add_option("--serve", arguments->serve,
-                            "Answer at HOST:PORT the doctors of other machines, until interrupted");
+                            "Serve path tests of other machines at HOST:PORT until interrupted");
     serving->excludes(peer);
     add_open(*command, arguments->open)->needs(serving);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json, "One JSON object on standard output");
+    command->add_flag("--json", arguments->json, "Print one JSON object");
     return
         [arguments] { return arguments->serve.empty() ? examine(*arguments) : serve(*arguments); };
 }

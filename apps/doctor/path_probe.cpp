@@ -20,7 +20,8 @@ constexpr std::uint8_t sum_kind = netio::first_service_kind + 2;
 
 constexpr std::size_t frame_bytes = std::size_t{1} << 20U;
 constexpr std::size_t echo_bytes = 8;
-constexpr std::size_t service_bytes = 4; // all zeros: the gate wants as many of every service
+// All zeros: authentication needs the same size for every service.
+constexpr std::size_t service_bytes = 4;
 
 netio::SessionOptions session_options() {
     return {.receive_bytes = frame_bytes, .receive_count = 8, .send_count = 8};
@@ -71,12 +72,14 @@ void ProbeServer::on_incoming(netio::IncomingSession& incoming) {
     Peer& kept = peers_.emplace(session, std::move(peer)).first->second;
     kept.idle = std::make_unique<IdleWatch>(
         loop_, idle_limit_, [&kept] { return kept.frames; },
-        [session] { session->fail(netio::CloseReason::failed, "asks nothing"); });
+        [session] {
+            session->fail(netio::CloseReason::failed, "no request within the idle limit");
+        });
     kept.idle->start();
 }
 
 void ProbeServer::on_open(netio::Session& session) {
-    if (at_visit) at_visit(session.peer_address() + " has come");
+    if (at_visit) at_visit(session.peer_address() + " is connected");
 }
 
 void ProbeServer::on_frame(netio::Session& session, const netio::IncomingFrame& frame) {
@@ -93,7 +96,7 @@ void ProbeServer::on_frame(netio::Session& session, const netio::IncomingFrame& 
     if (frame.kind == sum_kind) status = answer(session, peer, sum_kind, sum);
     if (status != netio::Status::ok) {
         session.fail(netio::CloseReason::protocol_error,
-                     session.peer_address() + " asks out of turn");
+                     session.peer_address() + " sent a request out of order");
     }
 }
 
@@ -118,7 +121,7 @@ void ProbeServer::on_sent(netio::Session& session, netio::Cookie, netio::Complet
 
 void ProbeServer::on_closed(netio::Session& session, const netio::Closed& closed) {
     if (at_visit) {
-        at_visit(session.peer_address() + " has left: " + explain(closed));
+        at_visit(session.peer_address() + " has disconnected: " + explain(closed));
     }
     places_.leave(session.peer_address());
     peers_.erase(&session);
@@ -157,7 +160,7 @@ void PathProbe::on_open(netio::Session& session) {
 
 void PathProbe::send(std::uint8_t kind, std::size_t bytes) {
     const netio::Slice body = memory_.slice(0, bytes);
-    // What is asked for has room: nothing else is under way.
+    // The send queue has space, because nothing else is in flight.
     if (session_->send({.kind = kind, .flags = 0, .extension = {}, .slices = {&body, 1}},
                        std::nullopt) != netio::Status::ok) {
         fail("a frame of " + std::to_string(bytes) + " bytes could not be sent");
@@ -172,7 +175,7 @@ void PathProbe::send_echo() {
 void PathProbe::on_frame(netio::Session&, const netio::IncomingFrame& frame) {
     if (frame.kind == echo_kind && step_ <= Step::round_trips) return take_echo(frame.body);
     if (frame.kind == sum_kind && step_ == Step::sum) return take_sum(frame.body);
-    fail("an answer that was not asked for");
+    fail("the peer sent an unexpected answer");
 }
 
 void PathProbe::take_echo(std::span<const std::byte> body) {
@@ -180,7 +183,7 @@ void PathProbe::take_echo(std::span<const std::byte> body) {
     const bool largest = step_ == Step::largest;
     const std::size_t size = largest ? running_.largest_bytes : echo_bytes;
     if (!std::ranges::equal(body, std::span{memory_.data(), size})) {
-        return fail("an answer that is not what was sent");
+        return fail("the peer's answer differs from the sent data");
     }
     if (largest) {
         step_ = Step::round_trips;
@@ -221,7 +224,7 @@ void PathProbe::on_writable(netio::Session&) {
 void PathProbe::take_sum(std::span<const std::byte> body) {
     const std::chrono::duration<double> taken = netio::Clock::now() - step_begin_;
     if (body.size() != 8 || wire::load<std::uint64_t>(body.data()) != bytes_sent_) {
-        return fail("the peer has counted other bytes than were sent");
+        return fail("the peer received a different number of bytes than were sent");
     }
     running_.gbit_per_s = static_cast<double>(bytes_sent_) * 8e-9 / taken.count();
     std::ranges::sort(running_.round_trips);
@@ -236,7 +239,7 @@ void PathProbe::fail(std::string why) {
 
 void PathProbe::on_closed(netio::Session&, const netio::Closed& closed) {
     if (connector_.is_connecting()) {
-        const netio::Closed last = closed; // NOLINT: no needless copy, the session goes now
+        const netio::Closed last = closed; // NOLINT: needs a copy, the session is destroyed here
         session_.reset();
         return connector_.try_next(last);
     }
@@ -253,14 +256,15 @@ std::vector<std::string> to_lines(const PathFigures& figures) {
     const auto part = [&](std::size_t percent) {
         return microseconds(trips[(trips.size() - 1) * percent / 100]);
     };
-    return {fmt::format("over {}", figures.provider),
-            fmt::format("round trip of {} B, {} times: median {:.1f} us, 99 % within {:.1f} us, "
-                        "least {:.1f} us",
-                        echo_bytes, trips.size(), part(50), part(99), part(0)),
-            fmt::format("bandwidth in frames of {} B: {:.2f} Gbit/s", figures.largest_bytes,
-                        figures.gbit_per_s),
-            fmt::format("a frame of {} B came back whole; the provider takes messages up to {} B",
-                        figures.largest_bytes, figures.provider_message_bytes)};
+    return {
+        fmt::format("over {}", figures.provider),
+        fmt::format("round trip of {} B, {} times: median {:.1f} us, 99 % within {:.1f} us, "
+                    "shortest {:.1f} us",
+                    echo_bytes, trips.size(), part(50), part(99), part(0)),
+        fmt::format("bandwidth in frames of {} B: {:.2f} Gbit/s", figures.largest_bytes,
+                    figures.gbit_per_s),
+        fmt::format("a frame of {} B came back complete; the provider accepts messages up to {} B",
+                    figures.largest_bytes, figures.provider_message_bytes)};
 }
 
 } // namespace apps

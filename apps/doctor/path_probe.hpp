@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tries the path between two machines, on sessions like those that data takes: what round trips
-// take, how much passes, how large a frame may be. ProbeServer answers, PathProbe asks. Both belong
-// to the loop's thread.
+// Tests the path between two machines, on sessions like those for data: round-trip times,
+// bandwidth, and the largest frame. ProbeServer answers, PathProbe asks. Both belong to the loop's
+// thread.
 //
-// On the session (service 4, docs/wire-formats.md): an echo comes back as it is, with a body of any
-// size; data is counted; a sum is asked for without a body and answered with the bytes counted so
-// far, 8 of them.
+// Frames of the session (service 4, docs/wire-formats.md): an echo is returned unchanged, with a
+// body of any size; data is counted; a sum request has no body and is answered with the number of
+// bytes counted so far (8 bytes).
 
 #include "apps/common/idle_watch.hpp"
 #include "netio/access/peer_limiter.hpp"
@@ -35,22 +35,23 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
         netio::Address address;
         bool open = false; // other machines may reach it
         std::shared_ptr<netio::ServerKeys> keys = nullptr;
-        std::size_t peer_limit_count = 16;            // at once, and half of them of one host
-        std::chrono::milliseconds idle_limit{60'000}; // for a peer that asks nothing
+        std::size_t peer_limit_count = 16;            // at most half of them from one host
+        std::chrono::milliseconds idle_limit{60'000}; // for a peer without requests
     };
 
-    // Throws FabricError: cannot listen there; std::invalid_argument: it is not said to be open.
+    // Throws FabricError if it cannot listen there, and std::invalid_argument if other machines can
+    // reach the address without `open`.
     ProbeServer(netio::Transport& transport, const Options& options);
     ~ProbeServer();
 
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
-    // Called when a peer has come, and with the reason when it has gone.
+    // Called when a peer has connected, and with the reason when it has disconnected.
     std::function<void(const std::string& what)> at_visit;
 
   private:
     struct Peer {
         std::unique_ptr<netio::Session> session;
-        std::unique_ptr<netio::RegisteredBuffer> answer; // lent while a large one is under way
+        std::unique_ptr<netio::RegisteredBuffer> answer; // in flight while a large answer is sent
         bool answer_lent = false;
         std::uint64_t bytes = 0;
         std::uint64_t frames = 0;
@@ -74,12 +75,12 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
 
 struct PathFigures {
     std::string provider;
-    std::size_t largest_bytes = 0;            // of the frame that came back whole
-    std::size_t provider_message_bytes = 0;   // what the provider itself would take
+    std::size_t largest_bytes = 0;            // of the frame that came back complete
+    std::size_t provider_message_bytes = 0;   // the provider's own limit
     std::vector<netio::Duration> round_trips; // sorted
     double gbit_per_s = 0;
 };
-// For people, a line each.
+// Returns lines for people.
 std::vector<std::string> to_lines(const PathFigures& figures);
 
 class PathProbe final : private netio::Session::Handler, private netio::Connector::Handler {
@@ -87,16 +88,16 @@ class PathProbe final : private netio::Session::Handler, private netio::Connecto
     struct Options {
         std::size_t round_trip_count = 1000;
         std::size_t transfer_bytes = std::size_t{256} << 20U;
-        netio::Duration limit = std::chrono::seconds{2}; // for each of the two, which end earlier
+        netio::Duration limit = std::chrono::seconds{2}; // for each of the two tests
         std::shared_ptr<const netio::ClientKey> key = nullptr;
     };
 
-    // Connects over the best route that works, as everything else does. `at_end` is called once.
+    // Connects over the best working route, as all connections do. Calls `at_end` once.
     PathProbe(netio::Transport& transport, const netio::Address& remote, const Options& options,
               std::function<void()> at_end);
     ~PathProbe();
 
-    // After the end: the figures, or why there are none.
+    // After the end: the results, or the reason why there are none.
     const std::optional<PathFigures>& figures() const noexcept { return figures_; }
     const std::string& failure() const noexcept { return failure_; }
 
@@ -130,7 +131,7 @@ class PathProbe final : private netio::Session::Handler, private netio::Connecto
     std::size_t bytes_sent_ = 0;
     netio::TimePoint step_begin_;
     netio::TimePoint sent_at_;
-    std::unique_ptr<netio::Session> session_; // last: goes first
+    std::unique_ptr<netio::Session> session_; // last: destroyed first
 };
 
 } // namespace apps

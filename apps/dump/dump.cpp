@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio dump: shows messages, byte by byte. While standard output takes nothing it receives
-// nothing, and the publishers drop messages for it.
+// netio dump: shows messages, byte by byte. While standard output is blocked it receives nothing,
+// and the publishers drop messages for it.
 
 #include "apps/common/cli.hpp"
 #include "apps/common/display.hpp"
@@ -43,7 +43,7 @@ struct DumpArguments {
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
     std::size_t shown_bytes = 256;
-    netio::pubsub::SubscribeSocket::Options socket; // but for what stands beside it
+    netio::pubsub::SubscribeSocket::Options socket; // except the options above
     std::string provider = "auto";
     KeyArguments key;
 };
@@ -78,7 +78,8 @@ class DumpRun final : private Subscriptions::Handler {
         options.socket = arguments_.socket;
         options.socket.key = client_key(arguments_.key);
         options.socket.silence_hint = silence_hint;
-        options.socket.reconnect = bus_ != nullptr; // who is found goes with its lease
+        // Publishers on a bus are removed when their lease ends, not when their connection ends.
+        options.socket.reconnect = bus_ != nullptr;
         return options;
     }
     std::string name_of(Fid fid) const { return shown(FidRange{fid, fid}, layout_); }
@@ -101,20 +102,20 @@ class DumpRun final : private Subscriptions::Handler {
     }
     void on_gap(Subscriptions&, const Subscriptions::Source&, Fid fid,
                 std::uint64_t count) override {
-        if (!ended_) print(fmt::format("{}: {} messages left out\n", name_of(fid), count));
+        if (!ended_) print(fmt::format("{}: {} messages dropped\n", name_of(fid), count));
     }
     void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
                    std::uint64_t count) override {
         if (ended_) return;
-        print(fmt::format("{}: {} messages missed while not connected\n", name_of(fid), count));
+        print(fmt::format("{}: {} messages lost while not connected\n", name_of(fid), count));
     }
     void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
                     Subscriptions::Refusal why) override {
-        if (ended_) return; // of several ranges the first is told
+        if (ended_) return; // only the first of several ranges is reported
         spdlog::error("{} refuses {}: {}", source.name, shown(range, layout_),
                       why == Subscriptions::Refusal::not_permitted
                           ? "the key does not permit it"
-                          : "it has no room for the subscription");
+                          : "its limit of subscriptions is reached");
         refused_ = true;
         end();
     }
@@ -125,7 +126,7 @@ class DumpRun final : private Subscriptions::Handler {
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {
         const std::string why = to_string(ending.closed);
-        // Once, however often it is tried.
+        // Logged once, for any number of attempts.
         if (ending.retrying && !waiting_.insert(source.name).second) return;
         log_.info(
             fmt::format("{}: {}{}", source.name, ending.retrying ? "waiting for it: " : "", why));
@@ -136,7 +137,7 @@ class DumpRun final : private Subscriptions::Handler {
         lines_.print(text);
         if (lines_.is_full()) all_.pause();
     }
-    // The second time it does not wait.
+    // The second call does not wait.
     void end() {
         if (std::exchange(ended_, true) || all_.connected_count() == 0) return loop_.stop();
         all_.close();
@@ -152,7 +153,7 @@ class DumpRun final : private Subscriptions::Handler {
     std::set<std::string> waiting_; // publishers, by name
     std::uint64_t shown_ = 0;
     bool reached_ = false; // a publisher has accepted a subscription
-    bool refused_ = false; // one does not give what was asked for
+    bool refused_ = false; // a publisher has refused a subscription
     bool ended_ = false;
     std::unique_ptr<netio::pubsub::Discovery> bus_;
     netio::Timer duration_timer_{loop_, [this] { end(); }};
@@ -163,17 +164,20 @@ class DumpRun final : private Subscriptions::Handler {
 } // namespace
 
 Command add_dump(CLI::App& program) {
-    auto* command = program.add_subcommand("dump", "Show messages, byte by byte");
+    auto* command = program.add_subcommand("dump", "Show messages byte by byte");
     const auto arguments = std::make_shared<DumpArguments>();
-    auto* const publishers =
-        command->add_option("publisher", arguments->publishers, "HOST:PORT, or several");
+    auto* const publishers = command->add_option(
+        "publisher", arguments->publishers, "Publishers to subscribe to: one or more HOST:PORT");
     auto* const bus = add_bus(*command, arguments->bus);
     command->callback([publishers, bus] {
         if (publishers->empty() && bus->empty()) throw CLI::RequiredError{"publisher or --bus"};
     });
-    command->add_option("--fid", arguments->fids, "Which: 7, 0-63, {link: 3}; may be repeated")
+    command
+        ->add_option("--fid", arguments->fids,
+                     "Fids to subscribe to: 7, 0-63, {link: 3}; may be repeated")
         ->required();
-    add_count(*command, "--messages,--count", arguments->messages, "End after so many are shown");
+    add_count(*command, "--messages,--count", arguments->messages,
+              "End after showing this many messages");
     command
         ->add_option_function<std::vector<std::string>>(
             "--filter",
@@ -185,10 +189,10 @@ Command add_dump(CLI::App& program) {
                             fmt::format("'{}'; allowed: {}", condition, filter_spelling)};
                 }
             },
-            fmt::format("Show only what has this: {}; may be repeated", filter_spelling))
+            fmt::format("Show only messages that match: {}; may be repeated", filter_spelling))
         ->type_name("BYTES");
-    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
-    add_bytes(*command, "--bytes", arguments->shown_bytes, "Bytes shown of each message",
+    add_duration(*command, "--duration", arguments->duration, "End this long after the start");
+    add_bytes(*command, "--bytes", arguments->shown_bytes, "Show this many bytes of each message",
               {.min = 0, .max = 1U << 30});
     add_buffer_limit(*command, arguments->socket.receive_bytes_limit);
     add_largest_message(*command, arguments->socket.largest_message_bytes);

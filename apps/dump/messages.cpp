@@ -20,7 +20,7 @@ std::optional<Number> number(std::string_view text, int base) {
     return value;
 }
 
-// Empty: these are none.
+// Returns an empty vector if the text is not bytes in hex.
 std::vector<std::byte> bytes_in_hex(std::string_view text) {
     std::vector<std::byte> bytes;
     if (text.size() % 2 != 0) return bytes;

@@ -43,7 +43,7 @@ std::string from_base64(const std::string& coded) {
     return text;
 }
 
-// The gateway writes 64-bit numbers as texts.
+// The gateway encodes 64-bit numbers as texts.
 std::int64_t number_of(const json& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_string()) return 0;
@@ -64,7 +64,7 @@ const json& member_of(const json& object, const char* key) {
     return found != object.end() && found->is_object() ? *found : nothing;
 }
 
-// A list; what is no object in it has neither key nor value.
+// Returns the list of key-value pairs. Entries that are not objects have neither key nor value.
 json pairs_of(json answer) {
     const auto found = answer.find("kvs");
     if (found == answer.end() || !found->is_array()) return json::array();
@@ -73,9 +73,9 @@ json pairs_of(json answer) {
 
 constexpr std::size_t page_limit = 256; // publishers in an answer
 
-// The first key behind all that begin so.
+// Returns the first key after all keys with this prefix.
 std::string behind(std::string prefix) {
-    ++prefix.back(); // it ends with a slash
+    ++prefix.back(); // the prefix ends with a slash
     return prefix;
 }
 
@@ -94,12 +94,12 @@ void EtcdBoard::grant() {
     if (lease_id_.empty()) throw BoardError{client_.name() + " grants no lease"};
 }
 
-// The lease may have ended, while this process was stopped, or with all that etcd had.
+// The lease may have ended while this process was stopped, or because etcd lost its data.
 void EtcdBoard::put(const std::string& name, const std::string& text) {
     if (!lease_id_.empty()) {
         try {
             return write(name, text);
-        } catch (const BoardError&) { // if it is not for the lease the next one says why
+        } catch (const BoardError&) { // if not due to the lease, the next write throws
             lease_id_.clear();
         }
     }
@@ -136,7 +136,7 @@ json EtcdBoard::all_keys() const {
     return {{"key", to_base64(prefix_)}, {"range_end", to_base64(behind(prefix_))}};
 }
 
-// Those that have changed since a revision, in as few answers as there are pages of them.
+// Reads the announcements that have changed since a revision, in pages.
 void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& visitor) {
     json page = all_keys();
     page["limit"] = std::to_string(page_limit);
@@ -156,22 +156,21 @@ void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& v
                     visitor.on_text(name, from_base64(text_member(each, "value")));
             }
         }
-    } catch (const BoardError&) { // they may be too much for one answer
+    } catch (const BoardError&) { // a page may be too large for one answer; read them one by one
     }
     for (const std::string& name : names) {
         try {
             const auto text = get(name);
             if (text) visitor.on_text(name, *text);
-        } catch (const AnswerError& error) { // the others are read
-            visitor.on_unreadable("the announcement '" + name +
-                                  "' is passed over: " + error.what());
+        } catch (const AnswerError& error) { // the others can still be read
+            visitor.on_unreadable("the announcement '" + name + "' is ignored: " + error.what());
         }
     }
 }
 
 void EtcdBoard::look(Visitor& visitor) {
     reads_ = true;
-    reached_ = false; // unless this succeeds
+    reached_ = false; // until this function succeeds
     json names_only = all_keys();
     names_only["keys_only"] = true;
     const json names = client_.ask("/v3/kv/range", names_only);
@@ -191,7 +190,7 @@ void EtcdBoard::look(Visitor& visitor) {
         changed.insert(name);
         since = std::min(since, revision);
     }
-    // First who is gone, whose place somebody else may have.
+    // Removed publishers are reported first, because another publisher may have taken their fids.
     for (auto known = known_.begin(); known != known_.end();) {
         if (there.contains(known->first)) {
             ++known;
@@ -212,7 +211,8 @@ void EtcdBoard::look(Visitor& visitor) {
     reached_ = true;
 }
 
-// Another cluster, or an earlier revision: it has lost what it knew, and nobody has gone for that.
+// Another cluster or an earlier revision means that etcd has lost its data. The publishers are then
+// not considered removed.
 void EtcdBoard::take_revision(const json& answer) {
     const json& header = member_of(answer, "header");
     const std::string cluster = text_member(header, "cluster_id");
@@ -228,7 +228,7 @@ void EtcdBoard::wait(TimePoint until) {
     if (interrupted_.exchange(false)) return;
     json create = all_keys();
     create["start_revision"] = std::to_string(revision_ + 1);
-    // Its first answer says that it watches; whoever interrupted before is seen then.
+    // The first answer confirms the watch. An interrupt() before it is noticed at that point.
     bool has_changed = false;
     const auto goes_on = [&](const json& object) {
         const json& result = member_of(object, "result");
@@ -237,7 +237,7 @@ void EtcdBoard::wait(TimePoint until) {
     };
     const TimePoint end = std::min(until, Clock::now() + std::chrono::seconds{10});
     client_.listen("/v3/watch", {{"create_request", create}}, end - Clock::now(), goes_on);
-    // Whoever answers something else, or does not go on, is not asked without a pause.
+    // If the server gave another answer or ended the watch, pause before the next request.
     if (!has_changed && !interrupted_) pause_until(std::min(end, Clock::now() + retry_));
     interrupted_ = false;
 }
@@ -260,7 +260,7 @@ void EtcdBoard::interrupt() noexcept {
 
 namespace {
 
-// A process opens a bus for each of its loops.
+// Logs a warning once per process, because a process opens a bus for each of its loops.
 void warn_once(const std::string& warning) {
     static std::mutex mutex;
     static std::set<std::string> told;

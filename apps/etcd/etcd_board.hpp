@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A board that is an etcd: each text a key PREFIX/NAME under a lease of etcd's. What it keeps it
-// knows to be alive; a watch tells what changes. Away for a while, it is asked again; if it comes
-// back without its data, publishers announce themselves again before anybody is taken for gone.
+// A registry in etcd: each text has a key PREFIX/NAME under an etcd lease. Keys under a lease
+// belong to live publishers, and a watch reports changes. While etcd is unreachable, requests are
+// repeated. If etcd returns without its data, publishers announce themselves again before any of
+// them is considered removed.
 
 #include "apps/etcd/etcd_client.hpp"
 #include "pubsub/discovery/board.hpp"
@@ -21,7 +22,7 @@ namespace apps {
 
 class EtcdBoard final : public netio::pubsub::Board {
   public:
-    // `retry`: how often it is asked again while it does not answer.
+    // `retry` is the interval of requests while etcd does not answer.
     EtcdBoard(const EtcdPlace& place, std::chrono::milliseconds lease,
               std::chrono::milliseconds retry);
 
@@ -47,11 +48,11 @@ class EtcdBoard final : public netio::pubsub::Board {
     std::string prefix_;
     std::chrono::milliseconds lease_;
     std::chrono::milliseconds retry_;
-    std::string lease_id_;                      // as etcd writes it; empty: none
-    std::map<std::string, std::int64_t> known_; // by name: the revision that was read
+    std::string lease_id_;                      // as text, as in etcd's answers; empty: none
+    std::map<std::string, std::int64_t> known_; // by name: the revision last read
     std::string cluster_;
-    std::int64_t revision_ = 0; // 0: nothing was read
-    bool reads_ = false;        // it is looked at, not only written to
+    std::int64_t revision_ = 0; // 0: nothing read yet
+    bool reads_ = false;        // used for reading, not only for writing
     bool reached_ = true;
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -63,12 +63,12 @@ std::string warning_about(const EtcdPlace& place) {
     if (place.user_file.empty() || place.tls || place.address.host == "localhost") return {};
     const auto host = netio::access::parse_host(place.address.host);
     if (host && netio::access::is_loopback(*host)) return {};
-    return "the password in '" + place.user_file + "' travels unencrypted to etcd at " +
-           to_string(place.address) + "; use etcds://, which is TLS";
+    return "the password in '" + place.user_file + "' is sent unencrypted to etcd at " +
+           to_string(place.address) + "; use etcds:// (TLS)";
 }
 
 EtcdPlace parse_etcd_place(std::string_view text) {
-    if (!is_etcd_place(text)) refuse(text, "is no etcd");
+    if (!is_etcd_place(text)) refuse(text, "is not an etcd address");
     EtcdPlace place;
     place.tls = text.starts_with(with_tls);
     std::string_view rest = text.substr(place.tls ? with_tls.size() : plain.size());
@@ -119,14 +119,14 @@ httplib::Request post(const std::string& path, const std::string& body, const st
     return request;
 }
 
-// NAME:PASSWORD of a file's first line. The file follows the rules of key files.
+// Reads NAME:PASSWORD from the first line of a file. The file must follow the rules for key files.
 std::pair<std::string, std::string> read_user(const std::string& path) {
     netio::access::SystemKeySource source;
     netio::access::KeySource::Content content = source.read(path);
     const std::string problem =
         netio::access::judge_secret_file(content.before, source.user(), path);
     if (!problem.empty()) throw BoardError{problem};
-    if (!content.error.empty()) throw BoardError{path + ": it cannot be read: " + content.error};
+    if (!content.error.empty()) throw BoardError{path + ": cannot be read: " + content.error};
     const std::string_view line = std::string_view{content.text}.substr(0, content.text.find('\n'));
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || colon == 0)
@@ -136,8 +136,8 @@ std::pair<std::string, std::string> read_user(const std::string& path) {
     return user;
 }
 
-// Ends a request that takes too long. The times of httplib are for each byte, so that a server
-// could hold who asks for ever; nor does it limit the lines in front of an answer.
+// Ends a request that takes too long. The timeouts of httplib apply to each byte, so a server could
+// block a client for an unlimited time. httplib also does not limit the header lines of an answer.
 class Deadline {
   public:
     Deadline(httplib::Client& client, netio::Duration time) {
@@ -164,7 +164,7 @@ class Deadline {
             lock.unlock();
             client.stop();
             lock.lock();
-            time = std::chrono::milliseconds{100}; // it may have been about to connect
+            time = std::chrono::milliseconds{100}; // it may have been connecting
         }
     }
 
@@ -172,7 +172,7 @@ class Deadline {
     std::condition_variable changed_;
     bool done_ = false;
     std::atomic<bool> passed_{false};
-    std::thread thread_; // the last one: it uses the others
+    std::thread thread_; // last: it uses the other members
 };
 
 } // namespace
@@ -189,7 +189,7 @@ EtcdClient::EtcdClient(EtcdPlace place, const Limits& limits)
                                                        to_string(place_.address)},
       connections_{std::make_unique<Connections>((place_.tls ? "https://" : "http://") +
                                                  to_string(place_.address))} {
-    // The password and the token pass through memory that nobody wipes.
+    // The password and the token pass through memory that is not cleared.
     if (!place_.user_file.empty()) forbid_core_dumps();
     for (httplib::Client* const client : {&connections_->asking, &connections_->listening}) {
         client->set_connection_timeout(limits_.silence);
@@ -209,7 +209,7 @@ json EtcdClient::ask(const std::string& path, const json& request) {
     const std::string body = request.dump();
     int status = 0;
     json answer = ask_once(path, body, status);
-    if (status != 200 && !token_.empty()) { // it knows the token no more, for instance
+    if (status != 200 && !token_.empty()) { // for instance, the token has expired
         authenticate();
         answer = ask_once(path, body, status);
     }
@@ -239,11 +239,12 @@ json EtcdClient::ask_once(const std::string& path, const std::string& body, int&
     const Deadline deadline{connections_->asking, limits_.answer_time};
     const httplib::Result result = connections_->asking.send(request);
     if (is_too_long) {
-        throw AnswerError{name_ + " gives an answer of more than " +
+        throw AnswerError{name_ + " sent an answer of more than " +
                           std::to_string(limits_.answer_bytes) + " bytes"};
     }
-    if (deadline.has_passed()) throw BoardError{name_ + " does not end its answer in time"};
-    // A refusal ends with a trailer, which httplib 0.11 does not know: all of it is there by then.
+    if (deadline.has_passed()) throw BoardError{name_ + " did not complete its answer in time"};
+    // A refusal ends with a trailer, which httplib 0.11 does not support; the answer is complete by
+    // then.
     const bool refused = status >= 400 && !answer.empty();
     if (!result && !refused)
         throw BoardError{"cannot reach " + name_ + ": " + to_string(result.error())};
@@ -251,8 +252,8 @@ json EtcdClient::ask_once(const std::string& path, const std::string& body, int&
     try {
         return parse(std::string_view{answer}.substr(0, answer.find('\n'))); // the first object
     } catch (const netio::pubsub::JsonError& error) {
-        if (status != 200) return {}; // a proxy's page, perhaps
-        throw AnswerError{name_ + " gives an answer that cannot be used: " + error.what()};
+        if (status != 200) return {}; // possibly a proxy's page
+        throw AnswerError{name_ + " sent an invalid answer: " + error.what()};
     }
 }
 
@@ -272,7 +273,7 @@ void EtcdClient::authenticate() {
     wipe(body);
     if (status != 200 || !answer.is_object() || !answer.contains("token") ||
         !answer["token"].is_string())
-        throw BoardError{name_ + " does not admit the user of '" + place_.user_file + "'"};
+        throw BoardError{name_ + " rejects the user of '" + place_.user_file + "'"};
     token_ = answer["token"].get<std::string>();
 }
 
@@ -291,7 +292,7 @@ void EtcdClient::listen(const std::string& path, const json& request, netio::Dur
             json object;
             try {
                 object = parse(std::string_view{left}.substr(0, end));
-            } catch (const netio::pubsub::JsonError&) { // what follows cannot be used either
+            } catch (const netio::pubsub::JsonError&) { // the rest is unusable, too
                 return false;
             }
             left.erase(0, end + 1);

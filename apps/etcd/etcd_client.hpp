@@ -16,33 +16,32 @@
 
 namespace apps {
 
-// Where an etcd is, and as whom it is asked:
+// The address of an etcd server, and the user for its requests:
 //
 //     etcd://HOST:PORT[/PREFIX][?user=FILE&ca=FILE]     etcds:// with TLS
 //
-// The file of the user has one line, NAME:PASSWORD, so that no password stands in a command line.
-// It must belong to the user or root, and nobody else may have access to it (mode 0600), as a key
-// file. No I/O.
+// The user's file has one line, NAME:PASSWORD, so that the command line has no password. The file
+// must belong to the user or root, with mode 0600, like a key file. No I/O.
 
 struct EtcdPlace {
     netio::Address address;
     bool tls = false;
     std::string prefix = "netio"; // of the keys: /netio/NAME
-    std::string user_file;        // empty: nobody in particular
-    std::string ca_file;          // whose certificates are believed; empty: the system's
+    std::string user_file;        // empty: no user
+    std::string ca_file;          // trusted certificates; empty: the system's
 };
 
 bool is_etcd_place(std::string_view text) noexcept;
-// What a user should know of this place: the password travels unencrypted to another machine.
-// "problem; remedy"; empty: nothing.
+// Returns a warning "problem; remedy" if the password is sent unencrypted to another machine;
+// otherwise empty.
 std::string warning_about(const EtcdPlace& place);
-// Throws std::invalid_argument naming the text and what is allowed.
+// Throws std::invalid_argument that names the text and what is allowed.
 EtcdPlace parse_etcd_place(std::string_view text);
 
-// Requests to the JSON gateway of an etcd (v3). It blocks, for so long at most; interrupt() may
-// come from any thread.
+// Client for the JSON gateway of etcd (v3). Requests block, with a time limit; any thread may call
+// interrupt().
 
-// The server is there, and what it answers cannot be used: it is too long, or exceeds a limit.
+// The server answers, but the answer is unusable: it is too long or exceeds another limit.
 class AnswerError : public netio::pubsub::BoardError {
   public:
     using BoardError::BoardError;
@@ -50,14 +49,14 @@ class AnswerError : public netio::pubsub::BoardError {
 
 class EtcdClient {
   public:
-    // Of an answer, whatever the server is. One with the largest announcement that is allowed takes
-    // 6 MiB, one with 40,000 names 10 MiB.
+    // Limits of an answer from any server. An answer with the largest allowed announcement has 6
+    // MiB, one with 40,000 names 10 MiB.
     struct Limits {
         std::size_t answer_bytes = std::size_t{16} << 20;
-        std::size_t answer_depth = 16;       // of arrays and objects in one another
+        std::size_t answer_depth = 16;       // nested arrays and objects
         std::size_t answer_values = 262'144; // texts, numbers, arrays, objects
         std::chrono::milliseconds silence{5000};
-        std::chrono::milliseconds answer_time{10'000}; // the first byte to the last
+        std::chrono::milliseconds answer_time{10'000}; // from the first byte to the last
     };
 
     explicit EtcdClient(EtcdPlace place) : EtcdClient{std::move(place), Limits()} {}
@@ -66,11 +65,12 @@ class EtcdClient {
     EtcdClient(const EtcdClient&) = delete;
     EtcdClient& operator=(const EtcdClient&) = delete;
 
-    // The answer, or the first object of a stream of them. Throws netio::pubsub::BoardError, and
-    // AnswerError of an answer that exceeds a limit.
+    // Returns the answer, or the first object of a stream of answers. Throws
+    // netio::pubsub::BoardError, and AnswerError if an answer exceeds a limit.
     nlohmann::json ask(const std::string& path, const nlohmann::json& request);
-    // Each object of a stream as it comes, until `take` says false, `time` has passed without
-    // anything, or with more than answers may take, or interrupt(), or it cannot be asked.
+    // Calls `take` for each object of a stream as it arrives. Ends when `take` returns false, when
+    // nothing has arrived for `time`, when an answer exceeds a limit, after interrupt(), or if the
+    // request fails.
     void listen(const std::string& path, const nlohmann::json& request, netio::Duration time,
                 const std::function<bool(const nlohmann::json&)>& take);
     void interrupt() noexcept;

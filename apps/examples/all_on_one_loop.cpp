@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets of every kind on one loop: what a subscriber receives goes on as a message, and what a
-// message receiver gets goes on as bytes of a stream, a hundred times. Needs no other program:
-// all_on_one_loop
+// Sockets of every kind on one loop: a subscriber forwards each message to a message receiver,
+// which forwards it to a byte stream, a hundred times. Needs no other program: all_on_one_loop
 #include "netio/fabric.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
@@ -31,7 +30,7 @@ Options listening() {
     return options;
 }
 
-// Publishes each number when the one before has come all the way.
+// Publishes each number after the previous one has reached the destination.
 class Origin final : private pubsub::Publisher::Handler {
   public:
     explicit Origin(netio::Transport& transport)
@@ -80,7 +79,7 @@ class Relay final : private pubsub::SubscribeSocket::Handler,
 // From a message to the stream.
 class Uplink final : private netio::ListenSocket::Handler, private stream::StreamSocket::Handler {
   public:
-    // Calls `when_ready` once bytes can leave: what is sent over a stream before is refused.
+    // Calls `when_ready` once bytes can be sent: sending over a stream before that is refused.
     Uplink(netio::Transport& transport, const netio::Address& end, std::function<void()> when_ready)
         : when_ready_{std::move(when_ready)}, stream_{transport, {}, *this},
           listener_{transport, listening<netio::ListenSocket::Options>(), *this} {
@@ -93,7 +92,8 @@ class Uplink final : private netio::ListenSocket::Handler, private stream::Strea
     void on_connected(stream::StreamSocket&) override { when_ready_(); }
     void on_message(netio::ReceiveSocket&, std::span<const std::byte> message,
                     std::optional<std::uint64_t>) override {
-        std::memcpy(memory_.data(), message.data(), message.size()); // one is under way at a time
+        std::memcpy(memory_.data(), message.data(),
+                    message.size()); // one message is in flight at a time
         const netio::Status status =
             stream_.send(memory_.slice(0, message.size()), netio::Cookie{1});
         if (status != netio::Status::ok) std::fputs("bytes are lost\n", stderr);
@@ -110,7 +110,7 @@ class Uplink final : private netio::ListenSocket::Handler, private stream::Strea
     netio::ListenSocket listener_;
 };
 
-// The stream's end, which sends the next number on its way.
+// The end of the stream, which triggers the next number.
 class Destination final : private stream::StreamListener::Handler,
                           private stream::StreamSocket::Handler {
   public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that several threads use: two of them read what arrives, a third asks for more fids and
-// gives them back. It ends when so many messages have come:
-// any_thread HOST:PORT COUNT
+// A client used by several threads: two of them read messages, a third subscribes to more fids and
+// unsubscribes from them. It ends after COUNT messages: any_thread HOST:PORT COUNT
 #include "pubsub/client/client.hpp"
 
 #include <atomic>
@@ -18,7 +17,7 @@ static int run(const char* address, std::uint64_t count) {
     options.publishers = {netio::parse_address(address)};
     pubsub::Client client{std::move(options)};
 
-    // Any thread may ask; this one waits for the answer.
+    // Any thread may subscribe; this one waits for the answer.
     const pubsub::FidRange fids{pubsub::Fid{0}, pubsub::Fid{31}};
     if (client.subscribe({fids}, {}, 10s) != pubsub::Client::Answer::accepted) {
         std::fprintf(stderr, "no publisher at %s has accepted\n", address);
@@ -29,7 +28,7 @@ static int run(const char* address, std::uint64_t count) {
     const auto read = [&] {
         pubsub::MessageBatch messages;
         while (taken < count)
-            taken += client.poll(messages, 100ms); // each message comes to one of the two
+            taken += client.poll(messages, 100ms); // each message goes to one of the two
     };
     std::thread one{read};
     std::thread other{read};

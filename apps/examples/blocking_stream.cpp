@@ -14,14 +14,14 @@ namespace stream = netio::stream;
 namespace {
 
 void serve(const char* address) {
-    stream::BlockingListener listener{address,
-                                      {.open = true}}; // whoever reaches the address may connect
+    stream::BlockingListener listener{
+        address, {.open = true}}; // any peer that reaches the address may connect
     std::printf("listening at %s\n", to_string(listener.address()).c_str());
     std::fflush(stdout);
     stream::BlockingStream client = listener.accept();
     std::byte memory[1024];
     std::uint64_t length = 0;
-    // 0: the peer has ended its direction, behind the last byte.
+    // 0: the peer has ended its direction, after the last byte.
     while (const std::size_t count = client.read(memory)) {
         for (const std::byte byte : std::span{memory, count}) {
             ++length;
@@ -30,7 +30,7 @@ void serve(const char* address) {
             length = 0;
         }
     }
-    client.close(); // returns when the peer has everything
+    client.close(); // returns when the peer has received everything
 }
 
 void ask(const char* address, std::span<char*> lines) {

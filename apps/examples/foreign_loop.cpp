@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subscriber that lives inside a program with an epoll loop of its own, beside its timer:
-// foreign_loop HOST:PORT
+// A subscriber in a program with its own epoll loop and its own timer: foreign_loop HOST:PORT
 #include "netio/fabric.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
@@ -67,8 +66,8 @@ int main(int argc, char** argv) try {
     pubsub::SubscribeSocket socket{*transport, options, counting};
     socket.subscribe(pubsub::FidRange{.first = pubsub::Fid{0}, .last = pubsub::Fid{63}});
     epoll.add(loop.pollable_fd());
-    // Once at the beginning, and after every call into the library from outside of its handlers.
-    // At most some milliseconds each: what is left keeps the descriptor readable.
+    // Called at the beginning, and after every call into the library from outside of its handlers.
+    // A call takes at most a few milliseconds; if work is left, the descriptor stays readable.
     loop.dispatch();
     unsigned long long ticks = 0;
     while (!counting.ended) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives messages, buffered and unbuffered, of any number of senders, and ends when the last one
-// has: message_receiver HOST:PORT
+// Receives messages, buffered and unbuffered, from any number of senders, and ends after the last
+// sender has closed: message_receiver HOST:PORT
 #include "netio/base/observer.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <exception>
 
-// What only this machine's operator can mend, and who does not suit.
+// Logs rejected peers, and accept failures that only the operator of this machine can fix.
 struct Log final : netio::Observer {
     void on_accept_failed(const netio::AcceptFailed& event) override {
         std::fprintf(stderr, "%s was rejected: %s\n", event.peer.c_str(), event.why.what());
@@ -35,7 +35,7 @@ struct Receiver final : netio::ListenSocket::Handler {
         failed = failed || closed.reason != netio::CloseReason::orderly;
         if (--senders == 0) loop.stop();
     }
-    // After close() below: every sender has been told what was received, and has had its on_closed.
+    // Called after close() below: every sender knows what was received, and has had its on_closed.
     void on_listen_closed(netio::ListenSocket&, const netio::Closed&) override { loop.stop(); }
 
     netio::EventLoop& loop;
@@ -52,7 +52,7 @@ int main(int argc, char** argv) try {
     Receiver receiver{loop};
     netio::ListenSocket::Options options;
     options.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
-    options.open = argc > 1; // whoever reaches the address may connect
+    options.open = argc > 1; // any peer that reaches the address may connect
     netio::ListenSocket socket{*transport, options, receiver};
     std::printf("listening at %s\n", to_string(socket.endpoints().at(0).address).c_str());
     std::fflush(stdout);

@@ -28,12 +28,12 @@ class Sender final : private netio::SendSocket::Handler {
     void on_writable(netio::SendSocket&) override { send(); }
     void on_send_completed(netio::SendSocket&, netio::Cookie cookie,
                            netio::Completion::Outcome outcome) override {
-        if (outcome != netio::Completion::Outcome::done) return; // on_closed says why
+        if (outcome != netio::Completion::Outcome::done) return; // on_closed has the reason
         free_.push_back(static_cast<std::size_t>(cookie));
         send();
     }
     void on_closed(netio::SendSocket&, const netio::Closed& closed) override {
-        // The receiver was given everything, and said so.
+        // The receiver has received everything, and has confirmed it.
         ended_well_ = next_ == count_ && closed.reason == netio::CloseReason::orderly;
         std::printf("sent %llu blocks: %s\n", static_cast<unsigned long long>(next_),
                     explain(closed).c_str());
@@ -45,14 +45,14 @@ class Sender final : private netio::SendSocket::Handler {
             const std::size_t slot = free_.back();
             const netio::Slice slice = memory_.slice(slot * block_bytes, block_bytes);
             std::memcpy(slice.data, &next_, sizeof next_);
-            // again: on_writable follows. closed: on_closed does.
+            // again: on_writable follows. closed: on_closed follows.
             if (socket_.send(slice, netio::Cookie{slot}) != netio::Status::ok) return;
             free_.pop_back();
             ++next_;
         }
         if (next_ == count_ && !closing_) {
             closing_ = true;
-            socket_.close(); // what was sent arrives first
+            socket_.close(); // everything sent before arrives first
         }
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes COUNT blocks under fid 1, zero-copy, as soon as somebody has subscribed; then ends in
-// order: publish_unbuffered HOST:PORT COUNT [explicit]
+// Publishes COUNT blocks under fid 1, zero-copy, after the first subscription; then ends in order:
+// publish_unbuffered HOST:PORT COUNT [explicit]
 //
-// With explicit publishing nothing is queued for a subscriber that cannot take a block at the
-// moment, and this program decides when it is offered again.
+// With explicit publishing nothing is queued for a subscriber that cannot receive a block at the
+// moment, and this program decides when to retry.
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
@@ -40,7 +40,7 @@ class Source final : private pubsub::PublishSocket::Handler {
     static pubsub::PublishSocket::Options options(const netio::Address& address) {
         pubsub::PublishSocket::Options options;
         options.publisher.addresses = {address};
-        options.publisher.open = true; // whoever reaches the address may connect
+        options.publisher.open = true; // any peer that reaches the address may connect
         return options;
     }
 
@@ -49,7 +49,7 @@ class Source final : private pubsub::PublishSocket::Handler {
         publish();
     }
     void on_writable(pubsub::Publisher&) override { publish(); }
-    // The network has read it: the slot may be filled again.
+    // The network has read the block: the slot may be filled again.
     void on_publish_completed(pubsub::PublishSocket&, netio::Cookie cookie,
                               const pubsub::PublicationOutcome&) override {
         free_.push_back(static_cast<std::size_t>(cookie));
@@ -63,7 +63,8 @@ class Source final : private pubsub::PublishSocket::Handler {
     }
 
     void publish() {
-        // A newer block of this fid would overtake, so what is left of the one before goes first.
+        // The rest of the previous block must be sent first, because a newer block of this fid
+        // would overtake it.
         if (ticket_.is_open() && socket_.resume(ticket_) == netio::Status::partial) return;
         while (next_ < count_ && !free_.empty() && !ticket_.is_open()) {
             const std::size_t slot = free_.back();
@@ -71,22 +72,22 @@ class Source final : private pubsub::PublishSocket::Handler {
             std::memcpy(slice.data, &next_, sizeof next_);
             const netio::Status status = explicitly_ ? offer(slice, slot) : lend(slice, slot);
             // again: on_writable follows. no_subscribers: wait for the next one. Otherwise the
-            // slot is the network's until on_publish_completed.
+            // network uses the slot until on_publish_completed.
             if (status != netio::Status::ok) return;
             free_.pop_back();
             ++next_;
         }
-        if (next_ == count_) socket_.close(); // finishes what a ticket is still open for
+        if (next_ == count_) socket_.close(); // finishes open tickets
     }
-    // Everybody gets it, some perhaps later.
+    // All subscribers receive it, some possibly later.
     netio::Status lend(const netio::Slice& slice, std::size_t slot) {
         return socket_.publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
     }
-    // Those that can take it now get it now.
+    // Subscribers that can receive it now get it now.
     netio::Status offer(const netio::Slice& slice, std::size_t slot) {
         auto [status, ticket] = socket_.try_publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
         if (status != netio::Status::partial) return status;
-        ticket_ = std::move(ticket); // on_writable says when to resume
+        ticket_ = std::move(ticket); // on_writable: resume
         return netio::Status::ok;
     }
 

@@ -6,4 +6,4 @@ int main() {
     publisher.wait_for_subscribers(1, std::chrono::seconds{60});
     for (std::uint64_t counter = 0; counter < 1'000'000; ++counter)
         publisher.publish_value(1, counter);
-} // ends in order: every subscriber has everything
+} // closes in order: every subscriber has received everything

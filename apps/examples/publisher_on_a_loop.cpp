@@ -10,7 +10,8 @@
 
 using namespace std::chrono_literals;
 
-// Subscribers may come and go. After close() all of them have everything, if the end is orderly.
+// Subscribers may connect and disconnect. After an orderly close() all of them have received
+// everything.
 struct Handler final : netio::pubsub::Publisher::Handler {
     explicit Handler(netio::EventLoop& its_loop) : loop{its_loop} {}
     void on_closed(netio::pubsub::Publisher&, const netio::Closed& closed) override {
@@ -28,7 +29,7 @@ int main(int argc, char** argv) try {
     Handler handler{loop};
     netio::pubsub::BufferedPublishSocket::Options options;
     options.publisher.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
-    options.publisher.open = argc > 1; // whoever reaches the address may connect
+    options.publisher.open = argc > 1; // any peer that reaches the address may connect
     netio::pubsub::BufferedPublishSocket socket{*transport, options, handler};
     std::uint64_t counter = 0;
     netio::Timer tick = netio::Timer::every(loop, 1ms, [&] {
@@ -38,7 +39,8 @@ int main(int argc, char** argv) try {
     bool closing = false;
     netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) {
                                 tick.cancel();
-                                if (closing) return socket.abort(); // the second does not wait
+                                if (closing)
+                                    return socket.abort(); // the second signal does not wait
                                 closing = true;
                                 socket.close();
                             }};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads out an emulated card, zero-copy from its one DMA buffer: readout HOST:PORT
 //
-// The card writes events into a ring without being asked, beginning with the first subscriber, and
-// stops when the ring is full. A message is three blocks of the ring that do not touch: the network
-// gathers them, no copy does. The status byte in front of them needs no memory of the ring. The key
-// of a publication is the address of its first block: when it comes back, the card may write there.
+// The card writes events into a ring by itself, beginning with the first subscriber, and stops when
+// the ring is full. A message has three separate blocks of the ring: the network gathers them
+// without a copy. The status byte before them needs no memory in the ring. The key of a publication
+// is the address of its first block: when the publication completes, the card may write there.
 #include "apps/examples/readout_event.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -31,7 +31,7 @@ class Card {
         const std::lock_guard lock{mutex_};
         return written_;
     }
-    void free_up_to(std::uint64_t event) { // those before it are not needed any more
+    void free_up_to(std::uint64_t event) { // earlier events are not needed any more
         const std::lock_guard lock{mutex_};
         freed_ = event;
         room_.notify_one();
@@ -72,7 +72,7 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
     Readout(netio::Transport& transport, const netio::Address& address)
         : loop_{transport.loop()}, card_{ring_.memory(),
                                          [this] {
-                                             // Not posted: enough of the same are waiting.
+                                             // Not posted: enough equal tasks are queued.
                                              std::ignore = loop_.post([this] { publish(); });
                                          }},
           socket_{transport, {.publisher = {.addresses = {address}, .open = true}}, *this} {
@@ -80,7 +80,7 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
         const netio::Address bound = socket_.endpoints().front().address;
         std::printf("listening at %s\n", netio::to_string(bound).c_str());
     }
-    void end() { // what the card has written is still sent
+    void end() { // sends what the card has written
         card_.stop();
         ending_ = true;
         publish();
@@ -119,9 +119,9 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
             if (taken == netio::Status::again) return; // on_writable
             if (taken == netio::Status::ok) ++unsent_[place];
         }
-        advance(); // what nobody wants is free at once
+        advance(); // without subscribers it is free immediately
     }
-    // Messages may complete in another order; the card's pointer goes forward only.
+    // Messages may complete in another order; the card's pointer moves forward only.
     void advance() {
         while (freed_ < next_ / links && unsent_[freed_ % ring_events] == 0)
             ++freed_;
@@ -131,8 +131,8 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
 
     netio::EventLoop& loop_;
     netio::RegisteredBuffer ring_{ring_events * event_bytes};
-    std::array<std::size_t, ring_events> unsent_{}; // messages of the event in this place
-    std::uint64_t next_ = 0, freed_ = 0;            // next_: of the messages to be published
+    std::array<std::size_t, ring_events> unsent_{}; // messages of the event in this slot
+    std::uint64_t next_ = 0, freed_ = 0;            // next_: next message to publish
     bool started_ = false, ending_ = false;
     Card card_;
     netio::pubsub::PublishSocket socket_;

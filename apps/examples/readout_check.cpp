@@ -15,7 +15,7 @@ struct Checker final : netio::pubsub::SubscribeSocket::Handler {
         const std::size_t link = netio::pubsub::to_integer(fid);
         std::uint64_t event = 0;
         std::memcpy(&event, message.data() + 1, message.size() < 9 ? 0 : 8);
-        if (messages == 0) { // who comes late misses some
+        if (messages == 0) { // a late subscriber misses some
             std::printf("the first message is of event %llu\n",
                         static_cast<unsigned long long>(event));
             std::fflush(stdout);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher on several cores: a loop for each, on a thread of its own, with its own network,
-// socket and port, and its own part of the fids. Nothing is shared but what never changes:
-// several_loops HOST:PORT LOOPS COUNT
+// A publisher on several cores: each loop has its own thread, network, socket, port and part of the
+// fids. Only constant data is shared: several_loops HOST:PORT LOOPS COUNT
 #include "netio/fabric.hpp"
 #include "pubsub/core/fid_shards.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
@@ -16,7 +15,7 @@ namespace pubsub = netio::pubsub;
 
 class LoopOfFids final : private pubsub::Publisher::Handler {
   public:
-    // Made on the thread that runs it, so that its memory lies beside no other loop's.
+    // Constructed on the thread that runs it, so that loops do not share cache lines.
     LoopOfFids(const netio::Address& address, const std::vector<pubsub::FidRange>& fids,
                std::uint64_t count)
         : fids_{fids}, count_{count}, next_{fids.front().first},
@@ -30,7 +29,7 @@ class LoopOfFids final : private pubsub::Publisher::Handler {
     pubsub::BufferedPublishSocket::Options options(const netio::Address& address) const {
         pubsub::BufferedPublishSocket::Options options;
         options.publisher.addresses = {address};
-        options.publisher.open = true; // whoever reaches the address may connect
+        options.publisher.open = true; // any peer that reaches the address may connect
         options.publisher.owned = fids_;
         return options;
     }
@@ -44,7 +43,7 @@ class LoopOfFids final : private pubsub::Publisher::Handler {
     void publish() {
         for (; sent_ < count_; ++sent_) {
             const auto bytes = std::as_bytes(std::span{&sent_, 1});
-            // A fid of another loop is Status::not_owned: a message for it goes to that loop's
+            // A fid of another loop gives Status::not_owned: pass its message to that loop's
             // thread, by post() or a queue.
             if (socket_.publish(next_, bytes) == netio::Status::again) return;
             next_ = contains(fids_.front(), pubsub::Fid{to_integer(next_) + 1})

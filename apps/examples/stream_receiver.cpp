@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives the byte stream of one peer into memory of its own, and ends with it:
-// stream_receiver HOST:PORT
+// Receives the byte stream of one peer into its own memory, and ends with it: stream_receiver
+// HOST:PORT
 #include "netio/fabric.hpp"
 #include "stream/socket/stream_listener.hpp"
 
@@ -26,7 +26,7 @@ class Receiver final : private stream::StreamListener::Handler,
     static constexpr std::size_t receive_bytes = 256 * 1024;
 
     void on_incoming(stream::IncomingStream& incoming) override {
-        if (socket_ == nullptr) socket_ = incoming.accept({}, *this); // else it is rejected
+        if (socket_ == nullptr) socket_ = incoming.accept({}, *this); // otherwise it is rejected
     }
     void on_connected(stream::StreamSocket&) override {
         for (std::size_t i = 0; i < receive_count; ++i)
@@ -50,13 +50,13 @@ class Receiver final : private stream::StreamListener::Handler,
         const netio::Slice slice =
             memory_.slice(static_cast<std::size_t>(cookie) * receive_bytes, receive_bytes);
         const netio::Status status = socket_->receive(slice, cookie, stream::Fill::some);
-        if (status != netio::Status::ok) socket_->abort(); // closed: on_closed says why
+        if (status != netio::Status::ok) socket_->abort(); // closed: on_closed has the reason
     }
 
     netio::EventLoop& loop_;
     std::uint64_t bytes_ = 0;
     bool ended_well_ = false;
-    // The peer writes into it.
+    // The peer writes into this memory.
     netio::RegisteredBuffer memory_{receive_count * receive_bytes, netio::Access::remote_write};
     std::unique_ptr<stream::StreamSocket> socket_;
     stream::StreamListener listener_;

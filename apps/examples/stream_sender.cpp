@@ -23,23 +23,24 @@ class Sender final : private stream::StreamSocket::Handler {
     static constexpr std::size_t block_bytes = 256 * 1024;
 
     void on_connected(stream::StreamSocket&) override { send(); }
-    // The slot may be filled again: the block is on its way.
+    // The slot may be filled again: the block has been sent.
     void on_send_completed(stream::StreamSocket&, netio::Cookie,
                            netio::Completion::Outcome outcome) override {
-        if (outcome != netio::Completion::Outcome::done) return; // on_closed says why
+        if (outcome != netio::Completion::Outcome::done) return; // on_closed has the reason
         ++completed_;
         send();
     }
-    void on_received(stream::StreamSocket&, const stream::Received&) override {} // none is posted
+    void on_received(stream::StreamSocket&, const stream::Received&) override {
+    } // no receive is posted
     void on_closed(stream::StreamSocket&, const netio::Closed& closed) override {
-        // The receiver's user was given every byte.
+        // The receiver's user has received every byte.
         ended_well_ = completed_ == count_ && closed.reason == netio::CloseReason::orderly;
         std::printf("sent %llu blocks: %s\n", static_cast<unsigned long long>(completed_),
                     explain(closed).c_str());
         loop_.stop();
     }
 
-    // Sends complete in their order, so the slots are used in turn.
+    // Sends complete in order, so the slots are used in turn.
     void send() {
         while (next_ < count_ && next_ - completed_ < slot_count) {
             const netio::Slice slice = memory_.slice(next_ % slot_count * block_bytes, block_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints how much arrives of fid 1: subscriber_on_a_loop HOST:PORT
+// Prints the sizes of the messages of fid 1: subscriber_on_a_loop HOST:PORT
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"

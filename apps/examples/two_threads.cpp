@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The usual readout: one thread waits for the detector, the other has the loop. A bounded queue of
-// values is between them, and the loop is told of it by one post() at a time:
-// two_threads HOST:PORT COUNT
+// The usual readout: one thread waits for the detector, the other runs the loop. A bounded queue
+// connects them, with at most one pending post() to the loop: two_threads HOST:PORT COUNT
 #include "netio/fabric.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 
@@ -16,7 +15,7 @@
 
 namespace pubsub = netio::pubsub;
 
-// Between the threads: the readout waits when it is full, the loop never waits.
+// The queue between the threads: the readout waits when it is full, the loop never waits.
 class Queue {
   public:
     void push(std::uint64_t value) {
@@ -56,11 +55,11 @@ class Publishing final : private pubsub::Publisher::Handler {
     static pubsub::BufferedPublishSocket::Options options(const netio::Address& address) {
         pubsub::BufferedPublishSocket::Options options;
         options.publisher.addresses = {address};
-        options.publisher.open = true; // whoever reaches the address may connect
+        options.publisher.open = true; // any peer that reaches the address may connect
         return options;
     }
 
-    // The readout thread: of the library it calls post() only.
+    // The readout thread: calls only post() of the library.
     void read_out() {
         for (std::uint64_t value = 0; value < count_; ++value) {
             queue_.push(value);
@@ -68,7 +67,7 @@ class Publishing final : private pubsub::Publisher::Handler {
         }
     }
 
-    // All below belongs to the loop's thread.
+    // Everything below belongs to the loop's thread.
     void on_subscribed(pubsub::Publisher&, const pubsub::SubscriberPeer&,
                        const pubsub::FidRange&) override {
         if (!readout_.joinable()) readout_ = std::thread{[this] { read_out(); }};
@@ -77,7 +76,7 @@ class Publishing final : private pubsub::Publisher::Handler {
     void on_closed(pubsub::Publisher&, const netio::Closed&) override { loop_.stop(); }
 
     void publish() {
-        told_ = false; // before the queue is looked at, so that nothing is left lying in it
+        told_ = false; // before the queue is read, so that no entry is left in it
         while (const std::optional<std::uint64_t> value = queue_.front()) {
             const auto bytes = std::as_bytes(std::span{&*value, 1});
             if (socket_.publish(pubsub::Fid{1}, bytes) == netio::Status::again) return;

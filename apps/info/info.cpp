@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio info: what can be used on this machine, and what would be.
+// netio info: shows the providers that this machine has, and the one used for each address.
 
 #include "apps/common/machine.hpp"
 #include "apps/common/report.hpp"
@@ -72,8 +72,9 @@ int run_info(bool wants_json) {
     const std::optional<std::string> choice = provider_choice();
     const std::string withheld = withheld_providers(choice, descriptions, devices);
     if (!withheld.empty()) {
-        spdlog::warn("FI_PROVIDER={} in the environment keeps libfabric from offering {}: unset it",
-                     choice.value_or(""), withheld);
+        spdlog::warn(
+            "FI_PROVIDER={} in the environment prevents libfabric from offering {}: unset it",
+            choice.value_or(""), withheld);
     }
     if (wants_json) {
         Json report{{"role", "info"},
@@ -108,7 +109,7 @@ int run_info(bool wants_json) {
     for (const auto& [address, provider] : picked)
         text += fmt::format("  {:40} {}\n", address, provider);
     if (descriptions.empty() && withheld.empty())
-        text += "  nothing: is libfabric installed with its providers?\n";
+        text += "  none: is libfabric installed with its providers?\n";
     print_report(text);
     return descriptions.empty() ? 1 : 0;
 }
@@ -118,7 +119,7 @@ int run_info(bool wants_json) {
 Command add_info(CLI::App& program) {
     auto* command = program.add_subcommand("info", "Show providers, addresses and their limits");
     const auto json = std::make_shared<bool>(false);
-    command->add_flag("--json", *json, "One JSON object on standard output");
+    command->add_flag("--json", *json, "Print one JSON object");
     return [json] { return run_info(*json); };
 }
 

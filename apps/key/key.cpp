@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio key: makes, lists and checks the keys that decide who may connect.
+// netio key: creates, lists and checks the keys that decide which clients may connect.
 
 #include "apps/common/cli.hpp"
 #include "apps/common/io.hpp"
@@ -38,15 +38,15 @@ using netio::access::write_key_file;
 struct KeyCommand {
     std::string action;
     std::string file;
-    unsigned id = 0; // 0: the lowest that is free
+    unsigned id = 0; // 0: the lowest free one
     std::string name;
     std::string rights;
     std::string client;
     bool json = false;
 };
 
-// Locks the folder of a file: two commands that add keys to the file run one after the other. On a
-// file system without locks it warns.
+// Locks the folder of a file, so that two commands that add keys to the file run one after the
+// other. Warns on a file system without locks.
 class FolderLock {
   public:
     explicit FolderLock(const std::filesystem::path& file) {
@@ -73,11 +73,11 @@ KeyId free_id(const KeyRing& ring) {
     for (unsigned id = 1; id < 256; ++id) {
         if (ring.find(static_cast<KeyId>(id)) == nullptr) return static_cast<KeyId>(id);
     }
-    throw std::runtime_error{"all 255 ids are taken; remove the lines of keys that nobody uses"};
+    throw std::runtime_error{"all 255 ids are in use; remove unused keys from the file"};
 }
 
-// The client's copy first: a key that only the server has would be of no use, and nobody can show
-// it again.
+// Writes the client's copy first: a key without it would be of no use, because the secret is not
+// shown again.
 void write_both(const KeyCommand& arguments, const Key& key, const std::string& text,
                 bool replace) {
     if (!arguments.client.empty())
@@ -133,7 +133,7 @@ int make_key(const KeyCommand& arguments) {
         print_report(
             fmt::format("{}: {} {}\n", arguments.file, count, count == 1 ? "key" : "keys"));
     } else if (arguments.name.empty() || arguments.rights.empty()) {
-        spdlog::error("--name says whose key it will be, and --rights what its holder may do");
+        spdlog::error("add --name (the owner of the key) and --rights (what the owner may do)");
         return to_integer(ExitStatus::wrong_usage);
     } else {
         make(arguments);
@@ -144,24 +144,25 @@ int make_key(const KeyCommand& arguments) {
 } // namespace
 
 Command add_key(CLI::App& program) {
-    auto* command =
-        program.add_subcommand("key", "Make, list and check the keys that decide who may connect");
+    auto* command = program.add_subcommand(
+        "key", "Create, list and check the keys that decide which clients may connect");
     const auto arguments = std::make_shared<KeyCommand>();
     command
         ->add_option("action", arguments->action,
-                     "new: add a key; list: without the secrets; "
-                     "check: say what is wrong with the file")
+                     "new: add a key; list: show the keys without their secrets; check: report "
+                     "mistakes in the file")
         ->required()
         ->check(one_of({"new", "list", "check"}));
     command->add_option("file", arguments->file, "The key file")->required();
-    command->add_option("--id", arguments->id, "new: the key's id; otherwise the lowest free one")
+    command->add_option("--id", arguments->id, "new: id of the key; default: the lowest free id")
         ->check(CLI::Range(1, 255));
-    command->add_option("--name", arguments->name, "new: whose key it is");
-    command->add_option("--rights", arguments->rights,
-                        "new: as in the file, such as 'services=pubsub fids=0-63:drop links=4'");
+    command->add_option("--name", arguments->name, "new: owner of the key");
+    command->add_option(
+        "--rights", arguments->rights,
+        "new: rights as in the file, such as 'services=pubsub fids=0-63:drop links=4'");
     command->add_option("--client", arguments->client,
-                        "new: a file of its own for the client, with this key only");
-    command->add_flag("--json", arguments->json, "list: one JSON object on standard output");
+                        "new: also write a file for the client, with this key only");
+    command->add_flag("--json", arguments->json, "list: print one JSON object");
     return [arguments] { return make_key(*arguments); };
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio list: who publishes what, as a bus tells it, or what one publisher publishes.
+// netio list: shows the publishers on a bus, or the fids of one publisher.
 
 #include "apps/common/ask_fids.hpp"
 #include "apps/common/cli.hpp"
@@ -32,7 +32,7 @@ using netio::pubsub::Announcement;
 
 struct ListArguments {
     std::string bus;
-    FidsArguments publisher; // in place of a bus
+    FidsArguments publisher; // instead of a bus
     std::vector<std::string> fids;
     std::string decode;
     bool watch = false;
@@ -41,7 +41,7 @@ struct ListArguments {
     std::optional<netio::Duration> duration;
 };
 
-// The publisher itself is asked.
+// Queries the publisher directly.
 ExitStatus list_publisher(const ListArguments& arguments) {
     const netio::pubsub::FidQuery::Result result = ask_fids(arguments.publisher, {});
     if (!result.failure.empty()) {
@@ -82,7 +82,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         lines_.finish();
         if (arguments_.watch) return ExitStatus::done;
         if (!caught_up_) {
-            spdlog::error("'{}' could not be read", arguments_.bus);
+            spdlog::error("cannot read the bus '{}'", arguments_.bus);
             return ExitStatus::failed;
         }
         for (const std::string& line : shared_fids(publishers_))
@@ -109,7 +109,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     void on_gone(const std::string& name) override {
         if (publishers_.erase(name) > 0) show(name);
     }
-    // With --watch: what has changed of this publisher. While standard output takes nothing, later
+    // With --watch: shows a change of this publisher. While standard output is blocked, later
     // changes of one publisher replace earlier ones.
     void show(const std::string& name) {
         if (!arguments_.watch) return;
@@ -142,7 +142,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         caught_up_ = true;
         if (arguments_.watch) return;
         if (!arguments_.alive) return loop_.stop();
-        // Whoever does not live is gone by then.
+        // After a lease all dead publishers are removed.
         std::chrono::milliseconds lease = netio::pubsub::BusOptions{}.lease;
         for (const auto& [name, announcement] : publishers_)
             lease = std::max(lease, announcement.lease);
@@ -156,8 +156,8 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     ShownLines lines_{loop_, [this] { show_waiting(); }};
     std::vector<netio::pubsub::FidRange> wanted_;
     Publishers publishers_;
-    std::set<std::string> shown_;   // publishers, by name, as standard output was told last
-    std::set<std::string> waiting_; // publishers that have changed since the queue is full
+    std::set<std::string> shown_;   // names of publishers, as last written to standard output
+    std::set<std::string> waiting_; // publishers that have changed while the queue is full
     bool caught_up_ = false;
     netio::Timer end_timer_{loop_, [this] { loop_.stop(); }};
     std::unique_ptr<netio::pubsub::Discovery> bus_;
@@ -168,28 +168,28 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
 
 Command add_list(CLI::App& program) {
     auto* command = program.add_subcommand(
-        "list", "Show which publishers a bus has, or which fids a publisher publishes");
+        "list", "Show the publishers on a bus, or the fids of one publisher");
     const auto arguments = std::make_shared<ListArguments>();
-    auto* const publisher =
-        command->add_option("publisher", arguments->publisher.publisher,
-                            "HOST:PORT of a publisher: list the fids that it has published since "
-                            "its start");
+    auto* const publisher = command->add_option(
+        "publisher", arguments->publisher.publisher,
+        "HOST:PORT of a publisher: list the fids that it has published since its start");
     auto* const bus = add_bus(*command, arguments->bus)->excludes(publisher);
     command->callback([publisher, bus] {
         if (publisher->empty() && bus->empty()) throw CLI::RequiredError{"publisher or --bus"};
     });
     add_key(*command, arguments->publisher.key);
     add_provider(*command, arguments->publisher.provider)->capture_default_str();
-    command->add_option("--fid", arguments->fids, "Only who has any of these; may be repeated");
+    command->add_option("--fid", arguments->fids,
+                        "Show only publishers with any of these fids; may be repeated");
     add_decoding(*command, arguments->decode);
-    command->add_flag("--watch", arguments->watch, "Go on, and tell what changes")->needs(bus);
+    command->add_flag("--watch", arguments->watch, "Keep running, and show changes")->needs(bus);
     command
         ->add_flag("--alive", arguments->alive,
-                   "Wait for a lease, and show only who lives: what a killed publisher left "
-                   "cannot be told from one that lives before")
+                   "Wait for one lease and show only live publishers; without it a killed "
+                   "publisher may still be listed")
         ->needs(bus);
-    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
-    command->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+    add_duration(*command, "--duration", arguments->duration, "End this long after the start");
+    command->add_flag("--json", arguments->json, "Print one JSON object per line");
     return [arguments] {
         return to_integer(arguments->bus.empty() ? list_publisher(*arguments)
                                                  : ListRun{*arguments}.run());

@@ -20,7 +20,7 @@ using netio::pubsub::Announcement;
 using netio::pubsub::FidLayout;
 using netio::pubsub::FidRange;
 
-constexpr std::size_t shown_ranges = 8; // of one meaning; a program reads the JSON
+constexpr std::size_t shown_ranges = 8; // per meaning; the JSON has all ranges
 
 std::string fids_of_one_meaning(const std::vector<const AnnouncedFids*>& fids,
                                 const FidLayout* layout) {
@@ -91,11 +91,11 @@ std::string listed_as_json(const Publishers& publishers) {
 
 std::string listed_as_text(const PublishedFids& published, const FidLayout* layout) {
     if (published.fids.empty())
-        return published.publisher + ": nothing is published there that may be read here\n";
+        return published.publisher + ": no fids are published there that this client may read\n";
     std::string text =
         fmt::format("{} ({}): {} range{} of fids{}\n", published.publisher, published.provider,
                     published.fids.size(), published.fids.size() == 1 ? "" : "s",
-                    published.is_complete ? "" : ", and more that are left out");
+                    published.is_complete ? "" : ", and more that are not shown");
     for (const FidRange& range : published.fids)
         text += fmt::format("  {}\n", shown(range, layout));
     return text;
@@ -137,7 +137,7 @@ std::vector<std::string> shared_fids(const Publishers& publishers, std::size_t l
     std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.fids.first; });
     std::vector<std::string> lines;
     std::set<std::pair<const std::string*, const std::string*>> told;
-    // The one that reaches farthest of those before.
+    // The earlier claim with the highest end.
     const Claim* farthest = nullptr;
     for (const Claim& claim : claims) {
         if (farthest != nullptr && claim.fids.first <= farthest->fids.last &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What is shown of a bus, for people and for programs. No I/O.
+// The output of netio list, for people and for programs. No I/O.
 
 #include "pubsub/core/fid_layout.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -13,18 +13,18 @@
 
 namespace apps {
 
-using Publishers = std::map<std::string, netio::pubsub::Announcement>; // by their names
+using Publishers = std::map<std::string, netio::pubsub::Announcement>; // by name
 
-// A few lines each, with fids as numbers or by the layout's fields.
+// Returns a few lines, with fids as numbers or by the layout's fields.
 std::string listed_as_text(const netio::pubsub::Announcement& announcement,
                            const netio::pubsub::FidLayout* layout = nullptr);
-// One JSON object, without an end of line; `event` may be empty.
+// Returns one JSON object, without a line end; `event` may be empty.
 std::string listed_as_json(const netio::pubsub::Announcement& announcement,
                            std::string_view event = {});
 std::string gone_as_json(const std::string& name);
 std::string listed_as_json(const Publishers& publishers);
 
-// What a publisher says of itself.
+// The answer of a publisher.
 struct PublishedFids {
     std::string publisher; // HOST:PORT
     std::string provider;
@@ -37,10 +37,10 @@ std::string listed_as_json(const PublishedFids& published);
 bool has_any(const netio::pubsub::FidRange& range,
              const std::vector<netio::pubsub::FidRange>& fids);
 
-// Those that have any of these fids; all if none is given.
+// Returns whether the publisher has any of these fids; true if no fids are given.
 bool has_any(const netio::pubsub::Announcement& announcement,
              const std::vector<netio::pubsub::FidRange>& fids);
-// A line for each two that claim the same fids; up to `limit`.
+// Returns a line for each pair of publishers that announce the same fids; at most `limit` lines.
 std::vector<std::string> shared_fids(const Publishers& publishers, std::size_t limit = 16);
 
 } // namespace apps

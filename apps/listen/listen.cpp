@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio listen: receives what send sockets send, counts it or writes it out.
+// netio listen: receives messages of send sockets, and counts or prints them.
 
 #include "apps/common/cli.hpp"
 #include "apps/common/display.hpp"
@@ -35,7 +35,7 @@ struct ListenArguments {
     std::string provider = "auto";
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
-    netio::ListenSocket::Options socket; // but for the address, --open and the keys
+    netio::ListenSocket::Options socket; // except the address, --open and the keys
     KeyArguments keys;
     MetricsArguments metrics;
 };
@@ -129,15 +129,16 @@ class ListenRun final : private netio::ListenSocket::Handler {
 } // namespace
 
 Command add_listen(CLI::App& program) {
-    auto* command = program.add_subcommand("listen", "Receive what send sockets send");
+    auto* command = program.add_subcommand("listen", "Receive messages from send sockets");
     const auto arguments = std::make_shared<ListenArguments>();
-    command->add_option("listen", arguments->listen, "HOST:PORT, port 0 for any free one")
+    command->add_option("listen", arguments->listen, "Listen at HOST:PORT; port 0: any free port")
         ->required();
     add_open(*command, arguments->open);
-    add_count(*command, "--messages", arguments->messages, "End after so many, of all senders");
-    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
-    command->add_flag("--print", arguments->print, "Each message as a line of standard output");
-    add_count(*command, "--senders", arguments->socket.peer_limit, "Senders connected at once",
+    add_count(*command, "--messages", arguments->messages,
+              "End after this many messages of all senders");
+    add_duration(*command, "--duration", arguments->duration, "End this long after the start");
+    command->add_flag("--print", arguments->print, "Print each message as a line");
+    add_count(*command, "--senders", arguments->socket.peer_limit, "Limit of connected senders",
               {.min = 1, .max = UINT32_MAX});
     add_receive_buffers(*command, arguments->socket.session);
     add_largest_message(*command, arguments->socket.largest_message_bytes);
@@ -145,7 +146,8 @@ Command add_listen(CLI::App& program) {
     add_keys(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments] { return to_integer(ListenRun{*arguments}.run()); };
 }
 

@@ -9,7 +9,7 @@
 namespace apps {
 namespace {
 
-// From a microsecond to half a minute.
+// Buckets from 1 us to half a minute.
 constexpr unsigned first_exponent = 10;
 constexpr unsigned last_exponent = 35;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Figures as text that Prometheus reads (its text format, version 0.0.4). No I/O.
+// Writes metrics in the text format of Prometheus (version 0.0.4). No I/O.
 //
 //     Exposition text;
 //     text.counter("netio_publisher_messages_total", "Messages accepted").add(7);
@@ -23,7 +23,7 @@ class Exposition {
   public:
     using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-    // The samples of one name, which follow it at once.
+    // The samples of one name; they must be added directly after the name.
     class Family {
       public:
         Family& add(std::uint64_t value) { return add({}, value); }
@@ -40,10 +40,10 @@ class Exposition {
         std::string name_;
     };
 
-    // A counter's name ends in _total, and no other's does (checked).
+    // The names of counters, and no others, end in _total (checked).
     Family counter(std::string_view name, std::string_view help);
     Family gauge(std::string_view name, std::string_view help);
-    // In seconds; the buckets are powers of two nanoseconds.
+    // In seconds; the buckets are powers of two in nanoseconds.
     void histogram(std::string_view name, std::string_view help,
                    const netio::LatencyHistogram& values);
 

@@ -21,18 +21,19 @@ LoopFigures take_figures(netio::EventLoop& loop) {
 }
 
 void write(const LoopFigures& loop, Exposition& text) {
-    text.gauge("netio_info", "What runs here")
+    text.gauge("netio_info", "Version and provider of this program")
         .add({{"version", netio::version()}}, std::uint64_t{1});
     text.counter("netio_loop_turns_total", "Turns of the event loop that did some work")
         .add(loop.turns);
-    text.counter("netio_loop_waits_total", "How often the event loop has gone to sleep")
+    text.counter("netio_loop_waits_total", "Times that the event loop went to sleep")
         .add(loop.waits);
     text.gauge("netio_loop_longest_turn_seconds", "The longest turn since the last scrape")
         .add(loop.longest_turn);
-    text.counter("netio_loop_stalled_seconds_total", "How long the event loop has not looked")
+    text.counter("netio_loop_stalled_seconds_total",
+                 "Time in which the event loop did not poll for events")
         .add(loop.stalled);
     text.counter("netio_log_lines_left_out_total",
-                 "Lines of the log that nobody took, or that could not be written")
+                 "Lines of the log that were lost because the reader was slow or writing failed")
         .add(loop.log_lines_left_out);
 }
 
@@ -54,14 +55,14 @@ void write(std::span<const RdmaDevice> devices, Exposition& text) {
             family.add({{"port", port_name}}, count_of(port.counters, trouble));
         });
     };
-    sums("netio_device_port_errors_total", "Damaged, lost or discarded on the port's link",
+    sums("netio_device_port_errors_total", "Packets damaged, lost or discarded on the port's link",
          Trouble::port_error);
     sums("netio_device_receiver_not_ready_total", "Messages that found no receive buffer",
          Trouble::receiver_not_ready);
-    sums("netio_device_retransmissions_total", "Packets that were sent again, or came out of order",
-         Trouble::retransmission);
-    Exposition::Family all =
-        text.counter("netio_device_counter_total", "What the port counts, by its driver's name");
+    sums("netio_device_retransmissions_total",
+         "Packets that were sent again or arrived out of order", Trouble::retransmission);
+    Exposition::Family all = text.counter("netio_device_counter_total",
+                                          "Counters of the port, by their names in the driver");
     each_port([&](const std::string& port_name, const RdmaPort& port) {
         for (const auto& [name, value] : port.counters)
             all.add({{"port", port_name}, {"counter", name}}, value);
@@ -80,15 +81,15 @@ using netio::pubsub::SubscriptionsSnapshot;
 void write_pool(const PublisherFigures& publisher, Exposition& text) {
     const PublisherSnapshot& snapshot = publisher.snapshot;
     const Exposition::Labels unit{{"unit", publisher.unit}};
-    text.gauge("netio_publisher_pool", "What messages that wait or are being sent may take")
+    text.gauge("netio_publisher_pool", "Size of the pool for messages that are queued or in flight")
         .add(unit, std::uint64_t{snapshot.pool});
-    text.gauge("netio_publisher_free", "How much of the pool is free")
+    text.gauge("netio_publisher_free", "Free part of the pool")
         .add(unit, std::uint64_t{snapshot.free});
     text.gauge("netio_publisher_least_free", "The least of it since the last scrape")
         .add(unit, std::uint64_t{snapshot.least_free});
 }
 
-// A row for each subscriber, under each name.
+// Writes one sample per subscriber for each name.
 template <class Value>
 void write_peers(Exposition::Family family, const PublisherSnapshot& snapshot, Value value) {
     for (const SubscriberFigures& each : snapshot.subscribers) {
@@ -105,35 +106,36 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
         write_peers(text.counter(name, help), snapshot, value);
     };
     using Peer = const SubscriberFigures&;
-    gauge("netio_peer_waiting", "Of the pool, in the subscriber's queue",
+    gauge("netio_peer_waiting", "Part of the pool queued for the subscriber",
           [](Peer peer) { return std::uint64_t{peer.waiting}; });
-    gauge("netio_peer_most_waiting", "The most of it since the last scrape",
+    gauge("netio_peer_most_waiting", "Maximum of the queued part since the last scrape",
           [](Peer peer) { return std::uint64_t{peer.most_waiting}; });
-    gauge("netio_peer_posted", "Of the pool, being sent to the subscriber",
+    gauge("netio_peer_posted", "Part of the pool in flight to the subscriber",
           [](Peer peer) { return std::uint64_t{peer.posted}; });
-    gauge("netio_peer_credits", "Receive buffers that the subscriber has for us",
+    gauge("netio_peer_credits", "Receive buffers that the subscriber has for this publisher",
           [](Peer peer) { return std::uint64_t{peer.credits}; });
     gauge("netio_peer_least_credits", "The least of it since the last scrape",
           [](Peer peer) { return std::uint64_t{peer.least_credits}; });
-    gauge("netio_peer_idle_seconds", "How long the subscriber has taken nothing of what waits",
+    gauge("netio_peer_idle_seconds", "Time without progress while messages are queued",
           [](Peer peer) { return peer.idle; });
-    gauge("netio_peer_gave_way", "1: it misses everything until it takes something",
+    gauge("netio_peer_gave_way", "1: all its messages are dropped until it makes progress",
           [](Peer peer) { return std::uint64_t{peer.gave_way}; });
-    gauge("netio_peer_waited_for", "1: publishing waits for it",
+    gauge("netio_peer_waited_for", "1: publishing is blocked by it",
           [](Peer peer) { return std::uint64_t{peer.waited_for}; });
-    gauge("netio_peer_connected_seconds", "How long the subscriber has been here",
+    gauge("netio_peer_connected_seconds", "Time since the subscriber connected",
           [](Peer peer) { return peer.connected_for; });
-    gauge("netio_peer_latency_median_seconds", "Of its frames, from the queue's end until sent",
+    gauge("netio_peer_latency_median_seconds",
+          "Latency of its frames, from entering the queue until sent",
           [](Peer peer) { return peer.latency.median; });
     gauge("netio_peer_latency_p99_seconds", "What one in a hundred of its frames exceeds",
           [](Peer peer) { return peer.latency.p99; });
-    gauge("netio_peer_latency_longest_seconds", "The longest of all its frames",
+    gauge("netio_peer_latency_longest_seconds", "The longest latency of its frames",
           [](Peer peer) { return peer.latency.longest; });
     counter("netio_peer_frames_total", "Frames sent to the subscriber",
             [](Peer peer) { return peer.frames_sent; });
     counter("netio_peer_bytes_total", "Bytes of these frames",
             [](Peer peer) { return peer.bytes_sent; });
-    counter("netio_peer_dropped_total", "Messages that the subscriber missed: it was too slow",
+    counter("netio_peer_dropped_total", "Messages dropped because the subscriber was slow",
             [](Peer peer) { return peer.dropped; });
 }
 
@@ -144,62 +146,69 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     text.counter("netio_publisher_messages_total", "Messages accepted for at least one subscriber")
         .add(counters.messages);
     text.counter("netio_publisher_bytes_total", "Bytes of these messages").add(counters.bytes);
-    text.counter("netio_publisher_unwanted_total", "Messages that nobody wanted")
+    text.counter("netio_publisher_unwanted_total", "Messages without subscribers")
         .add(counters.without_subscribers);
-    text.counter("netio_publisher_again_total", "Refusals, as somebody had his share")
+    text.counter("netio_publisher_again_total",
+                 "Refusals because a subscriber reached its queue limit")
         .add(counters.again);
     text.counter("netio_publisher_held_up_seconds_total",
-                 "How long publishing waited, from a refusal until it was worth trying")
+                 "Time in which publishing was blocked, from a refusal until a retry could succeed")
         .add(publisher.snapshot.held_up);
-    text.counter("netio_publisher_partial_total", "Publications that some could not take at once")
+    text.counter("netio_publisher_partial_total",
+                 "Publications that some subscribers could not accept immediately")
         .add(counters.partial);
-    text.counter("netio_publisher_dropped_total", "Messages that slow subscribers missed")
+    text.counter("netio_publisher_dropped_total", "Messages dropped for slow subscribers")
         .add(counters.dropped);
     text.counter("netio_publisher_pages_total", "Pages sent to at least one subscriber")
         .add(counters.pages);
     Exposition::Family left = text.counter("netio_publisher_pages_left_total",
-                                           "Of the pages of small messages, why they left: full, "
-                                           "flush_time, idle subscribers, asked for");
+                                           "Pages of small messages, by the reason for sending "
+                                           "them: full, flush_time, idle subscribers, requested");
     left.add({{"why", "full"}}, counters.pages_left.full);
     left.add({{"why", "time"}}, counters.pages_left.in_time);
     left.add({{"why", "idle"}}, counters.pages_left.idle);
     left.add({{"why", "asked"}}, counters.pages_left.asked);
-    text.counter("netio_publisher_disconnected_total", "Subscribers that did not leave in order")
+    text.counter("netio_publisher_disconnected_total", "Subscribers that did not close in order")
         .add(publisher.disconnected);
-    text.counter("netio_publisher_rejected_total", "Peers rejected for what they were")
+    text.counter("netio_publisher_rejected_total",
+                 "Peers rejected because of their requests, options or rights")
         .add(counters.rejected);
-    text.counter("netio_publisher_accept_failed_total", "Peers rejected for want of means")
+    text.counter("netio_publisher_accept_failed_total",
+                 "Peers rejected because memory or descriptors were missing")
         .add(counters.accept_failed);
     text.counter("netio_publisher_requests_refused_total",
-                 "Requests of subscribers that were refused: no room, policy, rights")
+                 "Requests of subscribers that were refused: limit, policy, rights")
         .add(counters.requests_refused);
     text.gauge("netio_publisher_subscribers", "Subscribers that are connected")
         .add(std::uint64_t{publisher.snapshot.subscriber_count});
-    Exposition::Family outcomes = text.counter(
-        "netio_publication_outcomes_total",
-        "Of lent publications, how many subscribers were sent them, missed them, had unsubscribed, "
-        "or were lost with them");
+    Exposition::Family outcomes =
+        text.counter("netio_publication_outcomes_total",
+                     "Zero-copy publications, counted per subscriber: sent, dropped, unsubscribed "
+                     "before, or lost with the connection");
     outcomes.add({{"outcome", "sent"}}, publisher.outcomes.sent);
     outcomes.add({{"outcome", "missed"}}, publisher.outcomes.missed);
     outcomes.add({{"outcome", "unsubscribed"}}, publisher.outcomes.unsubscribed);
     outcomes.add({{"outcome", "lost"}}, publisher.outcomes.lost);
     write_pool(publisher, text);
     text.histogram("netio_publisher_latency_seconds",
-                   "Of frames to all subscribers, from the queue's end until they are sent",
+                   "Latency of frames to all subscribers, from entering the queue until sent",
                    publisher.snapshot.latency);
     write_peers(publisher.snapshot, text);
-    text.gauge("netio_fids", "Fids that were published to; not all of them may be shown")
+    text.gauge("netio_fids", "Fids that were published; possibly more than are shown")
         .add(std::uint64_t{publisher.snapshot.fid_count});
-    Exposition::Family messages = text.counter(
-        "netio_fid_messages_total", "Messages of the fid that were published, wanted or not");
+    Exposition::Family messages =
+        text.counter("netio_fid_messages_total",
+                     "Messages of the fid that were published, with or without subscribers");
     for (const FidFigures& fid : publisher.snapshot.fids)
         messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
     Exposition::Family again = text.counter(
-        "netio_fid_again_total", "Refusals of a message of the fid, as somebody had his share");
+        "netio_fid_again_total",
+        "Refusals of messages of the fid because a subscriber reached its queue limit");
     for (const FidFigures& fid : publisher.snapshot.fids)
         again.add({{"fid", to_string(fid.fid)}}, fid.again);
     Exposition::Family dropped =
-        text.counter("netio_fid_dropped_total", "Of these, how often one was missed by somebody");
+        text.counter("netio_fid_dropped_total",
+                     "Messages of the fid dropped for a subscriber, counted per subscriber");
     for (const FidFigures& fid : publisher.snapshot.fids)
         dropped.add({{"fid", to_string(fid.fid)}}, fid.dropped);
 }
@@ -215,16 +224,16 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
          [](const SourceFigures& one) { return one.bytes; });
     each(text.counter("netio_subscriber_connections_total", "Connections to the publisher"),
          [](const SourceFigures& one) { return one.connections; });
-    each(text.counter("netio_subscriber_pauses_total", "How often it has paused"),
+    each(text.counter("netio_subscriber_pauses_total", "Times that the subscriber paused"),
          [](const SourceFigures& one) { return one.pauses; });
     each(text.counter("netio_subscriber_missed_total",
-                      "Messages told missing: left out, or published between two connections"),
+                      "Messages reported as lost: dropped, or published while not connected"),
          [](const SourceFigures& one) { return one.missed; });
     each(text.gauge("netio_subscriber_connected", "1: it is connected"),
          [](const SourceFigures& one) { return one.connected; });
-    each(text.gauge("netio_subscriber_paused", "1: it takes nothing at the moment"),
+    each(text.gauge("netio_subscriber_paused", "1: it is paused"),
          [](const SourceFigures& one) { return one.paused; });
-    text.gauge("netio_fids", "Fids that have arrived; not all of them may be shown")
+    text.gauge("netio_fids", "Fids that have arrived; possibly more than are shown")
         .add(std::uint64_t{subscriber.fid_count});
     const auto each_fid = [&](Exposition::Family family, std::uint64_t ArrivedFigures::*value) {
         for (const ArrivedFigures& row : subscriber.fids)
@@ -235,7 +244,7 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
     each_fid(text.counter("netio_fid_bytes_total", "Bytes of these messages"),
              &ArrivedFigures::bytes);
     each_fid(text.counter("netio_fid_missed_total",
-                          "Messages told missing: left out, or published between two connections"),
+                          "Messages reported as lost: dropped, or published while not connected"),
              &ArrivedFigures::missed);
 }
 
@@ -244,23 +253,23 @@ void write(const SenderFigures& sender, Exposition& text) {
     const netio::SendSnapshot& now = sender.snapshot;
     text.counter("netio_sender_messages_total", "Messages accepted").add(peer, now.messages);
     text.counter("netio_sender_bytes_total", "Bytes of these messages").add(peer, now.bytes);
-    text.counter("netio_sender_frames_total", "Frames that they were put into")
-        .add(peer, now.frames);
-    text.counter("netio_sender_again_total", "Refusals, as all memory was on its way")
+    text.counter("netio_sender_frames_total", "Frames with these messages").add(peer, now.frames);
+    text.counter("netio_sender_again_total", "Refusals because all memory was in flight")
         .add(peer, now.again);
-    text.counter("netio_sender_connections_total", "Connections that were open, one behind another")
+    text.counter("netio_sender_connections_total", "Connections, one after another")
         .add(peer, now.connections);
     text.gauge("netio_sender_connected", "1: it is connected")
         .add(peer, std::uint64_t{now.connected});
-    text.gauge("netio_sender_waiting", "Frames that wait for a receive buffer of the peer's")
+    text.gauge("netio_sender_waiting", "Frames that wait for a receive buffer of the peer")
         .add(peer, std::uint64_t{now.waiting});
-    text.gauge("netio_sender_credits", "Receive buffers that the peer has for us")
+    text.gauge("netio_sender_credits", "Receive buffers that the peer has for this sender")
         .add(peer, std::uint64_t{now.credits});
-    text.gauge("netio_sender_unconfirmed", "Frames that the peer is not known to have taken")
+    text.gauge("netio_sender_unconfirmed", "Frames that the peer has not confirmed")
         .add(peer, now.unconfirmed);
-    text.histogram("netio_sender_latency_seconds",
-                   "Of messages from the call, of pages from when they were to leave, until sent",
-                   now.latency);
+    text.histogram(
+        "netio_sender_latency_seconds",
+        "Latency until sent: of messages from the call, of pages from when they were due",
+        now.latency);
 }
 
 ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders) {
@@ -281,9 +290,11 @@ void write(const ReceiverFigures& receiver, Exposition& text) {
     text.counter("netio_receiver_bytes_total", "Bytes of these messages").add(counters.bytes);
     text.counter("netio_receiver_connected_total", "Senders that have connected")
         .add(counters.connected);
-    text.counter("netio_receiver_rejected_total", "Peers rejected for what they were")
+    text.counter("netio_receiver_rejected_total",
+                 "Peers rejected because of their requests, options or rights")
         .add(counters.rejected);
-    text.counter("netio_receiver_accept_failed_total", "Peers rejected for want of means")
+    text.counter("netio_receiver_accept_failed_total",
+                 "Peers rejected because memory or descriptors were missing")
         .add(counters.accept_failed);
     text.gauge("netio_receiver_senders", "Senders that are connected")
         .add(std::uint64_t{receiver.sender_count});
@@ -303,32 +314,37 @@ void write(std::span<const StreamFigures> streams, Exposition& text) {
             family.add({{"peer", each.peer}}, std::uint64_t{value(each.counters)});
     };
     using Counters = netio::stream::StreamSocket::Counters;
-    counter("netio_stream_sent_direct_bytes_total", "Sent into memory that the peer had offered",
+    counter("netio_stream_sent_direct_bytes_total",
+            "Bytes sent directly into memory that the peer had advertised",
             [](const Counters& all) { return all.sent.direct_bytes; });
-    counter("netio_stream_sent_indirect_bytes_total", "Sent into the peer's ring",
+    counter("netio_stream_sent_indirect_bytes_total", "Bytes sent into the peer's ring",
             [](const Counters& all) { return all.sent.indirect_bytes; });
-    counter("netio_stream_received_direct_bytes_total", "Received where they were wanted",
+    counter("netio_stream_received_direct_bytes_total",
+            "Bytes received directly into the user's memory",
             [](const Counters& all) { return all.received.direct_bytes; });
-    counter("netio_stream_received_indirect_bytes_total", "Received into the ring, and copied",
+    counter("netio_stream_received_indirect_bytes_total",
+            "Bytes received into the ring, and copied",
             [](const Counters& all) { return all.received.indirect_bytes; });
-    counter("netio_stream_phase_switches_total", "Between sending directly and into the ring",
+    counter("netio_stream_phase_switches_total",
+            "Switches between direct and indirect (ring) sending",
             [](const Counters& all) { return all.sent.phase_switches; });
-    counter("netio_stream_adverts_total", "Receives that were offered to the peer",
+    counter("netio_stream_adverts_total", "Receives that were advertised to the peer",
             [](const Counters& all) { return all.received.adverts; });
     counter("netio_stream_waits_for_ring_total", "Waits for space in the peer's ring",
             [](const Counters& all) { return all.sent.waits_for_ring; });
-    counter("netio_stream_waits_for_advert_total", "Waits for a receive of the peer's",
+    counter("netio_stream_waits_for_advert_total", "Waits for an advertised receive of the peer",
             [](const Counters& all) { return all.sent.waits_for_advert; });
-    counter("netio_stream_waits_for_capacity_total", "Waits for a credit or a place to send from",
+    counter("netio_stream_waits_for_capacity_total", "Waits for a credit or a send buffer",
             [](const Counters& all) { return all.waits_for_capacity; });
     const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
         Exposition::Family family = text.gauge(name, help);
         for (const StreamFigures& each : streams)
             family.add({{"peer", each.peer}}, value(each));
     };
-    gauge("netio_stream_waiting", "Bytes handed to send() that are not on their way",
+    gauge("netio_stream_waiting", "Bytes passed to send() that are not in flight yet",
           [](const StreamFigures& each) { return each.queued_bytes; });
-    gauge("netio_stream_latency_median_seconds", "Of sends, from the call until all was on its way",
+    gauge("netio_stream_latency_median_seconds",
+          "Latency of sends, from the call until all bytes were in flight",
           [](const StreamFigures& each) { return each.counters.latency.quantile(0.5); });
     gauge("netio_stream_latency_p99_seconds", "What one in a hundred of them exceeds",
           [](const StreamFigures& each) { return each.counters.latency.quantile(0.99); });

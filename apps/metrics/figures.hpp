@@ -20,17 +20,17 @@
 
 namespace apps {
 
-// The metrics that programs show: each struct is a snapshot of an object, and write() turns it into
-// text. No I/O.
+// The metrics of the programs: each struct is a snapshot of an object, and write() formats it. No
+// I/O.
 
-// Of every program: its loop and its log.
+// Metrics of every program: its loop and its log.
 
 struct LoopFigures {
     std::uint64_t turns = 0;
     std::uint64_t waits = 0;
     netio::Duration longest_turn{}; // since the last call
     netio::Duration stalled{};
-    std::uint64_t log_lines_left_out = 0; // of the program
+    std::uint64_t log_lines_left_out = 0; // lost lines of the program's log
 };
 LoopFigures take_figures(netio::EventLoop& loop);
 void write(const LoopFigures& loop, Exposition& text);
@@ -38,7 +38,7 @@ void write(const LoopFigures& loop, Exposition& text);
 // The ports of RDMA devices; writes nothing without devices.
 void write(std::span<const RdmaDevice> devices, Exposition& text);
 
-// What became of unbuffered publications, counted in subscribers.
+// Outcomes of unbuffered publications, counted per subscriber.
 struct OutcomeSums {
     std::uint64_t sent = 0;
     std::uint64_t missed = 0;
@@ -54,7 +54,7 @@ struct OutcomeSums {
 };
 
 struct PublisherFigures {
-    std::string unit; // of its pool: bytes, or publications
+    std::string unit; // of the pool: bytes, or publications
     netio::pubsub::Publisher::Counters counters;
     netio::pubsub::PublisherSnapshot snapshot;
     std::uint64_t disconnected = 0; // subscribers that did not close in order

@@ -36,7 +36,7 @@ std::string_view reason(unsigned status) {
 
 constexpr std::string_view method = "GET ";
 
-// GET PATH HTTP/1.x; empty: it is none.
+// Returns PATH of "GET PATH HTTP/1.x"; empty if the line is not such a request.
 std::string_view path_of(std::string_view line) {
     line.remove_prefix(method.size());
     const std::size_t end = line.find(' ');
@@ -86,7 +86,7 @@ void HttpExchange::refuse(unsigned status) {
 namespace {
 
 constexpr int queue_length = 64;                   // in the kernel
-constexpr std::chrono::milliseconds rest_time{50}; // where it lacks descriptors
+constexpr std::chrono::milliseconds rest_time{50}; // pause when no descriptor is available
 
 [[noreturn]] void fail(int error) {
     throw std::runtime_error{std::generic_category().message(error)};
@@ -107,8 +107,8 @@ HttpDoor::HttpDoor(const Options& options)
     listen();
 }
 
-// At the first that this machine has. A port that somebody has is not made up for by another
-// address: who asks at the name would be answered by that other program.
+// Listens at the first address that this machine has. If the port is in use there, no other address
+// is tried, because requests to the host's name would reach the other program.
 void HttpDoor::listen() {
     int error = EADDRNOTAVAIL;
     for (const SocketAddress& address : options_.addresses) {
@@ -124,7 +124,7 @@ int HttpDoor::listen_at(const SocketAddress& address) {
         Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     const int yes = 1;
     if (!listening_.is_open() ||
-        // Not SO_REUSEPORT: another program would be given half of the requests.
+        // Not SO_REUSEPORT: another program would receive half of the requests.
         ::setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
         ::bind(listening_.get(), address.get(), address.size()) != 0 ||
         ::listen(listening_.get(), queue_length) != 0)
@@ -182,7 +182,7 @@ void HttpDoor::look(bool somebody_is_new, std::span<const short> events) {
 void HttpDoor::let_in() {
     const int socket = ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) {
-        // Who stays in the queue would be reported again at once.
+        // A client that stays in the queue would be reported again immediately.
         const bool lacking = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
         if (lacking) ::poll(nullptr, 0, static_cast<int>(rest_time.count()));
         return;

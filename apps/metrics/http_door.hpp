@@ -31,7 +31,7 @@ class HttpExchange {
   public:
     static constexpr std::size_t request_limit_bytes = 8192;
 
-    // Takes bytes that arrived. Answers here if they are no request, too long, or not a GET.
+    // Takes received bytes. Answers immediately if they are not a request, too long, or not a GET.
     void take(std::string_view bytes);
     // The requested path; empty before the request is complete and after the answer.
     const std::string& path() const noexcept { return path_; }
@@ -53,12 +53,12 @@ class HttpExchange {
 };
 
 // A listening socket and its HTTP clients. Each client has a time limit for its request and one for
-// its answer. If there are too many clients, the oldest is closed: a slow client cannot keep others
-// out.
+// its answer. If there are too many clients, the oldest is closed, so that slow clients cannot
+// block others.
 
 class HttpDoor {
   public:
-    // An answer for each path of the clients that ask at the same time.
+    // Returns an answer for each path of the clients that ask at the same time.
     using Respond = std::function<std::vector<HttpAnswer>(std::span<const std::string> paths)>;
 
     struct Options {

@@ -47,9 +47,9 @@ netio::access::Host host_of(const sockaddr& address) {
 void require_loopback(const netio::Address& address, std::span<const SocketAddress> its) {
     for (const SocketAddress& each : its) {
         if (netio::access::is_loopback(host_of(*each.get()))) continue;
-        throw std::runtime_error{"metrics at " + to_string(address) +
-                                 " can be read from other machines; show them at 127.0.0.1, or say "
-                                 "--metrics-open if that is meant"};
+        throw std::runtime_error{
+            "metrics at " + to_string(address) +
+            " can be read from other machines; use 127.0.0.1, or add --metrics-open to allow it"};
     }
 }
 
@@ -65,16 +65,17 @@ auto or_say_where(const netio::Address& address, const Make& make) {
 
 } // namespace
 
-// Where the threads ask the loop. The tasks that it was posted may run when the server is gone.
+// Passes requests from threads to the loop. Shared, because a posted task may run after the server
+// is destroyed.
 class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
   public:
     Desk(netio::EventLoop& loop, Collect collect) : loop_{loop}, collect_{std::move(collect)} {}
 
-    // Any thread. Nothing: the loop did not answer in time, or is ending.
+    // Any thread. Returns nullopt if the loop did not answer in time or is ending.
     std::optional<Render> ask(std::chrono::milliseconds patience) {
         std::unique_lock lock{mutex_};
         if (ended_) return std::nullopt;
-        // One that has not answered in time has been asked already.
+        // A pending request is not posted again.
         if (!asked_ && !loop_.post([desk = shared_from_this()] { desk->answer(); }))
             return std::nullopt;
         asked_ = true;
@@ -83,7 +84,7 @@ class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
         if (answers_ == before) return std::nullopt;
         return last_;
     }
-    // The loop's thread: it is asked nothing any more.
+    // The loop's thread: the loop gets no more requests.
     void end() {
         {
             const std::lock_guard lock{mutex_};
@@ -120,7 +121,7 @@ class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
 
 MetricsServer::MetricsServer(netio::EventLoop& loop, const Options& options, Collect collect)
     : desk_{std::make_shared<Desk>(loop, std::move(collect))} {
-    // Looked up once: what was looked at is what it listens at.
+    // Resolved once, so that the checked addresses are those it listens at.
     const auto addresses =
         or_say_where(options.address, [&] { return addresses_of(options.address); });
     if (!options.open) require_loopback(options.address, addresses);
@@ -143,7 +144,7 @@ std::uint16_t MetricsServer::port() const noexcept {
     return door_->port();
 }
 
-// The loop is asked once for all of them.
+// Asks the loop once for all clients.
 std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> paths,
                                                std::chrono::milliseconds patience) {
     const auto text = [](std::string content) {
@@ -156,7 +157,7 @@ std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> path
     if (is_wanted("/metrics") || is_wanted("/healthz")) render = desk_->ask(patience);
     const HttpAnswer unavailable{.status = 503, .text = text("the loop did not answer in time\n")};
     const HttpAnswer healthy{.text = text("ok\n")};
-    const HttpAnswer unknown{.status = 404, .text = text("there are /metrics and /healthz\n")};
+    const HttpAnswer unknown{.status = 404, .text = text("use /metrics or /healthz\n")};
     HttpAnswer figures{.type = "text/plain; version=0.0.4; charset=utf-8"};
     if (render && is_wanted("/metrics")) figures.text = text((*render)());
     std::vector<HttpAnswer> answers;
@@ -175,12 +176,13 @@ std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> path
 CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments) {
     auto* const listen = command.add_option(
         "--metrics", arguments.listen,
-        "Show figures at http://HOST:PORT/metrics in the format of Prometheus, port 0 for any");
+        "Serve metrics for Prometheus at http://HOST:PORT/metrics; port 0: any free port");
     command
         .add_flag("--metrics-open", arguments.open,
-                  "Show them also where other machines reach it: whoever does may read them")
+                  "Allow an address for --metrics that other machines can reach; anyone who "
+                  "reaches it may read the metrics")
         ->needs(listen);
-    add_count(command, "--metrics-fids", arguments.fids, "Of so many fids at most",
+    add_count(command, "--metrics-fids", arguments.fids, "Show metrics of at most this many fids",
               {.min = 0, .max = 1'000'000})
         ->default_str(std::to_string(MetricsArguments::fids_by_default));
     return listen;
@@ -213,16 +215,18 @@ std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
 }
 
 void write(const netio::ServerKeys::Counters& gate, Exposition& text) {
-    text.counter("netio_gate_admitted_total", "Connections that were let in").add(gate.admitted);
-    text.counter("netio_gate_challenged_total",
-                 "First attempts, which are asked for a proof: each client makes one")
+    text.counter("netio_gate_admitted_total", "Connections that were admitted").add(gate.admitted);
+    text.counter(
+            "netio_gate_challenged_total",
+            "First attempts, which receive an authentication challenge: one per connecting client")
         .add(gate.challenged);
-    text.counter("netio_gate_busy_total",
-                 "Those with a key that were told to come later: it, or their host, has enough")
+    text.counter("netio_gate_busy_total", "Attempts with a key that were asked to retry later "
+                                          "because the limit of the key or host was reached")
         .add(gate.busy);
-    text.counter("netio_gate_refused_total", "Attempts without a proof, or without the right")
+    text.counter("netio_gate_refused_total",
+                 "Attempts that were refused: failed authentication or missing rights")
         .add(gate.refused);
-    text.gauge("netio_gate_sessions", "Connections of those who were let in")
+    text.gauge("netio_gate_sessions", "Admitted connections that are open")
         .add(std::uint64_t{gate.sessions});
 }
 

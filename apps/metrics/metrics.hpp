@@ -31,7 +31,7 @@ namespace apps {
 
 class MetricsServer {
   public:
-    // Makes the text of the collected values; runs on any thread.
+    // Formats the collected values; runs on any thread.
     using Render = std::function<std::string()>;
     // Collects the values; runs in the loop and must be quick.
     using Collect = std::function<Render()>;
@@ -39,7 +39,7 @@ class MetricsServer {
     struct Options {
         netio::Address address;                   // port 0: any free one
         bool open = false;                        // allow an address that other machines can reach
-        std::chrono::milliseconds patience{2000}; // with the loop
+        std::chrono::milliseconds patience{2000}; // time limit for the loop's answer
     };
 
     // Throws std::runtime_error if the address is in use, is not of this machine, or can be reached
@@ -65,7 +65,7 @@ class MetricsServer {
 // The --metrics options of the programs.
 
 struct MetricsArguments {
-    std::string listen; // HOST:PORT or INTERFACE:PORT; empty: nothing is shown
+    std::string listen; // HOST:PORT or INTERFACE:PORT; empty: no metrics
     bool open = false;
     static constexpr std::size_t fids_by_default = 1000;
     std::optional<std::uint64_t> fids; // limit of the fids
@@ -74,18 +74,18 @@ struct MetricsArguments {
 // Adds --metrics, --metrics-open and --metrics-fids; returns the first one.
 CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments);
 
-// The address of --metrics; an interface is replaced by its address. Throws std::invalid_argument
-// if the text is no address, and FabricError if the interface has none.
+// Returns the address of --metrics; an interface is replaced by its address. Throws
+// std::invalid_argument if the text is not an address, and FabricError if the interface has none.
 netio::Address metrics_address(const MetricsArguments& arguments);
 
 // Serves the values of `collect`, of the loop and of the devices; null without --metrics. `collect`
-// runs in the loop and returns a function that writes the collected values, on any thread. Throws
-// as MetricsServer.
+// runs in the loop and returns a function that writes the collected values on any thread. Throws as
+// MetricsServer.
 using Collect = std::function<std::function<void(Exposition&)>()>;
 std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
                                             const MetricsArguments& arguments, Collect collect);
 
-// The authentication of a server with keys.
+// Authentication metrics of a server with keys.
 
 void write(const netio::ServerKeys::Counters& gate, Exposition& text);
 

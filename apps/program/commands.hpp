@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The sub-commands of the program netio. Each adds itself to the command line and returns what to
-// run when it is chosen; that returns the exit status and may throw: std::invalid_argument where a
-// word of the command line is wrong.
+// The sub-commands of the program netio. Each function adds its command to the command line and
+// returns the function to run if the command is chosen. That function returns the exit status, and
+// throws std::invalid_argument if a value on the command line is wrong.
 
 #include <functional>
 
@@ -29,7 +29,7 @@ Command add_listen(CLI::App& program);
 Command add_send(CLI::App& program);
 Command add_top(CLI::App& program);
 
-// Makes every --bus take etcd://..., too.
+// Makes every --bus accept etcd://..., too.
 void add_etcd_bus();
 
 } // namespace apps

@@ -61,8 +61,8 @@ std::vector<std::string> option_names(const CLI::App& command) {
     throw WrongUsage{fmt::format("unknown {} '{}'{}", what, word, suggestion(word, views))};
 }
 
-// The parser looks for what is missing before it looks at what it does not know, and so would blame
-// another word than the one that is wrong.
+// Called before the parser, because the parser checks for missing options before unknown ones, and
+// would report the wrong word.
 void refuse_unknown_options(const CLI::App& command, std::span<char*> words) {
     const std::vector<std::string> names = option_names(command);
     for (const std::string_view word : words) {
@@ -74,13 +74,13 @@ void refuse_unknown_options(const CLI::App& command, std::span<char*> words) {
     }
 }
 
-// As a rule it is of a variable that is not set. Taken for no word it would silently leave out what
-// was asked for: the keys, the recording.
+// An empty value usually comes from an unset shell variable. If it counted as "no value", an option
+// such as --keys or --output would be ignored silently.
 void refuse_empty_words(const CLI::App& command) {
     for (const CLI::Option* option : command.get_options()) {
         if (std::ranges::find(option->results(), "") == option->results().end()) continue;
-        throw WrongUsage{fmt::format("{}: the word given is empty; leave it out if it is not meant",
-                                     option->get_name())};
+        throw WrongUsage{fmt::format(
+            "{}: the value is empty; set the value or leave out the option", option->get_name())};
     }
 }
 
@@ -97,14 +97,14 @@ const CLI::App& chosen(const CLI::App& program, std::span<char*> words) {
     refuse_word("command", word, names);
 }
 
-// Never longer than a person reads.
+// Keeps only the first line of a parser error.
 std::string first_line(std::string_view text) {
     return std::string{text.substr(0, text.find('\n'))};
 }
 
-// Reads the command line. Returns nullopt if a sub-command shall run. Else the program ends with
-// the returned status: it has shown the help or the version, or one line names the wrong word and
-// the word that was probably meant.
+// Reads the command line. Returns nullopt if a sub-command shall run. Otherwise the program ends
+// with the returned status: it has shown the help or the version, or one line that names the wrong
+// word and the most similar valid word.
 std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char** argv) {
     const std::span<char*> words{argv + 1, argv + (argc > 0 ? argc : 1)};
     const CLI::App* command = &program;
@@ -127,7 +127,7 @@ std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char**
         flaw = error.what();
     }
     const std::string name = program.get_name();
-    tell_standard_error(fmt::format("{}: {}\n{} --help says what there is\n", name, flaw,
+    tell_standard_error(fmt::format("{}: {}\nrun {} --help for the options\n", name, flaw,
                                     command == &program ? name : name + " " + command->get_name()));
     return ExitStatus::wrong_usage;
 }
@@ -137,8 +137,8 @@ std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char**
 
 namespace {
 
-// A descriptor that is closed here would be given to the next socket, and what is printed would go
-// there. What stands in for it refuses to be written, so that a lost report is an error as before.
+// If a standard descriptor is closed, the next socket would get its number and receive the printed
+// text. A read-only /dev/null takes its place, so that writing a report still fails with an error.
 void keep_standard_descriptors() {
     for (int descriptor = 0; descriptor <= 2; ++descriptor) {
         if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) != descriptor)
@@ -146,13 +146,13 @@ void keep_standard_descriptors() {
     }
 }
 
-// A connection costs a few descriptors; what the system grants is taken.
+// Each connection needs a few descriptors, so the soft limit is raised to the hard limit.
 void raise_descriptor_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
     limit.rlim_cur = limit.rlim_max;
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        spdlog::warn("the limit of open descriptors stays at its default");
+        spdlog::warn("cannot raise the limit of open descriptors; it stays at its default");
     }
 }
 
@@ -161,11 +161,11 @@ void raise_descriptor_limit() {
 int main(int argc, char** argv) {
     keep_standard_descriptors();
     apps::add_etcd_bus();
-    // A file that may not grow further is an error of the write, with a name and a report.
+    // Exceeding the file size limit is then an error of the write, with a name and a report.
     std::signal(SIGXFSZ, SIG_IGN);
     CLI::App program{"Publish/subscribe data acquisition over libfabric", "netio"};
     program.set_version_flag("--version", std::string{"netio "} + netio::version() +
-                                              " (netio info tells the libfabric that it finds)");
+                                              " (netio info shows the version of libfabric)");
     program.require_subcommand(1);
     std::vector<std::pair<std::string, apps::Command>> commands;
     commands.emplace_back("publish", apps::add_publish(program));
@@ -198,7 +198,8 @@ int main(int argc, char** argv) {
         for (const auto& [name, run] : commands) {
             if (program.got_subcommand(name)) return run();
         }
-    } catch (const std::invalid_argument& error) { // a word, which has been looked at only now
+    } catch (const std::invalid_argument&
+                 error) { // a value on the command line that is checked only here
         spdlog::error("{}", error.what());
         return to_integer(apps::ExitStatus::wrong_usage);
     } catch (const std::exception& error) {

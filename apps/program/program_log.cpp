@@ -56,21 +56,21 @@ std::string_view colour_of(spdlog::level::level_enum level) {
     }
 }
 
-// Much of what is logged comes from peers, servers and files. Whatever it is, it is one line.
+// Much of the logged text comes from peers, servers and files. It always becomes one line.
 std::string shown_line(std::string_view text) {
     std::string shown = printable(text, BackgroundLog::line_limit_bytes);
     if (text.size() > BackgroundLog::line_limit_bytes)
-        shown += fmt::format(" ... ({} bytes in all)", text.size());
+        shown += fmt::format(" ... ({} bytes in total)", text.size());
     return shown;
 }
 
-// The errno, if it cannot be written there, now or ever: `text` is then what is left of it.
+// Returns 0, or the errno if the text cannot be written; `text` is then the unwritten rest.
 int write_all(int descriptor, std::string_view& text) {
     while (!text.empty()) {
         const ssize_t written = ::write(descriptor, text.data(), text.size());
         if (written > 0) {
             text.remove_prefix(static_cast<std::size_t>(written));
-        } else if (written < 0 && errno == EAGAIN) { // somebody has made it so
+        } else if (written < 0 && errno == EAGAIN) { // another process made it non-blocking
             pollfd waiting{.fd = descriptor, .events = POLLOUT, .revents = 0};
             ::poll(&waiting, 1, -1);
         } else if (written == 0) {
@@ -116,7 +116,7 @@ struct BackgroundLog::Queue {
                 missing = std::exchange(untold, 0);
                 if (torn) text = "\n";
                 if (missing > 0)
-                    text += fmt::format("{} lines of the log are left out here\n", missing);
+                    text += fmt::format("{} lines of the log are lost here\n", missing);
                 text += lines.front();
                 lines.pop_front();
             }
@@ -139,13 +139,13 @@ struct BackgroundLog::Queue {
 
     std::mutex mutex;
     std::condition_variable changed;
-    int descriptor;           // only the thread's
-    int next_descriptor = -1; // from the next line on; -1: the same
+    int descriptor;           // used by the thread only
+    int next_descriptor = -1; // for the next lines; -1: unchanged
     std::size_t limit;
-    OnBroken on_broken; // only the thread's; empty: told
-    bool torn = false;  // only the thread's: the log ends within a line
+    OnBroken on_broken; // used by the thread only; empty: already called
+    bool torn = false;  // used by the thread only: the log ends within a line
     std::deque<std::string> lines;
-    std::uint64_t untold = 0; // that were left out, behind the last that was written
+    std::uint64_t untold = 0; // lines lost since the last written one
     std::uint64_t left_out = 0;
     bool writing = false;
     bool ending = false;
@@ -153,7 +153,7 @@ struct BackgroundLog::Queue {
 
 BackgroundLog::BackgroundLog(int descriptor, Style style, std::size_t limit, OnBroken on_broken)
     : style_{style}, queue_{std::make_shared<Queue>(descriptor, limit, std::move(on_broken))} {
-    // This includes SIGPIPE: a write reports that the reader is gone.
+    // SIGPIPE is blocked, too: a write reports that the reader is closed.
     const netio::AllSignalsBlocked blocked;
     std::thread{[queue = queue_] { queue->write(); }}.detach();
 }
@@ -203,7 +203,7 @@ std::string_view environment(const char* name) {
     return value != nullptr ? value : std::string_view{};
 }
 
-// systemd says which stream it reads as JOURNAL_STREAM; it may have been led elsewhere since.
+// systemd names its stream in JOURNAL_STREAM; the descriptor may have been redirected since.
 bool is_journal(int descriptor) {
     struct stat status {};
     return ::fstat(descriptor, &status) == 0 &&
@@ -212,7 +212,7 @@ bool is_journal(int descriptor) {
 
 BackgroundLog::Style style_of(int descriptor) {
     if (is_journal(descriptor)) return BackgroundLog::Style::journal;
-    // https://no-color.org: whatever its value, unless it is empty.
+    // https://no-color.org: any value that is not empty.
     const bool plain = !environment("NO_COLOR").empty() || ::isatty(descriptor) != 1 ||
                        environment("TERM") == "dumb";
     return plain ? BackgroundLog::Style::plain : BackgroundLog::Style::coloured;
@@ -226,15 +226,14 @@ int opened(const std::string& file) {
     return descriptor;
 }
 
-// Waits for SIGHUP in a thread of its own: whoever rotates logs renames the file and sends the
-// signal, and later lines go to a new file of the old name. No other thread receives the signal.
+// Waits for SIGHUP in a thread of its own: a log rotator renames the file and sends the signal, and
+// later lines go to a new file with the old name. No other thread receives the signal.
 void reopen_at_hang_up(const std::string& file, const std::shared_ptr<BackgroundLog>& log) {
     sigset_t hang_up;
     ::sigemptyset(&hang_up);
     ::sigaddset(&hang_up, SIGHUP);
     ::pthread_sigmask(SIG_BLOCK, &hang_up, nullptr);
-    // The thread takes no other signal: one that ends the program is for the loop that waits for
-    // it.
+    // The thread blocks all other signals: a signal that ends the program is for the event loop.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
@@ -243,23 +242,22 @@ void reopen_at_hang_up(const std::string& file, const std::shared_ptr<Background
         for (int number = 0; ::sigwait(&hang_up, &number) == 0;) {
             try {
                 log->go_on_in(opened(file));
-                spdlog::info("the log {} is opened again (SIGHUP)", file);
+                spdlog::info("reopened the log {} (SIGHUP)", file);
             } catch (const std::system_error& error) {
-                spdlog::error("{}; the log goes on in the file that was open (SIGHUP)",
-                              error.what());
+                spdlog::error("{}; the log continues in the old file (SIGHUP)", error.what());
             }
         }
     }}.detach();
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Elsewhere than in the log, which cannot be written; once.
+// Reports on standard error, once, that the log cannot be written.
 BackgroundLog::OnBroken teller_of(const std::string& file) {
     if (file.empty()) return {};
     return [file](int error) {
-        tell_standard_error(fmt::format(
-            "netio: the log {} cannot be written: {}; its lines are left out and counted\n", file,
-            std::generic_category().message(error)));
+        tell_standard_error(
+            fmt::format("netio: cannot write the log {}: {}; its lines are lost and counted\n",
+                        file, std::generic_category().message(error)));
     };
 }
 
@@ -269,9 +267,9 @@ void add_log(CLI::App& command, LogArguments& arguments) {
     command.add_option("--log-level", arguments.level, "debug, info, warning or error")
         ->capture_default_str()
         ->check(one_of({"debug", "info", "warning", "error"}));
-    command.add_option("--log-file", arguments.file,
-                       "Append the log to this file instead of standard error; SIGHUP opens it "
-                       "again, for logrotate");
+    command.add_option(
+        "--log-file", arguments.file,
+        "Append the log to this file instead of standard error; SIGHUP reopens it, for logrotate");
 }
 
 ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
@@ -281,7 +279,7 @@ ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
                                            teller_of(file_));
     auto logger = std::make_shared<spdlog::logger>("netio", log_);
     logger->set_level(spdlog::level::from_str(arguments.level));
-    // The journal has the time itself.
+    // The journal adds the time itself.
     logger->set_pattern(
         style == BackgroundLog::Style::journal ? "%v" : "%Y-%m-%d %H:%M:%S.%e%z %^%l%$ %v");
     spdlog::set_default_logger(std::move(logger));
@@ -291,8 +289,7 @@ ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
 ProgramLog::~ProgramLog() {
     log_->finish(BackgroundLog::flush_limit);
     if (const auto count = log_->left_out(); count > 0 && !file_.empty())
-        tell_standard_error(
-            fmt::format("netio: {} lines are left out of the log {}\n", count, file_));
+        tell_standard_error(fmt::format("netio: {} lines of the log {} were lost\n", count, file_));
 }
 
 } // namespace apps

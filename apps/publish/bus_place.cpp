@@ -22,7 +22,7 @@ using netio::pubsub::AnnouncedFids;
 using netio::pubsub::Announcement;
 using netio::pubsub::FidRange;
 
-// Letters, digits and hyphens, beginning with one of the former.
+// Reduces a host name to letters, digits and hyphens; the first character is a letter or a digit.
 std::string as_name(std::string host) {
     std::ranges::replace_if(
         host, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-'; }, '-');
@@ -67,8 +67,8 @@ void refuse_unannounceable(const PublisherConfig& config) {
     const std::size_t ranges = announced(config.streams).size();
     if (ranges <= netio::pubsub::announced_ranges_limit) return;
     refuse_at(config, "bus",
-              fmt::format("the fids are {} separate ranges, and an announcement takes {}; divide "
-                          "them among publishers or loops, or publish them without a bus",
+              fmt::format("the fids are {} separate ranges, but an announcement has at most {}; "
+                          "divide them among publishers or loops, or publish them without a bus",
                           ranges, netio::pubsub::announced_ranges_limit));
 }
 
@@ -127,7 +127,7 @@ namespace {
 Announcement announcement_here(const PublisherConfig& config,
                                const std::vector<netio::Endpoint>& endpoints) {
     PublisherConfig shown = config;
-    if (!config.metrics.listen.empty()) // the name of an interface is of this machine only
+    if (!config.metrics.listen.empty()) // an interface name is valid on this machine only
         shown.metrics.listen = to_string(metrics_address(config.metrics));
     return announcement_of(shown, endpoints, this_process());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A test publisher's place on the bus, while it runs.
+// The announcement of a running test publisher on the bus.
 
 #include "apps/common/logging.hpp"
 #include "apps/publish/publisher_config.hpp"
@@ -14,7 +14,7 @@
 
 namespace apps {
 
-// Who it is that announces itself.
+// The process that announces itself.
 struct Process {
     std::string host;
     int pid = 0;
@@ -22,10 +22,11 @@ struct Process {
 };
 Process this_process();
 
-// Throws ConfigError: it is to be announced, and its fids do not fit into an announcement.
+// Throws ConfigError if the publisher is to be announced and its fids do not fit into an
+// announcement.
 void refuse_unannounceable(const PublisherConfig& config);
 
-// What a publisher says of itself. No I/O.
+// Returns the announcement of a publisher. No I/O.
 netio::pubsub::Announcement announcement_of(const PublisherConfig& config,
                                             const std::vector<netio::Endpoint>& endpoints,
                                             const Process& process);
@@ -44,11 +45,12 @@ class BusPlace final : private netio::pubsub::Announcer::Handler {
     std::unique_ptr<netio::pubsub::Announcer> announcer_;
 };
 
-// Null where nothing is to be announced. Throws ConfigError: it does not fit into an announcement.
+// Announces a publisher. Returns null if the configuration has no bus. Throws ConfigError if it
+// does not fit into an announcement.
 std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,
                                              const std::vector<netio::Endpoint>& endpoints);
 
-// Throws what announce_publisher() would throw, and announces nothing.
+// Throws what announce_publisher() would throw, but announces nothing.
 void check_announcement(netio::EventLoop& loop, const PublisherConfig& config,
                         const std::vector<netio::Endpoint>& endpoints);
 

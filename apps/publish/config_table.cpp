@@ -15,7 +15,7 @@
 namespace apps {
 namespace {
 
-// As it is written in a file.
+// The shape in the notation of a file, for error messages.
 std::string in_yaml(const Shape& shape) {
     switch (shape.kind) {
     case Shape::Kind::text:
@@ -58,22 +58,22 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view introduction =
     R"(# The configuration of `netio publish`
 
-A YAML file; [config/](../config) has examples, each with a comment for every key it has.
-`netio publish FILE --check` says whether it would start with the file, and starts nothing; it does
-not look whether the ports are in use. A mistake is one line with the file, the line, the column, the
-key, what is wrong and what is allowed; of a word that is not known, also the nearest one that is.
+A YAML file; [config/](../config) has examples with comments on every key that they use.
+`netio publish FILE --check` checks whether a start with the file would succeed, but does not check
+whether the ports are in use. A mistake is reported in one line with the file, the line, the column,
+the key, the problem and what is allowed; for an unknown word, also with the most similar valid one.
 
-This page is what `netio publish --reference` prints, and
-[configuration.schema.json](configuration.schema.json) is what `netio publish --schema` prints: a
-JSON schema for editors, which is read by those with a language server for YAML after a first line
+`netio publish --reference` prints this page. `netio publish --schema` prints
+[configuration.schema.json](configuration.schema.json), a JSON schema for editors. An editor with a
+language server for YAML uses it if the first line of the file is
 `# yaml-language-server: $schema=PATH/configuration.schema.json`.
 
-Numbers are also `0x1f`, `10k`, `1.5M` (thousands); numbers of bytes are also `64k`, `1.5M`, `1 GiB`
-(powers of 1024). A key that begins with `x-`, at the top of the file, is ignored: a place for
-anchors, which other maps take over with `<<: *NAME` or `<<: [*NAME, *OTHER]`. What a map has itself
-comes first, then what the earlier one has.
+Numbers can also be written as `0x1f`, `10k`, `1.5M` (powers of 1000), and numbers of bytes as `64k`,
+`1.5M`, `1 GiB` (powers of 1024). A key at the top of the file that begins with `x-` is ignored: it
+can hold anchors, which other maps merge with `<<: *NAME` or `<<: [*NAME, *OTHER]`. A map's own keys
+have priority over merged ones, and earlier merged maps over later ones.
 
-How the options are called in C++ is said in [options and handlers](options.md).
+For the names of the options in C++ see [options and handlers](options.md).
 )";
 
 // --- for people -----------------------------------------------------------------------------
@@ -110,7 +110,7 @@ std::string shown_shape(const Shape& shape) {
     case Shape::Kind::list:
         return "a list: " + shown_shape(shape.of.front());
     case Shape::Kind::names:
-        return "names, and behind each " + shown_shape(shape.of.front());
+        return "a map from names to " + shown_shape(shape.of.front());
     }
     return {};
 }
@@ -256,7 +256,7 @@ std::string config_reference() {
 }
 
 std::string config_schema() {
-    // One publisher, or several: an editor that knows which one is meant says what is missing.
+    // Two forms, for one publisher or several, so that an editor can report what is missing.
     Json one = map_with({"process", "publisher"});
     one["properties"].erase("publishers");
     Json several = map_with({"process"});

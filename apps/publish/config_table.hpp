@@ -3,8 +3,8 @@
 
 // The table of all keys that a configuration of `netio publish` may have. A row binds a key, its
 // type and range, its default, its meaning and the option that it sets. One loop over the rows
-// reads a file (read_section()); the reference and the JSON schema are written from the same rows.
-// No I/O.
+// reads a file (read_section()); the reference and the JSON schema are generated from the same
+// rows. No I/O.
 
 #include "apps/publish/yaml_reader.hpp"
 #include "netio/base/check.hpp"
@@ -23,10 +23,10 @@
 
 namespace apps {
 
-// What a value may be.
+// The allowed type and range of a value.
 struct Shape {
     enum class Kind : std::uint8_t {
-        text,    // `name` says what
+        text,    // `name` describes it
         whole,   // a number from `min` to `max`
         real,    // a number above `above`, up to `most`
         bytes,   // a size from `min` to `max`
@@ -34,8 +34,8 @@ struct Shape {
         word,    // one of `words`
         fids,    // apps/common/fid_text.hpp
         section, // a map with the keys of the section `name`
-        list,    // of `of`, each of which has one of these shapes
-        names,   // a map from names of the user's to what has one of the shapes `of`
+        list,    // of values, each with one of the shapes `of`
+        names,   // a map from the user's names to values with one of the shapes `of`
     };
     Kind kind = Kind::text;
     std::uint64_t min = 0;
@@ -85,13 +85,13 @@ inline Shape names(Shape of) {
 
 } // namespace shapes
 
-// What the readers of values know of the rest of the document.
+// State of the rest of the document for the readers of values.
 struct ReadContext {
-    std::string file;            // its name in errors
+    std::string file;            // the file's name in errors
     std::string folder;          // relative paths are relative to it; may be empty
-    std::uint64_t next_seed = 1; // of the next stream that has none of its own
+    std::uint64_t next_seed = 1; // for the next stream without its own seed
     bool input_taken = false;    // a stream reads standard input
-    // Of the publisher and of the stream that are read now.
+    // State of the publisher and the stream that are being read.
     std::vector<std::string> triggers; // names
     std::size_t largest_message = 0;
     std::size_t fid_count = 0;
@@ -102,11 +102,11 @@ struct ReadContext {
 struct ConfigKey {
     std::string section;
     std::string name;
-    std::vector<Shape> shapes; // one of them
-    std::string fallback;      // what holds where the key is left out
+    std::vector<Shape> shapes; // the value has one of these shapes
+    std::string fallback;      // the default, if the key is absent
     std::string meaning;
     bool required = false;
-    // Sets the option in the section's object. Empty: the reader of the section does that itself.
+    // Sets the option in the section's object. Empty if the reader of the section does it.
     std::function<void(const YamlValue& value, void* object, ReadContext& context)> set;
     const std::type_info* object = nullptr; // the type of the section's object
 };
@@ -114,7 +114,7 @@ struct ConfigKey {
 // In the order of the reference, which is also the order in which the keys of a map are read.
 const std::vector<ConfigKey>& config_keys();
 
-// What is said of a section as a whole.
+// Title and description of a section.
 struct ConfigSection {
     std::string name;
     std::string title;
@@ -124,8 +124,8 @@ const std::vector<ConfigSection>& config_sections();
 
 // Throws ConfigError if the value is no map, or has a key that none of the sections has.
 void expect_keys(const YamlValue& value, const std::vector<std::string_view>& sections);
-// The rows of a section in order: sets what the map has, throws ConfigError for a required key that
-// it lacks.
+// Processes the rows of a section in order: sets the options that the map has, and throws
+// ConfigError if a required key is missing.
 void read_rows(const YamlValue& value, std::string_view section, void* object,
                const std::type_info& type, ReadContext& context);
 template <typename Object>
@@ -148,7 +148,7 @@ void read_short_section(const YamlValue& value, std::string_view section, Object
         if (key.section == section) return key.set(value, &object, context);
 }
 
-// All keys as docs/configuration.md (Markdown), and as a JSON schema for editors.
+// Returns all keys as docs/configuration.md (Markdown), and as a JSON schema for editors.
 std::string config_reference();
 std::string config_schema();
 
@@ -161,8 +161,9 @@ class SectionRows {
     SectionRows(std::vector<ConfigKey>& keys, std::string section, Object defaults = {})
         : keys_{keys}, section_{std::move(section)}, defaults_{std::move(defaults)} {}
 
-    // `member`: a pointer to a member, or a function that returns a reference into an Object. It is
-    // read as its type and the shape say; its default is that of the Object, or `fallback`.
+    // `member` is a pointer to a member, or a function that returns a reference into an Object. Its
+    // type and the shape decide how the value is read. The default is that of the Object, or
+    // `fallback`.
     template <typename Member>
     void add(std::string name, Member member, const Shape& shape, std::string meaning,
              std::optional<std::string> fallback = {}) {
@@ -172,7 +173,7 @@ class SectionRows {
                        store(value, shape, std::invoke(member, object));
                    });
     }
-    // A map with the keys of another section; with another shape before that, its short form.
+    // Adds a map with the keys of another section; the shape before it, if any, is its short form.
     template <typename Member>
     void add_section(std::string name, Member member, std::vector<Shape> shapes,
                      std::string fallback, std::string meaning) {
@@ -186,7 +187,7 @@ class SectionRows {
                                       : read_section(value, section, inner, context);
                    });
     }
-    // `read(value, object, context)` sets the option.
+    // Adds a row whose option is set by `read(value, object, context)`.
     template <typename Read>
     void add_custom(std::string name, std::vector<Shape> shapes, std::string fallback,
                     std::string meaning, Read read) {
@@ -195,7 +196,7 @@ class SectionRows {
             read(value, *static_cast<Object*>(object), context);
         };
     }
-    // The reader of the section reads it, as it depends on keys that follow.
+    // Adds a row that the reader of the section reads later, because it depends on following keys.
     void add_deferred(std::string name, std::vector<Shape> shapes, std::string fallback,
                       std::string meaning) {
         keys_.push_back({section_,
@@ -207,7 +208,7 @@ class SectionRows {
                          {},
                          &typeid(Object)});
     }
-    // The row that was added last has no default.
+    // Makes the last row required.
     void require() {
         keys_.back().required = true;
         keys_.back().fallback.clear();

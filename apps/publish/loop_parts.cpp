@@ -41,7 +41,7 @@ std::uint64_t fid_count(const std::vector<FidRange>& ranges) {
 
 // --- streams --------------------------------------------------------------------------------
 
-// Where each fid has a file, each keeps its own.
+// Each fid keeps its file, if there is one file per fid.
 std::vector<std::string> files_of(const std::vector<FidRange>& fids, const StreamConfig& stream,
                                   const std::vector<std::string>& paths) {
     std::unordered_map<std::uint64_t, std::size_t> place;
@@ -63,11 +63,11 @@ StreamConfig part_of(const StreamConfig& stream, const std::vector<FidRange>& fi
         part.rate->per_second *=
             static_cast<double>(fid_count(fids)) / static_cast<double>(fid_count(stream.fids));
     }
-    part.seed += loop * 0x9e3779b97f4a7c15; // else all loops would draw the same
+    part.seed += loop * 0x9e3779b97f4a7c15; // different random values in each loop
     return part;
 }
 
-// Of each loop.
+// Returns the streams of each loop.
 std::vector<std::vector<StreamConfig>> divided_streams(const PublisherConfig& config,
                                                        std::size_t loops) {
     std::vector<std::vector<StreamConfig>> parts(loops);
@@ -79,7 +79,7 @@ std::vector<std::vector<StreamConfig>> divided_streams(const PublisherConfig& co
         for (const StreamConfig& stream : config.streams)
             if (stream.trigger == trigger) *least += fid_count(stream.fids);
     }
-    std::size_t turn = 0; // who is given the first part, which may have a fid more
+    std::size_t turn = 0; // the loop that gets the first part, which may have one fid more
     for (const StreamConfig& stream : config.streams) {
         if (stream.trigger) {
             parts[loop_of_trigger.at(*stream.trigger)].push_back(stream);
@@ -101,10 +101,9 @@ netio::Address shifted(netio::Address address, std::size_t by, const std::string
     if (address.port == 0) return address;
     const std::size_t port = address.port + by;
     if (port > 65535) {
-        throw ConfigError{fmt::format(
-            "{}: loops: {} and the {} ports behind it; allowed: a port that has so many behind it, "
-            "or port 0",
-            file, to_string(address), by)};
+        throw ConfigError{fmt::format("{}: loops: {} and the next {} ports are needed; allowed: a "
+                                      "port with enough ports after it, or port 0",
+                                      file, to_string(address), by)};
     }
     address.port = static_cast<std::uint16_t>(port);
     return address;
@@ -124,23 +123,24 @@ void put_at(PublisherConfig& part, std::size_t loop) {
     if (part.bus.name.empty()) return;
     part.bus.name = fmt::format("{}-{}", part.bus.name, loop);
     if (!netio::pubsub::is_announced_name(part.bus.name)) {
-        throw ConfigError{fmt::format("{}: loops: '{}' is no name on a bus; allowed: a shorter one",
-                                      part.file, part.bus.name)};
+        throw ConfigError{
+            fmt::format("{}: loops: '{}' is not a valid name on a bus; allowed: a shorter name",
+                        part.file, part.bus.name)};
     }
 }
 
 struct Place {
     netio::Address address;
-    std::optional<netio::access::Host> host; // nothing: a name
-    std::string zone;                        // of a link-local address
+    std::optional<netio::access::Host> host; // nullopt: a name
+    std::string zone;                        // for a link-local address
 };
 
-// An interface stands for its first address.
+// Replaces an interface by its first address.
 std::string host_here(const std::string& host) {
     if (host == "localhost") return "127.0.0.1";
     try {
         return netio::host_at_interface(host);
-    } catch (const netio::FabricError&) { // the start says so
+    } catch (const netio::FabricError&) { // the start reports it
         return host;
     }
 }
@@ -152,7 +152,7 @@ Place place_of(const netio::Address& address) {
             .zone = std::string{netio::access::zone_of(host)}};
 }
 
-// [::] takes the port of IPv4 as well.
+// [::] also occupies the port of IPv4.
 bool share_a_port(const Place& one, const Place& other) {
     if (one.address.port != other.address.port) return false;
     if (!one.host || !other.host) return one.address.host == other.address.host;
@@ -176,9 +176,10 @@ std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t 
     std::vector<PublisherConfig> parts;
     for (std::size_t i = 0; i < loops; ++i) {
         if (streams[i].empty()) {
-            throw ConfigError{fmt::format("{}: loops: {}, and there are fids for {} only; allowed: "
-                                          "as many as fids, those of a trigger counted as one",
-                                          config.file, loops, i)};
+            throw ConfigError{
+                fmt::format("{}: loops: {}, but there are fids for {} only; allowed: at most the "
+                            "number of fids, where the fids of a trigger count as one",
+                            config.file, loops, i)};
         }
         PublisherConfig& part = parts.emplace_back(config);
         part.streams = std::move(streams[i]);
@@ -209,15 +210,16 @@ void refuse_shared_ports(const std::vector<PublisherConfig>& parts, std::size_t 
         }
         const bool same = other->address == address;
         const std::string shown =
-            same ? fmt::format("{} is there twice", to_string(address))
+            same ? fmt::format("{} is used twice", to_string(address))
                  : fmt::format("{} is taken by {}", to_string(address), to_string(other->address));
-        refuse_at(part, key,
-                  loops > 1 ? fmt::format("loops: each has the next port of every address, and {}; "
-                                          "allowed: addresses so far apart",
-                                          shown)
-                            : fmt::format("{}; allowed: a port of its own for each `listen` and "
-                                          "each `metrics`",
-                                          shown));
+        refuse_at(
+            part, key,
+            loops > 1
+                ? fmt::format("loops: each loop uses the next port of every address, but {}; "
+                              "allowed: addresses with enough free ports between them",
+                              shown)
+                : fmt::format("{}; allowed: a separate port for each `listen` and each `metrics`",
+                              shown));
     };
     for (const PublisherConfig& part : parts) {
         for (std::size_t i = 0; i < part.listen.size(); ++i) {
@@ -248,7 +250,7 @@ PublishReport sum_of(const std::vector<PublishReport>& parts, const std::string&
         sum.pages += part.pages;
         sum.disconnected += part.disconnected;
         sum.unconfirmed += part.unconfirmed;
-        for (std::size_t t = 0; t < part.triggers.size(); ++t) { // one loop has each of them
+        for (std::size_t t = 0; t < part.triggers.size(); ++t) { // each trigger belongs to one loop
             TriggerReport& trigger = sum.triggers.at(t);
             trigger.events += part.triggers[t].events;
             trigger.put_off_s = std::max(trigger.put_off_s, part.triggers[t].put_off_s);

@@ -11,21 +11,21 @@
 
 namespace apps {
 
-// A publisher that several loops share: each has a part of the fids, with ports and a place on the
-// bus of its own, as if it were a publisher by itself. Values in, values out.
+// Divides a publisher among several loops. Each loop gets a part of the fids, with its own ports
+// and its own announcement on the bus, like a separate publisher. No I/O.
 
-// The parts, one for each loop; one loop has all of it, unchanged. The fids of a stream are divided
-// evenly, and its rate with them; those that publish on a trigger stay together. Throws
-// ConfigError: there are too few fids, or ports.
+// Returns one part per loop; a single loop gets the unchanged publisher. The fids of a stream are
+// divided evenly, and its rate in proportion; streams that publish on a trigger stay together.
+// Throws ConfigError if there are too few fids or ports.
 std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t loops);
 
-// Throws ConfigError where two of them would listen, or show figures, at the same port.
+// Throws ConfigError if two parts would use the same port to listen or to show metrics.
 void refuse_shared_ports(const std::vector<PublisherConfig>& parts, std::size_t loops);
 
-// What they have published together.
+// Returns the sum of the reports.
 PublishReport sum_of(const std::vector<PublishReport>& parts, const std::string& name);
 
-// What became of all publishers of a `netio publish`, for those who read the exit status. No I/O.
+// Returns the exit status for all publishers of a `netio publish`. No I/O.
 
 inline ExitStatus outcome(const std::vector<PublishReport>& reports, bool failed) {
     if (failed) return ExitStatus::failed;

@@ -83,7 +83,7 @@ class FileSource final : public Source {
     Result fill(std::span<std::byte> memory) override {
         if (ended_) return {};
         if (!file_) open();
-        if (std::exchange(filled_, 0) > 0) seek(); // what was read last was not published
+        if (std::exchange(filled_, 0) > 0) seek(); // the data read last was not published
         std::size_t bytes = read(memory);
         if (bytes == 0 && repeat_ && any_) {
             offset_ = 0;
@@ -117,9 +117,9 @@ class FileSource final : public Source {
         struct stat status {};
         if (::fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode)) {
             ::close(descriptor);
-            throw std::system_error{ESPIPE, std::generic_category(),
-                                    path_ + " is a pipe: redirect it to standard input and use "
-                                            "'source: pipe'"};
+            throw std::system_error{
+                ESPIPE, std::generic_category(),
+                path_ + " is a pipe: redirect it to standard input and use 'source: pipe'"};
         }
         file_.reset(::fdopen(descriptor, "rb"));
         if (!file_) {
@@ -141,8 +141,8 @@ class FileSource final : public Source {
     }
 
     std::string path_;
-    off_t offset_ = 0;       // of what has been published
-    std::size_t filled_ = 0; // behind it, and not published yet
+    off_t offset_ = 0;       // end of the published data
+    std::size_t filled_ = 0; // bytes after it that are not published yet
     std::uint64_t accepted_ = 0;
     bool repeat_;
     bool any_ = false;
@@ -155,7 +155,8 @@ class PipeSource final : public Source {
     explicit PipeSource(int fd) : fd_{fd} {}
 
     Result fill(std::span<std::byte> memory) override {
-        // What came too early for a whole message waits here; the memory differs from call to call.
+        // Bytes of an incomplete message are collected here, because the memory differs from call
+        // to call.
         if (collected_.size() < memory.size()) collected_.resize(memory.size());
         while (!ended_ && filled_ < memory.size()) {
             pollfd readable{.fd = fd_, .events = POLLIN, .revents = 0};
@@ -186,7 +187,7 @@ class PipeSource final : public Source {
     bool ended_ = false;
     std::vector<std::byte> collected_;
     std::size_t filled_ = 0;
-    std::size_t given_ = 0; // the first of them, and not published yet
+    std::size_t given_ = 0; // the first bytes, not published yet
     std::uint64_t accepted_ = 0;
 };
 
@@ -281,7 +282,7 @@ bool MessageFeed::is_due(Stream& stream, netio::TimePoint now) {
     return !stream.clock || stream.granted;
 }
 
-// The next event, once everybody who can has had his message of the last one.
+// Starts the next event, after all fids that are not blocked had their message of the last one.
 bool MessageFeed::fire(Trigger& trigger, netio::TimePoint now) {
     for (const Stream* const stream : trigger.streams)
         if (stream->owed > 0) return false;
@@ -294,13 +295,13 @@ bool MessageFeed::fire(Trigger& trigger, netio::TimePoint now) {
 
 MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> memory,
                                           netio::TimePoint now) {
-    // Those whose source has nothing now lose their turn.
+    // Fids whose source has no data now lose their turn.
     for (std::size_t not_ready = 0; not_ready < stream.ready.size();) {
         if (!is_due(stream, now)) return Outcome::waiting;
         const std::uint32_t turn = stream.ready.front();
         Flow& flow = stream.flows[turn];
         if (stream.trigger != nullptr && flow.source->number() >= stream.trigger->events) {
-            // It has no message of this event: one is missing or late on purpose.
+            // The fid has no message for this event: one is missing or late on purpose.
             stream.ready.pop_front();
             stream.ready.push_back(turn);
             --stream.owed;
@@ -358,7 +359,7 @@ void MessageFeed::accept() {
     flow.source->accept();
     ++flow.published;
     const bool goes_on = --flow.left > 0;
-    // Who is behind the event catches up.
+    // A fid with an older event catches up.
     const bool is_behind =
         goes_on && stream.trigger != nullptr && flow.source->number() < stream.trigger->events;
     if (is_behind) {
@@ -369,7 +370,8 @@ void MessageFeed::accept() {
         end(flow);
     }
     if (stream.trigger != nullptr && !is_behind) --stream.owed;
-    // There was room, for those too that wait: as nobody was refused, nobody will say so again.
+    // The message was accepted, so blocked fids are retried, too: if none was refused since, no
+    // notification follows.
     if (!refused_) retry();
 }
 
@@ -417,7 +419,7 @@ void MessageFeed::retry() {
         for (std::size_t i = 0; i < retries_at_once && !stream.waiting.empty(); ++i) {
             stream.ready.push_front(stream.waiting.front());
             stream.waiting.pop_front();
-            if (stream.trigger != nullptr) ++stream.owed; // it was due, and is
+            if (stream.trigger != nullptr) ++stream.owed; // it is still due
         }
     }
 }

@@ -19,14 +19,14 @@
 
 namespace apps {
 
-// Where the messages of a test publisher come from.
+// The sources of a test publisher's messages.
 
 class Source {
   public:
     enum class Outcome : std::uint8_t {
         message,   // `bytes` of memory are the message
-        ended,     // there are no more
-        not_ready, // none now; wait_fd() becomes readable when it is worth trying
+        ended,     // no more messages
+        not_ready, // none now; retry when wait_fd() becomes readable
     };
     struct Result {
         Outcome outcome = Outcome::ended;
@@ -34,58 +34,58 @@ class Source {
     };
 
     virtual ~Source() = default;
-    // The next message, of memory.size() bytes unless the source ends within it; the same place
-    // again until accept(). Throws std::system_error naming the file.
+    // Writes the next message, of memory.size() bytes unless the source ends within it. Repeats the
+    // same message until accept(). Throws std::system_error that names the file.
     virtual Result fill(std::span<std::byte> memory) = 0;
-    // The message that was filled last has been published.
+    // The last filled message has been published.
     virtual void accept() = 0;
     virtual int wait_fd() const noexcept { return -1; }
-    // Of the next message, from zero: what an event's number is compared with.
+    // Number of the next message, from zero; compared with the number of an event.
     virtual std::uint64_t number() const noexcept = 0;
-    // What a checker of all that was accepted finds.
+    // The faults that a checker of all accepted messages finds.
     virtual FaultCounts faults() const { return {}; }
 };
 
-// Self-checking messages (apps/common/pattern.hpp); `timed` ones are stamped by who publishes them.
+// Self-checking messages (apps/common/pattern.hpp); the publisher stamps `timed` messages.
 std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid, bool timed);
 std::unique_ptr<Source> make_faulty_source(netio::pubsub::Fid fid, bool timed,
                                            const FaultConfig& faults, std::uint64_t seed);
-// Opened at the first fill(). With `repeat` it begins again when it ends (an empty file ends).
+// A file, opened at the first fill(). With `repeat` it starts again at its end (an empty file
+// ends).
 std::unique_ptr<Source> make_file_source(std::string path, bool repeat);
-// A descriptor that is not owned; ends with it.
+// Reads a descriptor, which it does not own, until its end.
 std::unique_ptr<Source> make_pipe_source(int fd);
 
-// Decides which stream's message a test publisher publishes next: all streams in turn, and within
-// a stream all its fids in turn, as far as rates, triggers, counts, sources and subscribers allow.
-// A message that is refused stays in its source, and its fid waits, without holding up another. No
-// network, no clock.
+// Decides which message a test publisher publishes next: all streams in turn, and within a stream
+// all its fids in turn, as far as rates, triggers, counts, sources and subscribers allow. A refused
+// message stays in its source and its fid waits, without blocking other fids. No network, no clock.
 //
-// With a trigger every fid of its streams has one message of each event, and no fid begins the next
-// event before all others have had theirs, but for those that wait: these catch up.
+// With a trigger every fid of its streams has one message per event. No fid begins the next event
+// before all other fids have had theirs, except blocked fids, which catch up later.
 
 class MessageFeed {
   public:
     explicit MessageFeed(const std::vector<StreamConfig>& streams,
                          const std::vector<TriggerConfig>& triggers = {});
 
-    // The rates begin now. Once, before next().
+    // Starts the rates. Call once, before next().
     void begin(netio::TimePoint now);
 
     enum class Outcome : std::uint8_t {
-        message, // message() is what to publish
+        message, // publish message()
         waiting, // until next_due(), until one of wait_fds() is readable, or until retry()
         ended,   // all sources have ended
     };
-    // Writes the next message into `memory`, which has largest_bytes(); accept() or refuse()
-    // follows. Throws std::system_error: a source cannot be read.
+    // Writes the next message into `memory`, which has largest_bytes(); call accept() or refuse()
+    // next. Throws std::system_error if a source cannot be read.
     Outcome next(std::span<std::byte> memory, netio::TimePoint now);
 
     // The message was published.
     void accept();
-    // Somebody who wants it has no room: its fid waits for retry().
+    // A subscriber to the fid is slow: the fid waits for retry().
     void refuse();
-    // There is room again, and nobody says for whom: a few of those that wait come next, and others
-    // behind them as long as none of them is refused.
+    // Some subscriber can receive again. A few waiting fids are tried next, and then further ones
+    // as long as none is refused.
     void retry();
     static constexpr std::size_t retries_at_once = 16;
 
@@ -94,19 +94,19 @@ class MessageFeed {
         std::size_t bytes = 0;
         std::uint8_t status = 0;
         std::array<std::byte, 8> header{};
-        std::size_t header_bytes = 0; // of it, in front of the others
+        std::size_t header_bytes = 0; // header, before the rest of the message
         std::size_t slices = 1;
         bool timed = false; // to be stamped (apps/common/pattern.hpp)
     };
     const Message& message() const noexcept { return message_; }
 
-    // Of each fid, how many were published.
+    // Returns the number of published messages of each fid.
     std::vector<PublishedFid> published() const;
-    // What a checker of all that was published finds.
+    // The faults that a checker of all published messages finds.
     FaultCounts faults() const;
     std::vector<TriggerReport> triggers() const;
     std::size_t largest_bytes() const noexcept { return largest_bytes_; }
-    netio::TimePoint next_due() const noexcept { return next_due_; } // max(): no rate is waited for
+    netio::TimePoint next_due() const noexcept { return next_due_; } // max(): no rate is due
     const std::vector<int>& wait_fds() const noexcept { return wait_fds_; }
 
   private:
@@ -119,7 +119,7 @@ class MessageFeed {
     struct Stream;
     struct Trigger {
         TriggerConfig config;
-        std::optional<TriggerClock> clock; // once it has begun
+        std::optional<TriggerClock> clock; // set when it has begun
         std::uint64_t events = 0;
         std::vector<Stream*> streams;
     };
@@ -129,14 +129,14 @@ class MessageFeed {
 
         StreamConfig config;
         std::vector<Flow> flows;
-        std::deque<std::uint32_t> ready;   // flows, in the order of their turns
-        std::deque<std::uint32_t> waiting; // those that were refused, the longest first
+        std::deque<std::uint32_t> ready;   // flows in turn
+        std::deque<std::uint32_t> waiting; // refused flows, the oldest first
         SizeSequence sizes;
-        std::optional<TriggerClock> clock; // of a rate, once it has begun
-        bool granted = false;              // by the rate, and not used yet
+        std::optional<TriggerClock> clock; // for a rate, set when it has begun
+        bool granted = false;              // granted by the rate, not used yet
         Trigger* trigger = nullptr;
-        std::size_t owed = 0; // the first so many that are ready may have a message of an event
-        std::optional<std::size_t> wanted; // a size that was drawn and is not filled yet
+        std::size_t owed = 0; // how many of the first ready flows may publish for an event
+        std::optional<std::size_t> wanted; // a generated size that is not filled yet
     };
     Outcome next_of(Stream& stream, std::span<std::byte> memory, netio::TimePoint now);
     bool is_due(Stream& stream, netio::TimePoint now);
@@ -145,14 +145,14 @@ class MessageFeed {
     void describe(const Stream& stream, const Flow& flow, std::size_t bytes);
     void end(Flow& flow);
 
-    std::deque<Trigger> triggers_; // never moved
-    std::deque<Stream> streams_;   // never moved
+    std::deque<Trigger> triggers_; // elements have stable addresses
+    std::deque<Stream> streams_;   // elements have stable addresses
     std::size_t turn_ = 0;
-    Stream* current_ = nullptr; // whose message() is
+    Stream* current_ = nullptr; // the stream of message()
     bool refused_ = false;      // since retry()
     std::size_t largest_bytes_ = 0;
     Message message_;
-    FaultCounts ended_faults_; // of sources that have ended
+    FaultCounts ended_faults_; // faults of sources that have ended
     netio::TimePoint next_due_ = netio::TimePoint::max();
     std::vector<int> wait_fds_;
 };

@@ -45,7 +45,7 @@ FaultCounts FaultPlan::counts() const {
     return counts;
 }
 
-// Decides on the next number, and on the one behind it where that is needed.
+// Plans the next number, and the one after it if needed.
 void FaultPlan::plan() {
     is_behind_ = false;
     fault_ = fresh_ == 0 ? Fault::none : drawn();
@@ -92,7 +92,7 @@ using netio::Duration;
 using netio::TimePoint;
 
 constexpr Duration made_up_for = std::chrono::seconds{1};
-// The clock's nanoseconds end after 292 years.
+// A limit for times, because the clock's nanoseconds overflow after 292 years.
 constexpr double generation_seconds = 30.0 * 365 * 24 * 3600;
 
 } // namespace
@@ -116,7 +116,7 @@ bool TriggerClock::take(TimePoint now) {
 
 void TriggerClock::find_next() {
     const double mean = static_cast<double>(rate_.burst) / rate_.per_second;
-    // A random one begins after a random time, an even one at once.
+    // A random clock begins after a random time, a periodic one immediately.
     if (rate_.poisson) {
         live_seconds_ -= mean * std::log(draw_.unit());
     } else {

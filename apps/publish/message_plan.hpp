@@ -9,8 +9,8 @@
 
 namespace apps {
 
-// Numbers that look random and follow from a seed, the same everywhere. Eight bytes, as there may
-// be one for each of a million fids (SplitMix64).
+// Pseudo-random numbers from a seed, the same on all machines. The state has 8 bytes, because there
+// may be one for each of a million fids (SplitMix64).
 
 class Draw {
   public:
@@ -23,25 +23,26 @@ class Draw {
         value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
         return value ^ (value >> 31);
     }
-    // In (0, 1].
+    // Returns a number in (0, 1].
     double unit() noexcept { return (static_cast<double>(next() >> 11) + 1.0) * 0x1p-53; }
 
   private:
     std::uint64_t state_;
 };
 
-// Faults on purpose, so that who checks messages can be checked: which message of a fid is left
-// out, comes twice, is damaged, late or cut off, and how many of each a checker that has seen all
-// messages must find. Values in, values out; the same seed, the same faults.
+// Faults on purpose, to test a checker: which message of a fid is missing, duplicated, damaged,
+// late or truncated, and how many of each a checker that receives all messages must find. No I/O;
+// the same seed gives the same faults.
 //
-// The first message of a fid is always sound, as what is missing before it nobody would see.
+// The first message of a fid is always correct, because a checker cannot detect messages missing
+// before it.
 
-// Which part of all messages, each from 0 to 1, and so all together.
+// Fractions of all messages; each fraction and their sum are from 0 to 1.
 struct FaultConfig {
     double missing = 0;
     double duplicated = 0;
     double corrupted = 0;
-    double late = 0; // it comes behind the next one
+    double late = 0; // it is sent after the next one
     double truncated = 0;
 
     bool any() const noexcept {
@@ -49,7 +50,7 @@ struct FaultConfig {
     }
 };
 
-// Of one fid.
+// The faults of one fid.
 class FaultPlan {
   public:
     FaultPlan(const FaultConfig& config, std::uint64_t seed);
@@ -57,13 +58,14 @@ class FaultPlan {
     struct Step {
         std::uint64_t sequence = 0;
         enum class Damage : std::uint8_t { none, corrupted, truncated } damage = Damage::none;
-        std::uint64_t place = 0; // of the damage, a number of any size
+        std::uint64_t place = 0; // of the damage; any number
     };
-    // What to publish next; the same until accept().
+    // What to publish next; unchanged until accept().
     const Step& step() const noexcept { return step_; }
-    // It was published.
+    // The step was published.
     void accept();
-    // Of what was accepted: what a checker finds. One that is late and has not come is missing.
+    // The faults that a checker of all accepted messages finds. A late message that was not sent
+    // yet counts as missing.
     FaultCounts counts() const;
 
   private:
@@ -73,26 +75,26 @@ class FaultPlan {
 
     FaultConfig config_;
     Draw draw_;
-    std::uint64_t fresh_ = 0; // the first number that no step had
+    std::uint64_t fresh_ = 0; // the first number without a step
     Step step_;
-    Fault fault_ = Fault::none;          // of the step
-    std::optional<std::uint64_t> after_; // comes behind the step
-    bool is_behind_ = false;             // the step is what came behind another
+    Fault fault_ = Fault::none;          // fault of the step
+    std::optional<std::uint64_t> after_; // the number that follows the step
+    bool is_behind_ = false;             // the step follows a late one
     FaultCounts counts_;
 };
 
-// When the next trigger is, or the next message of a stream with a rate: at equal distances or at
-// random (Poisson), several at once, in trains with gaps between them. Values in, values out; the
-// same seed, the same times.
+// Times of the triggers, or of the messages of a stream with a rate: at equal or random (Poisson)
+// intervals, in bursts, in trains with gaps between them. No I/O; the same seed gives the same
+// times.
 //
-// The rate is kept exactly in the long run. Where nobody asks in time, at most one second is made
-// up for; beyond, all that follows is put off.
+// The long-term rate is exact. If the caller is late, at most one second is caught up; a longer
+// delay postpones everything that follows.
 
 struct RateConfig {
-    double per_second = 0;   // above zero; on average, and within trains
-    std::uint64_t burst = 1; // so many at once, and as many times fewer occasions
+    double per_second = 0;   // above zero; average, within trains
+    std::uint64_t burst = 1; // number per occasion, at accordingly longer intervals
     bool poisson = false;    // the occasions are independent of each other
-    // So long there are some, and then, if not zero, for the length of the gap there are none.
+    // Length of a train, and of the gap without messages after it; zero: no trains.
     netio::Duration train{0};
     netio::Duration gap{0};
 };
@@ -101,12 +103,12 @@ class TriggerClock {
   public:
     TriggerClock(const RateConfig& rate, std::uint64_t seed, netio::TimePoint start);
 
-    // Whether one is due; it is taken, and the next one comes.
+    // Returns whether one is due. If so, it is consumed.
     bool take(netio::TimePoint now);
-    // When the next one is due; max(): not within a generation.
+    // When the next one is due; max(): later than the clock can represent.
     netio::TimePoint next() const noexcept { return next_; }
     std::uint64_t taken() const noexcept { return taken_; }
-    // By how much what follows comes later than it was meant to.
+    // The total delay of the schedule.
     netio::Duration put_off() const noexcept { return put_off_; }
 
   private:
@@ -116,7 +118,7 @@ class TriggerClock {
     netio::TimePoint start_;
     Draw draw_;
     std::uint64_t taken_ = 0;
-    double live_seconds_ = 0; // of the next occasion, without gaps; Poisson
+    double live_seconds_ = 0; // Poisson: time of the next occasion, without gaps
     netio::Duration put_off_{0};
     netio::TimePoint next_;
 };

@@ -25,8 +25,8 @@ namespace {
 void refuse_for_several(const PublishArguments& arguments) {
     const auto refuse = [](const char* option) {
         throw std::invalid_argument{
-            fmt::format("{} is for one publisher, and the configuration has several; allowed: the "
-                        "same key in the configuration",
+            fmt::format("{} is for a single publisher, but the configuration has several; allowed: "
+                        "the same key in the configuration",
                         option)};
     };
     if (!arguments.listen.empty()) refuse("--listen");
@@ -47,7 +47,7 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (!arguments.metrics.listen.empty()) {
         config.metrics.listen = arguments.metrics.listen;
-        config.metrics.open = arguments.metrics.open; // the other place was opened, not this one
+        config.metrics.open = arguments.metrics.open; // belongs to the new address
         config.places["metrics"] = "--metrics";
     }
     if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;
@@ -102,37 +102,41 @@ ExitStatus run_task(Task task, const PublishArguments& arguments) {
 } // namespace
 
 Command add_publish(CLI::App& program) {
-    auto* command = program.add_subcommand("publish", "Publish streams as a YAML file describes");
+    auto* command = program.add_subcommand("publish", "Publish streams described by a YAML file");
     const auto arguments = std::make_shared<PublishArguments>();
     const auto task = std::make_shared<Task>(Task::publish);
     const auto instead = [task](Task other) { return [task, other] { *task = other; }; };
     auto* const config = command->add_option("config", arguments->config, "YAML file, see config/");
-    auto* const reference =
-        command->add_flag_callback("--reference", instead(Task::print_reference),
-                                   "Only print what a configuration may hold, in Markdown");
-    auto* const schema =
-        command->add_flag_callback("--schema", instead(Task::print_schema),
-                                   "Only print the same as a JSON schema, for editors");
+    auto* const reference = command->add_flag_callback(
+        "--reference", instead(Task::print_reference),
+        "Print the reference of all configuration keys in Markdown, and end");
+    auto* const schema = command->add_flag_callback(
+        "--schema", instead(Task::print_schema),
+        "Print the JSON schema of the configuration for editors, and end");
     command->callback([config, reference, schema] {
         if (config->empty() && reference->empty() && schema->empty())
             throw CLI::RequiredError{"config"};
     });
-    command->add_option("--listen", arguments->listen, "HOST:PORT instead of the file's");
+    command->add_option("--listen", arguments->listen,
+                        "Listen at HOST:PORT instead of the address in the file");
     add_open(*command, arguments->open);
     add_bus(*command, arguments->bus);
-    add_count(*command, "--messages", arguments->messages, "End after so many, all fids together");
-    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
+    add_count(*command, "--messages", arguments->messages,
+              "End after this many messages of all fids together");
+    add_duration(*command, "--duration", arguments->duration, "End this long after the start");
     add_count(*command, "--wait-subscribers", arguments->wait_subscribers,
-              "Begin when so many have subscribed", {.min = 0, .max = 1'000'000});
+              "Begin to publish when this many subscribers are connected",
+              {.min = 0, .max = 1'000'000});
     add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider);
     add_decoding(*command, arguments->decode);
     add_metrics(*command, arguments->metrics);
     command->add_flag_callback(
         "--check", instead(Task::check),
-        "Only look whether it would start, with this file and these options");
-    command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
-    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+        "Check whether the program would start with this file and these options, and end");
+    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments, task] { return to_integer(run_task(*task, *arguments)); };
 }
 

@@ -49,20 +49,20 @@
 namespace apps {
 namespace {
 
-// Where the messages of a test publisher go: a socket of either kind, and the memory that messages
-// are made in. Belongs to the loop's thread.
+// The output of a test publisher: a buffered or unbuffered socket, and the memory in which messages
+// are built. Belongs to the loop's thread.
 
 class Outlet {
   public:
     virtual ~Outlet() = default;
 
-    // Where the next message is to be made, as large as the largest; empty: nowhere before
-    // release().
+    // Returns memory for the next message, as large as the largest message. Returns an empty span
+    // if none is free before release().
     virtual std::span<std::byte> place() = 0;
-    // Publishes what was made there, behind the message's header. The place is free again unless
-    // the answer is ok and the message is lent.
+    // Publishes the message from that memory, after its header. The memory is free again unless the
+    // result is ok and the message is in flight (zero-copy).
     virtual netio::Status offer(const MessageFeed::Message& message) = 0;
-    // A lent place may be used again. Whether there was none.
+    // The memory of a message in flight is free again. Returns whether none was free before.
     virtual bool release(netio::Cookie cookie) = 0;
     virtual netio::pubsub::Publisher& publisher() noexcept = 0;
 };
@@ -83,8 +83,8 @@ std::size_t largest_published(const PublisherConfig& config) {
     return most;
 }
 
-// Calls take(at, bytes) for each of the message's slices: of the same length but for the last, and
-// none of them empty.
+// Calls take(at, bytes) for each slice of the message. All slices have the same length except the
+// last, and none is empty.
 template <typename Take>
 void cut(const MessageFeed::Message& message, Take take) {
     const std::size_t slices = std::clamp<std::size_t>(message.bytes, 1, message.slices);
@@ -93,7 +93,7 @@ void cut(const MessageFeed::Message& message, Take take) {
         take(i * length, i + 1 == slices ? message.bytes - i * length : length);
 }
 
-// A message is copied into pages, so one place is enough.
+// A message is copied into pages, so one buffer is enough.
 class BufferedOutlet final : public Outlet {
   public:
     BufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
@@ -127,7 +127,7 @@ class BufferedOutlet final : public Outlet {
     std::vector<std::span<const std::byte>> parts_;
 };
 
-// Every message that is lent has a place of its own, as large as the largest.
+// Every message in flight has its own buffer, as large as the largest message.
 class UnbufferedOutlet final : public Outlet {
   public:
     UnbufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
@@ -170,9 +170,9 @@ class UnbufferedOutlet final : public Outlet {
     static constexpr std::size_t alignment = 64;
     static constexpr std::size_t default_memory = std::size_t{256} << 20;
 
-    // Shares and policies go by what may be outstanding. Where there are fewer places than that,
-    // the places of a few who are stopped would be all that there are, and no policy would act. One
-    // is for the message that the socket refuses.
+    // Limits and policies depend on outstanding_limit. With fewer buffers than that, a few stopped
+    // subscribers would occupy all of them and no policy would act. One buffer is reserved for the
+    // message that the socket refuses.
     PublishSocket::Options within_places(PublishSocket::Options options) const {
         options.outstanding_limit = std::min(options.outstanding_limit, place_count_ - 1);
         return options;
@@ -184,10 +184,10 @@ class UnbufferedOutlet final : public Outlet {
     netio::RegisteredBuffer memory_;
     std::vector<std::uint32_t> free_;
     std::vector<netio::Slice> slices_;
-    PublishSocket socket_; // last: goes first, and lends no more
+    PublishSocket socket_; // last: destroyed first, so that no buffer is in flight
 };
 
-// The key whose value is refused: of an address, or nothing if the error is of another kind.
+// Returns the key of the refused address; empty if the error is of another kind.
 std::string key_of(const PublisherConfig& config, const std::string& error) {
     const std::vector<netio::Address>& used = config.buffered_options.publisher.addresses;
     for (std::size_t i = 0; i < used.size(); ++i) {
@@ -198,7 +198,7 @@ std::string key_of(const PublisherConfig& config, const std::string& error) {
     return {};
 }
 
-// Throws ConfigError if the messages do not fit, and what the constructors of the sockets throw.
+// Throws ConfigError if the messages do not fit, and what the sockets' constructors throw.
 std::unique_ptr<Outlet> make_outlet(netio::Transport& transport, const PublisherConfig& config,
                                     std::size_t largest_bytes, PublishSocket::Handler& handler) {
     const auto make = [&]() -> std::unique_ptr<Outlet> {
@@ -217,27 +217,27 @@ std::unique_ptr<Outlet> make_outlet(netio::Transport& transport, const Publisher
     }
 }
 
-// One publisher of `netio publish`: from the first subscriber to the report.
+// One publisher of `netio publish`, from the first subscriber to the report.
 
-// How many messages all publishers of a process may publish yet.
+// Number of messages that all publishers of a process may still publish.
 struct PublishBudget {
     std::uint64_t messages_left = 0;
 };
 
 class PublishRun final : public netio::pubsub::PublishSocket::Handler {
   public:
-    // Calls on_ended once, when it has been ended in order.
+    // Calls on_ended once, after the publisher has been closed in order.
     PublishRun(netio::EventLoop& loop, netio::Transport& transport, const PublisherConfig& config,
                const PublishArguments& arguments, PublishBudget& budget,
                std::function<void()> on_ended);
 
-    // If there are subscribers enough; else it does so itself.
+    // Starts now if enough subscribers are connected, otherwise when they are.
     void start_when_ready();
-    // Begins the end, if it has not begun. The first reason counts.
+    // Begins to close, if that has not begun. The first reason counts.
     void end(std::string_view why);
-    // Where it listens.
+    // The addresses where it listens.
     std::vector<netio::Endpoint> endpoints() const { return outlet_->publisher().endpoints(); }
-    // Where its figures are; empty: nowhere.
+    // The address of its metrics; empty if there are none.
     std::string metrics_address() const;
     const netio::pubsub::Publisher::Counters& counters() const {
         return outlet_->publisher().counters();
@@ -267,8 +267,8 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     MessageFeed feed_;
     PublishBudget& budget_;
     std::uint64_t unwanted_ = 0;
-    std::optional<netio::TimePoint> begin_; // of the messages
-    std::string end_;                       // why; empty: not yet
+    std::optional<netio::TimePoint> begin_; // of publishing
+    std::string end_;                       // the reason; empty: not yet
     bool failed_ = false;
     SubscriberLog subscribers_;
     OutcomeSums outcomes_;
@@ -282,11 +282,11 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
 
 using netio::Status;
 
-// What nobody wants costs time too, in which nobody could come.
+// A turn is limited also without subscribers, so that new subscribers can connect.
 constexpr std::size_t messages_per_turn = 4096;
 constexpr std::size_t bytes_per_turn = std::size_t{1} << 20;
 
-// Whoever sets no pace is paced by its subscribers, so it waits for the first one.
+// A publisher without a rate runs at the speed of its subscribers, so it waits for the first one.
 std::uint64_t subscribers_to_wait_for(const PublisherConfig& config) {
     if (config.wait_subscribers) return *config.wait_subscribers;
     const bool unpaced = std::ranges::any_of(
@@ -347,7 +347,7 @@ void PublishRun::start_when_ready() {
     continue_timer_.start(netio::Duration::zero());
 }
 
-// Publishes until nothing more is accepted, or due, or a turn is long enough.
+// Publishes until a message is refused, nothing is due, or the turn is long enough.
 void PublishRun::pump() {
     if (!begin_ || !end_.empty()) return;
     try {
@@ -364,18 +364,18 @@ void PublishRun::pump() {
     }
 }
 
-// False: nothing more for the moment, or for good.
+// Returns false if there is nothing more to publish, now or at all.
 bool PublishRun::publish_one() {
     if (budget_.messages_left == 0) return end("finished"), false;
     const std::span<std::byte> place = outlet_->place();
-    if (place.empty()) return false; // a completion goes on
+    if (place.empty()) return false; // a completion continues
     const MessageFeed::Outcome outcome = feed_.next(place, loop_.now());
     if (outcome == MessageFeed::Outcome::ended) return end("finished"), false;
     if (outcome == MessageFeed::Outcome::waiting) return wait_for_feed(), false;
     if (feed_.message().timed) stamp_pattern(place.first(feed_.message().bytes), wall_clock());
     const Status status = outlet_->offer(feed_.message());
     if (status == Status::again) {
-        feed_.refuse(); // the others go on
+        feed_.refuse(); // other fids continue
         return true;
     }
     if (status == Status::no_subscribers) ++unwanted_;
@@ -387,7 +387,7 @@ bool PublishRun::publish_one() {
 void PublishRun::wait_for_feed() {
     if (feed_.next_due() != netio::TimePoint::max()) continue_timer_.start_at(feed_.next_due());
     if (feed_.wait_fds().empty()) return;
-    // Only standard input can be waited for, and it belongs to one stream.
+    // Only standard input needs waiting, and it belongs to a single stream.
     input_watch_ = std::make_unique<netio::DescriptorWatch>(
         loop_, feed_.wait_fds().front(), netio::DescriptorWatch::Interest::readable, [this] {
             input_watch_.reset();
@@ -467,8 +467,8 @@ void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cook
     if (outlet_->release(cookie)) pump();
 }
 
-// A loop of `netio publish` with all that belongs to it: its publishers, their network, their keys,
-// and their places on the bus. Another loop shares none of it.
+// A loop of `netio publish` with everything that belongs to it: its publishers, their network,
+// their keys, and their announcements. Loops share none of it.
 
 class PublishLoop {
   public:
@@ -476,21 +476,21 @@ class PublishLoop {
         netio::EventLoop::Options loop;
         netio::FabricOptions fabric;
         std::vector<PublisherConfig> publishers;
-        std::uint64_t messages = UINT64_MAX; // of all of them; then they end
+        std::uint64_t messages = UINT64_MAX; // limit of all its publishers together
     };
 
-    // `on_ended` is called once all publishers have ended, with the loop running. The options and
-    // the arguments must outlive it.
+    // Calls `on_ended` after all publishers have ended, while the loop runs. The options and the
+    // arguments must outlive this object.
     PublishLoop(const Options& options, const PublishArguments& arguments,
                 std::function<void()> on_ended);
 
     netio::EventLoop& loop() noexcept { return loop_; }
-    // Makes the publishers, and what threads they need. Throws what the sockets' constructors
-    // throw.
+    // Creates the publishers and their threads. Throws what the sockets' constructors throw.
     void open();
-    // Those that have their subscribers begin; the others do so when they come.
+    // Publishers with enough subscribers begin now, the others when their subscribers are
+    // connected.
     void start();
-    // Begins the end of all, if it has not begun.
+    // Begins to close all publishers, if that has not begun.
     void end(std::string_view why);
 
     bool has_failed() const;
@@ -505,7 +505,7 @@ class PublishLoop {
     const PublishArguments& arguments_;
     netio::EventLoop loop_;
     LogObserver observer_;
-    std::vector<PublisherConfig> publishers_; // go before the loop, as keys must
+    std::vector<PublisherConfig> publishers_; // destroyed before the loop, because of the keys
     std::unique_ptr<netio::Transport> transport_;
     PublishBudget budget_;
     std::function<void()> on_ended_;
@@ -514,7 +514,7 @@ class PublishLoop {
     std::size_t running_ = 0;
 };
 
-// Gives a publisher the keys that its configuration names. Throws ConfigError.
+// Gives a publisher the keys from its configuration. Throws ConfigError.
 void serve_keys(netio::EventLoop& loop, PublisherConfig& config) {
     const auto keys = told_at(config, "keys", [&] { return server_keys(loop, config.keys); });
     config.buffered_options.publisher.keys = keys;
@@ -535,7 +535,7 @@ void PublishLoop::open() {
         runs_.push_back(std::make_unique<PublishRun>(loop_, *transport_, config, arguments_,
                                                      budget_, [this] { ended(); }));
         PublisherConfig found = config;
-        found.metrics.listen = runs_.back()->metrics_address(); // with the port that it got
+        found.metrics.listen = runs_.back()->metrics_address(); // with the actual port
         places_.push_back(announce_publisher(loop_, found, runs_.back()->endpoints()));
     }
     running_ = runs_.size();
@@ -575,23 +575,23 @@ std::vector<PublishReport> PublishLoop::reports() const {
     return reports;
 }
 
-// A further loop of `netio publish`, on a thread of its own. All that the loop has is made there,
-// so that its memory is beside that of no other thread. What comes from it to the thread that owns
-// this, and goes there, are values in posted tasks.
+// A further loop of `netio publish`, on its own thread. The thread creates everything that belongs
+// to the loop, so that its memory is not shared with other threads. The loop and the owner's thread
+// exchange values in posted tasks only.
 
 class LoopThread {
   public:
-    // Called on the owner's loop.
+    // Called in the owner's loop.
     struct Events {
-        std::function<void(const LiveDisplay::Sums&)> on_sums; // once a second; empty: nobody asks
-        std::function<void()> on_ended;                        // all its publishers, or by stop()
+        std::function<void(const LiveDisplay::Sums&)> on_sums; // once a second; may be empty
+        std::function<void()> on_ended; // all its publishers have ended, or stop() was called
     };
 
-    // Comes back when the loop's publishers listen; throws what kept them from it. The owner blocks
-    // the signals that are not for the thread.
+    // Returns when the loop's publishers listen; throws what prevented it. The owner must have
+    // blocked the signals that are not for the thread.
     LoopThread(PublishLoop::Options options, const PublishArguments& arguments,
                netio::EventLoop& owner, Events events);
-    // Ends at once what has not ended.
+    // Aborts if the loop has not ended.
     ~LoopThread();
     LoopThread(const LoopThread&) = delete;
     LoopThread& operator=(const LoopThread&) = delete;
@@ -599,7 +599,7 @@ class LoopThread {
     void start();
     void end(std::string_view why);
     void stop() noexcept;
-    // Waits until the thread has ended; the rest is asked behind that.
+    // Waits until the thread has ended. Call the other functions only after that.
     void join();
     bool has_failed() const { return loop_->has_failed(); }
     std::vector<PublishReport> reports() const { return loop_->reports(); }
@@ -610,7 +610,7 @@ class LoopThread {
     const PublishLoop::Options options_;
     netio::EventLoop& owner_;
     Events events_;
-    std::unique_ptr<PublishLoop> loop_; // made by the thread
+    std::unique_ptr<PublishLoop> loop_; // created by the thread
     std::thread thread_;
 };
 
@@ -621,7 +621,8 @@ LoopThread::LoopThread(PublishLoop::Options options, const PublishArguments& arg
     : options_{std::move(options)}, owner_{owner}, events_{std::move(events)} {
     std::promise<void> listens;
     std::future<void> made = listens.get_future();
-    // The promise is the thread's: it is still in it when the one who waits has gone on.
+    // The thread owns the promise, because it may still use it after the waiting thread has
+    // continued.
     auto work = [this, &arguments, listens = std::move(listens)]() mutable {
         try {
             loop_ = std::make_unique<PublishLoop>(options_, arguments,
@@ -654,7 +655,7 @@ void LoopThread::run() {
     std::optional<netio::Timer> tell;
     if (events_.on_sums) {
         tell.emplace(loop_->loop(), [this, &tell] {
-            // Where the owner has no room for it, it learns the next.
+            // If the owner's task queue is full, it gets the next sums.
             static_cast<void>(
                 owner_.post([told = events_.on_sums, sums = loop_->sums()] { told(sums); }));
             tell->start(tell_interval);
@@ -663,17 +664,17 @@ void LoopThread::run() {
     }
     loop_->loop().run();
     const bool told = owner_.post(events_.on_ended);
-    NETIO_CHECK_MSG(told, "the first loop has no room for the end of another");
+    NETIO_CHECK_MSG(told, "the task queue of the first loop is full");
 }
 
 void LoopThread::start() {
     const bool posted = loop_->loop().post([this] { loop_->start(); });
-    NETIO_CHECK_MSG(posted, "a loop has no room for its beginning");
+    NETIO_CHECK_MSG(posted, "the task queue of a loop is full at its start");
 }
 
 void LoopThread::end(std::string_view why) {
     const bool posted = loop_->loop().post([this, why = std::string{why}] { loop_->end(why); });
-    NETIO_CHECK_MSG(posted, "a loop has no room for its end");
+    NETIO_CHECK_MSG(posted, "the task queue of a loop is full at its end");
 }
 
 void LoopThread::stop() noexcept {
@@ -684,13 +685,13 @@ void LoopThread::join() {
     if (thread_.joinable()) thread_.join();
 }
 
-// All publishers of one `netio publish`, on one loop or several: from their configuration to the
-// report. The first loop is the calling thread's; it has the signals and what is shown meanwhile.
+// All publishers of one `netio publish`, on one loop or several, from their configuration to the
+// report. The first loop runs on the calling thread and handles the signals and the display.
 
 class PublishProcess {
   public:
-    // Throws ConfigError: a publisher cannot be divided so; and what the sockets' constructors
-    // throw.
+    // Throws ConfigError if a publisher cannot be divided among the loops, and what the sockets'
+    // constructors throw.
     PublishProcess(const PublishConfig& config, const PublishArguments& arguments);
     PublishProcess(const PublishProcess&) = delete;
     PublishProcess& operator=(const PublishProcess&) = delete;
@@ -709,15 +710,16 @@ class PublishProcess {
     const PublishLoop::Options first_options_;
     PublishLoop first_;
     netio::DeviceWatch devices_;
-    netio::SignalWatch signals_; // before there are threads, which it keeps the signals from
-    std::vector<LiveDisplay::Sums> other_sums_; // as they were told last
+    netio::SignalWatch
+        signals_; // constructed before the threads, so that they do not get the signals
+    std::vector<LiveDisplay::Sums> other_sums_; // last reported values
     std::vector<std::unique_ptr<LoopThread>> others_;
-    std::size_t running_ = 0; // loops
+    std::size_t running_ = 0; // number of running loops
     bool interrupted_ = false;
     bool failed_ = false;
 };
 
-// What one of the loops has. All messages that were asked for are divided as the fids are.
+// Returns the options of one loop. A limit of messages is divided like the fids.
 PublishLoop::Options options_of(const PublishConfig& config, const PublishArguments& arguments,
                                 std::size_t loop) {
     PublishLoop::Options options{.loop = config.loop, .fabric = config.fabric, .publishers = {}};
@@ -768,7 +770,7 @@ ExitStatus PublishProcess::run() {
     return outcome(all, failed_);
 }
 
-// The second one does not wait for subscribers.
+// The second signal does not wait for subscribers.
 void PublishProcess::interrupt() {
     if (interrupted_) return first_.loop().stop();
     interrupted_ = true;
@@ -781,7 +783,7 @@ void PublishProcess::end_all(std::string_view why) {
         other->end(why);
 }
 
-// Half a publisher is none: where one loop fails, the others end as well.
+// If one loop fails, the others end, too, because a part of a publisher is of no use.
 void PublishProcess::ended(bool failed) {
     if (failed && !failed_ && running_ > 1) {
         spdlog::error("a loop has failed; the others end as well");
@@ -800,7 +802,7 @@ LiveDisplay::Sums PublishProcess::sums() const {
     return sums;
 }
 
-// One for each publisher, whatever the loops.
+// Returns one report per publisher, for any number of loops.
 std::vector<PublishReport> PublishProcess::reports() const {
     std::vector<std::vector<PublishReport>> of_loops{first_.reports()};
     for (const auto& other : others_)
@@ -823,7 +825,7 @@ std::string places_of(const PublisherConfig& config) {
     return places;
 }
 
-// At a port that nobody knows: whether the address is one of this machine's, and may be shown at.
+// Checks at a free port whether the address belongs to this machine and may be used for metrics.
 void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
     if (metrics.listen.empty()) return;
     netio::Address address = metrics_address(metrics);
@@ -833,8 +835,8 @@ void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
                                }};
 }
 
-// All that a start here does, at ports that nobody knows: what a start would refuse is refused, but
-// for ports that are in use.
+// Does everything that a start does, but at free ports: it fails if a start would fail, except that
+// it does not detect ports in use.
 std::string check(netio::Transport& transport, PublisherConfig config) {
     told_at(config, "metrics", [&] { check_metrics(transport.loop(), config.metrics); });
     const std::string places = places_of(config);

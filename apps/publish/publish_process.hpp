@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// All publishers of one `netio publish`, on one loop or several: from their configuration to the
+// All publishers of one `netio publish`, on one loop or several, from their configuration to the
 // report.
 
 #include "apps/common/cli.hpp"
@@ -20,7 +20,7 @@ struct PublishArguments {
     std::string config;
     std::string listen;
     std::string bus;
-    std::string decode; // fids in the log
+    std::string decode; // layout of fids in the log
     bool open = false;
     KeyArguments keys;
     MetricsArguments metrics;
@@ -37,8 +37,8 @@ struct PublishArguments {
 // what the constructors of the sockets throw.
 ExitStatus publish(const PublishConfig& config, const PublishArguments& arguments);
 
-// Opens everything that publish() opens, at free ports, and closes it: it fails where a start
-// would fail, except that it does not notice ports in use. Returns a line for each publisher.
+// Opens everything that publish() opens, at free ports, and closes it. Fails if a start would fail,
+// except that it does not detect ports in use. Returns a line for each publisher.
 std::string check_publish(const PublishConfig& config);
 
 } // namespace apps

@@ -61,67 +61,71 @@ void add_process(Keys& keys) {
                        "`auto`: verbs where the address belongs to an RDMA device, else tcp",
                        read_provider);
     process.add_section("fabric", &PublishConfig::fabric, {section("fabric")}, "",
-                        "limits of the connections");
+                        "limits for all connections of the process");
     process.add_section(
         "loop", &PublishConfig::loop, {modes, section("loop")}, "blocking",
-        "sleep when there is nothing to do, never sleep, or look for work for a while first");
-    process.add("loops", &PublishConfig::loops, whole(1, 256),
-                "threads, each with a loop and a part of the fids of every publisher; the next one "
-                "[listens](operations.md#several-loops) at the next port");
+        "how the loop waits: sleep when idle, never sleep, or poll for a while before it sleeps");
+    process.add(
+        "loops", &PublishConfig::loops, whole(1, 256),
+        "number of threads, each with a loop and a part of the fids of every publisher; the n-th "
+        "thread [listens](operations.md#several-loops) at the n-th port from `listen` on");
     process.add_custom("seed", {whole(0, any_number)}, "1",
-                       "of everything that is drawn: the same seed, the same messages",
+                       "seed of all random values: the same seed gives the same messages",
                        [](const YamlValue& value, PublishConfig&, ReadContext& context) {
                            context.next_seed = value.number(0, any_number);
                        });
-    process.add_deferred(
-        "publishers", {list(section("publisher"))}, "one",
-        "several in one process: a list, and nothing else of the publisher's at the top");
+    process.add_deferred("publishers", {list(section("publisher"))}, "one",
+                         "several publishers in one process; the other keys of a publisher are "
+                         "then not allowed at the top");
 
     using Loop = netio::EventLoop::Options;
     SectionRows<Loop> loop{keys, "loop"};
-    loop.add("mode", &Loop::mode, modes, "as above");
+    loop.add("mode", &Loop::mode, modes, "as for the short form");
     loop.require();
     loop.add("spin_us", &Loop::spin, whole(0, 1'000'000),
-             "`adaptive`: how long to look for work after the last");
+             "`adaptive`: how long to poll after the last work before the loop sleeps");
     loop.add("drain_limit", &Loop::drain_limit, whole(1, 1 << 20),
-             "pieces of work for each source in a turn");
+             "events handled per event source in one turn of the loop");
     loop.add("turn_limit_us", &Loop::turn_limit, whole(1, 1'000'000),
-             "how long a turn may spend on tasks, on sources and on timers each");
+             "time limit of one turn, for tasks, event sources and timers each");
 
     using Fabric = netio::FabricOptions;
     SectionRows<Fabric> fabric{keys, "fabric"};
     fabric.add("half_handshake_timeout_ms", &Fabric::half_handshake_timeout, whole(1, hour_ms),
-               "tcp: how long to wait for the rest of a request that a kernel told of too early");
-    fabric.add(
-        "stranger_timeout_ms", &Fabric::stranger_timeout, whole(1, hour_ms),
-        "a tcp client that does not finish its handshake is cut off after one to two times this");
+               "tcp: how long to wait for the rest of a request if the kernel reports the request "
+               "too early");
+    fabric.add("stranger_timeout_ms", &Fabric::stranger_timeout, whole(1, hour_ms),
+               "a tcp client that does not finish its handshake is disconnected after one to two "
+               "times this");
     fabric.add("strangers_per_host_limit", &Fabric::strangers_per_host_limit, whole(1, 1 << 20),
-               "such clients of one machine at a time");
+               "limit of such clients from one host");
     fabric.add("windows_limit", &Fabric::windows_limit, bytes(0, terabyte),
-               "bytes to which all windows together may grow (`session.window_limit`)");
+               "limit of all receive windows together (`session.window_limit`)");
     fabric.add("copies_limit", &Fabric::copies_limit, bytes(0, terabyte),
-               "bytes of encrypted frames that may be under way together; beyond, one for each "
-               "subscriber");
+               "limit of encrypted frames in flight; beyond it, one frame per subscriber");
     fabric.add("queue_endpoint_limit", &Fabric::queue_endpoint_limit, whole(1, 1 << 20),
-               "endpoints that share a completion queue");
+               "limit of endpoints that share a completion queue");
     fabric.add("queue_entry_limit", &Fabric::queue_entry_limit, whole(1, 1 << 24),
-               "entries of a completion queue");
+               "limit of entries of a completion queue");
 
     SectionRows<MetricsArguments> metrics{keys, "metrics"};
-    metrics.add_custom("listen", {text("HOST:PORT")}, "", "where; port 0: any free one",
+    metrics.add_custom("listen", {text("HOST:PORT")}, "",
+                       "address to listen at; port 0: any free port",
                        [](const YamlValue& value, MetricsArguments& arguments, ReadContext&) {
                            arguments.listen = to_string(read_address(value));
                        });
     metrics.require();
     metrics.add("open", &MetricsArguments::open, flag(),
-                "also where other machines reach it: whoever does may read");
-    metrics.add("fids", &MetricsArguments::fids, whole(0, 1'000'000), "of so many at most",
+                "allow an address that other machines can reach; anyone who reaches it may read "
+                "the metrics");
+    metrics.add("fids", &MetricsArguments::fids, whole(0, 1'000'000),
+                "limit of fids with their own metrics",
                 std::to_string(MetricsArguments::fids_by_default));
 }
 
 // --- the publisher --------------------------------------------------------------------------
 
-// An option that both kinds of publishers have.
+// An option that buffered and unbuffered publishers have.
 template <typename Member>
 auto option(Member member) {
     return [member](PublisherConfig & config) -> auto& {
@@ -135,7 +139,7 @@ void read_listen(const YamlValue& value, PublisherConfig& config, ReadContext&) 
 }
 
 void read_protection(const YamlValue& value, PublisherConfig& config, ReadContext&) {
-    if (config.keys.keys.empty()) value.fail("there are no keys", "with keys: FILE");
+    if (config.keys.keys.empty()) value.fail("needs keys", "together with keys: FILE");
     static constexpr std::array<std::string_view, 4> levels{"none", "peers", "integrity",
                                                             "privacy"};
     config.keys.protection = levels.at(value.choice({levels.begin(), levels.end()}));
@@ -151,7 +155,7 @@ void read_unbuffered(const YamlValue& value, PublisherConfig& config, ReadContex
     read_section(value, "unbuffered", config, context);
 }
 
-// A longer heartbeat also makes `dead_after` longer, unless the file sets that one, too.
+// A longer heartbeat also increases `dead_after`, unless the file sets `dead_after`, too.
 void read_heartbeat(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     netio::SessionOptions& session = config.publisher.session;
     session.heartbeat = milliseconds{value.number(0, 65535)};
@@ -179,11 +183,12 @@ void read_policy(const YamlValue& value, PublisherConfig& config, ReadContext&) 
     }
 }
 
-// A subscriber may ask to be disconnected where others block, but not where they are dropped.
+// A subscriber may request the policy disconnect if the publisher's policy is block, but not if it
+// is drop or newest.
 void read_disconnect_after(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     if (netio::pubsub::may_miss(config.publisher.slow_policy)) {
-        value.fail("nobody is disconnected with slow_subscribers: drop or newest",
-                   "with slow_subscribers: block or disconnect");
+        value.fail("has no effect with slow_subscribers: drop or newest",
+                   "together with slow_subscribers: block or disconnect");
     }
     config.publisher.disconnect_after = milliseconds{value.number(1, hour_ms)};
 }
@@ -191,7 +196,7 @@ void read_disconnect_after(const YamlValue& value, PublisherConfig& config, Read
 void read_wait_subscribers(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     config.wait_subscribers = value.number(0, 1'000'000);
     if (*config.wait_subscribers > config.publisher.subscriber_limit) {
-        value.fail("more than subscriber_limit, so it would never begin",
+        value.fail("more than subscriber_limit, so publishing would never begin",
                    "at most " + std::to_string(config.publisher.subscriber_limit));
     }
 }
@@ -209,8 +214,8 @@ void read_all_streams(const YamlValue& value, PublisherConfig& config, ReadConte
     config.streams = read_streams(value, context);
 }
 
-// The two limits of an end. A longer timeout also makes the limit longer, unless the file sets that
-// one, too.
+// The two limits of a close. A longer timeout also increases the limit, unless the file sets the
+// limit, too.
 template <typename Object, typename Timeout, typename Limit>
 void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limit limit,
                std::string timeout_meaning, std::string limit_meaning) {
@@ -229,7 +234,7 @@ void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limi
                         std::invoke(limit, object) = milliseconds{value.number(1, year_ms)};
                         if (std::invoke(limit, object) >= least) return;
                         value.fail("less than close_timeout_ms",
-                                   fmt::format("from {}, as long as that", least.count()));
+                                   fmt::format("at least {} (close_timeout_ms)", least.count()));
                     });
 }
 
@@ -238,68 +243,78 @@ void add_publisher(Keys& keys) {
     const Options options;
     SectionRows<PublisherConfig> rows{keys, "publisher"};
     rows.add_custom("listen", {text("HOST:PORT"), list(text("HOST:PORT"))}, "",
-                    "where it listens; port 0: any free one, and the program says which",
+                    "address to listen at; port 0: any free port, which the log shows",
                     read_listen);
     rows.require();
     rows.add("open", option(&Options::open), flag(),
-             "listen also where other machines reach it: without keys whoever does may subscribe");
-    rows.add_custom("name", {text("NAME")}, "its place in the list",
-                    "of one of several, for people",
+             "allow an address that other machines can reach; without `keys` any peer may then "
+             "subscribe");
+    rows.add_custom("name", {text("NAME")}, "its index in the list",
+                    "name in the log and in reports, if there are several publishers",
                     [](const YamlValue& value, PublisherConfig& config, ReadContext&) {
-                        config.name = value.text("a word for people");
+                        config.name = value.text("a name");
                     });
-    rows.add_section(
-        "bus", &PublisherConfig::bus, {text("DIR"), section("bus")}, "nowhere",
-        "where others [find](discovery.md) it by its fids: a directory, or etcd://HOST:PORT");
+    rows.add_section("bus", &PublisherConfig::bus, {text("DIR"), section("bus")}, "nowhere",
+                     "bus on which subscribers [find](discovery.md) the publisher by its fids: a "
+                     "directory, or etcd://HOST:PORT");
     rows.add_section("metrics", &PublisherConfig::metrics, {text("HOST:PORT"), section("metrics")},
-                     "nowhere", "where [figures](monitoring.md) are shown while it runs");
-    rows.add_section("keys", &PublisherConfig::keys, {text("FILE"), section("keys")}, "none",
-                     "who may subscribe ([security](security.md)); nobody else is let in");
+                     "nowhere", "address of its [metrics](monitoring.md)");
+    rows.add_section(
+        "keys", &PublisherConfig::keys, {text("FILE"), section("keys")}, "none",
+        "key file: only clients with a key in it may subscribe ([security](security.md))");
     rows.add_custom("protection", {word({"none", "peers", "integrity", "privacy"})}, "none",
-                    "with `keys`: what subscribers have to ask for at least", read_protection);
+                    "with `keys`: minimum protection of a subscriber's connection",
+                    read_protection);
     rows.add("mode", &PublisherConfig::buffered, word({"unbuffered", "buffered"}),
-             "zero-copy from registered memory, or copied into pages with others");
+             "unbuffered: zero-copy; buffered: messages are copied into shared pages");
     rows.require();
     rows.add_custom("buffered", {section("buffered")}, "", "with `mode: buffered`", read_buffered);
     rows.add_custom("unbuffered", {section("unbuffered")}, "", "with `mode: unbuffered`",
                     read_unbuffered);
     rows.add_section("session", option(&Options::session), {section("session")}, "",
-                     "of the connections to subscribers");
+                     "options for the connections to subscribers");
     rows.add_custom("heartbeat_ms", {whole(0, 65535)},
                     std::to_string(options.session.heartbeat.count()),
-                    "an idle connection shows a sign of life so often; 0: never", read_heartbeat);
+                    "interval of heartbeats on an idle connection; 0: none", read_heartbeat);
     rows.add_custom("dead_after_ms", {whole(0, hour_ms)},
                     std::to_string(options.session.dead_after.count()),
-                    "and is given up after so long without; 0: never, else at least two heartbeats",
+                    "a connection that receives nothing for this time is closed; 0: never, else at "
+                    "least twice `heartbeat_ms`",
                     read_dead_after);
     rows.add_custom("slow_subscribers", {word({policies.begin(), policies.end()})}, "block",
-                    "what becomes of a subscriber that has its share "
-                    "([slow subscribers](operations.md#slow-subscribers))",
+                    "policy for a subscriber that reaches its queue limit ([slow "
+                    "subscribers](operations.md#slow-subscribers))",
                     read_policy);
-    rows.add_custom("disconnect_after_ms", {whole(1, hour_ms)},
-                    std::to_string(options.disconnect_after.count()),
-                    "`disconnect`: after so long without progress", read_disconnect_after);
+    rows.add_custom(
+        "disconnect_after_ms", {whole(1, hour_ms)},
+        std::to_string(options.disconnect_after.count()),
+        "`disconnect`: time without progress after which a slow subscriber is disconnected",
+        read_disconnect_after);
     rows.add("largest_message", option(&Options::largest_message_bytes), bytes(1, largest_message),
-             "subscribers that cannot take it are rejected");
+             "size limit of a message; subscribers that cannot receive messages of this size are "
+             "rejected");
     rows.add("subscriber_limit", option(&Options::subscriber_limit), whole(1, 1 << 20),
-             "one more is rejected, and tries again");
+             "limit of subscribers; further subscribers are rejected and retry");
     rows.add("links_per_host", option(&Options::links_per_host), whole(0, 1 << 20),
-             "so many of them of one host (IPv6: of one /64), where there are no `keys`; 0: half "
-             "of `subscriber_limit`");
+             "limit of subscribers per host (IPv6: per /64) without `keys`; 0: half of "
+             "`subscriber_limit`");
     rows.add("ranges_per_subscriber_limit", option(&Options::ranges_per_subscriber_limit),
-             whole(1, 1 << 24), "beyond, a subscription is refused");
-    rows.add("answer_limit", option(&Options::answer_limit), whole(1, 1 << 24),
-             "requests and answers that may wait for one subscriber; one more request ends its "
-             "session");
+             whole(1, 1 << 24),
+             "limit of fid ranges per subscriber; beyond it, a subscription is refused");
+    rows.add(
+        "answer_limit", option(&Options::answer_limit), whole(1, 1 << 24),
+        "limit of queued requests and answers of one subscriber; beyond it, its session is closed");
     add_close(rows, PublisherConfig{}, option(&Options::close_timeout),
               option(&Options::close_limit),
-              "at the end: how long a subscriber may take nothing before it is cut off",
-              "at the end: how long it may take in all; not less than `close_timeout_ms`");
+              "at the end: a subscriber that makes no progress for this long is aborted",
+              "at the end: total time limit to close a subscriber; at least `close_timeout_ms`");
     rows.add_custom("wait_subscribers", {whole(0, 1'000'000)}, "1 if a stream has no rate, else 0",
-                    "begin when so many have subscribed", read_wait_subscribers);
+                    "begin to publish when this number of subscribers is connected",
+                    read_wait_subscribers);
     rows.add_custom("triggers", {names(section("trigger"))}, "none",
-                    "events that streams have in common, by their names", read_triggers);
-    rows.add_custom("streams", {list(section("stream"))}, "", "what it publishes",
+                    "shared triggers, by name: several streams publish on the same event",
+                    read_triggers);
+    rows.add_custom("streams", {list(section("stream"))}, "", "what the publisher publishes",
                     read_all_streams);
     rows.require();
 }
@@ -316,7 +331,8 @@ std::string read_name(const YamlValue& value) {
     const std::string allowed =
         "up to 128 letters, digits, '.', '_' and '-', beginning with a letter or a digit";
     std::string name = value.text(allowed);
-    if (!netio::pubsub::is_announced_name(name)) value.fail("'" + name + "' is no name", allowed);
+    if (!netio::pubsub::is_announced_name(name))
+        value.fail("'" + name + "' is not a valid name", allowed);
     return name;
 }
 
@@ -326,44 +342,45 @@ std::string read_host(const YamlValue& value) {
     try {
         static_cast<void>(netio::parse_address(to_string(netio::Address{host, 1})));
     } catch (const std::invalid_argument&) {
-        value.fail("'" + host + "' is no host", allowed);
+        value.fail("'" + host + "' is not a valid host", allowed);
     }
     return host;
 }
 
 void add_bus_and_keys(Keys& keys) {
     SectionRows<BusConfig> bus{keys, "bus"};
-    bus.add_custom("at", {text("DIR")}, "",
-                   "the directory, relative to this file, or etcd://HOST:PORT",
+    bus.add_custom("at", {text("DIR")}, "", "directory, relative to this file, or etcd://HOST:PORT",
                    [](const YamlValue& value, BusConfig& config, ReadContext& context) {
                        config.where = read_where(value, context.folder);
                    });
     bus.require();
-    bus.add_custom("name", {text("NAME")}, "HOST-PID-0, the place in the list",
-                   "under which it is found",
+    bus.add_custom("name", {text("NAME")}, "HOST-PID-N, N: index in the list",
+                   "name of the publisher on the bus",
                    [](const YamlValue& value, BusConfig& config, ReadContext&) {
                        config.name = read_name(value);
                    });
     bus.add_custom("advertise", {text("HOST")}, "the name of this host",
-                   "in place of an address that stands for all",
+                   "host to announce instead of a wildcard address",
                    [](const YamlValue& value, BusConfig& config, ReadContext&) {
                        config.advertise = read_host(value);
                    });
     bus.add("lease_ms", &BusConfig::lease, whole(100, hour_ms),
-            "who has shown no sign of life for so long is gone; the same for all on a bus");
+            "a publisher that did not renew its announcement for this long is removed; use the "
+            "same value for all publishers on a bus");
 
     SectionRows<KeyArguments> rows{keys, "keys"};
-    rows.add_custom("file", {text("FILE")}, "", "made by `netio key`; read again when it changes",
+    rows.add_custom("file", {text("FILE")}, "",
+                    "key file, made by `netio key`; it is read again when it changes",
                     [](const YamlValue& value, KeyArguments& arguments, ReadContext& context) {
                         arguments.keys =
                             path_in_folder(value.text("the path of a key file"), context.folder);
                     });
     rows.require();
     rows.add("links_per_host", &KeyArguments::links_per_host, whole(1, 1 << 20),
-             "connections of a host at once; one more is rejected, and may try again",
+             "limit of connections per host; further connections are rejected and may retry",
              std::to_string(netio::ServerKeys::Options{}.links_per_host));
     rows.add("look_interval_ms", &KeyArguments::look_interval, whole(1, hour_ms),
-             "between two looks at the file");
+             "interval of checks whether the file has changed");
 }
 
 void read_remainder(const YamlValue& value, PublisherConfig& config, ReadContext&) {
@@ -372,7 +389,7 @@ void read_remainder(const YamlValue& value, PublisherConfig& config, ReadContext
     const std::size_t remainder = value.number(1, 1 << 20);
     if (remainder > most) {
         value.fail(fmt::format("{} is more than half of outstanding, which is {}: one stopped "
-                               "subscriber would keep it from the others",
+                               "subscriber could block the others",
                                remainder, outstanding),
                    fmt::format("a whole number from 1 to {}", most));
     }
@@ -383,66 +400,70 @@ void add_sockets(Keys& keys) {
     using Buffered = BufferedPublishSocket::Options;
     SectionRows<Buffered> buffered{keys, "buffered"};
     buffered.add("page_size", &Buffered::page_bytes, bytes(256, largest_message),
-                 "a page, and the largest frame; messages and fids share it");
-    buffered.add("pages", &Buffered::page_count, whole(2, 1 << 20),
-                 "times `page_size`: the memory of all that waits or is being sent");
-    buffered.add_custom(
-        "share", {bytes(1, terabyte)}, "1M, with `drop` 4M",
-        "what one subscriber may hold before it is slow: at most half of the memory",
-        [](const YamlValue& value, Buffered& options, ReadContext&) {
-            options.share_bytes = value.bytes(1, options.page_count * options.page_bytes / 2);
-        });
-    buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),
-                 "`newest`: what is kept for one subscriber besides, the last message of each fid");
-    buffered.add_custom("watermark", {bytes(1, largest_message)}, "none",
-                        "a page leaves when it holds this many bytes; at most `page_size`. Without "
-                        "it, at about 64 KiB if its subscribers are idle, and when it is full if "
-                        "they are busy",
+                 "size of a page and of the largest frame; messages and fids share a page");
+    buffered.add(
+        "pages", &Buffered::page_count, whole(2, 1 << 20),
+        "number of pages of `page_size`: the memory for all messages that are queued or in flight");
+    buffered.add_custom("share", {bytes(1, terabyte)}, "1M, with `drop` 4M",
+                        "limit of queued bytes of one subscriber, beyond which it is slow: at most "
+                        "half of the memory",
                         [](const YamlValue& value, Buffered& options, ReadContext&) {
-                            options.watermark_bytes = value.bytes(1, options.page_bytes);
+                            options.share_bytes =
+                                value.bytes(1, options.page_count * options.page_bytes / 2);
                         });
+    buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),
+                 "`newest` (conflation): additional limit for one subscriber, for the last message "
+                 "of each fid");
+    buffered.add_custom(
+        "watermark", {bytes(1, largest_message)}, "none",
+        "a page is sent when it has this many bytes; at most `page_size`. Without it: at about 64 "
+        "KiB if its subscribers are idle, and when the page is full if they are busy",
+        [](const YamlValue& value, Buffered& options, ReadContext&) {
+            options.watermark_bytes = value.bytes(1, options.page_bytes);
+        });
     buffered.add("flush_us", &Buffered::flush_time, whole(0, hour_ms * 1000),
-                 "the longest that a message waits for its page; 0: no timer");
+                 "time limit for a message to wait for its page; 0: no timer");
     buffered.add("flush_when_idle", &Buffered::flush_when_idle, flag(),
-                 "a page leaves as soon as its connections have nothing to send");
+                 "send a page as soon as its connections are idle");
 
     SectionRows<PublisherConfig> unbuffered{keys, "unbuffered"};
     unbuffered.add(
         "outstanding", [](PublisherConfig & config) -> auto& {
             return config.unbuffered_options.outstanding_limit;
         },
-        whole(2, 1 << 20), "messages whose memory is lent to the network at once");
+        whole(2, 1 << 20), "limit of messages in flight (zero-copy)");
     unbuffered.add_custom(
         "remainder", {whole(1, 1 << 20)}, "a quarter of `outstanding`, and 64 at most",
-        "of which so many may wait for one subscriber: at most half of `outstanding`",
+        "limit of messages queued for one subscriber: at most half of `outstanding`",
         read_remainder);
     unbuffered.add("memory", &PublisherConfig::memory_bytes, bytes(1, terabyte),
-                   "of all messages that are lent; it is registered", "256M");
+                   "registered memory for the messages in flight", "256M");
 
     using Session = netio::SessionOptions;
     const Session defaults = Publisher::Options{}.session;
     SectionRows<Session> session{keys, "session", defaults};
     session.add("receive_bytes", &Session::receive_bytes,
                 bytes(256, std::numeric_limits<std::uint32_t>::max()),
-                "of a buffer for a subscriber's requests");
-    session.add("receive_count", &Session::receive_count, whole(4, 16384), "such buffers");
+                "size of a receive buffer for a subscriber's requests");
+    session.add("receive_count", &Session::receive_count, whole(4, 16384),
+                "number of these receive buffers");
     session.add("window_limit", &Session::window_limit, bytes(0, terabyte),
-                "bytes to which these may grow where the way to a subscriber is long; 0: not at "
-                "all");
-    session.add("send_count", &Session::send_count, whole(2, 1024),
-                "frames in the fabric's hands at once");
+                "the receive buffers grow together up to this limit if round trips are long; 0: "
+                "they do not grow");
+    session.add("send_count", &Session::send_count, whole(2, 1024), "limit of frames in flight");
     session.add("handshake_timeout_ms", &Session::handshake_timeout, whole(1, year_ms),
-                "of a peer that has connected and says nothing");
-    session.add("key_bytes", &Session::key_bytes, bytes(1, std::uint64_t{1} << 34),
-                "with `integrity` and `privacy`: the key of what is sent changes so often");
+                "time limit for a peer's handshake");
+    session.add(
+        "key_bytes", &Session::key_bytes, bytes(1, std::uint64_t{1} << 34),
+        "with `integrity` and `privacy`: the key for sent data changes after this many bytes");
     add_close(session, defaults, &Session::close_timeout, &Session::close_limit,
-              "the end of one connection: how long the peer may take nothing",
-              "the same in all; not less than `close_timeout_ms`");
+              "close of one connection: a peer that makes no progress for this long is aborted",
+              "close of one connection: total time limit; at least `close_timeout_ms`");
 }
 
 // --- the document ---------------------------------------------------------------------------
 
-// The name is likely to be misspelt there or in a stream.
+// An unused trigger usually means that its name is misspelt, there or in a stream.
 void refuse_unused_triggers(const YamlValue& publisher, const PublisherConfig& config) {
     for (std::size_t i = 0; i < config.triggers.size(); ++i) {
         const auto uses = [i](const StreamConfig& stream) { return stream.trigger == i; };
@@ -477,13 +498,14 @@ PublisherConfig read_publisher(const YamlValue& value, ReadContext& context) {
     return config;
 }
 
-// What belongs to one of several.
+// Refuses keys at the top that belong into the entries of `publishers`.
 void refuse_publisher_keys(const YamlValue& document) {
     for (const ConfigKey& key : config_keys()) {
         if (key.section != "publisher") continue;
         if (const auto v = document.find(key.name)) {
-            v->fail("belongs to one publisher, and there are several",
-                    "in each of `publishers`, or in a map that they take over (<<: *NAME)");
+            v->fail(
+                "belongs to a single publisher, but there are several",
+                "in each entry of `publishers`, or in a map that the entries merge (<<: *NAME)");
         }
     }
 }
@@ -533,30 +555,30 @@ const std::vector<ConfigSection>& config_sections() {
         {"fabric", "`fabric`", ""},
         {"metrics", "`metrics`",
          "`metrics: HOST:PORT` is short for `metrics: {listen: HOST:PORT}`."},
-        {"publisher", "The publisher",
-         "Also at the top of the file; or each of `publishers`, where there are several."},
+        {"publisher", "The publisher", "At the top of the file, or in each entry of `publishers`."},
         {"bus", "`bus`", "`bus: DIR` is short for `bus: {at: DIR}`."},
         {"keys", "`keys`", "`keys: FILE` is short for `keys: {file: FILE}`."},
         {"buffered", "`buffered`", ""},
         {"unbuffered", "`unbuffered`", ""},
         {"session", "`session`", ""},
         {"stream", "`streams`", "Each entry of the list."},
-        {"source", "`source`", "A map is one of `file` and `files`."},
+        {"source", "`source`", "A map has either `file` or `files`."},
         {"rate", "`rate`",
-         "A number is short for `{per_second: NUMBER}`. What nobody takes in time is made up for "
-         "by one second at most; what follows comes later then."},
+         "A number is short for `{per_second: NUMBER}`. A delayed stream catches up at most one "
+         "second; a longer delay postpones the following messages."},
         {"trigger", "`triggers`",
-         "Behind each name. All fids of its streams publish the same event before one of them "
-         "begins the next, but for those that a slow subscriber holds up: these catch up."},
+         "The value of each name. All fids of its streams publish the same event before any of "
+         "them begins the next event, except fids blocked by a slow subscriber, which catch up "
+         "later."},
         {"faults", "`faults`",
-         "Each a number from 0 to 1, all together 1 at most. The first message of a fid is sound. "
-         "Who has seen all messages must find just as many as the report says (`faults`); "
-         "`netio subscribe --verify` calls them `missing`, `duplicates`, `corrupt`, `reordered` "
-         "and `truncated`."},
+         "Each value is a fraction from 0 to 1, and their sum is at most 1. The first message of a "
+         "fid is correct. A subscriber that receives all messages must count the same numbers as "
+         "the report (`faults`); `netio subscribe --verify` calls them `missing`, `duplicates`, "
+         "`corrupt`, `reordered` and `truncated`."},
         {"size", "`size`",
-         "A number of bytes is short for `{fixed: BYTES}`; a map has one of these. A pattern has 8 "
-         "bytes at least, 32 with time stamps, and one more to be corrupted or truncated (25, "
-         "33)."},
+         "A number of bytes is short for `{fixed: BYTES}`; a map has one of these keys. A pattern "
+         "has at least 8 bytes, or 32 with time stamps, and at least 25 (33) if messages are "
+         "corrupted or truncated."},
         {"uniform", "`size: {uniform: ...}`", ""},
         {"normal", "`size: {normal: ...}`", ""},
         {"exponential", "`size: {exponential: ...}`", ""},

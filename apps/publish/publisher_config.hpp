@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The YAML configuration of one or several test publishers: what `netio publish` reads (config/ has
-// commented examples, docs/configuration.md every key). The result is plain values; every mistake
-// is a ConfigError (apps/publish/yaml_reader.hpp).
+// The YAML configuration of one or several test publishers, which `netio publish` reads (config/
+// has commented examples, docs/configuration.md lists every key). The result is plain values; every
+// mistake is a ConfigError (apps/publish/yaml_reader.hpp).
 
 #include "apps/common/cli.hpp"
 #include "apps/common/pattern.hpp"
@@ -34,7 +34,7 @@ namespace apps {
 struct BusConfig {
     std::string where;     // empty: nowhere
     std::string name;      // empty: HOST-PID-N
-    std::string advertise; // the host that others are told, for an address that stands for all
+    std::string advertise; // the host to announce instead of a wildcard address
     std::chrono::milliseconds lease = netio::pubsub::BusOptions{}.lease;
 };
 
@@ -49,14 +49,14 @@ struct FileConfig {
 struct PipeConfig {}; // standard input
 using SourceConfig = std::variant<PatternConfig, FileConfig, PipeConfig>;
 
-// What goes in front of each message: up to 8 bytes, or as many of the number of the event.
+// Header before each message: up to 8 bytes, or the event number in 8 bytes.
 struct HeaderConfig {
     std::vector<std::byte> bytes;
     bool event = false;
 };
 std::size_t bytes_of(const HeaderConfig& header);
 
-// All fids of its streams publish together, the same event.
+// All fids of its streams publish the same event together.
 struct TriggerConfig {
     std::string name;
     RateConfig rate;
@@ -65,22 +65,22 @@ struct TriggerConfig {
 
 struct StreamConfig {
     std::vector<netio::pubsub::FidRange> fids;
-    std::string meaning; // for those who find them on a bus
+    std::string meaning; // description, shown on a bus
     SourceConfig source;
     Sizes sizes;
     std::uint64_t seed = 1;
-    std::optional<RateConfig> rate;     // absent: as fast as accepted
-    std::optional<std::size_t> trigger; // of the publisher's, instead of a rate
+    std::optional<RateConfig> rate;     // absent: as fast as subscribers accept
+    std::optional<std::size_t> trigger; // index of the publisher's trigger, instead of a rate
     HeaderConfig header;
-    std::size_t slices = 1;             // pieces of memory that a message is gathered from
-    std::optional<std::uint64_t> count; // messages of each fid; absent: until the source ends
+    std::size_t slices = 1;             // number of memory areas of a message (gather)
+    std::optional<std::uint64_t> count; // messages per fid; absent: until the source ends
     std::uint8_t status = 0;
 };
 
 struct PublisherConfig {
-    std::string file;         // its name, for what only shows later
+    std::string file;         // its name, for errors that appear at the start
     std::string name;         // in the log and in reports
-    std::size_t position = 0; // among those of the process
+    std::size_t position = 0; // index among the publishers of the process
     std::vector<netio::Address> listen;
     BusConfig bus;
     KeyArguments keys;
@@ -89,15 +89,15 @@ struct PublisherConfig {
     netio::pubsub::Publisher::Options publisher; // of both modes
     netio::pubsub::BufferedPublishSocket::Options buffered_options;
     netio::pubsub::PublishSocket::Options unbuffered_options;
-    std::size_t memory_bytes = 0;                  // unbuffered: of all messages lent at once
-    std::optional<std::uint64_t> wait_subscribers; // absent: one if nothing has a rate, else none
+    std::size_t memory_bytes = 0;                  // unbuffered: memory for all messages in flight
+    std::optional<std::uint64_t> wait_subscribers; // absent: 1 if no stream has a rate, else 0
     std::vector<TriggerConfig> triggers;
     std::vector<StreamConfig> streams;
-    // Where keys that only a start can judge come from: "FILE:LINE:COLUMN: KEY", or an option of
-    // the command line. An address of a list has a place of its own, "listen[1]".
+    // Places of keys that are checked only at the start: "FILE:LINE:COLUMN: KEY", or an option of
+    // the command line. An address in a list has its own place, "listen[1]".
     std::map<std::string, std::string, std::less<>> places;
 
-    // "FILE: KEY" for a key that has none.
+    // Returns the place of the key, or "FILE: KEY" if it has none.
     std::string place_of(std::string_view key) const;
 };
 
@@ -105,8 +105,8 @@ struct PublisherConfig {
 [[noreturn]] void refuse_at(const PublisherConfig& config, std::string_view key,
                             const std::string& problem);
 
-// Returns make(). If it throws, the error names the place of the key, and the addresses as they are
-// in the file: a check listens at port 0 instead.
+// Returns make(). If it throws, the error names the place of the key and the addresses as written
+// in the file, because a check listens at port 0 instead.
 template <typename Make>
 auto told_at(const PublisherConfig& config, std::string_view key, Make make) {
     try {
@@ -122,12 +122,12 @@ auto told_at(const PublisherConfig& config, std::string_view key, Make make) {
 struct PublishConfig {
     netio::FabricOptions fabric;
     netio::EventLoop::Options loop;
-    std::size_t loops = 1;                   // each publisher is divided among so many
-    std::vector<PublisherConfig> publishers; // one at least
+    std::size_t loops = 1;                   // each publisher is divided among this number of loops
+    std::vector<PublisherConfig> publishers; // at least one
 };
 
 PublishConfig load_publish_config(const std::string& path);
-// `file` is the name in errors; relative paths of sources are relative to `folder`.
+// `file` is the file's name in errors; relative paths of sources are relative to `folder`.
 PublishConfig parse_publish_config(const std::string& text, const std::string& file,
                                    const std::string& folder);
 

@@ -80,9 +80,9 @@ bool is_utf8(std::string_view text) {
     return true;
 }
 
-// As it is announced on a bus, if there is one.
+// The meaning as it is announced on a bus, if there is one.
 std::string read_meaning(const YamlValue& value) {
-    std::string meaning = value.text("a word for people");
+    std::string meaning = value.text("a description");
     std::string flaw = netio::pubsub::announced_text_flaw(meaning);
     if (flaw.empty() && !is_utf8(meaning)) flaw = "not UTF-8";
     if (!flaw.empty()) {
@@ -101,16 +101,16 @@ void read_source(const YamlValue& value, StreamConfig& stream, ReadContext& cont
         if (word == "file" || word == "files") value.fail("'" + word + "' needs a path", allowed);
         if (value.choice({"pattern", "pipe"}, files_too) == 0) return; // as it is
         if (context.fid_count != 1)
-            value.fail("standard input is one stream", "a single fid with pipe");
+            value.fail("standard input is a single stream", "a single fid with pipe");
         if (std::exchange(context.input_taken, true))
-            value.fail("standard input has a stream already", "pipe in one stream only");
+            value.fail("another stream reads standard input already", "pipe in one stream only");
         stream.source = PipeConfig{};
         return;
     }
-    if (!value.is_map()) value.fail("not a source", allowed);
+    if (!value.is_map()) value.fail("not a valid source", allowed);
     expect_keys(value, {"source"});
     if (value.find("file").has_value() == value.find("files").has_value())
-        value.fail("one of file and files", allowed);
+        value.fail("needs either file or files", allowed);
     read_rows(value, "source", stream.source.emplace<FileConfig>(), context);
 }
 
@@ -138,7 +138,8 @@ void read_rate(const YamlValue& value, StreamConfig& stream, ReadContext& contex
 
 void read_trigger(const YamlValue& value, StreamConfig& stream, ReadContext& context) {
     const std::vector<std::string_view> names{context.triggers.begin(), context.triggers.end()};
-    if (names.empty()) value.fail("the publisher has no triggers", "with triggers: {NAME: ...}");
+    if (names.empty())
+        value.fail("needs the publisher's triggers", "together with triggers: {NAME: ...}");
     stream.trigger = value.choice(names);
 }
 
@@ -157,14 +158,14 @@ HeaderConfig read_header(const YamlValue& value) {
     }
     if (header.bytes.empty() || header.bytes.size() > 8 ||
         digits.size() != 2 * header.bytes.size()) {
-        value.fail("'" + text + "' is no header", allowed);
+        value.fail("'" + text + "' is not a valid header", allowed);
     }
     return header;
 }
 
 PatternConfig& pattern_of(const YamlValue& value, StreamConfig& stream) {
     if (auto* const pattern = std::get_if<PatternConfig>(&stream.source)) return *pattern;
-    value.fail("not of this source", "with source: pattern");
+    value.fail("not allowed with this source", "with source: pattern");
 }
 
 void read_faults(const YamlValue& value, StreamConfig& stream, ReadContext& context) {
@@ -191,7 +192,7 @@ void read_spread(const YamlValue& value, std::string_view section, Sizes& sizes,
     size.min = context.size_min;
     read_section(value, section, size, context);
     if constexpr (requires { size.mean; }) {
-        // A mean outside would make nearly all sizes the same.
+        // A mean outside of the limits would make nearly all sizes the same.
         if (size.mean < static_cast<double>(size.min) || size.mean > static_cast<double>(size.max))
             value.get("mean").fail(
                 "outside of min and max",
@@ -204,14 +205,14 @@ void read_size(const YamlValue& value, Sizes& sizes, ReadContext& context) {
     const std::string allowed =
         "a number of bytes, {uniform: {min, max}}, {normal: {mean, stddev, min, max}}, "
         "{exponential: {mean, min, max}}, {list: [...]}";
-    if (!value.is_scalar() && !value.is_map()) value.fail("not a size", allowed);
+    if (!value.is_scalar() && !value.is_map()) value.fail("not a valid size", allowed);
     if (value.is_map()) {
         expect_keys(value, {"size"});
         const auto is_given = [&](const ConfigKey& key) {
             return key.section == "size" && value.find(key.name).has_value();
         };
         if (std::ranges::count_if(config_keys(), is_given) != 1)
-            value.fail("not one kind of size", allowed);
+            value.fail("needs exactly one kind of size", allowed);
     }
     read_short_section(value, "size", sizes, context);
 }
@@ -229,7 +230,7 @@ void add_spread(Keys& keys, const std::string& section, const std::string& min_m
         rows.add("stddev", &Size::stddev, real(0, 1e9), "in bytes");
         rows.require();
     }
-    rows.add_custom("min", {size}, "the smallest that the source allows", min_meaning,
+    rows.add_custom("min", {size}, "the smallest size that the source allows", min_meaning,
                     [](const YamlValue& value, Size& target, ReadContext& context) {
                         target.min = value.bytes(context.size_min, context.size_max);
                     });
@@ -243,37 +244,39 @@ void add_spread(Keys& keys, const std::string& section, const std::string& min_m
 void add_sizes(Keys& keys) {
     const Shape size = bytes(1, largest_message);
     SectionRows<Sizes> sizes{keys, "size"};
-    sizes.add_custom("fixed", {size}, "", "always the same",
+    sizes.add_custom("fixed", {size}, "", "all messages have the same size",
                      [](const YamlValue& value, Sizes& target, ReadContext& context) {
                          target = FixedSize{value.bytes(context.size_min, context.size_max)};
                      });
-    sizes.add_custom("uniform", {section("uniform")}, "", "each size as often as any other",
+    sizes.add_custom("uniform", {section("uniform")}, "", "uniform distribution",
                      [](const YamlValue& value, Sizes& target, ReadContext& context) {
                          read_spread<UniformSize>(value, "uniform", target, context);
                      });
-    sizes.add_custom("normal", {section("normal")}, "", "around a mean",
+    sizes.add_custom("normal", {section("normal")}, "", "normal distribution",
                      [](const YamlValue& value, Sizes& target, ReadContext& context) {
                          read_spread<NormalSize>(value, "normal", target, context);
                      });
-    sizes.add_custom("exponential", {section("exponential")}, "", "most are small, a few are large",
+    sizes.add_custom("exponential", {section("exponential")}, "",
+                     "exponential distribution: many small messages, few large ones",
                      [](const YamlValue& value, Sizes& target, ReadContext& context) {
                          read_spread<ExponentialSize>(value, "exponential", target, context);
                      });
-    sizes.add_custom("list", {list(size)}, "", "these, in turn",
+    sizes.add_custom("list", {list(size)}, "", "these sizes in turn",
                      [](const YamlValue& value, Sizes& target, ReadContext& context) {
                          SizeList& all = target.emplace<SizeList>();
                          for (const YamlValue& each : value.list())
                              all.bytes.push_back(each.bytes(context.size_min, context.size_max));
                      });
-    add_spread<UniformSize>(keys, "uniform", "the smallest", "the largest");
-    add_spread<NormalSize>(keys, "normal", "smaller ones become this", "larger ones become this");
-    add_spread<ExponentialSize>(keys, "exponential", "smaller ones become this",
-                                "larger ones become this");
+    add_spread<UniformSize>(keys, "uniform", "smallest size", "largest size");
+    add_spread<NormalSize>(keys, "normal", "smaller sizes are raised to this",
+                           "larger sizes are reduced to this");
+    add_spread<ExponentialSize>(keys, "exponential", "smaller sizes are raised to this",
+                                "larger sizes are reduced to this");
 }
 
 // --- a stream
 
-// When there is something to publish, of rates and triggers. `rate` returns an object's rate.
+// Timing keys, shared by rates and triggers. `rate` returns an object's rate.
 template <typename Object, typename Rate>
 void add_occasions(SectionRows<Object>& rows, const std::string& what, Rate rate) {
     const auto part = [rate](auto member) {
@@ -282,137 +285,139 @@ void add_occasions(SectionRows<Object>& rows, const std::string& what, Rate rate
         };
     };
     rows.add("burst", part(&RateConfig::burst), whole(1, 1'000'000),
-             "so many " + what + " at once, and so much less often");
+             "number of " + what + " at once, at accordingly longer intervals");
     rows.add("timing", part(&RateConfig::poisson), word({"periodic", "poisson"}),
-             "at equal distances, or each independent of the others");
+             "equal intervals, or independent random intervals");
     rows.add("train_ns", part(&RateConfig::train), whole(1, hour_ns),
-             "so long there are some, and the rate holds there; then none for `gap_ns`, as of "
-             "trains of bunches in a collider",
+             "length of a train, within which the rate applies; no messages follow for `gap_ns`, "
+             "as between the bunch trains of a collider",
              "no trains");
     rows.add_custom("gap_ns", {whole(1, hour_ns)}, "none", "with `train_ns`",
                     [rate](const YamlValue& value, Object& object, ReadContext&) {
                         rate(object).gap = netio::Duration{value.number(1, hour_ns)};
                         if (rate(object).train.count() == 0)
-                            value.fail("a gap without trains", "with train_ns");
+                            value.fail("needs train_ns", "together with train_ns");
                     });
 }
 
 void add_stream(Keys& keys) {
     SectionRows<StreamConfig> stream{keys, "stream"};
-    stream.add_custom(
-        "fids", {fids()}, "",
-        "`7`, `0x1f`, `0-63`, `0-63/2`, `{detector: 3, link: 0-23, elink: 0-39}`, `mask:M=V`, "
-        "or a list; each in one stream only, a million at most "
-        "([fids by their fields](discovery.md#fids-by-their-fields))",
-        [](const YamlValue& value, StreamConfig& config, ReadContext&) {
-            config.fids = read_fids(value);
-        });
+    stream.add_custom("fids", {fids()}, "",
+                      "`7`, `0x1f`, `0-63`, `0-63/2`, `{detector: 3, link: 0-23, elink: 0-39}`, "
+                      "`mask:M=V`, or a list; each fid in one stream only, at most a million fids "
+                      "([fids by their fields](discovery.md#fids-by-their-fields))",
+                      [](const YamlValue& value, StreamConfig& config, ReadContext&) {
+                          config.fids = read_fids(value);
+                      });
     stream.require();
-    stream.add_custom("meaning", {text("TEXT")}, "none", "for those who find the fids on a bus",
+    stream.add_custom("meaning", {text("TEXT")}, "none", "description of the fids, shown on a bus",
                       [](const YamlValue& value, StreamConfig& config, ReadContext&) {
                           config.meaning = read_meaning(value);
                       });
-    stream.add_custom(
-        "source", {word({"pattern", "pipe"}), section("source")}, "",
-        "messages that prove themselves to `netio subscribe --verify`; standard input, for a "
-        "single fid; or files",
-        read_source);
+    stream.add_custom("source", {word({"pattern", "pipe"}), section("source")}, "",
+                      "self-checking messages for `netio subscribe --verify`; standard input, for "
+                      "a single fid; or files",
+                      read_source);
     stream.require();
     stream.add_deferred("size", {bytes(1, largest_message), section("size")},
-                        "64k; of a pattern required", "of a message; at most `largest_message`");
-    stream.add_custom("rate", {word({"max"}), real(0, 1e9), section("rate")}, "max",
-                      "messages a second of all its fids together, or as fast as they are taken",
-                      read_rate);
+                        "64k; required for a pattern",
+                        "size of a message; at most `largest_message`");
     stream.add_custom(
-        "trigger", {text("NAME")}, "none",
-        "in place of a rate: with each of its events every fid has a message, with the same "
-        "number",
-        read_trigger);
-    stream.add("count", &StreamConfig::count, whole(1, any_number), "messages of each fid",
-               "until the source ends");
-    stream.add_custom(
-        "header", {text("HEX"), word({"event"})}, "none",
-        "in front of each message: up to 8 bytes as `0xcafe01`, or the number of the event (of the "
-        "message, where there is no trigger) in 8 bytes, little-endian; with "
-        "`netio subscribe --verify` also `--header-bytes`",
-        [](const YamlValue& value, StreamConfig& config, ReadContext&) {
-            config.header = read_header(value);
-        });
-    stream.add("slices", &StreamConfig::slices, whole(1, 16),
-               "gathered from so many pieces of memory, which nobody sees but the network");
+        "rate", {word({"max"}), real(0, 1e9), section("rate")}, "max",
+        "messages per second of all its fids together, or as fast as subscribers accept them",
+        read_rate);
+    stream.add_custom("trigger", {text("NAME")}, "none",
+                      "instead of a rate: every fid publishes one message for each event of this "
+                      "trigger, with the same number",
+                      read_trigger);
+    stream.add("count", &StreamConfig::count, whole(1, any_number),
+               "number of messages of each fid", "until the source ends");
+    stream.add_custom("header", {text("HEX"), word({"event"})}, "none",
+                      "header before each message: up to 8 bytes as `0xcafe01`, or the event "
+                      "number (without a trigger the message number) in 8 bytes, little-endian; "
+                      "`netio subscribe --verify` then needs `--header-bytes`",
+                      [](const YamlValue& value, StreamConfig& config, ReadContext&) {
+                          config.header = read_header(value);
+                      });
+    stream.add(
+        "slices", &StreamConfig::slices, whole(1, 16),
+        "number of memory areas that a message is gathered from; only the network sees them");
     stream.add_custom(
         "time_stamps", {flag()}, "false",
-        "of a pattern: each message says when it was published, and `netio subscribe --verify` how "
-        "long it took ([one-way latency](operations.md#one-way-latency))",
+        "pattern only: add the publishing time to each message, so that `netio subscribe --verify` "
+        "reports the [one-way latency](operations.md#one-way-latency)",
         [](const YamlValue& value, StreamConfig& config, ReadContext&) {
             pattern_of(value, config).timed = value.flag();
         });
-    stream.add_custom(
-        "faults", {section("faults")}, "none",
-        "of a pattern: on purpose, to check who checks; the report says how many there were",
-        read_faults);
+    stream.add_custom("faults", {section("faults")}, "none",
+                      "pattern only: inject faults to test a checker; the report has their numbers",
+                      read_faults);
     stream.add("status", &StreamConfig::status, whole(0, 255), "the status byte of each message");
     stream.add("seed", &StreamConfig::seed, whole(0, any_number),
-               "of what is drawn for this stream", "the process's, and the place of the stream");
+               "seed of this stream's random values",
+               "`seed` of the process plus the stream's index");
 }
 
 void add_sources_and_rates(Keys& keys) {
     SectionRows<FileConfig> source{keys, "source"};
-    source.add_custom("file", {text("PATH")}, "", "one for all fids, relative to this file; or",
+    source.add_custom("file", {text("PATH")}, "", "one file for all fids, relative to this file",
                       [](const YamlValue& value, FileConfig& config, ReadContext& context) {
                           config.paths.push_back(resolve(value, context.folder));
                       });
-    source.add_custom("files", {list(text("PATH"))}, "", "one for each fid", read_files);
-    source.add("repeat", &FileConfig::repeat, flag(), "from the start again at the end");
+    source.add_custom("files", {list(text("PATH"))}, "", "one file for each fid", read_files);
+    source.add("repeat", &FileConfig::repeat, flag(), "start again at the end of the file");
 
     SectionRows<RateConfig> rate{keys, "rate"};
     rate.add("per_second", &RateConfig::per_second, real(0, 1e9),
-             "messages of all fids together, on average; or", "`per_fid`");
-    rate.add_custom("per_fid", {real(0, 1e9)}, "`per_second`", "of each fid",
-                    [](const YamlValue& value, RateConfig& config, ReadContext& context) {
-                        config.per_second =
-                            value.real(0, 1e9) * static_cast<double>(context.fid_count);
-                    });
+             "average messages per second of all fids together", "`per_fid`");
+    rate.add_custom(
+        "per_fid", {real(0, 1e9)}, "`per_second`", "average messages per second of each fid",
+        [](const YamlValue& value, RateConfig& config, ReadContext& context) {
+            config.per_second = value.real(0, 1e9) * static_cast<double>(context.fid_count);
+        });
     add_occasions(rate, "messages", [](RateConfig& config) -> RateConfig& { return config; });
 
     const auto rate_of = [](TriggerConfig& config) -> RateConfig& { return config.rate; };
     SectionRows<TriggerConfig> trigger{keys, "trigger"};
     trigger.add(
         "per_second", [](TriggerConfig & config) -> auto& { return config.rate.per_second; },
-        real(0, 1e9), "events, on average");
+        real(0, 1e9), "average events per second");
     trigger.require();
     add_occasions(trigger, "events", rate_of);
     trigger.add("seed", &TriggerConfig::seed, whole(0, any_number),
-                "of what is drawn for this trigger", "the process's");
+                "seed of this trigger's random values", "`seed` of the process");
 
     SectionRows<FaultConfig> faults{keys, "faults"};
     const Shape part = real(0, 1);
-    faults.add("missing", &FaultConfig::missing, part, "which part of the messages is left out",
+    faults.add("missing", &FaultConfig::missing, part, "fraction of messages that are not sent",
                "none");
-    faults.add("duplicated", &FaultConfig::duplicated, part, "comes twice", "none");
-    faults.add("corrupted", &FaultConfig::corrupted, part, "has a wrong bit behind its head",
+    faults.add("duplicated", &FaultConfig::duplicated, part,
+               "fraction of messages that are sent twice", "none");
+    faults.add("corrupted", &FaultConfig::corrupted, part,
+               "fraction of messages with a wrong bit after the pattern's header", "none");
+    faults.add("late", &FaultConfig::late, part,
+               "fraction of messages that are sent after the next message of the fid", "none");
+    faults.add("truncated", &FaultConfig::truncated, part, "fraction of messages without their end",
                "none");
-    faults.add("late", &FaultConfig::late, part, "comes behind the next one of its fid", "none");
-    faults.add("truncated", &FaultConfig::truncated, part, "lacks its end", "none");
 }
 
 StreamConfig read_stream(const YamlValue& value, ReadContext& context) {
     StreamConfig stream{.seed = context.next_seed++};
     read_section(value, "stream", stream, context);
     if (stream.trigger && value.find("rate"))
-        value.get("trigger").fail("the stream has a rate", "one of rate and trigger");
+        value.get("trigger").fail("the stream also has a rate", "either rate or trigger");
     context.size_min = smallest_bytes(stream.source);
     context.size_max =
         context.largest_message - std::min(context.largest_message, bytes_of(stream.header));
     if (context.size_min > context.size_max) {
-        value.fail(fmt::format("its messages have at least {} bytes, and largest_message is {}",
+        value.fail(fmt::format("its messages have at least {} bytes, but largest_message is {}",
                                context.size_min, context.largest_message),
                    "a larger largest_message, or another source");
     }
     if (const auto size = value.find("size")) {
         read_size(*size, stream.sizes, context);
     } else if (std::holds_alternative<PatternConfig>(stream.source)) {
-        value.fail("key 'size' is missing", "a size, as a pattern has none of its own");
+        value.fail("key 'size' is missing", "a size, because a pattern has no default");
     } else {
         stream.sizes = FixedSize{std::min<std::size_t>(64 * 1024, context.size_max)};
     }
@@ -429,7 +434,7 @@ void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig
         for (const netio::pubsub::FidRange& range : configs[i].fids)
             claims.push_back({.fids = range, .stream = i});
     std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.fids.first; });
-    // If any two overlap, two neighbours do: those of one stream never overlap.
+    // If any two ranges overlap, two neighbours overlap: ranges of one stream never overlap.
     for (std::size_t i = 1; i < claims.size(); ++i) {
         const Claim& one = claims[i - 1];
         const Claim& other = claims[i];

@@ -19,9 +19,9 @@ using Keys = std::vector<ConfigKey>;
 inline constexpr std::uint64_t any_number = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::uint64_t largest_message = netio::pubsub::largest_message_limit;
 
-// The rows of `streams`, `triggers` and what is below them.
+// Adds the rows of `streams`, `triggers` and their sections.
 void add_streams(Keys& keys);
-// The list behind `streams`.
+// Reads the list of `streams`.
 std::vector<StreamConfig> read_streams(const YamlValue& list, ReadContext& context);
 
 // `folder` may be empty.

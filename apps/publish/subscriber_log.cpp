@@ -38,9 +38,9 @@ void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const neti
         closed.reason == CloseReason::local || closed.reason == CloseReason::orderly;
     if (subscribed_.erase(peer.id) > 0 && ending_ && !in_order) ++unconfirmed_;
     if (in_order) {
-        log_.note(fmt::format("{} has left", peer.address));
+        log_.note(fmt::format("{} has disconnected", peer.address));
     } else if (closed.reason == CloseReason::unconfirmed) {
-        log_.note(fmt::format("{} has left: {}", peer.address, explain(closed)));
+        log_.note(fmt::format("{} has disconnected: {}", peer.address, explain(closed)));
     } else {
         ++disconnected_;
         warnings_.note(fmt::format("{}: {}", peer.address, explain(closed)));

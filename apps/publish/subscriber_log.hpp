@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a test publisher says of its subscribers, and how many there are: who comes, for what, and
-// why they go. They decide how often, so what each asks for in a turn of the loop is one line, and
-// there are so many lines an interval (apps/common/logging.hpp). Belongs to the loop's thread.
+// A test publisher's log of its subscribers and their number: connections, subscriptions, and
+// reasons of disconnects. Subscribers decide how often these occur, so the subscriptions of one
+// turn of the loop are combined into one line per subscriber, and the rate of lines is limited
+// (apps/common/logging.hpp). Belongs to the loop's thread.
 
 #include "apps/common/fid_text.hpp"
 #include "apps/common/logging.hpp"
@@ -22,19 +23,19 @@ class SubscriberLog {
     explicit SubscriberLog(netio::EventLoop& loop);
     SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform, LimitedLog::Write warn);
 
-    // Shows fids by its fields from now on.
+    // Shows fids by the layout's fields.
     void decode_by(const netio::pubsub::FidLayout* layout) noexcept { ranges_.decode_by(layout); }
     void subscribed(const netio::pubsub::SubscriberPeer& peer,
                     const netio::pubsub::FidRange& range);
     void closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed);
-    // That have subscribed to something and are here.
+    // Connected subscribers with at least one subscription.
     std::size_t subscriber_count() const noexcept { return subscribed_.size(); }
-    // That were lost or let go.
+    // Subscribers that were lost or disconnected.
     std::uint64_t disconnected() const noexcept { return disconnected_; }
-    // From now on whoever goes is to have everything.
+    // From now on a subscriber that closes must have received everything.
     void begin_end() noexcept { ending_ = true; }
-    // That had subscribed when the end began and are not known to have everything: they went in
-    // another way than in order, or are still here.
+    // Subscribers at the beginning of the end that are not known to have received everything: they
+    // did not close in order, or are still connected.
     std::uint64_t unconfirmed() const noexcept { return unconfirmed_ + subscribed_.size(); }
 
   private:
@@ -43,7 +44,7 @@ class SubscriberLog {
     LimitedLog log_;
     LimitedLog warnings_;
     netio::pubsub::SubscriberPeer peer_;
-    RangeLine ranges_; // of peer_, not told yet
+    RangeLine ranges_; // of peer_, not logged yet
     netio::Timer timer_;
     std::set<netio::pubsub::SubscriberId> subscribed_;
     std::uint64_t disconnected_ = 0;

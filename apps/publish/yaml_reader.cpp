@@ -22,14 +22,14 @@ std::string joined(const std::vector<std::string_view>& words) {
     return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// A short file could otherwise stand for a very long one, or for one that never ends.
+// Without a limit, a short file could expand to a very long one, or never end.
 constexpr std::size_t merged_maps_limit = 64;
 
 bool is_merge_key(const YAML::Node& key) {
     return key.IsScalar() && key.Scalar() == "<<";
 }
 
-// Sees where the documents of a text begin, and ignores what they hold.
+// Finds where the documents of a text begin, and ignores their contents.
 class DocumentStarts final : public YAML::EventHandler {
   public:
     void OnDocumentStart(const YAML::Mark& mark) override { last = mark; }
@@ -48,8 +48,8 @@ class DocumentStarts final : public YAML::EventHandler {
     YAML::Mark last;
 };
 
-// Not with YAML::LoadAll: where a stray comma or bracket follows a document, it finds an empty
-// document, again and again, until the memory is full.
+// Does not use YAML::LoadAll: if a stray comma or bracket follows a document, it finds empty
+// documents endlessly until the memory is full.
 std::optional<YAML::Mark> start_of_second_document(const std::string& text) {
     std::istringstream in{text};
     YAML::Parser parser{in};
@@ -66,7 +66,7 @@ YamlValue YamlValue::document(const std::string& text, const std::string& file) 
         YAML::Mark mark = node.Mark();
         if (mark.is_null()) mark.line = mark.column = 0;
         if (const auto second = start_of_second_document(text)) {
-            YamlValue{file, "document", node, *second}.fail("the document ends before this",
+            YamlValue{file, "document", node, *second}.fail("there is more text after the document",
                                                             "one YAML document in a file");
         }
         return {file, "document", node, mark};
@@ -91,12 +91,12 @@ std::vector<YamlValue::Entry> YamlValue::entries() const {
     return all;
 }
 
-// What a map has itself is nearer than what it takes over; who gives a key twice in one map is
-// told by expect_keys.
+// A map's own keys have priority over merged keys. expect_keys() reports a key that is given twice
+// in one map.
 void YamlValue::merge(const YAML::Node& from, std::vector<Entry>& into, std::size_t& maps) const {
-    const std::string allowed = fmt::format("<<: *NAME, or [*NAME, ...], of maps with other keys; "
-                                            "at most {} maps in all",
-                                            merged_maps_limit);
+    const std::string allowed =
+        fmt::format("<<: *NAME, or [*NAME, ...], of maps with other keys; at most {} maps in total",
+                    merged_maps_limit);
     if (!from.IsMap()) fail("what is merged is not a map", allowed);
     const bool own = maps++ == 0;
     if (maps > merged_maps_limit) fail("too many maps are merged", allowed);
@@ -129,7 +129,7 @@ void YamlValue::expect_keys(const std::vector<std::string_view>& allowed) const 
         const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
         const YamlValue key{file_, key_ == "document" ? name : key_ + "." + name, entry.second,
                             entry.first.Mark()};
-        // A place for anchors that other values refer to.
+        // Reserved for anchors that other values refer to.
         if (key_ == "document" && name.starts_with("x-")) continue;
         if (std::ranges::find(allowed, name) == allowed.end()) {
             key.fail("unknown key" + suggestion(name, allowed), joined(allowed));
@@ -179,8 +179,9 @@ std::vector<std::pair<std::string, YamlValue>> YamlValue::names() const {
 }
 
 std::string YamlValue::text(const std::string& allowed) const {
-    if (!is_scalar() || node_.Scalar().empty()) fail("a word is expected", allowed);
-    // C strings end there, so what is shown, or opened, would not be what was written.
+    if (!is_scalar() || node_.Scalar().empty()) fail("a single value is expected", allowed);
+    // C strings end at a zero byte, so a different text than the written one would be shown or
+    // opened.
     if (node_.Scalar().find('\0') != std::string::npos) fail("a zero byte", allowed);
     return node_.Scalar();
 }

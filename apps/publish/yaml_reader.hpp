@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reads a YAML document so that every mistake in it becomes one line that names the file, the line,
-// the column, the key, what is wrong and what is allowed. Unknown and repeated keys are mistakes.
-// A map may take over what others have by merge keys: `<<: *other`, or `<<: [*one, *other]`; what
-// it has itself comes first, then what the earlier one has.
+// Reads a YAML document. Every mistake is reported in one line that names the file, the line, the
+// column, the key, the problem and what is allowed. Unknown and repeated keys are mistakes. A map
+// may include others by merge keys: `<<: *other`, or `<<: [*one, *other]`; its own keys have
+// priority, then those of earlier maps.
 
 #include <yaml-cpp/yaml.h>
 
@@ -19,13 +19,13 @@
 
 namespace apps {
 
-// what(): "FILE:LINE:COLUMN: KEY: problem; allowed: ...", or without a place where there is none.
+// what() is "FILE:LINE:COLUMN: KEY: problem; allowed: ...", without the place if there is none.
 class ConfigError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-// A value in the document: it knows where it stands.
+// A value in the document, with its position.
 class YamlValue {
   public:
     YamlValue(std::string file, std::string key, const YAML::Node& node, const YAML::Mark& mark)
@@ -43,34 +43,33 @@ class YamlValue {
     // "FILE:LINE:COLUMN: KEY"
     std::string where() const;
 
-    // A map must have no other keys than these, each once.
+    // Throws ConfigError if the map has other keys than these, or a key twice.
     void expect_keys(const std::vector<std::string_view>& allowed) const;
     std::optional<YamlValue> find(std::string_view key) const;
-    // Required; `allowed` is what the error names if the key is missing.
+    // Returns a required value; `allowed` is shown in the error if the key is missing.
     YamlValue get(std::string_view key,
                   const std::string& allowed = "see config/ for examples") const;
     std::vector<YamlValue> list() const; // not empty
-    // A map whose keys are the user's, each once; not empty.
+    // The entries of a map whose keys the user chooses, each once; not empty.
     std::vector<std::pair<std::string, YamlValue>> names() const;
 
     std::string text(const std::string& allowed) const;
     std::uint64_t number(std::uint64_t min, std::uint64_t max) const;
-    // above < value <= max; `also` is what else the error shall call allowed.
+    // above < value <= max; `also` describes further allowed values in an error.
     double real(double above, double max, std::string_view also = {}) const;
     bool flag() const;
-    // Of a word, or a list or a map of them, what would stand in one line of YAML: {a: 1, b: [2,
-    // 3]}.
+    // Returns a word, or a list or a map of words, as one line of YAML: {a: 1, b: [2, 3]}.
     std::string as_line(const std::string& allowed) const;
-    // A number of bytes; k, M and G stand for 1024, its square and its cube.
+    // A number of bytes; k, M and G are powers of 1024.
     std::size_t bytes(std::size_t min, std::size_t max) const;
-    // The position of the value among the choices; `also` is what else the error shall call
-    // allowed.
+    // Returns the position of the value among the choices; `also` describes further allowed values
+    // in an error.
     std::size_t choice(const std::vector<std::string_view>& choices,
                        std::string_view also = {}) const;
 
   private:
     using Entry = std::pair<YAML::Node, YAML::Node>;
-    // Of a map, its own ones before those that it takes over.
+    // The entries of a map, its own before merged ones.
     std::vector<Entry> entries() const;
     void merge(const YAML::Node& from, std::vector<Entry>& into, std::size_t& maps) const;
 

@@ -55,7 +55,8 @@ namespace {
 
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
-// Words, not bytes, and no state from one to the next, so that a compiler can vectorise the loops.
+// Works on words instead of bytes, without state between them, so that a compiler can vectorise the
+// loops.
 std::uint64_t word_at(std::uint64_t seed, std::uint64_t index) noexcept {
     std::uint64_t x = (seed + index) * 0x9E3779B97F4A7C15;
     return x ^ (x >> 32U);
@@ -66,7 +67,7 @@ std::byte byte_at(std::uint64_t seed, std::uint64_t position) noexcept {
                                   (8 * (position % word_bytes)));
 }
 
-// The bytes before the first whole word.
+// Number of bytes before the first complete word.
 std::size_t head_of(std::size_t size, std::uint64_t position) noexcept {
     return std::min<std::size_t>(size, (word_bytes - position % word_bytes) % word_bytes);
 }
@@ -108,7 +109,7 @@ std::optional<std::size_t> find_wrong_byte(std::span<const std::byte> bytes, std
 
 namespace {
 
-// Filled in one turn of the loop, which others share; but a message at least.
+// Bytes filled in one turn of the loop, which other connections share; at least one message.
 constexpr std::size_t fill_step_bytes = std::size_t{1} << 20U;
 
 std::vector<std::uint64_t> all_pieces(std::size_t count) {
@@ -136,7 +137,7 @@ bool Source::drive() {
             fill_stream({slice.data, slice.size}, plan_.seed, submitted_);
             filled_bytes += slice.size;
         }
-        // Anything else: the connection has ended, and on_closed says why.
+        // With any other status the connection has ended, and on_closed has the reason.
         if (socket_.send(slice, netio::Cookie{piece}) != netio::Status::ok) return true;
         free_.pop_back();
         submitted_ += size;
@@ -153,8 +154,9 @@ Sink::Sink(netio::stream::StreamSocket& socket, const Plan& plan)
       memory_{plan.outstanding * plan.size_max, netio::Access::remote_write},
       free_{all_pieces(plan.outstanding)}, asked_(plan.outstanding) {}
 
-// Never asks for more than is still to come, for what follows belongs to somebody else. Asks for a
-// quarter of its memory at a time: what is asked for together is announced in one control message.
+// Never requests more bytes than are still expected, because the following bytes belong to another
+// reader. Requests a quarter of its memory at a time, because receives that are posted together are
+// advertised in one control message.
 void Sink::drive() {
     const std::size_t batch = std::max<std::size_t>(1, plan_.outstanding / 4);
     if (asked_bytes_ > 0 && free_.size() < batch) return;
@@ -238,7 +240,7 @@ void End::as_memory_allows(const std::function<void()>& step) {
     }
 }
 
-// A stranger decides how large a message is, but not how much memory is spent on it.
+// The client decides how large a message is, but not how much memory is used for it.
 std::size_t End::piece_bytes(std::uint64_t wanted, std::size_t count) const {
     const std::size_t limit = settings_.memory_limit_bytes;
     const std::uint64_t most = limit == 0 ? wanted : std::max<std::uint64_t>(1, limit / 2 / count);
@@ -330,7 +332,7 @@ void End::measure_end() {
 
 void End::take_header(const Received& received) {
     header_ = decode_header({private_memory_->data(), static_cast<std::size_t>(received.bytes)});
-    if (!header_) return fail("what it sent first is no pump's header");
+    if (!header_) return fail("the client sent an invalid header");
     begin_flows();
 }
 
@@ -345,7 +347,7 @@ void End::receive_report() {
 void End::take_report(const Received& received) {
     peer_report_.append(reinterpret_cast<const char*>(private_memory_->data() + report_limit_bytes),
                         static_cast<std::size_t>(received.bytes));
-    if (peer_report_.size() > report_limit_bytes) return fail("the server's report has no end");
+    if (peer_report_.size() > report_limit_bytes) return fail("the server's report is too long");
     if (!received.end_of_stream) receive_report();
 }
 
@@ -375,10 +377,10 @@ std::uint64_t End::all_bytes() const {
 }
 
 void End::on_idle() {
-    fail(fmt::format("nothing has moved for {} ms", settings_.idle_limit.count()));
+    fail(fmt::format("no byte was transferred for {} ms", settings_.idle_limit.count()));
 }
 
-// The client is told why, where it expects a report and no bytes.
+// Sends the reason to the client, in place of a report.
 void End::decline(const std::string& why) {
     if (is_client_ || header_->bidirectional) return fail(why);
     error_ = why;
@@ -395,13 +397,13 @@ void End::on_closed(StreamSocket&, const netio::Closed& closed) {
     later_.cancel();
     if (measurement_.is_running()) measure_end();
     const bool whole = finished_ && (!flows_.sink || flows_.sink->is_complete());
-    // What the server says of it comes before what became of the connection then.
+    // The error in the server's report has priority over the reason of the close.
     if (error_.empty() && is_client_ && !peer_report_.empty()) error_ = problem_in(peer_report_);
     if (error_.empty() && (closed.reason != netio::CloseReason::orderly || !whole)) {
         error_ = to_string(closed);
     }
     if (error_.empty()) error_ = wrong_byte();
-    if (error_.empty() && is_client_) error_ = problem_in(peer_report_); // there must be one
+    if (error_.empty() && is_client_) error_ = problem_in(peer_report_); // the report is mandatory
     when_closed_(*this);                                                 // may destroy this object
 }
 

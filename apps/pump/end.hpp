@@ -23,8 +23,8 @@
 
 namespace apps::pump {
 
-// What a pump tells its server before the bytes begin: a header of fixed size, little-endian. The
-// server answers behind its own bytes with its report, a JSON object, until the end of the stream.
+// The header that a pump sends to its server before the bytes: fixed size, little-endian. After its
+// own bytes the server answers with its report, a JSON object, until the end of the stream.
 //
 //      0           8       16      24       32       40       44      48
 //     +-----------+-------+-------+--------+--------+--------+-------+
@@ -48,25 +48,25 @@ struct Header {
     friend bool operator==(const Header&, const Header&) = default;
 };
 
-// Largest message that a server lets a client ask for.
+// Largest message that a client may request from a server.
 inline constexpr std::uint64_t size_limit_bytes = std::uint64_t{1} << 30U;
 
 std::array<std::byte, header_bytes> encode(const Header& header) noexcept;
-// Nothing: not such a header, or one that asks for the impossible.
+// Returns nullopt if the bytes are not a valid header.
 std::optional<Header> decode_header(std::span<const std::byte> bytes) noexcept;
 
-// The bytes of a stream that proves itself: each is known from the seed and its position, so a
-// receiver checks any piece of it. No I/O.
+// A self-checking stream: each byte follows from the seed and its position, so a receiver can check
+// any piece of it. No I/O.
 
-// Fills `bytes` with those of the stream from `position` on.
+// Fills `bytes` with the stream's bytes from `position` on.
 void fill_stream(std::span<std::byte> bytes, std::uint64_t seed, std::uint64_t position) noexcept;
 
-// The offset in `bytes` of the first that is wrong, if one is.
+// Returns the offset of the first wrong byte in `bytes`; nullopt if all are correct.
 std::optional<std::size_t> find_wrong_byte(std::span<const std::byte> bytes, std::uint64_t seed,
                                            std::uint64_t position) noexcept;
 
-// One direction of a pump: Source keeps sends outstanding until so many bytes are on their way,
-// Sink receives until so many have arrived. Their owner hands them the socket's completions.
+// One direction of a pump. Source keeps sends outstanding until all its bytes are in flight. Sink
+// receives until all its bytes have arrived. Their owner passes them the socket's completions.
 
 struct Plan {
     std::uint64_t bytes = 0;
@@ -82,8 +82,8 @@ class Source {
   public:
     Source(netio::stream::StreamSocket& socket, const Plan& plan);
 
-    // Sends as much as may be outstanding. Where it has to be filled first that takes several
-    // calls; false: there is something to do at once, when others have had their turn.
+    // Sends as much as may be outstanding. Returns false if memory must still be filled: call again
+    // after other connections have had their turn.
     bool drive();
     void on_send_completed(netio::Cookie key);
     bool all_submitted() const noexcept { return submitted_ == plan_.bytes; }
@@ -105,7 +105,7 @@ class Sink {
     void on_received(const netio::stream::Received& received);
     bool is_complete() const noexcept { return received_ == plan_.bytes; }
     std::uint64_t received_bytes() const noexcept { return received_; }
-    // The position of the first byte that was not what it should be.
+    // The position of the first wrong byte.
     std::optional<std::uint64_t> wrong_at() const noexcept { return wrong_at_; }
 
   private:
@@ -114,16 +114,16 @@ class Sink {
     SizeSequence sizes_;
     netio::RegisteredBuffer memory_;
     std::vector<std::uint64_t> free_;
-    std::vector<std::uint64_t> asked_; // bytes, of each piece that is lent
-    std::uint64_t asked_bytes_ = 0;    // of all of them
+    std::vector<std::uint64_t> asked_; // requested bytes of each posted piece
+    std::uint64_t asked_bytes_ = 0;    // of all posted pieces
     std::uint64_t received_ = 0;
     std::optional<std::uint64_t> wrong_at_;
 };
 
-// The two ends of `netio pump`: a client that blasts bytes through a stream to a server, and checks
-// or measures what becomes of them.
+// The two ends of `netio pump`: a client sends bytes through a stream to a server at full speed,
+// and checks or measures the result.
 
-// What either side decides for itself.
+// Settings that each side chooses for itself.
 struct Settings {
     netio::stream::StreamSocket::Options stream;
     std::size_t sends = 16;
@@ -131,32 +131,32 @@ struct Settings {
     std::size_t receive_size_min = 0; // 0: as receive_size_max
     std::size_t receive_size_max = 0; // 0: as large as the largest send
     bool wait_all = false;
-    // A server's buffers for one client, whatever that asks for; 0: no limit.
+    // Limit of a server's buffers for one client, for any requested sizes; 0: no limit.
     std::size_t memory_limit_bytes = 0;
-    // Nothing has moved for so long: the other side is given up. 0: never.
+    // The peer is aborted if no byte was transferred for this long. 0: never.
     std::chrono::milliseconds idle_limit{0};
 };
 
-// One connection, seen from either end.
+// One end of a connection.
 class End final : private netio::stream::StreamSocket::Handler {
   public:
-    // The client's end: connects, sends what the header says.
+    // The client's end: connects and sends according to the header.
     End(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& server,
         const Settings& settings, const Header& header, std::function<void(End&)> when_closed);
-    // The server's: does what the client's header asks for.
+    // The server's end: does what the client's header requests.
     End(netio::EventLoop& loop, netio::stream::IncomingStream& incoming, const Settings& settings,
         std::function<void(End&)> when_closed);
 
     void interrupt() { fail("interrupted"); }
 
     nlohmann::ordered_json report() const;
-    // After the end. Empty: everything arrived, and was right.
+    // Valid after the end; empty if everything arrived correctly.
     const std::string& error() const noexcept { return error_; }
     std::uint64_t moved_bytes() const;
     StreamFigures figures(const std::string& peer) const;
 
   private:
-    static constexpr netio::Cookie private_key{UINT64_MAX}; // of the header and the reports
+    static constexpr netio::Cookie private_key{UINT64_MAX}; // for the header and the reports
 
     struct Flows { // that this end has
         std::optional<Source> source;
@@ -166,10 +166,10 @@ class End final : private netio::stream::StreamSocket::Handler {
     void begin_flows();
     std::size_t piece_bytes(std::uint64_t wanted, std::size_t count) const;
     void drive();
-    // Memory that cannot be had, or not be registered, ends this connection alone.
+    // Runs `step`. If memory cannot be allocated or registered, only this connection ends.
     void as_memory_allows(const std::function<void()>& step);
     void on_idle();
-    std::uint64_t all_bytes() const; // that have moved, in either direction
+    std::uint64_t all_bytes() const; // transferred in either direction
     void take_header(const netio::stream::Received& received);
     void send_report();
     void receive_report();
@@ -196,12 +196,12 @@ class End final : private netio::stream::StreamSocket::Handler {
     Flows flows_;
     std::string peer_report_;
     std::string provider_;
-    bool finished_ = false; // has said all it has to say
+    bool finished_ = false; // has sent everything
     Measurement measurement_;
     std::string error_;
     IdleWatch idle_;
-    netio::Timer later_;                                  // for what is filled in steps
-    std::unique_ptr<netio::stream::StreamSocket> socket_; // last: goes first
+    netio::Timer later_;                                  // for filling in steps
+    std::unique_ptr<netio::stream::StreamSocket> socket_; // last: destroyed first
 };
 
 } // namespace apps::pump

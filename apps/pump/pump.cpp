@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio pump: the command line of the stream blaster.
+// netio pump: the command line of the stream benchmark.
 
 #include "apps/common/cli.hpp"
 #include "apps/common/display.hpp"
@@ -32,7 +32,7 @@
 namespace apps::pump {
 namespace {
 
-// How much is moved, in what pieces.
+// How many bytes are transferred, in what sizes.
 struct LoadArguments {
     std::uint64_t bytes = 1 << 30;
     std::size_t size = 64 * 1024;
@@ -86,7 +86,7 @@ struct Arguments {
     KeyArguments keys;
 };
 
-// The baselines of the study keep the ring that they were given, unless they are told otherwise.
+// The baselines of the study keep the configured ring size unless --ring-limit is given.
 std::uint64_t ring_limit_bytes(const Arguments& arguments) {
     if (!arguments.variant.ring_limit) {
         return arguments.variant.mode == "dynamic"
@@ -94,8 +94,8 @@ std::uint64_t ring_limit_bytes(const Arguments& arguments) {
                    : 0;
     }
     if (arguments.variant.policy == "published" || arguments.variant.mode == "direct") {
-        throw std::invalid_argument{"--ring-limit: with --policy published the ring does not grow, "
-                                    "and with --mode direct there is none"};
+        throw std::invalid_argument{"--ring-limit has no effect: with --policy published the ring "
+                                    "does not grow, and with --mode direct there is no ring"};
     }
     return *arguments.variant.ring_limit;
 }
@@ -119,7 +119,7 @@ netio::stream::StreamSocket::Options stream_options(const Arguments& arguments) 
     return options;
 }
 
-// Before anybody connects.
+// Checks the arguments before connecting or listening.
 const Arguments& checked(const Arguments& arguments) {
     validate(stream_options(arguments));
     return arguments;
@@ -174,18 +174,20 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
 std::function<void(Exposition&)> figures(const Server& server) {
     return [counters = server.counters(), clients = server.client_count(),
             streams = server.figures()](Exposition& text) {
-        text.counter("netio_pump_bytes_total", "Bytes that have moved, in either direction")
+        text.counter("netio_pump_bytes_total", "Bytes transferred in either direction")
             .add(counters.bytes);
-        text.counter("netio_pump_ended_total", "Clients that have gone").add(counters.ended);
-        text.counter("netio_pump_failures_total", "Of these, those that did not end well")
+        text.counter("netio_pump_ended_total", "Clients that have disconnected")
+            .add(counters.ended);
+        text.counter("netio_pump_failures_total", "Clients that ended with an error")
             .add(counters.failures);
         text.gauge("netio_pump_clients", "Clients that are connected").add(std::uint64_t{clients});
         write(streams, text);
     };
 }
 
-// Until a signal, or with --once until the first client has gone: how that one ended is how the
-// server ended, and a signal comes too early. Otherwise a client does not decide it.
+// Runs until a signal, or with --once until the first client has ended. With --once the server's
+// exit status is that client's result, and a signal before it is a failure. Otherwise clients do
+// not affect it.
 int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
     const ServerArguments& serving = arguments.serving;
     int status = 0;
@@ -194,13 +196,12 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     settings.idle_limit = std::chrono::milliseconds{std::llround(serving.idle_limit_s * 1000)};
     const auto keys = server_keys(
         loop, permitting(arguments.keys, std::max(serving.clients_per_host, serving.clients / 2)));
-    std::uint64_t left_out = 0; // reports, since standard output takes nothing
-    ShownLines lines{loop, [&] {
-                         if (const auto count = std::exchange(left_out, 0); count > 0)
-                             spdlog::warn("standard output took nothing: {} reports of clients are "
-                                          "left out",
-                                          count);
-                     }};
+    std::uint64_t left_out = 0; // reports lost because standard output is blocked
+    ShownLines lines{
+        loop, [&] {
+            if (const auto count = std::exchange(left_out, 0); count > 0)
+                spdlog::warn("standard output is blocked: {} reports of clients are lost", count);
+        }};
     Server server{loop,
                   transport,
                   {.addresses = {netio::parse_address(serving.listen)},
@@ -222,10 +223,11 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     bool interrupted = false;
     const netio::SignalWatch signals{loop, end_signals(), [&](int) {
                                          if (std::exchange(interrupted, true))
-                                             return loop.stop(); // the second does not wait
+                                             return loop.stop(); // the second signal does not wait
                                          if (serving.once) status = 1;
                                          if (serving.once && server.client_count() == 0)
-                                             spdlog::error("interrupted before a client has come");
+                                             spdlog::error(
+                                                 "interrupted before a client has connected");
                                          server.interrupt([&] { loop.stop(); });
                                      }};
     const netio::DeviceWatch devices{loop};
@@ -235,7 +237,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     loop.run();
     lines.finish();
     if (left_out > 0)
-        spdlog::warn("standard output took nothing: {} reports of clients are left out", left_out);
+        spdlog::warn("standard output is blocked: {} reports of clients are lost", left_out);
     return status;
 }
 
@@ -253,94 +255,101 @@ void add_sizes(CLI::App& command, Arguments& arguments) {
     const Limits receive{.min = 0, .max = std::uint64_t{1} << 45U};
     const Limits one_message{.min = 1, .max = size_limit_bytes};
     const Limits ring{.min = 0, .max = std::uint64_t{1} << 40U};
-    add_bytes(command, "--bytes", load.bytes, "Bytes to send in all, also as 20g", total);
-    add_bytes(command, "--size", load.size, "Bytes of a send", one_message);
-    add_bytes(command, "--size-min", load.size_min, "Random sizes, from here to --size",
+    add_bytes(command, "--bytes", load.bytes, "Total number of bytes to send, also as 20g", total);
+    add_bytes(command, "--size", load.size, "Size of a send in bytes", one_message);
+    add_bytes(command, "--size-min", load.size_min, "Use random send sizes from this to --size",
               {.min = 0, .max = size_limit_bytes});
     add_bytes(command, "--receive-size", load.receive_size,
-              "Bytes of a receive; 0: as large as a send", receive);
-    add_bytes(command, "--receive-size-min", load.receive_size_min, "Random sizes, from here",
-              receive);
-    add_bytes(command, "--ring", arguments.variant.ring, "Bytes of the ring on this side", ring);
-    add_bytes(command, "--ring-limit", arguments.variant.ring_limit,
-              "Bytes up to which it grows over a distance; as --ring: not at all", ring);
+              "Size of a receive in bytes; 0: as large as a send", receive);
+    add_bytes(command, "--receive-size-min", load.receive_size_min,
+              "Use random receive sizes from this on", receive);
+    add_bytes(command, "--ring", arguments.variant.ring, "Size of this side's ring in bytes", ring);
+    add_bytes(
+        command, "--ring-limit", arguments.variant.ring_limit,
+        "Let the ring grow up to this many bytes if round trips are long; as --ring: do not grow",
+        ring);
     add_bytes(command, "--window-limit", arguments.variant.window_limit,
-              "Bytes up to which receive buffers grow over a distance, where bytes come in frames; "
-              "0: not at all",
+              "Let receive buffers grow up to this many bytes if round trips are long and bytes "
+              "are sent in frames; 0: do not grow",
               ring);
 }
 
 void check_sizes(const LoadArguments& load) {
     require_order("--size-min", load.size_min, "--size", load.size);
-    if (load.receive_size == 0) return; // they follow the sends
+    if (load.receive_size == 0) return; // receives have the size of the sends
     require_order("--receive-size-min", load.receive_size_min, "--receive-size", load.receive_size);
 }
 
-// Of what clients may ask of a server.
+// Limits for the clients of a server.
 void add_limits(CLI::App& command, ServerArguments& serving, CLI::Option* serve) {
-    add_count(command, "--clients", serving.clients, "So many may be served at once",
+    add_count(command, "--clients", serving.clients, "Limit of connected clients",
               {.min = 1, .max = 1024})
         ->needs(serve);
     add_count(command, "--clients-per-host", serving.clients_per_host,
-              "So many of them from one host; 0: half of --clients", {.min = 0, .max = 1024})
+              "Limit of connected clients per host; 0: half of --clients", {.min = 0, .max = 1024})
         ->needs(serve);
-    add_bytes(command, "--memory", serving.memory, "Bytes of the server's buffers for one client",
+    add_bytes(command, "--memory", serving.memory,
+              "Limit of the server's buffers for one client in bytes",
               {.min = std::size_t{1} << 16U, .max = std::size_t{1} << 40U})
         ->needs(serve);
     add_seconds(command, "--idle-limit", serving.idle_limit_s,
-                "The server sends away where nothing has moved for so many seconds", Zero::refused)
+                "Abort a client of the server if no byte was transferred for this many seconds",
+                Zero::refused)
         ->needs(serve);
 }
 
 Command add(CLI::App& program) {
-    auto* command =
-        program.add_subcommand("pump", "Blast a byte stream to a server, and measure or verify it");
+    auto* command = program.add_subcommand(
+        "pump", "Send a byte stream to a server at full speed, and measure or verify it");
     const auto arguments = std::make_shared<Arguments>();
     auto* const server = command->add_option("server", arguments->server, "HOST:PORT");
-    auto* const serve = command->add_flag("--serve", arguments->serving.serve, "Be the server");
+    auto* const serve = command->add_flag("--serve", arguments->serving.serve, "Run as the server");
     serve->excludes(server);
     command
-        ->add_option("--listen", arguments->serving.listen, "The server's address, port 0 for any")
+        ->add_option("--listen", arguments->serving.listen,
+                     "HOST:PORT where the server listens; port 0: any free port")
         ->capture_default_str()
         ->needs(serve);
     add_open(*command, arguments->serving.open)->needs(serve);
     add_metrics(*command, arguments->serving.metrics);
-    command->add_flag("--once", arguments->serving.once, "Serve one client, then end")
-        ->needs(serve);
+    command->add_flag("--once", arguments->serving.once, "Serve one client, and end")->needs(serve);
     add_limits(*command, arguments->serving, serve);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
     add_sizes(*command, *arguments);
     const Limits count{.min = 1, .max = 1024};
-    add_count(*command, "--sends", arguments->load.sends, "Sends outstanding", count);
+    add_count(*command, "--sends", arguments->load.sends, "Number of outstanding sends", count);
     add_count(*command, "--receives", arguments->load.receives,
-              "Receives outstanding, on this side", count);
-    command->add_flag("--wait-all", arguments->load.wait_all, "Receives wait until they are full");
+              "Number of outstanding receives on this side", count);
+    command->add_flag("--wait-all", arguments->load.wait_all,
+                      "Complete receives only when they are full");
     command->add_option("--mode", arguments->variant.mode, "dynamic, direct or indirect")
         ->capture_default_str()
         ->check(one_of({"dynamic", "direct", "indirect"}));
     command
-        ->add_option("--policy", arguments->variant.policy, "improved, or that of the 2014 study")
+        ->add_option("--policy", arguments->variant.policy,
+                     "Policy of the protocol: improved, or published (as in the 2014 study)")
         ->capture_default_str()
         ->check(one_of({"improved", "published"}));
     command
         ->add_option("--notify", arguments->variant.notify,
-                     "Tell of writes by immediate data or frames")
+                     "Notify the peer of writes by immediate data or by frames")
         ->capture_default_str()
         ->check(one_of({"immediate", "frames"}));
     add_remote_writes(*command, arguments->variant.remote_writes);
     command->add_flag("--bidirectional", arguments->load.bidirectional,
-                      "The server sends as much back");
+                      "Let the server send the same number of bytes back");
     command->add_flag("--verify", arguments->load.verify, "Check every byte");
-    add_count(*command, "--seed", arguments->load.seed, "Of sizes and bytes", {.min = 0});
+    add_count(*command, "--seed", arguments->load.seed, "Seed of random sizes and of the bytes",
+              {.min = 0});
     add_provider(*command, arguments->provider)->capture_default_str();
     add_loop(*command, arguments->loop);
-    command->add_flag("--progress", arguments->output.progress, "Log what moves, once a second");
-    command->add_flag("--json", arguments->output.json, "A JSON object for each connection");
+    command->add_flag("--progress", arguments->output.progress, "Log the progress once a second");
+    command->add_flag("--json", arguments->output.json, "Print one JSON object per connection");
     return [arguments] {
         check_sizes(arguments->load);
         if (!arguments->serving.serve && arguments->server.empty()) {
-            throw std::invalid_argument{"netio pump needs a server's HOST:PORT, or --serve"};
+            throw std::invalid_argument{"netio pump needs the server's HOST:PORT, or --serve"};
         }
         return run(*arguments);
     };

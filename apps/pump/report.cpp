@@ -41,11 +41,11 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// Of the peer's report.
+// Limit of a text in the peer's report.
 constexpr std::size_t text_limit_bytes = 1024;
 constexpr netio::pubsub::JsonLimits report_limits{.depth = 8, .values = 4096};
 
-// Null: it is not JSON, or exceeds a limit.
+// Returns null if the text is not JSON or exceeds a limit.
 Json document_of(const std::string& peer_report) {
     try {
         return netio::pubsub::parse_bounded<Json>(peer_report, report_limits);
@@ -74,7 +74,7 @@ double number_in(const Json& report, const char* name) {
 
 std::string problem_in(const std::string& peer_report) {
     const Json theirs = document_of(peer_report);
-    if (!theirs.is_object()) return "the server's report cannot be read";
+    if (!theirs.is_object()) return "the server's report is invalid";
     const std::string problem = text_in(theirs, "error");
     return problem.empty() ? problem : "the server reports " + problem;
 }

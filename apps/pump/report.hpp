@@ -11,21 +11,21 @@
 
 namespace apps::pump {
 
-// Measurement: the time and the processor time of a part of this process's life.
+// Measures the elapsed time and the processor time of a part of this process's run.
 
-// Of this process so far, user and system.
+// Processor time of this process so far, user and system.
 double processor_seconds();
 
 class Measurement {
   public:
     void begin(netio::TimePoint now);
-    // Until now. The last one counts.
+    // Ends the measurement; the last call counts.
     void end(netio::TimePoint now);
     bool is_running() const noexcept { return begin_ != netio::TimePoint{} && end_ == begin_; }
 
     double seconds() const;
     double processor_s() const noexcept { return processor_s_; }
-    // Of a core.
+    // Fraction of a core.
     double processor_share() const { return seconds() > 0 ? processor_s_ / seconds() : 0; }
 
   private:
@@ -35,8 +35,8 @@ class Measurement {
     double processor_s_ = 0;
 };
 
-// What one end of a pump says in the end: a JSON object, which the server's end sends to the
-// client's. No I/O.
+// The final report of one end of a pump: a JSON object, which the server sends to the client. No
+// I/O.
 
 struct Facts {
     bool is_client = false;
@@ -44,20 +44,21 @@ struct Facts {
     std::string error; // empty: none
     std::uint64_t bytes = 0;
     bool verified = false;
-    bool receives = false; // which decides whose share of direct bytes is told first
+    bool receives = false; // decides whether the receiver's or the sender's fraction of direct
+                           // bytes comes first
     Measurement measurement;
     netio::stream::StreamSocket::Counters counters;
-    std::string peer_report; // at the client: what the server has sent
+    std::string peer_report; // at the client: the server's report
 };
 
 nlohmann::ordered_json to_report(const Facts& facts);
-// Lines for people.
+// Returns lines for people.
 std::string as_text(const nlohmann::ordered_json& report);
 
-// Of a report that a stranger may have written; what is missing or of another kind is nothing.
+// Returns a text from an untrusted report; empty if it is missing or not a text.
 std::string text_in(const nlohmann::ordered_json& report, const char* name);
 double number_in(const nlohmann::ordered_json& report, const char* name);
-// What the peer's report says has gone wrong; empty: nothing.
+// Returns the error in the peer's report; empty if there is none.
 std::string problem_in(const std::string& peer_report);
 
 } // namespace apps::pump

@@ -18,7 +18,7 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
 
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     if (when_gone_) return incoming.reject("the server is ending");
-    const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
+    const std::string peer = incoming.peer_address(); // not available after accepting
     std::string refusal = places_.enter(peer);
     if (!refusal.empty()) return incoming.reject(std::move(refusal));
     try {
@@ -29,7 +29,7 @@ void Server::on_incoming(netio::stream::IncomingStream& incoming) {
         places_.leave(peer);
         throw;
     }
-    log_.info(peer + " pumps");
+    log_.info(peer + " is connected");
 }
 
 std::vector<Server::Client>::iterator Server::client_of(const End& end) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Serves pumps, several at a time. What a client's header asks for is done within the limits that
-// were given here: of clients, of clients of one host, of memory for each, and of time in which
-// nothing moves. Belongs to the loop's thread.
+// Serves several pumps at a time. A client's header is followed within the given limits: number of
+// clients, clients per host, memory per client, and time without progress. Belongs to the loop's
+// thread.
 
 #include "apps/common/logging.hpp"
 #include "apps/pump/end.hpp"
@@ -25,28 +25,28 @@ class Server final : private netio::stream::StreamListener::Handler {
     struct Options {
         std::vector<netio::Address> addresses;
         bool open = false;                                 // other machines may reach them
-        std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: everybody is served
-        std::size_t client_limit_count = 16;               // at once; others are rejected
-        std::size_t host_limit_count = 0;                  // of them from one host; 0: half
+        std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
+        std::size_t client_limit_count = 16;               // further clients are rejected
+        std::size_t host_limit_count = 0;                  // clients per host; 0: half
         Settings settings{.memory_limit_bytes = std::size_t{128} << 20U,
                           .idle_limit = std::chrono::minutes{1}};
     };
 
-    // `on_end` is told of each client that has gone.
+    // Calls `on_end` for each client that has disconnected.
     Server(netio::EventLoop& loop, netio::Transport& transport, Options options,
            std::function<void(const End&)> on_end);
 
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     std::size_t client_count() const noexcept { return clients_.size(); }
     struct Counters {
-        std::uint64_t bytes = 0; // that have moved, of all clients
-        std::uint64_t ended = 0; // clients that have gone
+        std::uint64_t bytes = 0; // transferred, of all clients
+        std::uint64_t ended = 0; // clients that have disconnected
         std::uint64_t failures = 0;
     };
     Counters counters() const;
-    // Sends all clients away, and calls `then` when they have gone. Nobody else is let in.
+    // Aborts all clients, and calls `then` when they have ended. Further clients are rejected.
     void interrupt(std::function<void()> then);
-    // Of those that are connected.
+    // Metrics of the connected clients.
     std::vector<StreamFigures> figures() const;
 
   private:
@@ -66,9 +66,9 @@ class Server final : private netio::stream::StreamListener::Handler {
     netio::access::PeerLimiter places_;
     PeerLog log_;
     std::vector<Client> clients_;
-    Counters gone_;                   // of those that are not in it any more
-    std::vector<End*> ended_;         // still in their own handlers
-    std::function<void()> when_gone_; // empty: serves
+    Counters gone_;                   // of disconnected clients
+    std::vector<End*> ended_;         // ended, but still in their own handlers
+    std::function<void()> when_gone_; // empty: still serving
     netio::Timer later_;
     netio::stream::StreamListener listener_;
 };

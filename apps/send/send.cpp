@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio send: the lines of standard input, or so many messages of a size, to a listen socket.
+// netio send: sends the lines of standard input, or generated messages, to a listen socket.
 
 #include "apps/common/cli.hpp"
 #include "apps/common/logging.hpp"
@@ -39,17 +39,17 @@ struct SendArguments {
     std::size_t bytes = 64;
     std::string local;
     std::string provider = "auto";
-    netio::BufferedSendSocket::Options sending; // but for what stands beside it
+    netio::BufferedSendSocket::Options sending; // except the options above
     KeyArguments keys;
     MetricsArguments metrics;
     bool reconnect = false;
     bool json = false;
 };
 
-// Each line of standard input as a message, without its end.
+// Makes each line of standard input a message, without its line end.
 class InputLines {
   public:
-    // Reads what there is.
+    // Reads the available input.
     void read() {
         std::array<char, 65536> piece;
         const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
@@ -61,7 +61,7 @@ class InputLines {
             return fail("it has a line of more than 16 MiB");
         ended_ = got == 0;
     }
-    // Calls take(line) for each, until it says that it takes no more.
+    // Calls take(line) for each line until take() returns false.
     template <typename Take>
     void give(Take take) {
         std::size_t begin = 0;
@@ -72,9 +72,9 @@ class InputLines {
         }
         text_.erase(0, begin);
     }
-    // Nothing comes behind what was read.
+    // Returns true if all input was read.
     bool ended() const noexcept { return ended_; }
-    // Why it has ended before its end, or empty.
+    // Why the input ended early; empty if it did not.
     const std::string& flaw() const noexcept { return flaw_; }
     bool has_line() const { return text_.find('\n') != std::string::npos; }
 
@@ -88,33 +88,33 @@ class InputLines {
 
     bool ended_ = false;
     std::string flaw_;
-    std::string text_; // at most a line and a piece, as no more is read while a line waits
+    std::string text_; // at most a line and a piece: no more is read while a line waits
 };
 
-// What is to be sent: the lines of standard input, or made-up messages.
+// The messages to send: the lines of standard input, or generated messages.
 class Supply {
   public:
-    // `go_on` is called when there may be more.
+    // Calls `go_on` when there may be more messages.
     Supply(netio::EventLoop& loop, const SendArguments& arguments, std::function<void()> go_on)
         : loop_{loop}, go_on_{std::move(go_on)}, is_made_up_{arguments.count.has_value()},
           made_up_(arguments.bytes), left_{arguments.count.value_or(0)} {}
 
     enum class Given : std::uint8_t { all, not_yet };
-    // Calls send(message) for each until it says that it takes no more, and flush() where nothing
-    // may come for long.
+    // Calls send(message) for each message until send() returns false, and flush() before a
+    // possibly long pause.
     template <typename Send, typename Flush>
     Given give(Send send, Flush flush) {
         if (is_made_up_) return make_up(send);
         lines_.give([&](std::string_view line) { return send(std::as_bytes(std::span{line})); });
-        if (lines_.has_line()) return Given::not_yet; // until there is room
+        if (lines_.has_line()) return Given::not_yet; // until the socket accepts more
         if (lines_.ended()) return Given::all;
         read_more(flush);
         return Given::not_yet;
     }
-    // All lines that there are have been given.
+    // Returns true if all lines have been passed on.
     bool is_used_up() const { return !is_made_up_ && lines_.ended() && !lines_.has_line(); }
     const std::string& flaw() const noexcept { return lines_.flaw(); }
-    // Nothing more is wanted.
+    // Stops reading.
     void stop() { input_.reset(); }
 
   private:
@@ -131,7 +131,7 @@ class Supply {
         }
         return Given::all;
     }
-    // A file is always readable, and cannot be watched.
+    // A file is always readable and cannot be watched.
     template <typename Flush>
     void read_more(Flush flush) {
         const bool is_file = ::lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0;
@@ -139,7 +139,7 @@ class Supply {
             lines_.read();
             return next_turn_.start(netio::Duration::zero());
         }
-        flush(); // what was read leaves, however long nothing more comes
+        flush(); // sends what was read, because the next input may come late
         if (input_) return;
         input_ = std::make_unique<netio::DescriptorWatch>(
             loop_, STDIN_FILENO, netio::DescriptorWatch::Interest::readable, [this] {
@@ -191,9 +191,9 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
 
   private:
     struct Link {
-        bool connected = false;               // once
-        bool waiting = false;                 // for a connection, and has said so
-        std::uint64_t unconfirmed_frames = 0; // of all connections
+        bool connected = false;               // at least once
+        bool waiting = false;                 // for a connection; already logged
+        std::uint64_t unconfirmed_frames = 0; // over all connections
         netio::Closed closed;                 // the last one
     };
 
@@ -205,7 +205,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         return options;
     }
     void go_on() {
-        // A connection that is just ending says in on_closed what it has confirmed.
+        // A connection that is closing reports in on_closed what was confirmed.
         if (!socket_.is_connected()) return link_.waiting && is_all_sent() ? loop_.stop() : void();
         if (closing_) return;
         const auto given =
@@ -213,13 +213,13 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
                          [this] { socket_.flush(); });
         if (given == Supply::Given::all) close();
     }
-    // Nobody is to be waited for.
+    // Returns true if nothing is left to send.
     bool is_all_sent() const { return link_.connected && supply_.is_used_up(); }
-    // False: not now.
+    // Returns false if the message must be sent later.
     bool send(std::span<const std::byte> message) {
         const netio::Status status = socket_.send(message);
         if (status == netio::Status::too_large) {
-            spdlog::error("a message of {} bytes is larger than the {} that {} takes",
+            spdlog::error("a message of {} bytes is larger than the limit of {} bytes of {}",
                           message.size(), socket_.message_limit(), arguments_.peer);
             socket_.abort();
             closing_ = true;
@@ -241,7 +241,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     void on_writable(netio::BufferedSendSocket&) override { go_on(); }
     void on_closed(netio::BufferedSendSocket&, const netio::Closed& closed) override {
         link_.unconfirmed_frames += closed.unconfirmed_frames;
-        const bool attempt = socket_.is_retrying() && link_.waiting; // that failed, as before
+        const bool attempt = socket_.is_retrying() && link_.waiting; // a further failed attempt
         if (!attempt) link_.closed = closed;
         if (!socket_.is_retrying() || is_all_sent()) return loop_.stop();
         if (!std::exchange(link_.waiting, true)) {
@@ -276,28 +276,30 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
 
 Command add_send(CLI::App& program) {
     auto* command = program.add_subcommand(
-        "send", "Send messages to a listen socket: the lines of standard input, or made-up ones");
+        "send", "Send the lines of standard input, or generated messages, to a listen socket");
     const auto arguments = std::make_shared<SendArguments>();
     command->add_option("peer", arguments->peer, "HOST:PORT")->required();
     add_count(*command, "--messages", arguments->count,
-              "So many instead of standard input's lines");
-    add_bytes(*command, "--size", arguments->bytes, "Bytes of each of them",
+              "Send this many generated messages instead of the lines of standard input");
+    add_bytes(*command, "--size", arguments->bytes, "Size of each generated message in bytes",
               {.min = 1, .max = (1U << 30) - 1});
-    command->add_option("--local", arguments->local, "Local address or interface to connect from");
+    command->add_option("--local", arguments->local,
+                        "Connect from this local address or interface");
     command->add_flag("--reconnect", arguments->reconnect,
-                      "Wait for the listener, and come back when its connection was lost");
+                      "Wait for the listener, and reconnect after a lost connection");
     add_bytes(*command, "--page-size", arguments->sending.page_bytes,
-              "Bytes of messages that leave together, at most",
+              "Send at most this many bytes of messages together",
               {.min = 256, .max = (1U << 30) - 1});
     add_count(*command, "--pages", arguments->sending.page_count,
-              "Pages that wait or are under way", {.min = 2, .max = 1U << 20});
+              "Limit of pages that are queued or in flight", {.min = 2, .max = 1U << 20});
     netio::SendSocket::Options& socket = arguments->sending.socket;
     add_retry_times(*command, socket.retry_interval, socket.retry_limit);
     add_session_times(*command, socket.session);
     add_key(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments] { return to_integer(SendRun{*arguments}.run()); };
 }
 

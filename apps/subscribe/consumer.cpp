@@ -23,7 +23,7 @@ SlowReader::SlowReader(const Slowness& slowness, netio::TimePoint start)
     : slowness_{slowness}, next_pause_{slowness.pause.count() > 0 ? start + slowness.every
                                                                   : netio::TimePoint::max()} {}
 
-// Pauses that nobody noticed, as no message came, are over.
+// Pauses during which no message arrived are skipped.
 netio::Duration SlowReader::hold(netio::TimePoint now) {
     netio::Duration time = slowness_.think;
     if (now < next_pause_) return time;

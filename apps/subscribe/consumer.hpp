@@ -18,8 +18,7 @@
 
 namespace apps::subscribe {
 
-// Which messages a subscriber works on that wants a part of them only: the first of each fid, and
-// from then on every N-th. No I/O.
+// Selects a part of the messages: the first message of each fid, and then every N-th. No I/O.
 
 class Prescale {
   public:
@@ -35,23 +34,24 @@ class Prescale {
 
   private:
     std::uint64_t every_;
-    netio::pubsub::FidMap<std::uint64_t> seen_; // as many as the subscriber keeps accounts of
+    netio::pubsub::FidMap<std::uint64_t> seen_; // limited by the subscriber's limit of fids
     std::uint64_t passed_over_ = 0;
 };
 
-// A subscriber that is slow on purpose: how long it holds each message up. Values in, values out.
+// Simulates a slow subscriber: how long it holds each message. No I/O.
 
 struct Slowness {
-    netio::Duration think{0}; // over each message
-    // Reads nothing for so long, once in so long; zero: never.
+    netio::Duration think{0}; // for each message
+    // Reads nothing for `pause` once in `every`; zero: never.
     netio::Duration pause{0};
     netio::Duration every{0};
 };
 
-// "500ms@10s" into pause and every. False: it is none, or the pause is not the shorter.
+// Parses "500ms@10s" into pause and every. Returns false if the text is wrong, or the pause is not
+// shorter than `every`.
 bool parse_pause(std::string_view text, Slowness& slowness);
 inline constexpr std::string_view pause_spelling =
-    "TIME@TIME, how long and once in how long: 500ms@10s; the first is the shorter";
+    "TIME@TIME, the length and the interval of pauses: 500ms@10s; the first is the shorter";
 
 class SlowReader {
   public:
@@ -60,7 +60,7 @@ class SlowReader {
     bool is_slow() const noexcept {
         return slowness_.think.count() > 0 || slowness_.pause.count() > 0;
     }
-    // How long the message that is there at `now` is to be held.
+    // How long a message that arrives at `now` is held.
     netio::Duration hold(netio::TimePoint now);
 
   private:
@@ -68,27 +68,29 @@ class SlowReader {
     netio::TimePoint next_pause_;
 };
 
-// What `--verify` finds: in the messages themselves, and how long those took that say when they
-// were published. No I/O, no clock.
+// What `--verify` finds: faults in the messages, and the latency of messages with a time stamp. No
+// I/O, no clock.
 
 class Verifier {
   public:
-    // So many bytes of each message stand in front of what is verified.
+    // The first `header_bytes` bytes of each message are not verified.
     explicit Verifier(std::size_t header_bytes) noexcept : header_bytes_{header_bytes} {}
 
-    // It is here at `nanoseconds` since 1970, by the clock of this machine. `publisher`: its name.
+    // Checks a message received at `nanoseconds` since 1970, by the clock of this machine.
+    // `publisher` is the publisher's name.
     void check(std::string_view publisher, netio::pubsub::Fid fid,
                std::span<const std::byte> message, std::uint64_t nanoseconds);
-    // What comes of this name from now on is another one's.
+    // From now on messages of this name come from another publisher.
     void begin_anew(std::string_view publisher);
 
     const PatternChecker& pattern() const noexcept { return pattern_; }
-    // Nothing: no message had a time.
+    // Returns nullopt if no message had a time stamp.
     std::optional<LatencyReport> latency() const;
 
   private:
-    // A publisher's numbers do not go on where another's ended, so the pattern has to know them
-    // apart: by a number, as the names are the same ones most of the time.
+    // Returns a number for the publisher's name. The pattern distinguishes publishers by it,
+    // because each publisher has its own sequence. The last name is cached, because consecutive
+    // messages mostly have the same publisher.
     std::uint32_t number_of(std::string_view publisher);
 
     std::size_t header_bytes_;
@@ -98,7 +100,7 @@ class Verifier {
     std::uint32_t numbers_given_ = 0;
     PatternChecker pattern_;
     netio::LatencyHistogram latency_;
-    std::uint64_t ahead_ = 0; // of our clock
+    std::uint64_t ahead_ = 0; // messages ahead of the local clock
 };
 
 } // namespace apps::subscribe

@@ -23,7 +23,7 @@ bool ended_early(const std::string& end, const Asked& asked) {
 
 } // namespace
 
-// The worst that is known comes first.
+// The worst result has priority.
 ExitStatus outcome(const SubscribeReport& report, const Asked& asked) {
     if (report.end == "failed" || report.end == "refused") return ExitStatus::failed;
     if (!report.reached.any) return ExitStatus::unreached;

@@ -37,7 +37,7 @@ constexpr int open_flags = O_WRONLY | O_APPEND | O_CLOEXEC;
     fail(errno, what);
 }
 
-// The fid whose recording has this name, finished or not.
+// Returns the fid whose recording, finished or not, has this name.
 std::optional<netio::pubsub::Fid> fid_of(std::string_view name) {
     if (name.size() < digits) return std::nullopt;
     const std::string_view suffix = name.substr(digits);
@@ -52,7 +52,7 @@ void rename_file(const std::string& from, const std::string& to) {
     if (std::rename(from.c_str(), to.c_str()) != 0) fail("cannot rename " + from + " to " + to);
 }
 
-// Whatever has come to have this name meanwhile stays.
+// Never replaces a file that has got this name in the meantime.
 void rename_to_free_name(const std::string& from, const std::string& to) {
     if (rename_without_replacing(AT_FDCWD, from.c_str(), to.c_str()) != 0)
         fail("cannot rename " + from + " to " + to);
@@ -91,7 +91,7 @@ Recorder::~Recorder() {
 }
 
 // The lock belongs to the descriptor, so it ends with the process. Without locks the names still
-// protect: a part of another recorder is never opened, unless both append.
+// protect the recordings: a part of another recorder is never opened, unless both append.
 void Recorder::lock_folder() {
     const LockOutcome outcome = lock_file(folder_fd_, LockWait::no);
     if (outcome == LockOutcome::held) {
@@ -99,8 +99,8 @@ void Recorder::lock_folder() {
     }
     if (outcome == LockOutcome::unavailable) {
         spdlog::warn(no_locks_text(folder_, errno,
-                                   "another recorder that writes there is not noticed; give each "
-                                   "its own folder"));
+                                   "another recorder that writes there is not detected; use a "
+                                   "different folder for each recorder"));
     }
 }
 
@@ -112,12 +112,12 @@ void Recorder::refuse_existing(std::span<const FidRange> fids) const {
         if (!fid || std::ranges::none_of(fids, wanted)) continue;
         const std::string path = path_of(*fid);
         if (existing_ == Existing::refuse) {
-            fail(EEXIST, "there is a recording already, " + folder_ + "/" + name +
+            fail(EEXIST, "there is already a recording, " + folder_ + "/" + name +
                              "; give another folder, --append or --overwrite");
         }
         if (name.ends_with(part) || (name.ends_with(gap) && exists(path))) {
-            fail(EEXIST, "cannot tell what to append to, for there is " + folder_ + "/" + name +
-                             "; give it another name, or another folder");
+            fail(EEXIST, "cannot decide which recording to append to, because there is " + folder_ +
+                             "/" + name + "; give it another name, or another folder");
         }
     }
 }
@@ -132,8 +132,8 @@ std::string Recorder::part_of(Fid fid, unsigned number) const {
     return path_of(fid) + (number > 1 ? "." + std::to_string(number) : "") + std::string{part};
 }
 
-// The descriptor, or -1. What an earlier run could not finish is left alone where it is to be
-// overwritten, for this one may not be finished either.
+// Returns the descriptor, or -1. An unfinished recording of an earlier run is kept even if it is to
+// be overwritten, because this run may not finish either.
 int Recorder::begin(Fid fid, File& file) const {
     const std::string path = path_of(fid);
     const std::string with_gap = path + std::string{gap};
@@ -171,7 +171,7 @@ void Recorder::close_oldest() {
     const Fid fid = open_.front();
     open_.pop_front();
     File& file = **files_.find(fid);
-    // Closing writes what is buffered, so it may fail for want of space.
+    // Closing writes the buffered data, so it may fail on a full disk.
     if (std::fclose(file.file.release()) != 0) fail("cannot write " + part_of(fid, file.number));
 }
 
@@ -190,7 +190,7 @@ void Recorder::give_name(Fid fid, unsigned number, bool whole) const {
     const std::string& name = whole ? path : with_gap;
     if (existing_ != Existing::overwrite) return rename_to_free_name(part_of(fid, number), name);
     rename_file(part_of(fid, number), name);
-    // The other names would be those of what was to be replaced.
+    // Removes the replaced recording under its other name.
     remove_file(whole ? with_gap : path);
     for (unsigned earlier = 1; earlier < number; ++earlier)
         remove_file(part_of(fid, earlier));
@@ -212,7 +212,7 @@ void Recorder::finish(const std::function<bool(Fid)>& is_whole) {
 
 namespace {
 
-// Before each message in the queue.
+// Header of each message in the queue.
 struct Head {
     netio::pubsub::Fid fid{};
     std::size_t bytes = 0;
@@ -257,8 +257,8 @@ void BackgroundRecorder::finish(std::optional<std::set<netio::pubsub::Fid>> whol
         recorder->reset();
     });
     if (!writer_.wait())
-        throw std::runtime_error{"the recording is not finished: the disk takes nothing, and a "
-                                 "signal has ended the wait"};
+        throw std::runtime_error{
+            "the recording is not finished: the disk is blocked, and a signal ended the wait"};
 }
 
 } // namespace apps::subscribe

@@ -19,21 +19,21 @@
 
 namespace apps::subscribe {
 
-// Writes the messages of every fid, one behind the other, to a file of its own in a folder that
-// belongs to one recorder at a time:
+// Appends the messages of every fid to a separate file in a folder. Only one recorder uses the
+// folder at a time:
 //
-//     FOLDER/<fid as 16 hex digits>          whole
-//     FOLDER/<fid as 16 hex digits>.gap      finished, and something is missing
-//     FOLDER/<fid as 16 hex digits>.part     not finished: being written, or left behind
-//     FOLDER/<fid as 16 hex digits>.2.part   the same, where that name is taken; and so on
+//     FOLDER/<fid as 16 hex digits>          complete
+//     FOLDER/<fid as 16 hex digits>.gap      finished, messages are missing
+//     FOLDER/<fid as 16 hex digits>.part     not finished: being written, or left by an earlier run
+//     FOLDER/<fid as 16 hex digits>.2.part   the same, if that name is in use; and so on
 //
-// What is there already is never touched unless the user says so.
+// Existing recordings are never changed unless the user requests it.
 
-// What to do with recordings that are there already.
+// What to do with existing recordings.
 enum class Existing : std::uint8_t {
     refuse,
-    append,    // go on behind those that were finished; refuse those that were not
-    overwrite, // replace each when its successor is finished
+    append,    // append to finished recordings; refuse unfinished ones
+    overwrite, // replace each when the new one is finished
 };
 
 class Recorder {
@@ -41,9 +41,10 @@ class Recorder {
     using Fid = netio::pubsub::Fid;
     using FidRange = netio::pubsub::FidRange;
 
-    // Makes the folder if it is not there. Throws std::system_error naming what failed, as do all:
-    // another recorder has the folder, or it holds recordings of these fids. On a file system
-    // without locks another recorder is not noticed, and it warns.
+    // Creates the folder if it does not exist. Like all functions here, throws std::system_error
+    // that names what failed, for instance if another recorder uses the folder or it has recordings
+    // of these fids. On a file system without locks another recorder is not detected, and a warning
+    // is logged.
     Recorder(std::string folder, std::span<const FidRange> fids,
              Existing existing = Existing::refuse, std::size_t open_limit = 256);
     ~Recorder();
@@ -51,7 +52,8 @@ class Recorder {
     Recorder& operator=(const Recorder&) = delete;
 
     void write(Fid fid, std::span<const std::byte> message);
-    // Everything is on the disk; what is whole has its final name, the rest the suffix .gap.
+    // Writes everything to the disk. Complete files get their final name, the others the suffix
+    // .gap.
     void finish(const std::function<bool(Fid)>& is_whole);
 
     std::string path_of(Fid fid) const;
@@ -61,9 +63,9 @@ class Recorder {
         void operator()(std::FILE* file) const noexcept { std::fclose(file); }
     };
     struct File {
-        std::unique_ptr<std::FILE, Close> file; // null: closed for the moment
-        unsigned number = 0;                    // of its temporary name; 0: not begun
-        bool had_gap = false;                   // what is appended to
+        std::unique_ptr<std::FILE, Close> file; // null: temporarily closed
+        unsigned number = 0;                    // in its temporary name; 0: not begun
+        bool had_gap = false; // the recording that is appended to has the suffix .gap
     };
     void lock_folder();
     void refuse_existing(std::span<const FidRange> fids) const;
@@ -76,12 +78,12 @@ class Recorder {
     std::string folder_;
     Existing existing_;
     std::size_t open_limit_; // descriptors
-    int folder_fd_ = -1;     // locked, where that is possible
+    int folder_fd_ = -1;     // locked, if locks are available
     netio::pubsub::FidMap<std::unique_ptr<File>> files_;
-    std::deque<Fid> open_; // the oldest first
+    std::deque<Fid> open_; // oldest first
 };
 
-// A recorder on a thread of its own, so that a slow disk does not stop the loop. The loop's thread
+// A recorder on its own thread, so that a slow disk does not stop the loop. The loop's thread
 // queues messages up to `queue_limit_bytes`; while the queue is full it receives nothing. Belongs
 // to the loop's thread.
 
@@ -89,7 +91,7 @@ class BackgroundRecorder {
   public:
     static constexpr std::size_t queue_limit_bytes = std::size_t{64} << 20;
 
-    struct Events { // in a turn of the loop
+    struct Events { // called from the loop
         std::function<void()> on_writable;
         std::function<void(const std::string& why)> on_failure;
     };
@@ -100,13 +102,14 @@ class BackgroundRecorder {
     void write(netio::pubsub::Fid fid, std::span<const std::byte> message);
     bool is_full() const { return writer_.is_full(); }
 
-    // After the loop: waits until everything is on the disk. These fids are whole; without a set no
-    // file gets its final name. Throws what the recorder throws, and std::runtime_error if a signal
-    // ends the wait.
+    // Call after the loop. Waits until everything is on the disk. `whole` are the complete fids;
+    // without this set no file gets its final name. Throws the recorder's errors, and
+    // std::runtime_error if a signal ends the wait.
     void finish(std::optional<std::set<netio::pubsub::Fid>> whole);
 
   private:
-    std::shared_ptr<std::unique_ptr<Recorder>> recorder_; // the thread's, which may outlive this
+    std::shared_ptr<std::unique_ptr<Recorder>>
+        recorder_; // used by the thread, which may outlive this object
     BackgroundWriter writer_;
     netio::DescriptorWatch watch_;
 };

@@ -47,20 +47,20 @@ namespace apps {
 namespace subscribe {
 namespace {
 
-// What --policy takes.
+// The values of --policy.
 
 // In the order of SlowPolicy.
 inline constexpr std::array<std::string_view, 4> policy_words{"block", "drop", "disconnect",
                                                               "newest"};
 
-// Nothing: the publisher's own.
+// Returns nullopt for an empty word, which means the publisher's own policy.
 inline std::optional<netio::pubsub::SlowPolicy> policy_named(std::string_view word) {
     const auto* const found = std::ranges::find(policy_words, word);
     if (found == policy_words.end()) return std::nullopt;
     return static_cast<netio::pubsub::SlowPolicy>(found - policy_words.begin());
 }
 
-// One run of `netio subscribe`: from the connection to the report.
+// One run of `netio subscribe`, from the connection to the report.
 
 using netio::pubsub::Fid;
 using netio::pubsub::FidRange;
@@ -76,7 +76,7 @@ struct Arguments {
     From from;
     struct Fids {
         std::vector<std::string> wanted;
-        std::string decode; // in the log: a layout, or empty
+        std::string decode; // layout of fids in the log; may be empty
     };
     Fids fids;
     std::optional<std::uint64_t> messages;
@@ -89,13 +89,13 @@ struct Arguments {
     std::string provider = "auto";
     netio::LoopMode loop = netio::LoopMode::blocking;
     std::string policy;              // empty: the publisher's own
-    SubscribeSocket::Options socket; // but for what stands above
+    SubscribeSocket::Options socket; // except the options above
     struct Reading {
         bool verify = false;
-        std::size_t header_bytes = 0;         // in front of what is verified
+        std::size_t header_bytes = 0;         // before the verified part
         std::optional<netio::Duration> think; // over each message
-        std::uint64_t prescale = 1;           // every so many are worked on
-        Slowness slowness;                    // and pauses
+        std::uint64_t prescale = 1;           // every N-th message is processed
+        Slowness slowness;                    // simulated pauses
     };
     Reading reading;
     bool json = false;
@@ -109,29 +109,29 @@ class Run final : public Subscriptions::Handler {
     ExitStatus run();
 
   private:
-    // What was told as it came.
+    // State of the log.
     struct Logged {
         Logged(netio::EventLoop& loop, const std::string& decode);
-        const netio::pubsub::FidLayout* layout; // by whose fields fids are shown; null: numbers
-        std::set<std::string> waiting;          // for whom
+        const netio::pubsub::FidLayout* layout; // layout for showing fids; null: numbers
+        std::set<std::string> waiting; // publishers that the log already reported as awaited
         std::uint64_t missing = 0;
         MissedLog missed;
-        netio::Timer end_missed; // one after another they belong together
+        netio::Timer end_missed; // lost messages within this time are one outage
         ContestLog contests;
-        PeerLog peers;        // who comes and goes, and troubles with the bus
-        RangeLine subscribed; // not told yet
+        PeerLog peers;        // connections, and problems with the bus
+        RangeLine subscribed; // not logged yet
         netio::Timer tell_subscribed;
     };
-    struct Ended { // why; empty: not yet
+    struct Ended { // the reason; empty: not yet
         std::string how;
         std::string detail;
-        std::string lost; // how a publisher ended, if it was not in order
+        std::string lost; // how a publisher ended, if not in order
     };
     struct Reached {
         bool any = false;              // a publisher has accepted a subscription
-        std::set<std::string> awaited; // of those whose addresses are given: who has not
+        std::set<std::string> awaited; // given addresses without an accepted subscription
     };
-    struct Times { // of messages
+    struct Times { // receive times of messages
         netio::TimePoint first = netio::TimePoint::max();
         netio::TimePoint last;
     };
@@ -174,7 +174,7 @@ class Run final : public Subscriptions::Handler {
     Prescale prescale_;
     SlowReader slow_reader_;
     std::optional<BackgroundRecorder> recorder_;
-    bool is_paused_ = false; // until the recorder has room
+    bool is_paused_ = false; // until the recorder's queue has space
     std::uint64_t messages_left_;
     Ended ended_;
     Logged logged_;
@@ -189,7 +189,7 @@ class Run final : public Subscriptions::Handler {
 
 constexpr std::chrono::milliseconds longest_sleep{20};
 
-// A signal has come that the loop has not seen yet.
+// Returns whether a signal to end is pending that the loop has not handled yet.
 bool is_to_end() {
     sigset_t pending;
     if (::sigpending(&pending) != 0) return false;
@@ -203,8 +203,8 @@ Slowness slowness_of(const Arguments::Reading& reading) {
     return slowness;
 }
 
-// So long after the first of an outage its fids are summed up: what was missed is told as the
-// publishers answer, range by range.
+// This long after the first report of an outage, its fids are summarised, because the publishers
+// report lost messages range by range.
 constexpr std::chrono::seconds outage_told{1};
 
 std::string shown(const Subscriptions::Source& source) {
@@ -221,7 +221,7 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     options.socket.local_host = arguments.local;
     options.socket.key = client_key(arguments.key);
     options.socket.silence_hint = silence_hint;
-    // Who is found goes with its lease, and not with its connection.
+    // A publisher found on the bus is removed when its lease ends, not when its connection ends.
     options.socket.reconnect = arguments.from.reconnect || bus != nullptr;
     return options;
 }
@@ -250,7 +250,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                                                                      loop, arguments.metrics,
                                                                      [this] { return figures(); })},
       signals_{loop, end_signals(), [this](int) {
-                   if (!ended_.how.empty()) return loop_.stop(); // the second one does not wait
+                   if (!ended_.how.empty()) return loop_.stop(); // the second signal does not wait
                    end("interrupted");
                }} {
     const std::vector<FidRange> fids = parse_fids(arguments.fids.wanted);
@@ -293,7 +293,7 @@ ExitStatus Run::run() {
     return status;
 }
 
-// The first reason counts; what follows it is the closing of the connection.
+// The first reason counts; later ones are consequences of closing.
 void Run::end(std::string_view why) {
     if (!ended_.how.empty()) return;
     ended_.how = why;
@@ -302,7 +302,7 @@ void Run::end(std::string_view why) {
     all_.close();
 }
 
-// Whatever ended it but a publisher that was lost: all that came before is whole.
+// Unless a lost publisher ended the run, all recordings before the end are complete.
 void Run::finish_recording(const SubscribeReport& report) {
     if (!recorder_ || ended_.how == "failed") return;
     std::optional<std::set<Fid>> whole;
@@ -321,8 +321,8 @@ void Run::finish_recording(const SubscribeReport& report) {
     }
 }
 
-// By the publishers' totals once they are known; before, by what the messages themselves say and
-// by what the publishers have said is missing.
+// Uses the publishers' totals once they are known; before, the sequence numbers in the messages and
+// the losses that the publishers have reported.
 SubscribeReport Run::report() const {
     const Subscriptions::Sums sums = all_.sums();
     SubscribeReport report{.mode = "none",
@@ -357,7 +357,7 @@ SubscribeReport Run::report() const {
     }
     for (const std::string& provider : providers)
         report.provider += (report.provider.empty() ? "" : "+") + provider;
-    if (seen.fragments) report.mode = "fragments"; // of either kind
+    if (seen.fragments) report.mode = "fragments"; // from either kind of publisher
     if (seen.pages) report.mode = "buffered";
     if (seen.messages) report.mode = seen.pages ? "mixed" : "unbuffered";
     if (times_.first != netio::TimePoint::max()) {
@@ -379,8 +379,8 @@ SubscribeReport Run::report() const {
         report.fids.push_back(row);
     });
     report.lost = lost;
-    // What was on its way when a publisher was lost, nobody knows, nor what one that was never
-    // there has published.
+    // The number of messages in flight when a publisher was lost is unknown, and so is the number
+    // published by a publisher that was never reached.
     if (!reached_.any || report.reached.unreached > 0 || ended_.how == "lost" ||
         report.unknown_tails > 0)
         report.lost.reset();
@@ -394,7 +394,7 @@ std::function<void(Exposition&)> Run::figures() {
     };
 }
 
-// --- what is told ---------------------------------------------------------------------------
+// --- the log --------------------------------------------------------------------------------
 
 void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
                        const std::string& provider) {
@@ -415,14 +415,13 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRang
     const std::string fids = apps::shown(range, logged_.layout);
     switch (why) {
     case Subscriptions::Refusal::no_room:
-        return refuse("the publisher has no room for the subscription to " + fids);
+        return refuse("the publisher has reached its limit of subscriptions and refuses " + fids);
     case Subscriptions::Refusal::policy:
         return refuse(fmt::format(
-            "the publisher does not treat a slow subscriber to {} by '{}', {}", fids,
-            arguments_.policy,
-            arguments_.policy == "newest"
-                ? "since it is not buffered; use --policy drop"
-                : "which would hold it up more than its own slow_subscribers; leave out --policy"));
+            "the publisher refuses policy '{1}' for {0}, {2}", fids, arguments_.policy,
+            arguments_.policy == "newest" ? "because it is not buffered; use --policy drop"
+                                          : "because it would block publishing more than its own "
+                                            "slow_subscribers; leave out --policy"));
     case Subscriptions::Refusal::not_permitted:
         return refuse("the key does not permit to subscribe to " + fids +
                       (arguments_.policy.empty() ? "" : " with this --policy"));
@@ -446,7 +445,7 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
     if (--messages_left_ == 0) end("messages");
 }
 
-// While the disk takes nothing this side receives nothing, and goes on with everything else.
+// While the disk is blocked this side receives nothing, and everything else continues.
 void Run::record(Fid fid, std::span<const std::byte> message) {
     recorder_->write(fid, message);
     if (!recorder_->is_full() || is_paused_ || !ended_.how.empty()) return;
@@ -466,8 +465,8 @@ void Run::recording_failed(const std::string& why) {
     end("failed");
 }
 
-// Sleeps as a handler does that works: nothing else of this process goes on meanwhile, but the wish
-// to end is heard.
+// Sleeps like a busy handler: everything else in this process waits, but a signal to end is
+// noticed.
 void Run::hold() {
     const netio::TimePoint end = netio::Clock::now() + slow_reader_.hold(netio::Clock::now());
     for (auto left = end - netio::Clock::now(); left.count() > 0;
@@ -475,7 +474,7 @@ void Run::hold() {
         if (is_to_end()) return;
         std::this_thread::sleep_for(std::min<netio::Duration>(left, longest_sleep));
     }
-    times_.last = netio::Clock::now(); // the loop's time stands still meanwhile
+    times_.last = netio::Clock::now(); // the loop's time did not advance during the sleep
 }
 
 void Run::on_gap(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t count) {
@@ -490,9 +489,9 @@ void Run::on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid, std::
 
 void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                                const netio::pubsub::PublisherChange& change) {
-    logged_.peers.warn(fmt::format(
-        "{} is another publisher than before; what the former one published at its end {}",
-        shown(source), change.tail_known ? "is known" : "is not known"));
+    logged_.peers.warn(
+        fmt::format("{} has restarted; the number of messages of the former publisher {}",
+                    shown(source), change.tail_known ? "is known" : "is not known"));
     verifier_.begin_anew(source.name);
 }
 
@@ -545,19 +544,19 @@ ExitStatus run(const Arguments& arguments) {
 }
 
 void add_reading(CLI::App& command, Arguments::Reading& reading) {
-    auto* const verify = command.add_flag("--verify", reading.verify,
-                                          "Check pattern messages for loss, order, duplicates and "
-                                          "corruption, and tell how long those with a time took");
+    auto* const verify =
+        command.add_flag("--verify", reading.verify,
+                         "Check pattern messages for loss, order, duplicates and corruption, and "
+                         "report the latency of messages with a time stamp");
     add_count(command, "--header-bytes", reading.header_bytes,
-              "With --verify: so many bytes in front of each pattern are not looked at",
-              {.min = 0, .max = 4096})
+              "With --verify: skip this many header bytes of each message", {.min = 0, .max = 4096})
         ->needs(verify);
-    add_duration(command, "--think", reading.think, "Be slow: take so long for each message");
-    add_count(
-        command, "--prescale", reading.prescale,
-        "Record, and --think over, the first message of each fid and then every N-th; all are "
-        "counted and verified",
-        {.min = 1, .max = UINT32_MAX});
+    add_duration(command, "--think", reading.think,
+                 "Simulate a slow consumer: sleep this long per message");
+    add_count(command, "--prescale", reading.prescale,
+              "Apply recording and --think to the first message of each fid and then to every "
+              "N-th; all messages are counted and verified",
+              {.min = 1, .max = UINT32_MAX});
     command
         .add_option_function<std::string>(
             "--pause",
@@ -566,23 +565,23 @@ void add_reading(CLI::App& command, Arguments::Reading& reading) {
                     throw CLI::ValidationError{
                         "--pause", fmt::format("'{}'; allowed: {}", word, pause_spelling)};
             },
-            "Be slow: read nothing for so long, once in so long (500ms@10s)")
+            "Simulate a slow consumer: read nothing for TIME once in TIME (500ms@10s)")
         ->type_name("TIME@TIME");
 }
 
-// Where both are given, the last one counts.
+// If both options are given, the last one counts.
 void add_recording(CLI::App& command, Arguments& arguments) {
     auto* const output = command.add_option("--output", arguments.output,
                                             "Write the messages of each fid to a file in this "
-                                            "folder, which holds no recording of them yet");
+                                            "folder, which must have no recordings of these fids");
     const auto existing = [&](const char* name, Existing value, const char* help) {
         command
             .add_flag_callback(
                 name, [&arguments, value] { arguments.existing = value; }, help)
             ->needs(output);
     };
-    existing("--append", Existing::append, "Go on behind the recordings that are there");
-    existing("--overwrite", Existing::overwrite, "Replace the recordings that are there");
+    existing("--append", Existing::append, "Append to existing recordings");
+    existing("--overwrite", Existing::overwrite, "Replace existing recordings");
 }
 
 } // namespace
@@ -590,10 +589,11 @@ void add_recording(CLI::App& command, Arguments& arguments) {
 
 Command add_subscribe(CLI::App& program) {
     using subscribe::Arguments;
-    auto* command = program.add_subcommand("subscribe", "Receive what a publisher publishes");
+    auto* command = program.add_subcommand("subscribe", "Receive messages of a publisher");
     const auto arguments = std::make_shared<Arguments>();
-    auto* const publishers = command->add_option("publisher", arguments->from.publishers,
-                                                 "HOST:PORT; several are asked for all fids");
+    auto* const publishers =
+        command->add_option("publisher", arguments->from.publishers,
+                            "HOST:PORT of publishers; all fids are requested from each of them");
     auto* const bus = add_bus(*command, arguments->from.bus);
     command->callback([publishers, bus] {
         if (publishers->empty() && bus->empty()) {
@@ -601,36 +601,40 @@ Command add_subscribe(CLI::App& program) {
         }
     });
     command->add_flag("--reconnect", arguments->from.reconnect,
-                      "Come back when a publisher was lost, and tell what was missed");
+                      "Reconnect after a lost connection, and report the messages lost in between");
     command
         ->add_option("--fid", arguments->fids.wanted,
-                     "A fid in decimal or hex, a range A-B, or a comma list; may be repeated")
+                     "Subscribe to a fid in decimal or hex, a range A-B, or a comma-separated "
+                     "list; may be repeated")
         ->required();
-    add_count(*command, "--messages", arguments->messages, "End after so many, all fids together");
-    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
+    add_count(*command, "--messages", arguments->messages,
+              "End after this many messages of all fids together");
+    add_duration(*command, "--duration", arguments->duration, "End this long after the start");
     subscribe::add_reading(*command, arguments->reading);
     subscribe::add_recording(*command, *arguments);
     command
-        ->add_option("--policy", arguments->policy,
-                     "When this subscriber is slow: block, drop, disconnect, or newest (of a "
-                     "buffered publisher); never one that holds the publisher up more than its own")
+        ->add_option(
+            "--policy", arguments->policy,
+            "Policy if this subscriber is slow: block, drop, disconnect, or newest (buffered "
+            "publishers only); never one that blocks the publisher more than its own policy")
         ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
-    command->add_option("--local", arguments->local, "Local address to connect from");
+    command->add_option("--local", arguments->local, "Connect from this local address");
     add_receive_buffers(*command, arguments->socket.session);
     add_buffer_limit(*command, arguments->socket.receive_bytes_limit);
     add_largest_message(*command, arguments->socket.largest_message_bytes);
     add_session_times(*command, arguments->socket.session);
     add_retry_times(*command, arguments->socket.retry_interval, arguments->socket.retry_limit);
     add_count(*command, "--fid-limit", arguments->socket.fid_limit,
-              "Fids that have an account; a publisher that sends more of them is left",
+              "Limit of fids with counters; a publisher that sends more fids is disconnected",
               {.min = 1, .max = 1U << 30});
     add_key(*command, arguments->key);
     add_decoding(*command, arguments->fids.decode);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_loop(*command, arguments->loop);
-    command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
-    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
+    command->add_flag("--json", arguments->json,
+                      "Print the report as one JSON object, as the last line");
     return [arguments] { return to_integer(subscribe::run(*arguments)); };
 }
 

@@ -15,14 +15,14 @@
 
 namespace apps::subscribe {
 
-// Lines about publishers that announce the same fids: one for each two of them and change, and of
-// those so many in an interval, as whoever may write a bus can announce what he likes. Belongs to
-// the loop's thread.
+// Log lines about publishers that announce the same fids: one line per pair of publishers and
+// change. The rate is limited, because anyone who may write to a bus can announce anything. Belongs
+// to the loop's thread.
 
 inline std::string line_of(const netio::pubsub::Subscriptions::Contest& contest) {
     const std::string more =
         contest.fids == 1 ? "" : fmt::format(" and {} more fids", contest.fids - 1);
-    return fmt::format("{} and {} both announce {}{}; taken from {}", contest.owner, contest.other,
+    return fmt::format("{} and {} both announce {}{}; using {}", contest.owner, contest.other,
                        to_string(contest.first.first), more, contest.owner);
 }
 
@@ -37,27 +37,27 @@ class ContestLog {
     LimitedLog lines_;
 };
 
-// Lines about what was missed while there was no connection: one for each of the first fids of an
-// outage, and one for all of them where there are more. The report has every fid. No I/O.
+// Log lines about messages lost while not connected: one line for each of the first fids of an
+// outage, and one for all fids if there are more. The report has every fid. No I/O.
 
 class MissedLog {
   public:
     static constexpr std::uint64_t shown_fids = 20;
 
-    // Shows fids by its fields; null: as numbers.
+    // Shows fids by the layout's fields; null: as numbers.
     explicit MissedLog(const netio::pubsub::FidLayout* layout) : layout_{layout} {}
 
     std::optional<std::string> note(netio::pubsub::Fid fid, std::uint64_t count) {
         outage_.messages += count;
         if (++outage_.fids > shown_fids) return {};
-        return fmt::format("missed {} messages of {} while not connected", count,
+        return fmt::format("lost {} messages of {} while not connected", count,
                            shown(netio::pubsub::FidRange{fid, fid}, layout_));
     }
-    // What comes next is of another outage.
+    // Ends an outage: later reports belong to another one.
     std::optional<std::string> end() {
         const Outage all = std::exchange(outage_, {});
         if (all.fids <= shown_fids) return {};
-        return fmt::format("missed {} messages of {} fids in all while not connected", all.messages,
+        return fmt::format("lost {} messages of {} fids in total while not connected", all.messages,
                            all.fids);
     }
 

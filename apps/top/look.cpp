@@ -57,7 +57,7 @@ struct NameSearch::Searches {
         search->is_done = true;
         changed.notify_all();
     }
-    // What nobody has waited for gives way.
+    // If the limit is reached, removes finished lookups that no caller has fetched.
     bool has_room() {
         if (all.size() >= limit)
             std::erase_if(all, [](const auto& each) { return each.second->is_done; });
@@ -68,7 +68,7 @@ struct NameSearch::Searches {
     std::condition_variable changed;
     Resolve resolve;
     std::size_t limit;
-    std::map<std::string, std::shared_ptr<Search>> all; // under way, or not asked for since
+    std::map<std::string, std::shared_ptr<Search>> all; // running, or not fetched yet
 };
 
 NameSearch::NameSearch()
@@ -80,7 +80,7 @@ NameSearch::NameSearch(Resolve resolve, std::size_t limit)
 std::vector<SocketAddress> NameSearch::find(const netio::Address& address, netio::TimePoint until) {
     try {
         return addresses_of(address, Lookup::numeric);
-    } catch (const std::runtime_error&) { // it is a name
+    } catch (const std::runtime_error&) { // not a numeric address
     }
     Searches& searches = *searches_;
     std::unique_lock lock{searches.mutex};
@@ -115,7 +115,7 @@ std::vector<SocketAddress> NameSearch::find(const netio::Address& address, netio
 
 namespace {
 
-constexpr std::size_t address_limit = 8; // of a name
+constexpr std::size_t address_limit = 8; // addresses tried per name
 
 [[noreturn]] void fail(const std::string& why) {
     throw std::runtime_error{"no answer: " + why};
@@ -131,19 +131,19 @@ void wait_for(std::span<pollfd> any, netio::TimePoint until) {
     if (time == 0 || ::poll(any.data(), any.size(), time) == 0) fail("not in time");
 }
 
-// 0, or what keeps the socket from being connected.
+// Returns 0, or the errno that prevents the connection.
 int error_of(const Descriptor& socket) {
     int error = 0;
     socklen_t size = sizeof error;
     return ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-// All at the same time, so that one that does not answer takes no time from the others. If none can
-// be reached, the best one's error says why.
+// Connects to all addresses at the same time, so that an unreachable one does not delay the others.
+// If none can be reached, throws the error of the best address.
 Descriptor connected_to(std::span<const SocketAddress> addresses, netio::TimePoint until) {
-    // Of each address, in their order.
+    // One per address, in the same order.
     std::vector<Descriptor> sockets;
-    std::vector<pollfd> trying; // without a descriptor: it has failed, and poll() passes over it
+    std::vector<pollfd> trying; // failed ones have no descriptor; poll() skips them
     std::vector<int> errors;
     for (const SocketAddress& address :
          addresses.first(std::min(addresses.size(), address_limit))) {
@@ -170,7 +170,7 @@ Descriptor connected_to(std::span<const SocketAddress> addresses, netio::TimePoi
     fail(std::generic_category().message(errors.front()));
 }
 
-// Until the other side ends it.
+// Reads until the peer ends the connection.
 void read_all(const Descriptor& socket, const FetchLimits& limits, Answer& answer) {
     std::vector<char> piece(65536);
     for (;;) {
@@ -191,7 +191,7 @@ void read_all(const Descriptor& socket, const FetchLimits& limits, Answer& answe
 void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& limits,
                    const std::function<void(std::string_view text)>& show) {
     const Descriptor socket = connected_to(addresses, limits.until);
-    // Of HTTP 1.0: so it answers in one piece, and ends the connection behind it.
+    // With HTTP 1.0 the server answers in one piece, and then closes the connection.
     constexpr std::string_view request = "GET /metrics HTTP/1.0\r\n\r\n";
     if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size()))
@@ -200,7 +200,7 @@ void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& 
     read_all(socket, limits, answer);
     const std::string_view text = answer.text();
     const std::size_t head = text.find("\r\n\r\n");
-    if (!text.starts_with("HTTP/1.") || head == std::string::npos) fail("it speaks no HTTP");
+    if (!text.starts_with("HTTP/1.") || head == std::string::npos) fail("not an HTTP answer");
     const std::string status{text.substr(std::min<std::size_t>(head, 9), 3)};
     if (status != "200") {
         const bool is_number =
@@ -212,7 +212,7 @@ void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& 
 
 namespace {
 
-// Its address may be somebody's announcement.
+// The address may come from an announcement, so it is not trusted.
 Look look_at(const std::string& source, NameSearch& names, const FetchLimits& limits) {
     Look look{.source = source, .error = {}, .rows = {}};
     try {
@@ -239,12 +239,12 @@ std::vector<Look> look_at(const std::vector<std::string>& sources, NameSearch& n
             looks[at] = look_at(sources[at], names, each);
     };
     {
-        std::vector<std::jthread> others; // beside this one
+        std::vector<std::jthread> others; // further threads
         try {
             const netio::AllSignalsBlocked blocked;
             for (std::size_t i = 1; i < std::min(limits.at_once, sources.size()); ++i)
                 others.emplace_back(ask);
-        } catch (const std::system_error&) { // no more threads: those that there are do it
+        } catch (const std::system_error&) { // no more threads: use the existing ones
         }
         ask();
     }
@@ -254,7 +254,8 @@ std::vector<Look> look_at(const std::vector<std::string>& sources, NameSearch& n
 struct BackgroundLook::Shared {
     Shared() : event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
         if (!event.is_open())
-            throw std::system_error{errno, std::generic_category(), "cannot begin to look"};
+            throw std::system_error{errno, std::generic_category(),
+                                    "cannot start to fetch metrics"};
     }
     std::vector<Look> take() {
         eventfd_t count = 0;
@@ -288,7 +289,8 @@ void BackgroundLook::start(std::vector<std::string> sources) {
 
 namespace {
 
-// What cannot be read is kept: to ask there says what is wrong with it.
+// Returns false only for a loopback address of another host. An unreadable address is kept:
+// fetching from it shows the error.
 bool leads_there(const netio::pubsub::Announcement& announcement) {
     try {
         return netio::pubsub::leads_there_from(netio::pubsub::this_host(), announcement,
@@ -327,7 +329,7 @@ void BusSources::on_announced(const netio::pubsub::Announcement& announcement) {
     if (leads_there(announcement)) {
         addresses_[announcement.name] = announcement.metrics;
     } else {
-        log_.info(fmt::format("{} shows its figures at {} on {} only", announcement.name,
+        log_.info(fmt::format("{} shows its metrics at {} on {} only", announcement.name,
                               announcement.metrics, announcement.host));
     }
 }

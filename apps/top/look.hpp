@@ -22,8 +22,8 @@
 
 namespace apps::top {
 
-// A look at many programs at once: finds their addresses, fetches what they show at /metrics and
-// parses it, on threads of its own.
+// Fetches the metrics of many programs at once: resolves their addresses, fetches /metrics and
+// parses it, on its own threads.
 
 // Resolves names with a deadline. A resolver may block for a long time, so each name is looked up
 // on its own detached thread. Callers that ask for the same name share one lookup; the number of
@@ -44,13 +44,13 @@ class NameSearch {
     std::vector<SocketAddress> find(const netio::Address& address, netio::TimePoint until);
 
   private:
-    struct Searches; // shared with the threads, which may outlive this
+    struct Searches; // shared with the threads, which may outlive this object
     std::shared_ptr<Searches> searches_;
 };
 
-// The peer may be hostile, because an announcement on a bus names it. Time and size of an answer
-// are limited, and so is the memory of all answers that are read at the same time. (cpp-httplib
-// 0.11 has no limit for the lines of an answer's header:
+// The peer may be hostile, because its address may come from an announcement on a bus. Time and
+// size of an answer are limited, and so is the memory of all answers that are read at the same
+// time. (cpp-httplib 0.11 has no limit for the lines of an answer's header:
 // docs/decisions/0016-the-metrics-server-is-our-own.md.)
 
 // The memory budget of all answers. Any thread.
@@ -76,7 +76,7 @@ struct FetchLimits {
     AnswerRoom* room = nullptr; // must outlive the answer; null: only answer_bytes limits it
 };
 
-// A text whose bytes are taken from the budget until it is destroyed.
+// A text whose bytes are charged to the budget until it is destroyed.
 class Answer {
   public:
     explicit Answer(AnswerRoom* room) : room_{room} {}
@@ -114,7 +114,7 @@ struct AskLimits {
     std::size_t bytes_together = std::size_t{512} << 20;
 };
 
-// In the order of the sources (HOST:PORT); an error is in the program's Look.
+// Returns the results in the order of the sources (HOST:PORT); errors are in the program's Look.
 std::vector<Look> look_at(const std::vector<std::string>& sources, NameSearch& names,
                           const AskLimits& limits = {});
 
@@ -132,17 +132,17 @@ class BackgroundLook {
     void start(std::vector<std::string> sources);
 
   private:
-    struct Shared; // with the thread, which may outlive this
+    struct Shared; // shared with the thread, which may outlive this object
     NameSearch names_;
     std::shared_ptr<Shared> shared_;
     netio::DescriptorWatch watch_;
 };
 
-// The programs with metrics that are announced on a bus now.
+// The programs with metrics that are currently announced on a bus.
 
 class BusSources final : private netio::pubsub::Discovery::Handler {
   public:
-    // Throws std::invalid_argument if `where` is no bus.
+    // Throws std::invalid_argument if `where` is not a bus.
     BusSources(netio::EventLoop& loop, const std::string& where);
 
     // Runs the loop until the bus was read for the first time. Returns false if it could not be
@@ -161,7 +161,7 @@ class BusSources final : private netio::pubsub::Discovery::Handler {
 
     netio::EventLoop& loop_;
     PeerLog log_{loop_};
-    std::map<std::string, std::string> addresses_; // by the name
+    std::map<std::string, std::string> addresses_; // by name
     bool caught_up_ = false;
     bool reading_ = false;
     netio::Timer end_timer_{loop_, [this] { loop_.stop(); }};

@@ -22,7 +22,7 @@ struct Sample {
     double value = 0;
 };
 
-// The value of the label behind `at`, which is moved behind it.
+// Returns the value of the label after `at`, and moves `at` past it.
 std::string label_value(std::string_view line, std::size_t& at) {
     std::string value;
     for (++at; at < line.size() && line[at] != '"'; ++at) {
@@ -54,7 +54,7 @@ std::uint64_t whole(double value) {
     return value > 0 && value < 1.8e19 ? static_cast<std::uint64_t>(value) : 0;
 }
 
-// Of a port: retransmissions, receivers that were not ready, and errors of the link.
+// Takes a counter of a port: retransmissions, receiver not ready, and link errors.
 bool take_port(const Sample& sample, Row& row, std::string_view figure) {
     if (figure == "retransmissions_total") {
         row.count = whole(sample.value);
@@ -68,11 +68,11 @@ bool take_port(const Sample& sample, Row& row, std::string_view figure) {
     return true;
 }
 
-// Which kind of row a figure belongs to, and as what.
+// Assigns a metric to the kind of row and the column that it belongs to.
 bool take(const Sample& sample, Row& row, std::string_view figure) {
     if (row.kind == "device") return take_port(sample, row, figure);
     if (row.kind == "stream" && figure.ends_with("_bytes_total")) {
-        row.count += whole(sample.value); // sent and received, directly and not
+        row.count += whole(sample.value); // sent and received, direct and indirect
         return true;
     }
     if (figure == "messages_total" || (row.kind == "peer" && figure == "frames_total")) {
@@ -115,7 +115,7 @@ const std::array<Column, 6> columns{{
     {"again", 8, [](const Row& row) { return row.again ? std::to_string(*row.again) : "-"; }},
     {"dropped", 8, [](const Row& row) { return std::to_string(row.dropped); }},
 }};
-// What a narrow terminal does without, first to last.
+// Columns that a narrow terminal omits, in this order.
 constexpr std::array<std::string_view, 6> dispensable{"count",   "again",   "idle s",
                                                       "waiting", "dropped", "per s"};
 
@@ -263,8 +263,8 @@ std::string to_json(const std::vector<Look>& looks) {
 
 namespace {
 
-// A share of the screen's lines for each, which needs so many: what one does not need the others
-// get. Each gets at least one line while there are any.
+// Divides the screen's lines among programs that need these numbers of lines. Lines that a program
+// does not need go to the others. Each gets at least one line while there are any.
 std::vector<std::size_t> shares_of(const std::vector<std::size_t>& needed, std::size_t lines) {
     std::vector<std::size_t> shares(needed.size(), 0);
     for (bool any = true; any && lines > 0;) {
@@ -308,7 +308,7 @@ class Drawing {
     };
 
     void add(const std::string& line) { screen_.lines.push_back(line.substr(0, window_.width)); }
-    // One heading for all, and then each program with its share of the rows.
+    // Draws one heading, and then each program with its part of the lines.
     void draw_parts() {
         std::vector<std::size_t> needed;
         for (const Part& part : parts_)
@@ -335,7 +335,7 @@ class Drawing {
         }
         shown_programs_ = parts_.size();
     }
-    // More programs than lines: all lines one after the other, from the one that is scrolled to.
+    // Used with more programs than lines: draws all lines in sequence, from the scroll position.
     void draw_flat() {
         const std::size_t all = rows_ + parts_.size();
         const std::size_t shown = std::min(body_, all);
@@ -435,7 +435,7 @@ bool is_whole(std::string_view sequence) {
 } // namespace
 
 std::vector<Key> KeyParser::parse(std::string_view bytes) {
-    constexpr std::size_t longest = 16; // no key of a terminal is longer
+    constexpr std::size_t longest = 16; // the keys of terminals are shorter
     std::vector<Key> found;
     for (const char byte : bytes) {
         if (byte == escape) begun_.clear();

@@ -11,71 +11,70 @@
 
 namespace apps::top {
 
-// What netio top makes of the figures that programs show (apps/metrics/): a row for each publisher,
+// The table of netio top from the metrics of programs (apps/metrics/): a row for each publisher,
 // subscriber and fid, sender and receiver, stream, and port of an RDMA device. No I/O.
 
 struct Row {
     std::string kind; // publisher, peer, subscriber, fid, sender, receiver, source, stream, device
     std::string name;
-    std::uint64_t count = 0;    // messages; of a peer frames, of a stream bytes
-    std::optional<double> rate; // of them, a second; once there are two looks
+    std::uint64_t count = 0;    // messages; for a peer frames, for a stream bytes
+    std::optional<double> rate; // of the count per second; needs two looks
     std::optional<double> waiting;
     std::optional<double> idle_seconds;
     std::optional<std::uint64_t> again;
     std::uint64_t dropped = 0;
 };
 
-// Where to look.
+// A program with metrics.
 struct Source {
     std::string address;   // HOST:PORT
-    std::string name = {}; // of the publisher there, if a bus has told it
+    std::string name = {}; // of the publisher there, if known from a bus
 };
 
-// One look at one program.
+// The metrics of one program at one time.
 struct Look {
     std::string source;    // HOST:PORT
     std::string name = {}; // as of a source
-    std::string error;     // empty: the rows are what it shows
-    double seconds = 0;    // by any clock that goes on
+    std::string error;     // empty: the rows are valid
+    double seconds = 0;    // of any monotonic clock
     std::vector<Row> rows;
 };
-// Of the text that it shows; what is not understood is left out.
+// Parses the text that a program shows; unknown lines are ignored.
 std::vector<Row> rows_of(std::string_view text);
-// Adds what has happened since the look before it.
+// Adds the rates since the previous look.
 void add_rates(Look& now, const Look& before);
 
 enum class Order : std::uint8_t { as_shown, rate, count, dropped, waiting, idle, again };
 void sort(std::vector<Row>& rows, Order order);
 
-// The columns that a width has room for.
+// The columns that fit into a width.
 class TableLayout {
   public:
     explicit TableLayout(std::size_t width);
     std::string heading() const;
     std::string line(const Row& row) const;
-    // The publisher's name is left out where the width has no room for all of it.
+    // Omits the publisher's name if it does not fit completely.
     std::string title(const Look& look) const;
 
   private:
     std::size_t width_;
     std::size_t name_;                 // columns
-    bool cuts_names_ = false;          // that are longer
-    std::vector<std::size_t> columns_; // by their places in the table of all columns
+    bool cuts_names_ = false;          // longer names are cut
+    std::vector<std::size_t> columns_; // indexes into the table of all columns
 };
 
-// All of it: each program with its heading.
+// Returns all programs, each with its heading.
 std::string to_text(const std::vector<Look>& looks);
-// One object, without an end of line.
+// Returns one object, without a line end.
 std::string to_json(const std::vector<Look>& looks);
 
-// The screen of netio top. Each program has its part of the screen, and all parts scroll together.
-// If there are more programs than lines, the programs scroll. The last line reports how much is
-// hidden.
+// The screen of netio top. Each program has a part of the screen, and all parts scroll together. If
+// there are more programs than lines, the programs scroll. The last line shows how much is hidden.
 
 struct Window {
     std::size_t width = 80;
     std::size_t height = 24;
-    std::size_t scroll = 0; // lines, from the beginning; more than there are: to the end
+    std::size_t scroll = 0; // lines from the top; a larger number means the end
     bool has_keys = false;
 };
 

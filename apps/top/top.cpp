@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio top: who is slow, and what moves, at programs that show their figures.
+// netio top: shows slow subscribers and rates of programs that have metrics.
 
 #include "apps/common/cli.hpp"
 #include "apps/common/io.hpp"
@@ -40,8 +40,8 @@ namespace apps {
 namespace top {
 namespace {
 
-// Gives the keys to the program one by one, without showing them, while it exists and the program
-// is in the foreground of the terminal. Ctrl-C and Ctrl-Z stay signals.
+// While it exists and the program is in the foreground of the terminal, the program gets each key
+// immediately and without echo. Ctrl-C and Ctrl-Z remain signals.
 class KeyMode {
   public:
     explicit KeyMode(int terminal);
@@ -49,7 +49,7 @@ class KeyMode {
     KeyMode(const KeyMode&) = delete;
     KeyMode& operator=(const KeyMode&) = delete;
 
-    // Twice is legal. Without a terminal they do nothing.
+    // May be called repeatedly. Without a terminal they do nothing.
     void enter();
     void leave();
     bool is_on() const noexcept { return is_on_; }
@@ -65,7 +65,7 @@ KeyMode::KeyMode(int terminal) : terminal_{::isatty(terminal) == 1 ? terminal : 
 }
 
 void KeyMode::enter() {
-    // In the background, changing the terminal would stop the program.
+    // In the background, changing the terminal's settings would stop the program.
     if (is_on_ || terminal_ < 0 || ::tcgetpgrp(terminal_) != ::getpgrp()) return;
     if (::tcgetattr(terminal_, &before_) != 0) return;
     termios one_by_one = before_;
@@ -88,11 +88,11 @@ struct TopArguments {
     bool json = false;
 };
 
-// Where and how it is shown.
+// How the table is shown.
 enum class Form : std::uint8_t {
-    terminal, // drawn again and again on one screen
-    lines,    // one look after the other
-    once,     // the second one, as rates need two
+    terminal, // redrawn on one screen
+    lines,    // one look after another
+    once,     // only the second look, because rates need two
 };
 
 Form form_of(const TopArguments& arguments) {
@@ -112,14 +112,14 @@ class Run {
 
     int run() {
         if (bus_ && !bus_->read() && !ended_) {
-            spdlog::error("'{}' could not be read", arguments_.bus);
+            spdlog::error("cannot read the bus '{}'", arguments_.bus);
             return to_integer(ExitStatus::failed);
         }
         if (form_ == Form::terminal) take_keys();
         if (!ended_) look();
         if (!ended_) loop_.run();
         key_mode_.reset();
-        if (form_ == Form::terminal) put_on_terminal("\n"); // the prompt has a line of its own
+        if (form_ == Form::terminal) put_on_terminal("\n"); // the prompt begins on a new line
         if (output_.failure() || form_ != Form::terminal) output_.wait();
         if (ended_) return to_integer(ExitStatus::done);
         return status_of_looks();
@@ -133,7 +133,7 @@ class Run {
     }
     int status_of_looks() const {
         if (looks_.empty()) {
-            spdlog::error("no program at '{}' shows figures", arguments_.bus);
+            spdlog::error("no program on the bus '{}' has metrics", arguments_.bus);
             return to_integer(ExitStatus::nothing);
         }
         const bool failed =
@@ -179,10 +179,10 @@ class Run {
         ++looks_seen_;
         if (form_ == Form::terminal) return draw();
         if (form_ == Form::once && looks_seen_ < 2) return;
-        if (arguments_.json && looks_seen_ < 2) return; // it has no rates
+        if (arguments_.json && looks_seen_ < 2) return; // no rates yet
         output_.put(arguments_.json ? to_json(looks_) + "\n" : to_text(looks_));
     }
-    // A terminal that takes nothing (Ctrl-S) shows the newest look when it goes on.
+    // A stopped terminal (Ctrl-S) shows the newest look when it continues.
     void draw() {
         is_due_ = !output_.is_done();
         if (is_due_ || looks_seen_ == 0) return;
@@ -236,7 +236,7 @@ class Run {
         std::array<char, 256> bytes{};
         const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
         if (got < 0 && errno == EINTR) return;
-        if (got <= 0) return watched_keys_.reset(); // the terminal is gone
+        if (got <= 0) return watched_keys_.reset(); // the terminal is closed
         for (const Key key : parser_.parse({bytes.data(), static_cast<std::size_t>(got)}))
             press(key);
         draw();
@@ -268,15 +268,16 @@ class Run {
     const Form form_;
     const netio::Duration interval_;
     netio::EventLoop loop_;
-    std::optional<KeyMode> key_mode_; // before what may throw: the terminal is as before at any end
+    std::optional<KeyMode>
+        key_mode_; // constructed early, so that the terminal is restored in any case
     std::optional<BusSources> bus_;
-    std::vector<Source> sources_; // of the look that is made now
+    std::vector<Source> sources_; // of the current look
     std::vector<Look> looks_;
     std::size_t looks_seen_ = 0;
     std::size_t scroll_ = 0;
-    std::size_t scroll_limit_ = 0; // of the screen that was drawn last
+    std::size_t scroll_limit_ = 0; // of the last screen
     std::size_t page_ = 1;
-    bool is_due_ = false; // a screen, when the one before it is written
+    bool is_due_ = false; // draw when the previous screen is written
     bool ended_ = false;
     KeyParser parser_;
     netio::Timer next_look_{loop_, [this] { look(); }};
@@ -297,18 +298,18 @@ class Run {
 
 Command add_top(CLI::App& program) {
     using top::Order;
-    auto* command = program.add_subcommand(
-        "top", "Show who is slow and what moves, at programs with --metrics");
+    auto* command =
+        program.add_subcommand("top", "Show slow subscribers and rates of programs with --metrics");
     const auto arguments = std::make_shared<top::TopArguments>();
-    auto* const programs =
-        command->add_option("programs", arguments->sources, "HOST:PORT of their --metrics");
+    auto* const programs = command->add_option("programs", arguments->sources,
+                                               "HOST:PORT of each program's --metrics");
     auto* const bus = add_bus(*command, arguments->bus);
     command->callback([programs, bus] {
         if (programs->count() == 0 && bus->count() == 0)
             throw CLI::ValidationError{"top",
-                                       "where? HOST:PORT of a program's --metrics, or --bus"};
+                                       "add the HOST:PORT of a program's --metrics, or --bus"};
     });
-    add_duration(*command, "--interval", arguments->interval, "From one look to the next, 1 s");
+    add_duration(*command, "--interval", arguments->interval, "Interval between two looks, 1 s");
     add_words(
         *command, "--sort", {"rate", "count", "waiting", "idle", "again", "dropped"},
         [arguments](std::size_t at) {
@@ -317,8 +318,8 @@ Command add_top(CLI::App& program) {
                                    .at(at);
         },
         "rate, count, waiting, idle, again or dropped");
-    command->add_flag("--once", arguments->once, "Show it once, after two looks, and end");
-    command->add_flag("--json", arguments->json, "A JSON object for each look");
+    command->add_flag("--once", arguments->once, "Show the table once, after two looks, and end");
+    command->add_flag("--json", arguments->json, "Print one JSON object per look");
     return [arguments] { return top::Run{*arguments}.run(); };
 }
 

@@ -157,7 +157,7 @@ class HalfClosing(CatCase):
     def test_a_producer_that_begins_late_loses_nothing_to_a_peer_that_only_receives(self):
         one, address = self.listener(stdout=DEVNULL)
         two = self.cat(address, stdin=DEVNULL)
-        while "sends no more" not in one.stderr.readline().decode():
+        while "has ended its data" not in one.stderr.readline().decode():
             self.assertIsNone(one.poll())
         one.stdin.write(b"late\n")
         one.stdin.close()
@@ -170,7 +170,7 @@ class HalfClosing(CatCase):
             self.addCleanup(os.close, end)
         one, address = self.listener(stdin=DEVNULL)
         two = self.cat(address, stdin=terminal)
-        while "sends no more" not in two.stderr.readline().decode():
+        while "has ended its data" not in two.stderr.readline().decode():
             self.assertIsNone(two.poll())
         os.write(leader, b"line\n\x04")
         self.assertEqual(one.stdout.read(), b"line\n")
@@ -182,7 +182,7 @@ class HalfClosing(CatCase):
         (_, terminal), _ = self.silent_inputs()
         one, address = self.listener("--until", "both", stdin=terminal)
         two = self.cat(address, stdin=DEVNULL)
-        while "sends no more" not in one.stderr.readline().decode():
+        while "has ended its data" not in one.stderr.readline().decode():
             self.assertIsNone(one.poll())
         one.send_signal(signal.SIGTERM)
         self.assert_ends(-signal.SIGTERM, one)
@@ -211,12 +211,12 @@ class Blocked(CatCase):
         blocked, peer = self.blocked("--timeout", "5")
         self.assert_ends(1, blocked, peer)
         log = blocked.stderr.read().decode()
-        self.assertRegex(log, r"no byte has moved for 5000 ms \(--timeout\); standard output has not taken [1-9]")
+        self.assertRegex(log, r"no byte was transferred for 5000 ms \(--timeout\); standard output is blocked with [1-9]")
 
     def test_the_death_of_the_peer_is_told_at_once_and_what_has_arrived_is_kept(self):
         blocked, peer = self.blocked()
         peer.wait(DEADLINE)  # it has given up: no byte moves any more
-        while "bytes that have arrived wait for standard output" not in (line := blocked.stderr.readline().decode()):
+        while "received bytes wait for standard output" not in (line := blocked.stderr.readline().decode()):
             self.assertTrue(line, "it ended")
         self.assertIsNone(blocked.poll())
         self.assertGreater(len(blocked.stdout.read()), 1 << 20)

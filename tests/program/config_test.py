@@ -122,8 +122,8 @@ class Schema(Case):
         for wrong, saying in (
                 ({**MINIMAL, "metrics": "0.0.0.0:0"}, "open"),
                 ({**MINIMAL, "metrics": "192.0.2.1:0"}, r"192\.0\.2\.1"),
-                ({"publishers": [twice, twice]}, r"127\.0\.0\.1:40001 is there twice"),
-                ({**twice, "listen": "127.0.0.1:40001"}, r"127\.0\.0\.1:40001 is there twice")):
+                ({"publishers": [twice, twice]}, r"127\.0\.0\.1:40001 is used twice"),
+                ({**twice, "listen": "127.0.0.1:40001"}, r"127\.0\.0\.1:40001 is used twice")):
             with self.subTest(wrong):
                 refused = check(self.written(wrong))
                 self.assertEqual(refused.returncode, 1, refused.stderr)
@@ -138,7 +138,7 @@ class Schema(Case):
                 ({**MINIMAL, "listen": "0.0.0.0:1234"}, "listen: 0\\.0\\.0\\.0:1234 can be reached", "open"),
                 ({**MINIMAL, "listen": ["127.0.0.1:1", "192.0.2.1:5"]}, "listen\\[1\\]: .*192\\.0\\.2\\.1:5", ""),
                 ({**MINIMAL, "listen": ["[::]:16002", "0.0.0.0:16002"], "open": True},
-                 r"listen\[1\]: 0\.0\.0\.0:16002 is taken by \[::\]:16002", "allowed: a port of its own"),
+                 r"listen\[1\]: 0\.0\.0\.0:16002 is taken by \[::\]:16002", "allowed: a separate port"),
                 ({**MINIMAL, "listen": "127.0.0.1:16002", "metrics": "0.0.0.0:16002"},
                  r"metrics: 0\.0\.0\.0:16002 is taken by 127\.0\.0\.1:16002", ""),
                 ({**MINIMAL, "keys": "nothere"}, "keys: .*nothere: there is no such file", "netio key new"),

@@ -175,7 +175,7 @@ class Interrupting(CopyCase):
 
     def test_a_killed_client_goes_on_where_it_was(self):
         path, server, address, _ = self.interrupt(lambda _, client: client.process.kill())
-        server.wait_for(r"large: the sender (left|vanished) with \d+ of \d+ bytes")
+        server.wait_for(r"large: the sender (disconnected|was lost); \d+ of \d+ bytes")
         self.check_goes_on(path, address)
 
     def test_a_killed_server_is_told_and_another_goes_on(self):
@@ -197,7 +197,7 @@ class Interrupting(CopyCase):
         self.assertEqual((status, report["end"]), (1, "failed"), log)
         status, report, log = server.end()
         self.assertEqual((status, report["end"], report["failures"]), (0, "interrupted", 1), log)
-        self.assertRegex(log, r"large: the sender is sent away with \d+ of \d+ bytes received, which are kept")
+        self.assertRegex(log, r"large: the sender was aborted; \d+ of \d+ bytes were received and are kept")
         self.check_goes_on(path, self.serve()[1])
 
     def test_a_full_disk_is_told_on_both_sides(self):
@@ -232,11 +232,11 @@ class RefusingCopies(CopyCase):
         _, address = self.serve()
         path = self.path("a", "new content")
         self.path("served/a", "old")
-        report = self.refused(path, address, saying="a exists there already.*--overwrite")
+        report = self.refused(path, address, saying="a already exists there.*--overwrite")
         self.assertEqual(report["files"][0]["outcome"], "failed")
         self.assertEqual(self.content(self.path("served/a")), b"old")
         self.path("served/a", "NEW CONTENT")
-        self.refused(path, address, saying="a exists there already.*--overwrite")
+        self.refused(path, address, saying="a already exists there.*--overwrite")
         self.assertEqual(self.copy(address, "--overwrite", path)[0], 0)
         self.check_same("a")
 
@@ -261,7 +261,7 @@ class RefusingCopies(CopyCase):
 
     def test_a_file_whose_size_is_not_its_length_is_not_copied(self):
         server, address = self.serve()
-        report = self.refused("/proc/self/status", address, saying="more bytes than the 0 of its size")
+        report = self.refused("/proc/self/status", address, saying="more bytes than its size of 0")
         self.assertEqual(report["files"][0]["outcome"], "failed")
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.end()[0], 0)

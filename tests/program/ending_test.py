@@ -20,7 +20,7 @@ class Ending(Case):
         self.assertEqual(status, 0, log)
         self.assertEqual(report["messages"], 12345)
         self.assertEqual(report["end"], "messages")
-        publisher.wait_for("has left")
+        publisher.wait_for("has disconnected")
 
     def test_interrupted_programs_report_and_succeed(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -67,7 +67,7 @@ class Ending(Case):
         first.end()
         subscriber.wait_for("waiting for the publisher")
         second = self.start("publish", self.config(self.PATTERN), "--listen", address)
-        subscriber.wait_for("another publisher than before")
+        subscriber.wait_for("has restarted")
         second.wait_for("subscribes to")
         second.process.send_signal(signal.SIGINT)
         second.end()
@@ -168,7 +168,7 @@ class Ending(Case):
                                count)
             status, report, log = stays.end()
             self.assertEqual((status, report["messages"], report["lost"]), (0, count, 0), log)
-            publisher.wait_for("has left")
+            publisher.wait_for("has disconnected")
             guest.process.send_signal(signal.SIGCONT)
             publisher.process.send_signal(signal.SIGINT)
             status, report, log = guest.end()

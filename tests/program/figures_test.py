@@ -235,7 +235,7 @@ class Agreeing(Asking):
         lines = []
         while not lines or not lines[-1].startswith("0x7: 4 bytes"):
             lines.append(dump.process.stdout.readline())
-        self.assertIn("0x7: 1 messages missed while not connected\n", lines)
+        self.assertIn("0x7: 1 messages lost while not connected\n", lines)
 
     def test_a_publisher_is_given_once(self):
         for command in ("subscribe", "dump"):

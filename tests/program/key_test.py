@@ -222,7 +222,7 @@ class KeyedPrograms(Case):
                   opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write("netio-keys 1\nend\n")
         os.rename(self.path("next.keys"), self.path("site.keys"))
-        publisher.wait_for("key 1 is gone or is another one: 1 connections end")
+        publisher.wait_for("key 1 was removed or changed: 1 connections are closed")
         status, _, log = subscriber.end()
         self.assertNotEqual(status, 0)
 
@@ -256,7 +256,7 @@ class KeyedPrograms(Case):
                 server = self.start(*command, *site, json_report=False)
                 arguments = client[0], server.address(), *client[1:]
                 first = self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
-                server.wait_for("|".join(("subscribes to", "pumps", "has come")))
+                server.wait_for("|".join(("subscribes to", "is connected")))
                 second = self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
                 for each in (first, second):
                     self.addCleanup(each.process.stdin.close)
@@ -367,10 +367,10 @@ class KeyedPrograms(Case):
         self.assertEqual(status, 0, log)
         status, _, log = copy("other", "--key", key)
         self.assertNotEqual(status, 0)
-        self.assertIn("the key does not permit to write there", log)
+        self.assertIn("the key does not permit writing there", log)
         status, _, log = copy("incoming", "--key", key, "--overwrite")
         self.assertNotEqual(status, 0)
-        self.assertIn("the key does not permit to replace files there", log)
+        self.assertIn("the key does not permit replacing files there", log)
         status, _, log = copy("incoming")
         self.assertNotEqual(status, 0)
         os.symlink("../other", self.path("served/incoming/link"))
@@ -394,7 +394,7 @@ class KeyedPrograms(Case):
                 status, report, log = self.start("copy", file, f"{server.address()}/incoming",
                                                  "--key", key, *more).end()
                 self.assertNotEqual(status, 0)
-                self.assertIn("exists there already, and nothing is replaced there", log)
+                self.assertIn("already exists there, and this server does not replace files", log)
             new = self.path("new", b"1234")
             status, report, log = self.start("copy", new, f"{server.address()}/incoming",
                                              "--key", key).end()

@@ -106,7 +106,7 @@ class Loops(Case):
                   opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write("netio-keys 1\nend\n")
         os.rename(self.path("next.keys"), site)
-        publisher.wait_for("key 1 is gone or is another one: 1 connections end", 2)
+        publisher.wait_for("key 1 was removed or changed: 1 connections are closed", 2)
         self.assertNotEqual(subscriber.end()[0], 0)
         publisher.process.send_signal(signal.SIGINT)
         self.end(publisher)
@@ -161,7 +161,7 @@ class Loops(Case):
         for arguments in ([], ["--check"]):
             status, _, log = self.start("publish", self.config(text), *arguments, json_report=False).end()
             self.assertEqual(status, 1)
-            self.assertIn("loops: 3, and there are fids for 2 only", log)
+            self.assertIn("loops: 3, but there are fids for 2 only", log)
             self.assertNotIn("listening", log)
 
     def test_a_check_tells_of_each_loop(self):

@@ -80,7 +80,7 @@ class Showing(Asking):
     def test_top_says_that_nobody_is_there(self):
         os.mkdir(self.path("empty"))
         for arguments, status, what in ((["--bus", self.path("empty"), "--once", "--interval", "1ms"], 4,
-                                         "shows figures"), ([], 2, "where?")):
+                                         "has metrics"), ([], 2, "add the HOST:PORT")):
             done = subprocess.run([PROGRAM, "top", *arguments], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(what, done.stderr)
@@ -338,12 +338,12 @@ class Logging(Case):
                 for turn in range(3):
                     os.rename(file, f"{file}.{turn}")
                     process.process.send_signal(signal.SIGHUP)
-                    self.wait_for(log, "is opened again (SIGHUP)")
+                    self.wait_for(log, "reopened the log")
                 # A name that cannot be opened is no end either.
                 os.rename(file, f"{file}.3")
                 os.mkdir(file)
                 process.process.send_signal(signal.SIGHUP)
-                self.wait_for(self.follow(f"{file}.3"), "the log goes on in the file that was open")
+                self.wait_for(self.follow(f"{file}.3"), "the log continues in the old file")
                 process.process.send_signal(signal.SIGTERM)
                 self.assertEqual(process.end()[0], 4 if name == "listen" else 0)  # 4: nothing was received
 
@@ -353,8 +353,8 @@ class Logging(Case):
         _, report, log = self.start("subscribe", publisher.address(), "--fid", "0-9", "--verify",
                                     "--log-file", "/dev/full").end()
         self.assertEqual((report["messages"], report["lost"]), (10000, 0))
-        self.assertRegex(log, r"\Anetio: the log /dev/full cannot be written: No space left on device; .*\n"
-                              r"netio: [1-9]\d* lines are left out of the log /dev/full\n\Z")
+        self.assertRegex(log, r"\Anetio: cannot write the log /dev/full: No space left on device; .*\n"
+                              r"netio: [1-9]\d* lines of the log /dev/full were lost\n\Z")
 
     def test_a_line_that_is_drawn_again_and_again_fits_its_terminal(self):
         publisher = self.start("publish", self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 100}\n"))

@@ -124,7 +124,7 @@ class Doctoring(Case):
         for finding in report["findings"]:
             self.assertTrue(finding["remedy"] or finding["kind"] != "change", finding)
         told = "\n".join(finding["what"] for finding in report["findings"])
-        self.assertIn(f"at {HOST} is used: {PROVIDER}", told)
+        self.assertIn(f"provider for {HOST}: {PROVIDER}", told)
         self.assertEqual("there is no RDMA device" in told,
                          not os.path.isdir("/sys/class/infiniband")
                          or not os.listdir("/sys/class/infiniband"))
@@ -138,7 +138,7 @@ class Doctoring(Case):
         self.assertGreater(path["round_trip_us"]["median"], 0)
         self.assertGreater(path["gbit_per_s"], 0)
         self.assertGreater(path["frame_bytes"], 1000000)
-        server.wait_for("has left: closed in order")
+        server.wait_for("has disconnected: closed in order")
         server.process.send_signal(signal.SIGINT)
         self.assertEqual(server.end()[0], 0)
 
@@ -185,7 +185,7 @@ class Refusing(Case):
     def test_a_policy_that_holds_the_publisher_up_more_is_refused(self):
         publisher = self.start("publish", self.config("slow_subscribers: drop\n" + self.PATTERN))
         self.check_refused("subscribe", publisher.address(), "--fid", "0-63", "--policy", "block",
-                           saying="'block', which would hold it up more .*leave out --policy")
+                           saying="policy 'block' for .*, because it would block publishing more .*leave out --policy")
 
     def test_an_address_in_use_is_named(self):
         publisher = self.start("publish", self.config(self.PATTERN))
@@ -207,7 +207,7 @@ class Refusing(Case):
         status, report, log = sound.end()
         self.assertEqual((status, report["messages"]), (0, 64000), log)
         # Who goes while all are told the end has not confirmed it, which is another status.
-        publisher.wait_for("has left|: connection lost", which=2)
+        publisher.wait_for("has disconnected|: connection lost", which=2)
         publisher.process.send_signal(signal.SIGINT)
         self.assertEqual(publisher.end()[0], 0)
 

@@ -133,7 +133,7 @@ class Pumping(Case):
         serving.process.send_signal(signal.SIGTERM)
         status, _, log = serving.end()
         self.assertEqual(status, 1, log)
-        self.assertIn("interrupted before a client has come", log)
+        self.assertIn("interrupted before a client has connected", log)
 
     def test_a_server_serves_others_after_a_stranger_and_several_at_once(self):
         serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
@@ -162,7 +162,7 @@ class Pumping(Case):
         self.assertEqual(serving.end()[0], 0)
 
     def test_what_cannot_work_is_refused(self):
-        for expected, arguments, said in ((2, (), "needs a server"),
+        for expected, arguments, said in ((2, (), "needs the server"),
                                           (1, ("127.0.0.1:1",), "refused"),
                                           (2, ("127.0.0.1",), "HOST:PORT"),
                                           (2, ("127.0.0.1:0",), "port 0"),
@@ -266,7 +266,7 @@ class Chatting(Case):
         _, address = self.listening(stdin=subprocess.DEVNULL)
         writer = self.cat("--timeout", "0.2", address, stdin=subprocess.PIPE)
         self.assertEqual(writer.wait(DEADLINE), 1)
-        self.assertIn(b"no byte has moved for 200 ms", writer.stderr.read())
+        self.assertIn(b"no byte was transferred for 200 ms", writer.stderr.read())
 
     def test_an_input_that_does_not_block_is_read_as_any_other(self):
         reader, address = self.listening(stdin=subprocess.DEVNULL)

@@ -71,7 +71,7 @@ class Unwritable(Case):
             server.process.send_signal(number)
         status, _, log = server.end()
         self.assertEqual(status, 1, log)
-        self.assertIn("cannot write the report to standard output: its reader takes nothing", log)
+        self.assertIn("cannot write the report to standard output: its reader is blocked", log)
 
     def test_a_report_comes_behind_the_lines_of_the_log_that_explain_it(self):
         for words in ("send 127.0.0.1:1 --messages 1", "subscribe 127.0.0.1:1 --fid 0 --duration 1s"):

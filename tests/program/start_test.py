@@ -67,7 +67,7 @@ class Starting(Case):
             with self.subTest(choice=choice, arguments=arguments):
                 done = self.run_with({"FI_PROVIDER": choice}, *arguments)
                 self.assertEqual(done.returncode, status, done.stderr)
-                self.assertIn(f"FI_PROVIDER={choice} in the environment keeps libfabric from offering ",
+                self.assertIn(f"FI_PROVIDER={choice} in the environment prevents libfabric from offering ",
                               done.stdout + done.stderr)
                 self.assertIn("unset", done.stdout + done.stderr)
                 self.assertNotIn("install", done.stdout + done.stderr)

@@ -61,7 +61,7 @@ class Recording(Case):
         _, recorder = self.record("--messages", 100, publisher=publisher)
         status, _, log = recorder.end()
         self.assertEqual(status, 1)
-        self.assertRegex(log, f"there is a recording already, .*/rec/{self.FID}; .*--overwrite")
+        self.assertRegex(log, f"there is already a recording, .*/rec/{self.FID}; .*--overwrite")
         self.assertEqual(self.content(), first)
         _, recorder = self.record("--messages", 100, "--append", publisher=publisher)
         self.assertEqual(recorder.end()[0], 0)
@@ -296,7 +296,7 @@ class Usage(Case):
                 ("subscribe", "a:1", "--fid", "1", "--output", "", "--output"), ("doctor", "", "peer"),
                 ("doctor", "--serve", "", "--serve"), ("subscribe", "a:1", "", "--fid", "1", "publisher"),
                 ("cat", "a:1", "--key", "", "--key"), ("info", "--log-file", "", "--log-file")):
-            self.check_usage(*arguments, saying=f"{name}: the word given is empty")
+            self.check_usage(*arguments, saying=f"{name}: the value is empty")
         for word in ("-1", "1e30", "x", "99999999999999999999"):
             for command, option in (
                     *((("pump", "a:1"), option) for option in (
@@ -382,7 +382,7 @@ class Usage(Case):
                 (("subscribe", "tcp://127.0.0.1:1", "--fid", "1"), "there is no scheme"),
                 (("publish", config, "--listen", "*:1"), r"any address is 0\.0\.0\.0:PORT"),
                 (("pump", "nonsense"), "the port is missing"),
-                (("cat",), "needs a peer's HOST:PORT"), (("cat", "nonsense"), "the port is missing"),
+                (("cat",), "needs the peer's HOST:PORT"), (("cat", "nonsense"), "the port is missing"),
                 (("copy", "a"), "FILE... HOST:PORT"), (("copy", "a", "nonsense"), "port is missing"),
                 (("doctor", "--serve", "nonsense"), "the port is missing")):
             self.check_usage(*arguments, saying=saying)

@@ -80,7 +80,7 @@ class TestPublishing(Case):
                              json_report=False)
         status, _, log = refused.end()
         self.assertEqual(status, 2)
-        self.assertIn("--listen is for one publisher", log)
+        self.assertIn("--listen is for a single publisher", log)
 
     def test_an_interrupted_process_ends_all_its_publishers(self):
         text = "publishers:\n" + (f"  - {{listen: '{HOST}:0', mode: buffered,\n     streams: "

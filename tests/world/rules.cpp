@@ -102,16 +102,15 @@ constexpr std::array all_rules{
          "unknown tail.",
          "pubsub/client/subscriptions.hpp"},
     Rule{RuleId::file_is_whole, "a file under its name is whole",
-         "gets the final name only when all of it is right and on the disk",
+         "gets the final name only when it is complete, correct and on the disk",
          "apps/copy/target_file.hpp"},
     Rule{RuleId::copied_is_there, "what is copied is there",
-         "A file is on the disk under its name; so many bytes of it have moved.",
+         "A file is on the disk under its final name; `moved_bytes` were transferred for it.",
          "apps/copy/server.hpp"},
-    Rule{
-        RuleId::copy_succeeds, "a copy that nothing disturbs succeeds",
-        "A file that fails by itself (it cannot be read, the server refuses it or cannot write it) "
-        "does not keep the others from being sent; the loss of the connection does.",
-        "apps/copy/sender.hpp"},
+    Rule{RuleId::copy_succeeds, "a copy that nothing disturbs succeeds",
+         "A file that fails alone (it cannot be read, the server refuses it or cannot write it) "
+         "does not prevent the others; the loss of the connection does.",
+         "apps/copy/sender.hpp"},
 };
 
 } // namespace

@@ -217,7 +217,7 @@ TEST_F(CopySparse, WhereNothingIsReplacedAttributesStay) {
     ::chmod(put("served/a", "content").c_str(), 0644);
     const CopiedFile file = copy_one("a");
     EXPECT_EQ(file.outcome, CopiedFile::Outcome::present);
-    EXPECT_THAT(file.detail, HasSubstr("nothing is replaced there"));
+    EXPECT_THAT(file.detail, HasSubstr("this server does not replace files"));
     EXPECT_EQ(mode_of("served/a"), 0644U);
 }
 

@@ -94,7 +94,7 @@ TEST_F(CopyBed, WhatHasNoSizeIsNotPresentWhereAnEmptyFileIs) {
     const Outcome outcome = copy(what);
     ASSERT_EQ(outcome.files.size(), 1U);
     EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
-    EXPECT_THAT(outcome.files[0].detail, HasSubstr("has more bytes than the 0 of its size"));
+    EXPECT_THAT(outcome.files[0].detail, HasSubstr("has more bytes than its size of 0"));
 }
 
 // A disk on which a file is changed behind the opening, which is the first task.

@@ -305,7 +305,7 @@ TEST_F(EtcdBus, AUserIsAdmittedByAPasswordOfAFile) {
     const auto bus = open_bus(loop, where, options);
     bus->watch(listener);
     ASSERT_TRUE(run_until([&] { return !listener.troubles.empty(); }));
-    EXPECT_THAT(listener.troubles[0], HasSubstr("does not admit the user of '" + file + "'"));
+    EXPECT_THAT(listener.troubles[0], HasSubstr("rejects the user of '" + file + "'"));
     std::ofstream{file} << "root:secret\n";
     const auto announcer = announce(loop, where, of("a"), own, options);
     ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));

@@ -51,9 +51,9 @@ TEST_P(Probe, GivesTheFiguresOfAPath) {
     EXPECT_THAT(probe.figures()->gbit_per_s, Gt(0));
     EXPECT_THAT(to_lines(*probe.figures())[0], HasSubstr(probe.figures()->provider));
     EXPECT_THAT(to_lines(*probe.figures())[1], HasSubstr("20 times"));
-    EXPECT_THAT(to_lines(*probe.figures())[3], HasSubstr("1048568 B came back whole"));
-    EXPECT_THAT(visits[0], HasSubstr("has come"));
-    EXPECT_THAT(visits[1], HasSubstr("has left: closed in order"));
+    EXPECT_THAT(to_lines(*probe.figures())[3], HasSubstr("1048568 B came back complete"));
+    EXPECT_THAT(visits[0], HasSubstr("is connected"));
+    EXPECT_THAT(visits[1], HasSubstr("has disconnected: closed in order"));
 }
 
 TEST_P(Probe, EndsByTimeWhereAPathIsSlow) {
@@ -103,7 +103,7 @@ TEST_P(Probe, WhoAsksNothingLosesItsPlaceAndOneHostDoesNotTakeAll) {
     ASSERT_TRUE(bed.run_until([&] { return silent[0]->closed && silent[1]->closed; }));
     const auto given_up = [&] {
         return std::ranges::count_if(left, [](const std::string& each) {
-            return each.find("asks nothing") != std::string::npos;
+            return each.find("no request") != std::string::npos;
         });
     };
     ASSERT_TRUE(bed.run_until([&] { return given_up() >= 2; }))

@@ -130,8 +130,8 @@ TEST_F(DeviceCounters, AreWhatTheDoctorNotesWhereTheyMeanTrouble) {
     for (const Finding& finding : diagnose(machine))
         if (finding.kind == Finding::Kind::note)
             notes += finding.what + "; " + finding.remedy + "\n";
-    EXPECT_THAT(notes, HasSubstr("port 1 of mlx5_0 has counted trouble (port error): "
-                                 "link_downed 2, symbol_error 7; where they grow: clean"));
+    EXPECT_THAT(notes, HasSubstr("port 1 of mlx5_0 has counted errors (port error): "
+                                 "link_downed 2, symbol_error 7; if they increase: clean"));
     EXPECT_THAT(notes, HasSubstr("(receiver not ready): rnr_nak_retry_err 3"));
     EXPECT_THAT(notes, HasSubstr("local_ack_timeout_err 2, out_of_sequence 40"));
     EXPECT_THAT(notes, Not(HasSubstr("port_xmit_data")));
@@ -165,8 +165,9 @@ TEST(FabricFaults, OfAVersionThatNobodyLookedAtAreSaidToBePossible) {
         EXPECT_EQ(faults_of(version).size(), 6U) << to_string(version);
         const std::string warning = fault_warning(
             {{.provider = "tcp", .address = {.host = "10.0.0.1", .port = 1}}}, version);
-        EXPECT_THAT(warning, HasSubstr(to_string(version) + " (newer than 2.6, the newest that was "
-                                                            "looked at: it may be mended)"));
+        EXPECT_THAT(warning,
+                    HasSubstr(to_string(version) + " (newer than 2.6, the newest version that was "
+                                                   "checked: it may be fixed)"));
     }
 }
 

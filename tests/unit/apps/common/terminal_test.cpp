@@ -131,7 +131,7 @@ class StandardOutput : public testing::TestWithParam<int> {
 TEST_P(StandardOutput, IsGivenUpAtASignalWhileItsReaderTakesNothing) {
     send(SIGTERM);
     EXPECT_THAT([this] { print(); },
-                ThrowsMessage<std::runtime_error>(HasSubstr("its reader takes nothing")));
+                ThrowsMessage<std::runtime_error>(HasSubstr("its reader is blocked")));
     EXPECT_EQ(pending(), 0);
 }
 

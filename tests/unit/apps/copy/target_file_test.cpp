@@ -218,7 +218,7 @@ TEST_F(TargetFileTest, APartThatAnotherWritesIsLeftAlone) {
     static_cast<void>(first.examine(*folder, {}));
     first.start(0);
     first.write(bytes("o"));
-    EXPECT_THAT(refusal_of(open("a", "one")), HasSubstr("somebody else"));
+    EXPECT_THAT(refusal_of(open("a", "one")), HasSubstr("another sender"));
     EXPECT_EQ(content(".a.netio-part"), "o");
 }
 
@@ -245,7 +245,7 @@ TEST_F(TargetFileTest, KeepsTwoWritersApartWhereLocksAreUnavailable) {
             ASSERT_TRUE(first.examine(*folder, {})) << error;
             first.start(0);
             first.write(bytes("one"));
-            EXPECT_THAT(refusal_of(open(name, "two")), HasSubstr("somebody else"));
+            EXPECT_THAT(refusal_of(open(name, "two")), HasSubstr("another sender"));
             first.finish(digest("one"));
         }
         EXPECT_EQ(content(name), "one");
@@ -341,7 +341,7 @@ TEST_F(TargetFileTest, MoreThanTheDiskHasIsRefusedBeforeTheFirstByte) {
         file.start(0);
         FAIL() << "not refused";
     } catch (const std::exception& error) {
-        EXPECT_THAT(error.what(), HasSubstr("no room for the 1152921504606846976 bytes of a"));
+        EXPECT_THAT(error.what(), HasSubstr("no space for the 1152921504606846976 bytes of a"));
     }
 }
 
@@ -376,7 +376,7 @@ TEST_F(TargetFileTest, ASourceWhoseSizeIsNotTrueIsNotTakenForOneThatHasChanged) 
     SourceFile source{attribute, ChecksumKind::xxh3_128};
     std::vector<std::byte> memory(source.size_bytes());
     EXPECT_THAT([&] { source.read(memory); },
-                ThrowsMessage<std::runtime_error>(HasSubstr("fewer bytes than the 4096")));
+                ThrowsMessage<std::runtime_error>(HasSubstr("fewer bytes than its size of 4096")));
 }
 
 TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {
@@ -592,7 +592,7 @@ TEST_F(TargetFileTest, ALongSparseFileNeedsRoomForItsDataOnly) {
     ASSERT_TRUE(file.examine(*folder, {}));
     EXPECT_NO_THROW(file.start(0, 4096));
     EXPECT_THAT([&] { file.start(0); },
-                ThrowsMessage<std::runtime_error>(HasSubstr("no room for the")));
+                ThrowsMessage<std::runtime_error>(HasSubstr("no space for the")));
 }
 
 TEST_F(TargetFileTest, GoesOnAfterAHole) {

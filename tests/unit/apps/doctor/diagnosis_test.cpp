@@ -61,7 +61,7 @@ TEST(Diagnosis, ASoundMachineHasNothingToChangeNorToNote) {
     for (const Finding& finding : diagnose(sound_machine()))
         EXPECT_EQ(finding.kind, Kind::good) << finding.what;
     EXPECT_TRUE(is_well(diagnose(sound_machine())));
-    found(sound_machine(), Kind::good, "at 10.0.0.1 is used: verbs");
+    found(sound_machine(), Kind::good, "provider for 10.0.0.1: verbs");
 }
 
 TEST(Diagnosis, AMachineWithoutADeviceIsWellAndToldWhatIsUsedInstead) {
@@ -122,7 +122,7 @@ TEST(Diagnosis, SoftwareAndMissingImmediateDataAreNoted) {
     machine.devices[0].software = true;
     machine.fabric[0].capabilities.immediate_bytes = 0;
     found(machine, Kind::note, "mlx5_0 is software");
-    found(machine, Kind::note, "without immediate data");
+    found(machine, Kind::note, "no writes with immediate data");
     EXPECT_TRUE(is_well(diagnose(machine)));
 }
 
@@ -162,13 +162,12 @@ TEST(Diagnosis, VersionsThatAreKnownToBeBadAreNamed) {
 TEST(Diagnosis, FaultsThatAPeerCanUseAreNotedWhereThereIsTcp) {
     Machine machine = sound_machine();
     machine.fabric.push_back({.provider = "tcp"});
-    EXPECT_THAT(found(machine, Kind::note, "an acknowledgement that nobody asked for").remedy,
+    EXPECT_THAT(found(machine, Kind::note, "an unsolicited acknowledgement").remedy,
                 HasSubstr("unasked-ack"));
     EXPECT_TRUE(is_well(diagnose(machine)));
-    EXPECT_THAT(found(machine, Kind::note, "by packets of no bytes").remedy,
-                Not(HasSubstr("patch")));
+    EXPECT_THAT(found(machine, Kind::note, "with empty packets").remedy, Not(HasSubstr("patch")));
     machine.libfabric = {2, 7};
-    EXPECT_THAT(found(machine, Kind::note, "an acknowledgement that nobody asked for").what,
+    EXPECT_THAT(found(machine, Kind::note, "an unsolicited acknowledgement").what,
                 HasSubstr("newer than 2.6"));
     EXPECT_TRUE(is_well(diagnose(machine)));
 }
@@ -177,7 +176,7 @@ TEST(Diagnosis, WithoutAnyProviderLibfabricIsToBeInstalled) {
     Machine machine = sound_machine();
     machine.devices.clear();
     machine.fabric.clear();
-    expect_change(machine, "no provider", "libfabric1");
+    expect_change(machine, "no usable provider", "libfabric1");
 }
 
 TEST(Diagnosis, FreeHugePagesAreMissedOnlyWhereThereIsADevice) {
@@ -203,7 +202,7 @@ TEST(Diagnosis, AForeignChoiceOfProvidersIsBlamedAndNotTheInstallation) {
     machine.fabric.clear();
     machine.picked.clear();
     expect_change(machine,
-                  "FI_PROVIDER=sockets in the environment keeps libfabric from offering "
+                  "FI_PROVIDER=sockets in the environment prevents libfabric from offering "
                   "tcp and verbs",
                   "unset FI_PROVIDER");
     for (const Finding& finding : diagnose(machine))

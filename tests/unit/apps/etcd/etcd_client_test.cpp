@@ -106,7 +106,7 @@ class EtcdPassword : public testing::Test {
 
 TEST_F(EtcdPassword, IsReadOnlyFromAFileThatNobodyElseHasAccessTo) {
     for (const mode_t mode : {0600U, 0400U})
-        EXPECT_THAT(problem_with_mode(mode), HasSubstr("does not admit the user")) << "it was sent";
+        EXPECT_THAT(problem_with_mode(mode), HasSubstr("rejects the user")) << "it was sent";
     for (const mode_t mode : {0666U, 0640U, 0604U, 0620U, 0601U}) {
         EXPECT_THAT(problem_with_mode(mode),
                     testing::AllOf(HasSubstr(file_ + ": others have access to it (mode"),
@@ -130,8 +130,8 @@ TEST(EtcdPasswordDeathTest, ItsMemoryIsNotDumped) {
 TEST(EtcdPlaceWarning, IsOfAPasswordThatLeavesTheMachineUnencrypted) {
     const auto warning = [](const char* place) { return warning_about(parse_etcd_place(place)); };
     EXPECT_EQ(warning("etcd://daq-1:2379?user=/f"),
-              "the password in '/f' travels unencrypted to etcd at daq-1:2379; use etcds://, which "
-              "is TLS");
+              "the password in '/f' is sent unencrypted to etcd at daq-1:2379; use etcds:// "
+              "(TLS)");
     EXPECT_NE(warning("etcd://10.0.0.1:2379?user=/f"), "");
     EXPECT_NE(warning("etcd://[fe80::1]:2379?user=/f"), "");
     for (const char* const quiet :

@@ -115,7 +115,7 @@ TEST_F(BackgroundLogs, WriteOneLineWhateverTheTextContains) {
         const std::string mark = style == BackgroundLog::Style::journal ? "<3>" : "";
         EXPECT_THAT(all, testing::StartsWith(mark + "etcd answers 500 (\\u001b[2J\\nFAKE "
                                                     "\\u202e \\u009b \\x9b)\n"));
-        EXPECT_THAT(all, testing::HasSubstr("xx ... (20000 bytes in all)\n"));
+        EXPECT_THAT(all, testing::HasSubstr("xx ... (20000 bytes in total)\n"));
         EXPECT_LT(all.size(), 9000U);
     }
 }
@@ -134,7 +134,7 @@ TEST_F(BackgroundLogs, HoldUpNobodyAndSayWhatIsLeftOut) {
     std::uint64_t told = 0; // in one place, or before and behind the line that was being written
     std::istringstream lines{all};
     for (std::string line; std::getline(lines, line);)
-        if (line.ends_with(" lines of the log are left out here")) told += std::stoull(line);
+        if (line.ends_with(" lines of the log are lost here")) told += std::stoull(line);
     EXPECT_EQ(told, left_out);
     EXPECT_THAT(all, testing::EndsWith("line 998\nline 999\nlast\n"));
 }
@@ -166,7 +166,7 @@ TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
     EXPECT_EQ(::dup2(ends_[1], full), full);
     logger_->info("last");
     EXPECT_TRUE(log->finish(hours{1}));
-    EXPECT_EQ(read_all(), "3 lines of the log are left out here\nlast\n");
+    EXPECT_EQ(read_all(), "3 lines of the log are lost here\nlast\n");
     ::close(full);
 }
 
@@ -192,7 +192,7 @@ TEST_F(BackgroundLogs, BeginALineAnewBehindOneThatWasWrittenInPart) {
     std::array<char, 200> all{};
     const ssize_t size = ::pread(::fileno(file), all.data(), all.size(), 0);
     EXPECT_EQ(std::string(all.data(), static_cast<std::size_t>(size)),
-              "first\nsec\n2 lines of the log are left out here\nfourth\nlast\n");
+              "first\nsec\n2 lines of the log are lost here\nfourth\nlast\n");
     std::fclose(file);
 }
 

@@ -82,7 +82,7 @@ TEST(LoopParts, WhatClientsDialHasAsManyPortsBehindIt) {
     PublisherConfig all = pattern_of("0-9");
     all.keys.dialled_as = {"203.0.113.9:65534"};
     EXPECT_EQ(refusal_of(all, 2), "no refusal");
-    EXPECT_THAT(refusal_of(all, 3), HasSubstr("203.0.113.9:65534 and the 2 ports behind it"));
+    EXPECT_THAT(refusal_of(all, 3), HasSubstr("203.0.113.9:65534 and the next 2 ports are needed"));
 }
 
 TEST(LoopParts, EveryStreamIsDividedEvenlyWithItsRateAndNoLoopGetsAllThatIsLeftOver) {
@@ -110,7 +110,7 @@ TEST(LoopParts, FidsOfATriggerStayTogether) {
     EXPECT_THAT(refusal_of(config_of("  - {fids: 0-2, source: pattern, size: 40, trigger: a}\n",
                                      "triggers: {a: {per_second: 10}}\n"),
                            2),
-                HasSubstr("loops: 2, and there are fids for 1 only"));
+                HasSubstr("loops: 2, but there are fids for 1 only"));
 }
 
 TEST(LoopParts, AFidKeepsItsFile) {
@@ -140,11 +140,12 @@ TEST(LoopParts, WhatCannotBeDividedIsRefusedWithWhatIsAllowed) {
     EXPECT_THAT(refusal_of(pattern_of("7"), 2), HasSubstr("there are fids for 1 only; allowed"));
     PublisherConfig config = pattern_of("0-9");
     config.listen.front().port = 65535;
-    EXPECT_THAT(refusal_of(config, 2), HasSubstr("127.0.0.1:65535 and the 1 ports behind it"));
+    EXPECT_THAT(refusal_of(config, 2),
+                HasSubstr("127.0.0.1:65535 and the next 1 ports are needed"));
     EXPECT_THAT(refusal_of(pattern_of("0-9", "metrics: 127.0.0.1:7001\n"), 2),
-                HasSubstr("127.0.0.1:7001 is there twice"));
+                HasSubstr("127.0.0.1:7001 is used twice"));
     config = pattern_of("0-9", "bus: {at: /bus, name: " + std::string(128, 'a') + "}\n");
-    EXPECT_THAT(refusal_of(config, 2), HasSubstr("is no name on a bus"));
+    EXPECT_THAT(refusal_of(config, 2), HasSubstr("is not a valid name on a bus"));
 }
 
 TEST(LoopParts, OnePortAtTheSameAddressOfTwoLinksIsNotShared) {
@@ -154,7 +155,7 @@ TEST(LoopParts, OnePortAtTheSameAddressOfTwoLinksIsNotShared) {
         return refusal_of(config, 1);
     };
     EXPECT_EQ(refusal_at("fe80::1%eth0", "fe80::1%eth1"), "no refusal");
-    EXPECT_THAT(refusal_at("fe80::1%eth0", "fe80::1%eth0"), HasSubstr("is there twice"));
+    EXPECT_THAT(refusal_at("fe80::1%eth0", "fe80::1%eth0"), HasSubstr("is used twice"));
     EXPECT_THAT(refusal_at("fe80::1%eth0", "::"), HasSubstr("is taken by [fe80::1%eth0]:7000"));
 }
 

@@ -51,7 +51,7 @@ TEST(PumpReport, TheServersErrorIsTold) {
     EXPECT_EQ(problem_in("{\"error\": \"" + std::string(2000, 'x') + "\"}").size(),
               std::string{"the server reports "}.size() + 1024);
     EXPECT_EQ(problem_in(R"({"error": ""})"), "");
-    EXPECT_EQ(problem_in("nothing of the kind"), "the server's report cannot be read");
+    EXPECT_EQ(problem_in("nothing of the kind"), "the server's report is invalid");
 }
 
 } // namespace

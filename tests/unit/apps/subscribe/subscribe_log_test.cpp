@@ -36,10 +36,10 @@ TEST(MissedLog, EachOutageHasItsLinesAndASumWhereThereAreMore) {
             const auto line = log.note(Fid{fid}, 2);
             ASSERT_EQ(line.has_value(), fid < MissedLog::shown_fids) << fid;
             if (fid == 10) {
-                EXPECT_EQ(*line, "missed 2 messages of 0xa while not connected");
+                EXPECT_EQ(*line, "lost 2 messages of 0xa while not connected");
             }
         }
-        EXPECT_EQ(log.end(), "missed 50 messages of 25 fids in all while not connected");
+        EXPECT_EQ(log.end(), "lost 50 messages of 25 fids in total while not connected");
     }
 }
 
