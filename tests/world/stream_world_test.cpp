@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Schedules of streams alone.
+// Schedules with streams only.
 
 #include "tests/world/expect_good.hpp"
 
@@ -9,7 +9,8 @@
 namespace netio::world {
 namespace {
 
-// Its peer receives nothing until long behind the close, is stopped, or takes longer for its ring.
+// The peer receives nothing until long after the close, is stopped, or takes longer because of its
+// ring.
 TEST(WorldOfStreams, AStreamThatClosesIsOverInItsTime) {
     const std::string all = "process 0 stream ring=65536\n"
                             "process 1 stream of=0 closes=1 session_close_ms=500 "

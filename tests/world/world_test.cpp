@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Some hundred fixed seeds, and each schedule that has ever broken a rule, as short as it got.
+// A few hundred fixed seeds, and each schedule that has ever broken a rule, in its shrunk form.
 
 #include "tests/world/draw.hpp"
 #include "tests/world/expect_good.hpp"
@@ -18,7 +18,7 @@
 namespace netio::world {
 namespace {
 
-// The words of a text, without what begins a comment.
+// The words of a text without comment marks.
 std::string words_of(std::string_view text) {
     std::string words;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -333,7 +333,7 @@ TEST(World, AMessageOfMoreThanHalfOfThePoolDoesNotWaitForTheDeathOfAVanishedSubs
                 "at 9550 process 3 publish bytes=3900 count=1 gap_us=10\n");
 }
 
-// The lease ends, and the connection with it; the process lives on.
+// The lease expires and the connection ends; the process stays alive.
 TEST(World, WhoFindsItsPublisherAgainIsToldExactlyWhatItMissed) {
     expect_good("world\n"
                 "process 0 announced\n"
@@ -357,8 +357,7 @@ TEST(World, WhoFindsAnotherLifeOfItsPublisherIsToldSo) {
                 "at 9000000 process 0 publish count=3\n");
 }
 
-// A process with two loops is two publishers to those who find it, and one process to what happens
-// to it.
+// A process with two loops appears as two publishers, but faults hit it as one process.
 TEST(World, AProcessWithTwoLoopsIsFoundTwiceAndStopsDiesAndComesBackAsOne) {
     expect_good("world\n"
                 "process 0 announced loops=2\n"
@@ -429,7 +428,7 @@ TEST(World, WhoStopsWithAFidOfItsOwnLeavesPublicationsForTheOthers) {
                 "count=80 fids=2\nat 9999 process 0 publish fid=2\nat 9000000 process 0 flush\n");
 }
 
-// So many at once that several of the pages that they are gathered in are under way.
+// The burst is large enough that several of its pages are in flight at once.
 TEST(World, SmallMessagesThatAreLentInABurstArriveOnce) {
     for (const char* const device : {"0", "1"}) {
         expect_good((std::string{"world device="} + device +
