@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A listener with keys lets in who has one, before there is an endpoint for anybody.
+// A listener with keys admits clients that have one; other peers get no endpoint at all.
 
 #include "netio/access/auth.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
@@ -17,7 +17,7 @@ using testing::Not;
 using testing::SizeIs;
 
 using Gate = GateTest;
-using GateInVirtualTime = GateTest; // so many connections would take real time
+using GateInVirtualTime = GateTest; // this many connections would take real time
 
 TEST_P(Gate, LetsAClientInThatHasTheKeyAtItsSecondAttempt) {
     files.permit(7, "services=messages");
@@ -69,7 +69,7 @@ TEST_P(Gate, KeepsOutWhoHasAnotherKeyOfTheSameIdAndWhoseIdIsNotKnown) {
                                      HasSubstr("7: it does not have the key"),
                                      HasSubstr("8: there is no such key"),
                                      HasSubstr("8: there is no such key")))
-        << "each tries once more: the server may have been started anew";
+        << "each tries once more, because the server may have been restarted";
 }
 
 TEST_P(Gate, TakesARequestOnceOnly) {
@@ -103,7 +103,7 @@ TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
                                      HasSubstr("does not have the key")));
 }
 
-// The client dials an address that the network translates: each side sees another one.
+// The client connects to an address that the network translates: each side sees another one.
 TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
     files.permit(7, "services=messages");
     ServerKeys::Options options{.file = files.site()};
@@ -209,7 +209,7 @@ TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
     EXPECT_EQ(one.opened, 1);
     EXPECT_EQ(two.opened, 0);
     EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("its host has as many connections")));
-    // The next one is told for a reason of its own.
+    // The next rejection is reported, because its reason is different.
     Hello other = gate_hello();
     other.service = Service::stream;
     ConnectionData data;

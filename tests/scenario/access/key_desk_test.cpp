@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The keys of a server at their limits, and where nobody is told of them.
+// The keys of a server at their limits, and without an observer.
 
 #include "tests/scenario/access/gate_fixture.hpp"
 
@@ -26,7 +26,7 @@ TEST_P(KeyDesk, TakesEightAddressesThatClientsDialAndNoNinth) {
     options.dialled_as.push_back({"203.0.113.9", 9});
     try {
         const ServerKeys nine{bed.loop(), options};
-        FAIL() << "nine were taken";
+        FAIL() << "nine addresses were accepted";
     } catch (const std::invalid_argument& error) {
         EXPECT_THAT(error.what(), HasSubstr("dialled_as takes at most 8 addresses"));
     }
@@ -48,7 +48,7 @@ TEST_P(KeyDesk, WithoutAnObserverWhoIsRefusedAndWhoseKeyIsRevokedIsKeptOutInSile
     EXPECT_THAT(revoked, IsEmpty());
 }
 
-// It listens where other machines reach it, and lets nobody in who has no key.
+// It listens at an address that other machines reach, and admits only clients with a key.
 TEST_P(KeyDesk, WhereAKeyIsAskedForAChangeOfTheFileIsNoReasonToWarn) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");

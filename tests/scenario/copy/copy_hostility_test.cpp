@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers of a copy that do not keep to its protocol: the program stays, and its disk stays clean.
+// Peers that violate the copy protocol: the program keeps running, and its disk stays clean.
 
 #include "tests/scenario/copy/copy_bed.hpp"
 
@@ -28,7 +28,7 @@ class HostilePeer : public CopyBed {
                 .bytes = text.size(),
                 .digest = chunk_digest(std::as_bytes(std::span{text}))};
     }
-    // Up to where the chunks begin.
+    // Runs the protocol up to the first chunk.
     void begin(RawPeer& peer, const std::string& name, std::uint64_t size) {
         connect(peer);
         peer.send(encode(Open{.name = name, .size_bytes = size, .mode = 0600}));
@@ -39,7 +39,7 @@ class HostilePeer : public CopyBed {
         EXPECT_TRUE(bed.run_until([&] { return peer.closed; }));
         EXPECT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
     }
-    // Nothing was written beside the served folder, and an honest sender is still served.
+    // Nothing was written outside the served folder, and an honest sender is still served.
     void expect_all_well() {
         std::vector<std::string> there;
         for (const auto& entry : fs::directory_iterator{root})
@@ -52,7 +52,7 @@ class HostilePeer : public CopyBed {
         EXPECT_EQ(outcome.files.at(0).outcome, CopiedFile::Outcome::copied);
         EXPECT_EQ(content("served/honest"), "content");
     }
-    // When the peer has gone, nothing of its file is there.
+    // After the peer has disconnected, nothing of its file remains.
     void expect_nothing_kept(RawPeer& peer) {
         expect_thrown_out(peer);
         EXPECT_TRUE(fs::is_empty(root + "/served"));
@@ -150,7 +150,7 @@ TEST_F(HostilePeer, WhoAsksWithoutReadingIsNotAnsweredWithoutEnd) {
     expect_all_well();
 }
 
-// Conversations as they should be, with some bytes changed, left out, or sent twice.
+// Valid conversations with some bytes changed, removed or sent twice.
 TEST_F(HostilePeer, AServerOutlivesAnything) {
     serve();
     std::mt19937 random{1};
@@ -183,7 +183,7 @@ TEST_F(HostilePeer, AServerOutlivesAnything) {
     expect_all_well();
 }
 
-// A server that answers with whatever it likes.
+// A server that answers with any bytes.
 class HostileServer : public HostilePeer, private netio::stream::StreamListener::Handler {
   protected:
     HostileServer() {
@@ -204,7 +204,7 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
     bool is_asked_first = false;
 
   private:
-    // Says its part as soon as it is connected, or asked.
+    // Sends its bytes as soon as it is connected, or on a request.
     struct Speaker final : netio::stream::StreamSocket::Handler {
         RawPeer peer;
         std::function<void(RawPeer&)> say;
@@ -261,7 +261,7 @@ TEST_F(HostileServer, AVerdictBeforeTheEndIsNotBelieved) {
     EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
 }
 
-// It would take the message for one that cannot be.
+// An older sender would take the message for an invalid one.
 TEST_F(HostileServer, AServerThatDoesNotOfferItIsNotToldHowFarAComparisonIs) {
     fs::resize_file(put("source/a", ""), 3 * Sender::compare_step_bytes);
     RawPeer* old_server = nullptr;

@@ -97,7 +97,7 @@ TEST_F(CopyBed, WhatHasNoSizeIsNotPresentWhereAnEmptyFileIs) {
     EXPECT_THAT(outcome.files[0].detail, HasSubstr("has more bytes than the 0 of its size"));
 }
 
-// A disk on which a file is changed behind the opening, which is the first task.
+// A disk that changes the file after it was opened, which is the first task.
 class ChangingDisk final : public Disk {
   public:
     ChangingDisk(netio::EventLoop& loop, std::function<void()> change)
@@ -200,7 +200,7 @@ TEST_F(CopyBed, TwoSendersOfOneNameDoNotMixTheirBytes) {
     const auto copied = [](const Outcome& o) {
         return o.files.at(0).outcome == CopiedFile::Outcome::copied;
     };
-    EXPECT_NE(copied(one), copied(two)) << "the other is refused";
+    EXPECT_NE(copied(one), copied(two)) << "the other sender is refused";
     EXPECT_TRUE(content("served/a") ==
                 (copied(one) ? pattern(8 * chunk_bytes) : std::string(8 * chunk_bytes, 'x')));
 }
@@ -250,7 +250,7 @@ TEST_F(CopyBed, ASenderThatWaitsForAPlaceCanBeStopped) {
     sender.start();
     ASSERT_TRUE(bed.run_until([&] { return outcome.waited == 1; }));
     sender.stop();
-    EXPECT_FALSE(outcome.problem) << "within the call";
+    EXPECT_FALSE(outcome.problem) << "the outcome is not set within the call";
     ASSERT_TRUE(bed.run_until([&] { return outcome.problem.has_value(); }));
     EXPECT_EQ(*outcome.problem, "interrupted");
 }
@@ -289,7 +289,7 @@ TEST_F(CopyBed, APeerThatSaysNothingLosesItsPlaceAndItsName) {
     EXPECT_EQ(*copy(options({"a"})).problem, "");
 }
 
-// A byte in a millisecond: no chunk becomes whole in that time, and yet it comes.
+// One byte per millisecond: no chunk is complete within the time limit, although bytes arrive.
 TEST_F(CopyBed, APeerWhoseBytesComeSlowlyIsServedUnlessARateIsAskedFor) {
     using std::chrono::milliseconds;
     for (const std::uint64_t least_bytes_per_s : {0U, 1'000'000U}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bus that is an etcd, with an etcd of the machine's that a test starts, kills and empties.
+// A registry on etcd; a test starts, kills and empties a local etcd.
 
 #include "apps/etcd/etcd_board.hpp"
 #include "apps/program/commands.hpp"
@@ -58,7 +58,7 @@ class Etcd {
         return (tls_ ? "etcds://127.0.0.1:" : "etcd://127.0.0.1:") + std::to_string(client_port_);
     }
     std::string certificate() const { return (folder_.path() / "cert.pem").string(); }
-    // From the next start on.
+    // Takes effect at the next start.
     void use_tls() {
         tls_ = true;
         const std::string command =
@@ -102,7 +102,7 @@ class Etcd {
                 client_of_it.ask("/v3/kv/range", {{"key", "YQ=="}});
                 return;
             } catch (const netio::pubsub::BoardError&) {
-                ::poll(nullptr, 0, 50); // there is nothing yet to wait for
+                ::poll(nullptr, 0, 50); // no event to wait for yet
             }
         }
         ADD_FAILURE() << "etcd does not start, see " << folder_.path();

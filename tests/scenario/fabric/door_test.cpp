@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who is let in at a tcp listener, who is cut off, and who is nobody's business.
+// Which peers a tcp listener admits, which it disconnects, and which sockets it leaves alone.
 
 #include "tests/scenario/fabric/ends.hpp"
 #include "tests/support/descriptor_limit.hpp"
@@ -25,7 +25,7 @@ using testing::IsEmpty;
 constexpr auto stranger_timeout = 50ms;
 constexpr auto several_looks = 6 * stranger_timeout;
 
-// A plain TCP socket of somebody who knows nothing of libfabric.
+// A plain TCP socket of a peer that does not use libfabric.
 class PlainSocket {
   public:
     explicit PlainSocket(int fd) : fd_{fd} { NETIO_CHECK(fd >= 0); }
@@ -172,7 +172,7 @@ TEST(Door, SocketsOfTheProgramsOwnAreLeftAlone) {
     const auto client = PlainSocket::make();
     client->connect(mine);
     const auto accepted = server->accept();
-    const auto stranger = PlainSocket::make(); // so that there is somebody to look for
+    const auto stranger = PlainSocket::make(); // so that there is a peer to look for
     stranger->connect(door.listener->address());
     ASSERT_TRUE(fabric.run_until([&] { return stranger->is_over(); }));
     fabric.run_for(several_looks);
@@ -203,7 +203,7 @@ TEST(Door, KnowsTheKernelSocketsOfBothEnds) {
 TEST(Door, WhoCouldAcceptNobodySaysSoAtTheStart) {
     const Fabric fabric;
     {
-        const DescriptorLimit limit{24}; // enough to listen, and the rest is a reserve
+        const DescriptorLimit limit{24}; // enough to listen; the rest is a reserve
         try {
             const Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
             ADD_FAILURE() << "it listens";

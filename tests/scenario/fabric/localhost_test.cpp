@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The name of this host stands for an address of each family, as on most machines; who listens does
-// so at one of them.
+// The name of this host resolves to an address of each family, as on most machines; the listener
+// uses only one of them.
 
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
@@ -14,8 +14,8 @@
 
 #include <string_view>
 
-// The C library's answers, but for one name: whatever this machine's files say. It is found before
-// the C library's.
+// The C library's answers except for one name, independent of this machine's files. The linker
+// finds this function before the C library's.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
                            addrinfo** result) {
     using GetAddrInfo = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
@@ -83,7 +83,7 @@ struct Attempt {
     std::string remote;
     std::string listening;
 };
-// Nothing: it is connected.
+// Returns an empty text if the attempt is connected.
 std::string reason_of(const Attempt& attempt) {
     Fabric fabric;
     Listening receiver;

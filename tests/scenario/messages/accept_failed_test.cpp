@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Senders that a listen socket has no endpoint, memory or descriptor for.
+// Senders for which a listen socket has no endpoint, memory or descriptor.
 
 #include "netio/session/handshake.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
@@ -40,7 +40,7 @@ TEST_P(AcceptFailed, TheOthersGoOnAndALaterAttemptSucceeds) {
         late = {};
         second.connect(address);
         expect_accept_failed(late, second);
-        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "told once for each attempt";
+        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "reported once for each attempt";
         expect_delivery(*first);
     }
     EXPECT_THAT(bed.seen().accept_failed.back(), HasSubstr("cannot open an endpoint"));

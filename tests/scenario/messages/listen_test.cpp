@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a receiver may do besides receiving: wait, count, stop listening, end.
+// What a receiver can do besides receiving: pause, count, stop listening, end.
 
 #include "tests/scenario/messages/buffered_fixture.hpp"
 
@@ -113,7 +113,7 @@ TEST_P(Listening, ClosesEverySenderInOrderAndSaysWhenThatIsDone) {
         connect(patient);
         ASSERT_TRUE(bed.run_until([&] { return listening.counters().connected == 1; }));
         orderly ? listening.close() : listening.abort();
-        EXPECT_TRUE(ending.ends.empty()) << "a call never calls back";
+        EXPECT_TRUE(ending.ends.empty()) << "no callback within a call";
         ASSERT_TRUE(bed.run_until([&] { return !ending.ends.empty() && !sender.closed.empty(); }));
         EXPECT_EQ(ending.closed.size(), 1U);
         EXPECT_EQ(ending.ends[0].reason, orderly ? CloseReason::orderly : CloseReason::local);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a send socket says of itself while it runs.
+// Snapshots of a running send socket.
 
 #include "tests/scenario/messages/buffered_fixture.hpp"
 
@@ -50,7 +50,7 @@ TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
     ASSERT_TRUE(bed.run_until([&] { return over; }));
     const Duration waited = bed.loop().now() - waiting_since;
 
-    // What was confirmed is not counted any more, and nothing waits.
+    // Confirmed messages are not counted any more, and nothing is queued.
     for (ReceiveSocket* const peer : listener->peers())
         peer->resume();
     socket->flush();
@@ -59,7 +59,7 @@ TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
         const SendSnapshot now = socket->snapshot();
         return now.waiting == 0 && now.credits > 1 && now.unconfirmed < full.unconfirmed;
     }));
-    EXPECT_EQ(socket->snapshot().frames, accepted); // a message each
+    EXPECT_EQ(socket->snapshot().frames, accepted); // one message each
     ASSERT_TRUE(bed.run_until([&] { return socket->snapshot().latency.count() == accepted; }));
     EXPECT_GE(socket->snapshot().latency.longest(), waited);
     EXPECT_GE(waited, 20ms);

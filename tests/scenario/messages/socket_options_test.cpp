@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Options of the point-to-point sockets: what is wrong is named when a socket is made, and they end
-// where their texts say that they do. And what no socket takes from its user.
+// Options of the point-to-point sockets: a mistake is reported when the socket is created, and the
+// limits are those of the documentation. Also arguments that no socket accepts.
 
 #include "netio/base/option_check.hpp"
 #include "netio/messages/buffered_send_socket.hpp"

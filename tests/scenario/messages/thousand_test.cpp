@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A thousand senders that come at once, fall silent together, or end at once: no turn of the
-// receiver's loop may last as long as all of them take. Turns are measured in calls, each of which
-// takes some of the simulator's time.
+// A thousand senders that connect, become silent or end at the same time: no turn of the receiver's
+// loop may last as long as all of them together take. Turns are measured in calls, each of which
+// takes some simulated time.
 
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
@@ -90,7 +90,7 @@ TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-// The call itself shuts some down, and later turns to the others.
+// The call itself closes some of them; later turns close the others.
 TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
     Timer close{near_.loop, [&] { listener_->close(); }};
     close.start({});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscribers that a publisher has no room, no endpoint or no memory for at the moment.
+// Subscribers for which a publisher has no slot, endpoint or memory at the moment.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -37,7 +37,7 @@ TEST_P(AcceptFailed, TriesAgainUntilTheLimitHasRoomForIt) {
     expect_waiting(second.actor, RejectCode::full);
     first.socket->close();
     ASSERT_TRUE(run_until([&] { return second.actor.subscribed.size() == 1; }));
-    EXPECT_THAT(bed.seen().accept_failed, IsEmpty()) << "a limit is no shortage";
+    EXPECT_THAT(bed.seen().accept_failed, IsEmpty()) << "a limit is not a shortage";
 }
 
 TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
@@ -86,7 +86,7 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     auto& second = subscribe({range(1, 1)});
     for (std::uint64_t attempt = 1; attempt <= 3; ++attempt) {
         ASSERT_TRUE(run_until([&] { return second.actor.closed.size() == attempt; }));
-        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "told once for each attempt";
+        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "reported once for each attempt";
         ASSERT_EQ(publish(*publisher, Fid{1}, attempt - 1, 40), Status::ok);
         publisher->flush();
         ASSERT_TRUE(run_until([&] { return first.actor.messages == attempt; }));
@@ -101,7 +101,7 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     ASSERT_TRUE(run_until([&] { return first.actor.messages == 4 && second.actor.messages == 1; }));
     first.actor.expect_contiguous(Fid{1}, 0, 4);
     EXPECT_EQ(bed.seen().accept_failed.size(), 3U);
-    // What was begun for it is not waited for.
+    // The close does not wait for what was started for it.
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a client announces of itself: by which others find it, under which name, and until when. On
-// a bus of a kind of its own, a directory that counts who opens it; also for the thread sanitizer.
+// What a client announces about itself: the publishers' addresses, its name, and the duration of
+// the entry. The registry is a special kind, a directory that counts its opens; also for the thread
+// sanitizer.
 
 #include "pubsub/discovery/bus.hpp"
 #include "pubsub/discovery/directory_registry.hpp"
@@ -68,7 +69,7 @@ class AnnouncingClient : public testing::Test {
         };
         return options;
     }
-    // What stands under the name; nothing: nothing does.
+    // The announcement under the name, or nullopt if there is none.
     std::optional<Announcement> standing(const std::string& name) const {
         std::ifstream file{folder.path() / (name + ".netio")};
         if (!file) return {};
@@ -118,7 +119,7 @@ TEST_F(AnnouncingClient, SaysWhatItIsWhateverItIsToldToSay) {
     EXPECT_EQ(standing("one")->instance, first.instance);
 }
 
-// Nobody finds it at 0.0.0.0.
+// 0.0.0.0 is not an address that others could use.
 TEST_F(AnnouncingClient, ThatListensAtEveryAddressNamesItsHost) {
     Client::Options options = on_the_bus({.host = "0.0.0.0", .port = 0});
     options.publish->publisher.open = true;
@@ -137,15 +138,15 @@ TEST_F(AnnouncingClient, UnderAnotherNameStandsThereOnlyOnce) {
     const int before = opened;
     client.announce(saying("one", 19));
     wait_until([&] { return standing("one")->fids.at(0).fids == range(0, 19); });
-    EXPECT_EQ(opened, before) << "it stands there, and says something else";
+    EXPECT_EQ(opened, before) << "the entry stays, with another content";
     client.announce(saying("other"));
-    wait_until([&] { // it says so under any name
+    wait_until([&] { // it reports this under any name
         const auto former = standing("one");
         return standing("other") || (former && former->fids.at(0).fids == range(0, 9));
     });
     ASSERT_TRUE(standing("other"));
     EXPECT_EQ(opened, before + 1);
-    EXPECT_FALSE(standing("one")) << "it has left before";
+    EXPECT_FALSE(standing("one")) << "the former entry was removed before";
     client.announce(saying("other", 19));
     wait_until([&] { return standing("other")->fids.at(0).fids == range(0, 19); });
     EXPECT_EQ(opened, before + 1);
@@ -153,7 +154,7 @@ TEST_F(AnnouncingClient, UnderAnotherNameStandsThereOnlyOnce) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-// Also while its thread is at what it was told before; for the thread sanitizer.
+// Also while its thread handles an earlier call; for the thread sanitizer.
 TEST_F(AnnouncingClient, MayBeToldSomethingElseAtAnyTime) {
     Client client{on_the_bus()};
     for (std::uint64_t last = 0; last < 200; ++last)
@@ -183,7 +184,7 @@ TEST_F(AnnouncingClient, IsNotAnnouncedBehindItsEnd) {
     Client client{on_the_bus()};
     const int before = opened;
     std::promise<void> over;
-    ASSERT_TRUE(client.post([&] { // both wait until this is over, in this order
+    ASSERT_TRUE(client.post([&] { // both wait until this is done, in this order
         client.close();
         client.announce(saying("one"));
         over.set_value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client that others keep busy, over tcp; the thread sanitizer runs it as well.
+// A client that other threads keep busy, over tcp; the thread sanitizer runs it as well.
 
 #include "tests/scenario/pubsub/clients.hpp"
 
@@ -16,7 +16,7 @@
 namespace netio::pubsub::test {
 namespace {
 
-// Nothing says `again` to who publishes what nobody wants.
+// A publisher never gets `again` for messages without subscribers.
 TEST(BusyClient, WhoPublishesFlatOutWithoutSubscribersKeepsNobodyOut) {
     Client publisher{publishing()};
     std::atomic<bool> over{false};
@@ -60,7 +60,8 @@ TEST(BusyClient, WhatAnotherLoopOwnsIsRefusedInTheCallAndCountsForNothing) {
     EXPECT_EQ(publisher.counters().published, 2U);
 }
 
-// No call finds a place, and who has a loop of his own calls again only when something is there.
+// No call fits into the queue, and a user with an own loop calls again only when the descriptor is
+// readable.
 TEST(BusyClient, WhoEmptiesTheQueueWhileNoCallFindsRoomGoesOnByTheDescriptor) {
     constexpr std::size_t count = 200;
     Client publisher{publishing()};
@@ -79,7 +80,7 @@ TEST(BusyClient, WhoEmptiesTheQueueWhileNoCallFindsRoomGoesOnByTheDescriptor) {
         stands.set_value();
         may_go.get();
     }));
-    stands.get_future().get(); // and the queue is full
+    stands.get_future().get(); // now the queue is full
     while (client.post([] {})) {
     }
     std::vector<Message> messages;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client's destinations in virtual time: which of them have a place, what they take, and how they
-// end.
+// A client's destinations in virtual time: which of them hold a slot, what they accept, and how
+// they end.
 
 #include "netio/session/server_keys.hpp"
 #include "tests/scenario/pubsub/destinations_scenario.hpp"
@@ -107,10 +107,10 @@ TEST_P(ClientDestinations, ThatHaveNoConnectionToEndGiveTheirPlaceAwayAtOnce) {
     transport.is_poor = false;
     send(other, 10);
     ASSERT_TRUE(have_arrived(other, 1));
-    EXPECT_EQ(ended, 0) << "nothing had to";
+    EXPECT_EQ(ended, 0) << "nothing had to end";
 }
 
-// The limit is that of one connection, and says nothing of the next.
+// The limit belongs to one connection and does not apply to the next.
 TEST_P(ClientDestinations, TakeWhatAFormerReceiverWouldNotHaveTaken) {
     listen(one, {.largest_message_bytes = 1000});
     send(one, 1000);
@@ -131,7 +131,7 @@ TEST_P(ClientDestinations, SendInOrderAsPagesBecomeFree) {
     connect_to(one);
     for (std::size_t i = 0; i < count; ++i)
         ASSERT_EQ(all->send(one.address, content(150 + i, 0)), Status::ok);
-    do_tasks(); // all of them at once
+    do_tasks(); // all tasks at once
     ASSERT_TRUE(have_arrived(one, 1 + count));
     for (std::size_t i = 0; i < count; ++i)
         EXPECT_EQ(one.receiver.messages[1 + i].bytes, content(150 + i, 0));
@@ -146,7 +146,7 @@ TEST_P(ClientDestinations, SendNoMoreInATurnThanItsTimeAllowsAndGoOnInTheNext) {
     for (std::size_t i = 0; i < count; ++i)
         ASSERT_EQ(all->send(one.address, content(240, 0)), Status::ok);
     do_tasks();
-    EXPECT_LT(all->counted().sent.load(), 5U) << "a page each";
+    EXPECT_LT(all->counted().sent.load(), 5U) << "one page each";
     ASSERT_TRUE(have_arrived(one, 1 + count));
     all->close();
     ASSERT_TRUE(run_until([&] { return ended == 1; }));
@@ -162,7 +162,7 @@ TEST_P(ClientDestinations, WhereNoAttemptCouldBeMadeEndForGood) {
     EXPECT_EQ(all->counted().unsent.load(), 1U);
     transport.is_poor = false;
     bed.let_pass(2 * retry_limit);
-    EXPECT_EQ(one.receiver.connected, 0U) << "nobody is called any more";
+    EXPECT_EQ(one.receiver.connected, 0U) << "no further callback";
 }
 
 TEST_P(ClientDestinations, ThatRefuseForGoodAreAskedAgainAndHoldNoEndUp) {
@@ -217,7 +217,7 @@ TEST_P(ClientDestinations, ThatWereToEndAlreadyAreWaitedForAtTheEndOfAll) {
     connect_to(one);
     ASSERT_EQ(try_to_send(one, 20), Status::ok);
     all->disconnect(one.address);
-    all->close(); // before its thread has come to it
+    all->close(); // before its thread handles it
     EXPECT_FALSE(all->is_over());
     do_tasks();
     ASSERT_TRUE(run_until([&] { return ended == 1; }));

@@ -27,7 +27,7 @@ TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
     options.on_message = [&](Fid fid, std::span<const std::byte>, std::uint8_t) {
         ++arrived.at(to_integer(fid));
     };
-    // It publishes and subscribes, and so do all threads through it.
+    // It publishes and subscribes, and all threads use it for both.
     Client client{std::move(options)};
     Client other{subscribing(client)};
     ASSERT_EQ(other.subscribe({range(0, threads - 1)}, {}, deadline), Answer::accepted);
@@ -55,7 +55,7 @@ TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
     publisher.close();
     for (std::uint64_t fid = 0; fid < threads; ++fid) {
         EXPECT_EQ(arrived[fid], rounds * messages);
-        EXPECT_EQ(next[fid], rounds * messages) << "what it publishes itself";
+        EXPECT_EQ(next[fid], rounds * messages) << "messages that it publishes itself";
     }
     EXPECT_EQ(client.counters().messages, threads * rounds * messages);
     EXPECT_EQ(client.counters().published, threads * rounds * messages);
@@ -209,7 +209,7 @@ TEST(Client, WhatIsTakenBackIsAnsweredAndSoIsNothingAtAll) {
     ASSERT_EQ(nothing.wait_for(deadline), std::future_status::ready);
     EXPECT_EQ(nothing.get(), Answer::accepted);
     EXPECT_EQ(client.subscribe({}, {}, deadline), Answer::accepted);
-    EXPECT_NE(open.wait_for(0s), std::future_status::ready) << "the other one goes on waiting";
+    EXPECT_NE(open.wait_for(0s), std::future_status::ready) << "the other call keeps waiting";
 }
 
 TEST(Client, WhoDoesNotWaitAnyMoreTakesNoPlaceAmongThoseWhoDo) {
@@ -258,7 +258,7 @@ TEST(Client, WaitsForSoManySubscribers) {
     std::future<bool> three =
         std::async(std::launch::async, [&] { return publisher.wait_for_subscribers(3, deadline); });
     publisher.close();
-    EXPECT_FALSE(three.get()) << "the end is not waited for";
+    EXPECT_FALSE(three.get()) << "the call does not wait for the end";
 }
 
 TEST(Client, AfterItsEndEveryCallSaysSo) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What seldom happens at the same time: ends, reconnections, requests, slow guests, pauses.
+// Rare combinations: ends, reconnections, requests, slow subscribers, pauses.
 
 #include "netio/fabric.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -52,7 +52,7 @@ TEST_P(Combinations, ASubscriberMayBeDestroyedAtEachMomentOfAReconnection) {
         turn(moment % 13);
         subscriber.socket.reset();
         turn(20);
-        static_cast<void>(publish(*publisher, Fid{1}, 0, 40)); // it may not have heard yet
+        static_cast<void>(publish(*publisher, Fid{1}, 0, 40)); // it may not have noticed yet
         publisher->close();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     }
@@ -81,7 +81,7 @@ TEST_P(Combinations, AnUnsubscriptionAndTheEndOfThePublisherMayCrossEachOther) {
             if (turns < 6) publisher->close();
             turn(turns % 6);
             subscriber.socket->unsubscribe(range(2, 3));
-            // Whoever subscribes behind the end connects again.
+            // A subscribe call after the end connects again.
             if (subscriber.actor.closed.empty()) subscriber.socket->subscribe(range(20, 30));
             turn(turns % 6);
             publisher->close();
@@ -165,7 +165,7 @@ TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOtherUnbuffered) {
     expect_each_completed_once(500);
 }
 
-// A ticket is open for one that takes nothing and is to be disconnected for it.
+// A ticket is open for a subscriber that makes no progress and must be disconnected.
 TEST_P(Combinations, AnExplicitPublicationForOneThatIsDisconnectedEndsHoweverItsTicketDoes) {
     enum class End { abandoned, closed, kept };
     for (const End end : {End::abandoned, End::closed, End::kept}) {
@@ -234,7 +234,7 @@ TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 10), Cookie{cookie++}), Status::ok);
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
-    EXPECT_EQ(subscriber.actor.gaps[Fid{1}], at_the_end) << "of a subscription that lost nothing";
+    EXPECT_EQ(subscriber.actor.gaps[Fid{1}], at_the_end) << "of a subscription without losses";
     EXPECT_EQ(subscriber.actor.lost, subscriber.actor.gaps[Fid{2}]);
     expect_each_completed_once(cookie);
 }

@@ -30,10 +30,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr auto deadline = 60s; // far beyond what anything here takes
+constexpr auto deadline = 60s; // far longer than any operation here takes
 constexpr const char* any_port = "127.0.0.1:0";
 
-// What is logged while it lives.
+// Collects the log lines while it exists.
 class Lines {
   public:
     Lines() {
@@ -74,7 +74,7 @@ void wait_until(const std::function<bool()>& holds) {
         std::this_thread::yield();
 }
 
-// What a subscriber receives until the end, on a thread of its own.
+// Collects what a subscriber receives until the end, on its own thread.
 struct Reader {
     explicit Reader(Subscriber& its_subscriber) : subscriber{its_subscriber} {}
     ~Reader() {
@@ -201,7 +201,7 @@ TEST_F(FrontDoor, WhatIsLostBetweenTwoConnectionsIsCountedExactly) {
     ASSERT_TRUE(subscriber.receive(deadline));
     subscriber.unsubscribe(1);
     wait_until([&] { return publisher.stats().subscribers == 0; });
-    publisher.publish_value(1, std::uint64_t{1}); // not wanted, so not lost
+    publisher.publish_value(1, std::uint64_t{1}); // not subscribed, so not lost
     subscriber.subscribe(1);
     ASSERT_TRUE(publisher.wait_for_subscribers(1, deadline));
     publisher.publish_value(1, std::uint64_t{2});
@@ -315,7 +315,7 @@ TEST_F(FrontDoor, PublishersAreFoundOnABus) {
     one.close();
     two.close();
     EXPECT_EQ(subscriber.receive(50ms), std::nullopt);
-    EXPECT_FALSE(subscriber.is_closed()) << "others may come";
+    EXPECT_FALSE(subscriber.is_closed()) << "others may be announced";
     subscriber.close();
     EXPECT_THROW((Publisher{any_port, {.bus = bus}}), std::invalid_argument);
 }

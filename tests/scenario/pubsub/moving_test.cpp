@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A fid that moves from one living publisher to another while its subscriber is slow.
+// A fid that moves from one publisher to another, both running, while its subscriber is slow.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -8,9 +8,9 @@ namespace netio::pubsub::test {
 namespace {
 
 constexpr Fid moving{3};
-constexpr std::uint64_t there = 1000; // the first number at the other publisher
+constexpr std::uint64_t there = 1000; // first number at the second publisher
 
-// The numbers of its messages as they come; of each one publisher has those from its base on.
+// Records the message numbers in order; each publisher uses the numbers from its base on.
 class Follower final : public Subscriptions::Handler {
   public:
     void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
@@ -31,7 +31,7 @@ class Follower final : public Subscriptions::Handler {
         gaps_behind = numbers.size();
     }
     void on_missed(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t) override {
-        ADD_FAILURE() << "it was there";
+        ADD_FAILURE() << "its publisher was running";
     }
 
     std::vector<std::string> subscribed;
@@ -99,7 +99,7 @@ TEST_P(MovingFids, BringAllOfTheFormerPublisherAndThenOfTheNext) {
     ASSERT_NO_FATAL_FAILURE(move_while_paused({}, 40));
     EXPECT_EQ(follower.missed, 0U);
     EXPECT_EQ(follower.numbers.size(), 51U);
-    // Of each in order; between two publishers there is none.
+    // In order for each publisher; no loss is reported between two publishers.
     std::vector<std::uint64_t> of_one;
     for (const std::uint64_t number : follower.numbers)
         if (number < there) of_one.push_back(number);

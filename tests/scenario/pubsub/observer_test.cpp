@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop's observer is told of a publisher's subscribers.
+// Reports about a publisher's subscribers to a loop's observer.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a publisher says of each of its publications, held against what each subscriber really got.
+// The outcome that a publisher reports for each publication, compared with what each subscriber
+// really received.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -74,7 +75,7 @@ TEST_P(Outcomes, WhoHasUnsubscribedBeforeItWasItsTurnIsCounted) {
     ASSERT_TRUE(run_until([&] { return publisher_actor.outcomes.contains(next); }));
     EXPECT_EQ(publisher_actor.outcomes[next], (PublicationOutcome{.sent = 1, .lost = 1}));
 
-    // The same with one that goes on living.
+    // The same with a subscriber that stays alive.
     auto& other = subscribe({range(2, 3)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));
     other.socket->pause();
@@ -130,13 +131,13 @@ TEST_P(Outcomes, ThePublisherMayBeDestroyedWhenItIsToldWhatWasLeftBehind) {
 // --- memory that is prepared ----------------------------------------------------------------
 
 using PreparedMemory = PubSubScenario;
-using MemoryThatIsRefused = PubSubScenario; // tcp registers nothing that could be
+using MemoryThatIsRefused = PubSubScenario; // tcp does not register memory
 
 TEST_P(PreparedMemory, IsNotRegisteredInTheFirstPublication) {
     auto publisher = unbuffered({});
     netio::RegisteredBuffer memory{100000};
     publisher->prepare(memory);
-    publisher->prepare(memory); // which changes nothing
+    publisher->prepare(memory); // has no further effect
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
     if (bed.sim() != nullptr) bed.sim()->refuse_registrations(true);
@@ -165,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Outcomes, all_beds(), bed_name);
 
 // --- against an oracle ----------------------------------------------------------------------
 
-// Who wanted what, as the publisher's user is told.
+// Which subscriber wanted what, as reported to the publisher's user.
 struct Books final : PublishSocket::Handler {
     void on_subscriber_connected(Publisher&, const SubscriberPeer& peer) override {
         newest = peer.id;
@@ -214,7 +215,7 @@ class OutcomeWorld {
         judge();
     }
 
-    // What was seen, so that a test that shows nothing fails.
+    // Counts of the checked cases, so that a test that checks none fails.
     std::uint64_t judged = 0, exact = 0, missed = 0, lost = 0, unsubscribed = 0;
 
   private:
@@ -325,7 +326,7 @@ class OutcomeWorld {
             for (const auto& [fid, messages] : member.actor.by_fid)
                 for (const Arrived& message : messages)
                     ASSERT_TRUE(message.intact && got[member.id].insert(message.number).second);
-            // It was ended here, or cut off; an orderly end comes behind everything.
+            // It ended here or was aborted; an orderly end comes after all messages.
             const bool cut_off = !member.actor.closed.empty() &&
                                  member.actor.closed.front().reason != CloseReason::orderly;
             if (member.dies || cut_off) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers that end and leave the bus, or come back elsewhere, while their subscriber has paused:
-// what has arrived is handed over when it goes on, and then their end is told.
+// Publishers that end and leave the registry, or return at another address, while their subscriber
+// is paused: arrived messages are delivered when it resumes, and then the end is reported.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -17,7 +17,7 @@ using testing::ElementsAre;
 
 class PausedEnd : public SeveralPublishers {
   protected:
-    static constexpr std::size_t count = 5; // messages that wait
+    static constexpr std::size_t count = 5; // queued messages
 
     void SetUp() override {
         Subscriptions::Options found = options({});
@@ -25,7 +25,7 @@ class PausedEnd : public SeveralPublishers {
         all.emplace(transport(), found, actor);
         all->subscribe(range(0, 9));
     }
-    // One that is followed, and whose messages wait.
+    // A connected publisher whose messages are queued at the subscriber.
     Made& with_messages() {
         Made& made = publisher();
         announce("one", made, range(0, 9));
@@ -40,7 +40,7 @@ class PausedEnd : public SeveralPublishers {
         EXPECT_EQ(actor.message_count, 0U);
         EXPECT_EQ(actor.closed, 0);
     }
-    // It ends, and so does what the bus says of it.
+    // It ends, and so does its registry entry.
     void lose_one() {
         with_messages().socket.reset();
         ASSERT_NO_FATAL_FAILURE(expect_gone());
@@ -60,9 +60,9 @@ INSTANTIATE_TEST_SUITE_P(Beds, PausedEnd, all_beds(), bed_name);
 
 TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
-    EXPECT_EQ(actor.closed, 0) << "nothing is told while it is paused";
+    EXPECT_EQ(actor.closed, 0) << "nothing is reported while it is paused";
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
-    EXPECT_FALSE(actor.retrying) << "nobody comes back";
+    EXPECT_FALSE(actor.retrying) << "it does not retry";
     ASSERT_EQ(all->told().size(), 1U);
     EXPECT_EQ(all->told().front().unknown_tails, 1U);
 }
@@ -103,7 +103,7 @@ TEST_P(PausedEnd, LeavesItsFidsToWhoHasThemAsWell) {
     ASSERT_NO_FATAL_FAILURE(expect_gone());
     bus.tell().on_gone("one");
     ASSERT_TRUE(run_until([&] { return other.actor.subscribed.size() == 1; }))
-        << "it need not wait for who has paused";
+        << "it need not wait for the paused one";
     send(other, Fid{4});
     all->resume();
     ASSERT_TRUE(run_until([&] { return actor.closed == 1 && actor.message_count == count + 1; }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// More publishers on a bus than there may be connections, and others that answer in their places.
+// More publishers in a registry than allowed connections, and others that listen at their
+// addresses.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -20,8 +21,8 @@ class FoundPublishers : public SeveralPublishers {
         options.publisher_limit = limit;
         return options;
     }
-    // One is killed behind a subscription, and another one, which is not on the bus, gets its port
-    // and is asked in its place.
+    // Kills a publisher after a subscription; another one, which is not in the registry, gets its
+    // port and its requests.
     Made& replace(Made& killed) {
         const std::size_t before = actor.changes.size();
         killed.socket.reset();
@@ -38,7 +39,7 @@ class FoundPublishers : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, FoundPublishers, all_beds(), bed_name);
 
-// Time to connect that a real machine may not keep to.
+// The connect time-out is so short that a slow machine may miss it.
 class HastyFoundPublishers : public FoundPublishers {};
 
 INSTANTIATE_TEST_SUITE_P(Beds, HastyFoundPublishers, netio::test::simulated_beds(), bed_name);
@@ -75,7 +76,7 @@ TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
     bus.tell().on_gone("one");
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_THAT(actor.subscribed["two"], ElementsAre(range(10, 19)));
-    // Who is asked for nothing any more is let go.
+    // The connection of a publisher without subscriptions is closed.
     all.unsubscribe(range(10, 19));
     all.unsubscribe(range(25, 29));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 3; }));
@@ -85,7 +86,7 @@ TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
 
 TEST_P(HastyFoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
     Subscriptions::Options few = found(1);
-    few.socket.session.connect_timeout = 10ms; // for so long it has the fids
+    few.socket.session.connect_timeout = 10ms; // this long it has the fids
     Subscriptions all{transport(), few, actor};
     all.subscribe(range(0, 19));
     Made& one = publisher();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The end of a publisher, beside what closing_test.cpp has: who is waited for, for how long, and
-// what is said of it.
+// The end of a publisher, in addition to closing_test.cpp: for which subscribers it waits, for how
+// long, and what it reports.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -27,7 +27,7 @@ class PublisherEnds : public PubSubScenario {
         return {
             .publisher = {.close_timeout = close_timeout}, .page_bytes = 1024, .page_count = 64};
     }
-    // More than the receives of a paused subscriber take.
+    // More than a paused subscriber's receives hold.
     std::uint64_t fill(BufferedPublishSocket& publisher) {
         std::uint64_t number = 0;
         for (; number < 20; ++number) {
@@ -58,7 +58,7 @@ TEST_P(PublisherEnds, OfOneWithoutSubscribersIsToldFromTheLoopAndOnce) {
                 publisher = unbuffered({});
             at_once ? publisher->abort() : publisher->close();
             at_once ? publisher->abort() : publisher->close();
-            EXPECT_EQ(publisher_actor.ended, 0) << "a call never calls back";
+            EXPECT_EQ(publisher_actor.ended, 0) << "no callback within a call";
             ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
             EXPECT_EQ(publisher_actor.end.reason,
                       at_once ? CloseReason::local : CloseReason::orderly);
@@ -69,7 +69,7 @@ TEST_P(PublisherEnds, OfOneWithoutSubscribersIsToldFromTheLoopAndOnce) {
     }
 }
 
-// It was lent to one that has not taken it yet, and nobody goes on with the ticket.
+// It is borrowed for a subscriber that has not received it yet, and the ticket is not resumed.
 TEST_P(PublisherEnds, AtOnceGivesTheMemoryBackThatATicketHolds) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
@@ -107,7 +107,7 @@ TEST_P(PublisherEnds, LetsNobodyInAnyMore) {
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
 }
 
-// It was let go, but died before it had taken what waited for it.
+// It had unsubscribed, but died before it received its queued messages.
 TEST_P(PublisherEnds, OneThatLeavesAndDiesWithoutWhatItIsOwedHasNotConfirmed) {
     auto publisher = buffered(small_pages(10s));
     auto& subscriber = paused();
@@ -120,7 +120,7 @@ TEST_P(PublisherEnds, OneThatLeavesAndDiesWithoutWhatItIsOwedHasNotConfirmed) {
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::unconfirmed);
 }
 
-// What nobody was told of is no subscriber.
+// A peer that was never reported is not a subscriber.
 TEST_P(PublisherEnds, IsInOrderWhereOnlyOneWasLeftThatHadNotSaidAnythingYet) {
     BufferedPublishSocket::Options options = small_pages(10s);
     options.publisher.session.handshake_timeout = 200ms;
@@ -153,14 +153,14 @@ TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatNobodyTook) {
         ASSERT_EQ(publish_one(), Status::ok);
     publisher_actor.at_completed = [&](std::uint64_t) { publisher.reset(); };
     ASSERT_TRUE(run_until([&] { return publisher == nullptr; }));
-    EXPECT_EQ(publisher_actor.completions.size(), before + 1) << "of three that nobody got";
+    EXPECT_EQ(publisher_actor.completions.size(), before + 1) << "of three without a subscriber";
 }
 
 TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfAFrameThatManyShared) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-    for (std::uint64_t i = 0; i < 5; ++i) // the first leaves alone
+    for (std::uint64_t i = 0; i < 5; ++i) // the first one leaves alone
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 40), Cookie{i}), Status::ok);
     publisher_actor.at_completed = [&](std::uint64_t cookie) {
         if (cookie == 1) publisher.reset();
@@ -205,7 +205,7 @@ TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItCountsAgainstNobody) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, count);
 }
 
-// Nothing waits for it, and it does not say that it has everything.
+// No message is queued for it, but it does not confirm that it has everything.
 TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForEverForOneThatDoesNotAnswer) {
     auto publisher = buffered(small_pages(200ms));
     auto silent = stuck(range(1, 1));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What stopped subscribers may cost the others: the memory of a publisher is one, and has many
-// users.
+// What stopped subscribers may cost the others: all subscribers of a publisher use the same memory.
 
 #include "tests/scenario/pubsub/waited_for.hpp"
 
@@ -90,7 +89,7 @@ TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
     ASSERT_TRUE(run_until([&] {
         for (std::uint64_t guest = 1; guest <= 4; ++guest)
             static_cast<void>(publish(*publisher, Fid{guest}, 0, 900));
-        if (honest.actor.messages == number) { // it has taken everything
+        if (honest.actor.messages == number) { // it has received everything
             EXPECT_EQ(publish(*publisher, Fid{9}, number++, 100), Status::ok);
         }
         publisher->flush();
@@ -115,8 +114,8 @@ TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAre
     EXPECT_TRUE(run_until([&] { return honest.actor.messages == 100; })) << honest.actor.messages;
 }
 
-// The memory is short because of one that nothing can be taken back from: who holds less than the
-// others keeps it.
+// Memory is short because of a subscriber whose messages cannot be removed: another one that holds
+// less than the others keeps its messages.
 TEST_P(Shares, WhoMayMissMessagesKeepsTheFewThatItHoldsWhileAnotherHoldsHalf) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = {}});
     auto& honest = subscribe({range(3, 3)});
@@ -162,7 +161,7 @@ TEST_P(Shares, MoreGroupsThanPagesStillShareTheMemory) {
     pump();
     ASSERT_TRUE(run_until([&] { return next == count; }));
     EXPECT_TRUE(publisher_actor.closed.empty());
-    EXPECT_GE(count / publisher->counters().pages, 8U) << "messages of a page";
+    EXPECT_GE(count / publisher->counters().pages, 8U) << "messages per page";
 }
 
 TEST_P(Shares, TryPublishQueuesNothingForWhoIsToMissMessages) {
@@ -193,8 +192,8 @@ TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
     EXPECT_EQ(publisher->counters().pages + publisher->counters().dropped, 50U);
 }
 
-// One of two publications is kept by another one, so nothing may wait for it, and it is being told
-// the positions of many fids: more than are under way at a time.
+// Another subscriber holds one of two publications, so no message may be queued for this one, which
+// is also receiving the positions of more fids than can be in flight at a time.
 TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
     constexpr std::uint64_t fids = 3000;
     auto publisher = unbuffered({.outstanding_limit = 2});
@@ -220,7 +219,7 @@ TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
     EXPECT_GT(refused, 0U) << "the test must reach the limit";
 }
 
-// The fewest that there may be.
+// The lowest permitted number of publications.
 TEST_P(Shares, AStoppedGuestThatDropsLeavesOneOfTwoPublicationsToTheOthers) {
     auto publisher = unbuffered({.outstanding_limit = 2});
     netio::RegisteredBuffer memory{1000};
@@ -269,7 +268,7 @@ TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
         std::invalid_argument);
 }
 
-// Added to now it would be over at once, and cut everybody off.
+// The sum with the present time would overflow, so every subscriber would be disconnected at once.
 TEST_P(Shares, ATimeForEverIsRefusedWithTheOptionsName) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     PublisherActor actor;
