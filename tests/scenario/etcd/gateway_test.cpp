@@ -197,7 +197,7 @@ TEST(EtcdGateway, WhatManyPublishersSaidBeforeTheyWentIsNotAskedForAgainAndAgain
     Seen seen;
     board.look(seen);
     EXPECT_THAT(seen.texts, SizeIs(0));
-    EXPECT_EQ(gateway.asked("/v3/kv/range"), 5) << "the names, all at once, and each once";
+    EXPECT_EQ(gateway.asked("/v3/kv/range"), 5) << "the names, all texts at once, each once";
 }
 
 TEST(EtcdGateway, OneTextThatIsTooLongIsNamedAndTheOthersAreRead) {

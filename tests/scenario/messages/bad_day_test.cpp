@@ -187,7 +187,7 @@ TEST_P(BadDay, APausedReceiverOfAPeerThatVanishedEndsWhenItIsClosed) {
             bed.loop().run_once(bed.world()->now() + 1ms);
         bed.sim()->cut(connecting);
         ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-        EXPECT_TRUE(receiver.closed.empty()) << "what has arrived waits, and the end behind it";
+        EXPECT_TRUE(receiver.closed.empty()) << "arrived messages are kept, the end follows";
         whole ? listener->close() : peer.close();
         ASSERT_TRUE(bed.run_until([&] { return !receiver.closed.empty(); }));
         EXPECT_TRUE(receiver.messages.empty());

@@ -66,7 +66,7 @@ TEST_P(SmallUnbuffered, ShareFramesAndArriveInOrderAndCompleteOnce) {
     for (std::uint64_t i = 0; i < 3000; ++i)
         ASSERT_EQ(publisher_actor.completions[i], 1) << i;
     EXPECT_TRUE(all.socket->seen().gathered);
-    EXPECT_FALSE(all.socket->seen().pages) << "they do not look like a buffered publisher's";
+    EXPECT_FALSE(all.socket->seen().pages) << "not marked as pages of a buffered publisher";
     EXPECT_EQ(all.actor.lost, 0U);
 }
 

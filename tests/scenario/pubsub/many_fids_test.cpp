@@ -84,7 +84,7 @@ TEST_P(ManyFids, AsManyStepsAsAPublisherTakesHaveTheirPolicyEachOfThem) {
 
 TEST_P(ManyFids, AThousandSubscribedOneByOneOfAnUnbufferedPublisherShareAConnection) {
     auto publisher = unbuffered({});
-    netio::RegisteredBuffer memory{(count * messages_each + 1) * bytes}; // one is never lent
+    netio::RegisteredBuffer memory{(count * messages_each + 1) * bytes}; // one is not sent
     std::size_t used = 0;
     serve(*publisher, [&](Fid fid, std::uint64_t number) {
         const netio::Slice slice = memory.slice(used, bytes);

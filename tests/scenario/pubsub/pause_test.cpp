@@ -243,7 +243,7 @@ TEST_P(PausedSubscribers, MayCloseOrAbortAndAreGivenNothingMore) {
         }));
         EXPECT_EQ(subscriber.actor.messages, 0U);
         EXPECT_FALSE(subscriber.actor.last_retrying);
-        EXPECT_NE(publisher_actor.closed[0].reason, CloseReason::orderly) << "it took nothing";
+        EXPECT_NE(publisher_actor.closed[0].reason, CloseReason::orderly) << "it read nothing";
         publisher->close();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     }

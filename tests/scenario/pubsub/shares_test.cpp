@@ -176,7 +176,7 @@ TEST_P(Shares, TryPublishQueuesNothingForWhoIsToMissMessages) {
         ++number;
     ASSERT_EQ(number, 40U);
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == number; }));
-    EXPECT_TRUE(run_until([&] { return publisher->outstanding() < 10; })) << "queued for the guest";
+    EXPECT_TRUE(run_until([&] { return publisher->outstanding() < 10; })) << "messages are queued";
     EXPECT_GT(publisher->counters().dropped, 20U);
 }
 

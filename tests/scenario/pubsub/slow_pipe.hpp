@@ -62,7 +62,7 @@ class SlowPipe {
         std::memcpy(&generic, &address, sizeof address);
         return generic;
     }
-    // Whether one of the two has something to read; false: stop.
+    // Returns whether one of the two has data to read; false: stop.
     bool wait(std::array<pollfd, 3>& fds, int timeout_ms) const {
         fds[2] = {.fd = stop_, .events = POLLIN, .revents = 0};
         return ::poll(fds.data(), fds.size(), timeout_ms) >= 0 && (fds[2].revents & POLLIN) == 0;

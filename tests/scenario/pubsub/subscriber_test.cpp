@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a subscriber may rely on, and what its publisher cannot make it do.
+// Guarantees to a subscriber, and what its publisher cannot make it do.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -55,7 +55,7 @@ TEST_P(Subscribing, AbortEndsAtOnceAndIsTheLastWord) {
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->abort();
-    EXPECT_THAT(subscriber.actor.closed, IsEmpty()) << "a call does not call back";
+    EXPECT_THAT(subscriber.actor.closed, IsEmpty()) << "no callback within a call";
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::local);
     EXPECT_FALSE(subscriber.actor.last_retrying);
@@ -108,7 +108,7 @@ TEST_P(Subscribing, WhatIsRefusedIsNotAskedForByTheNextConnection) {
 
 // --- many fids ------------------------------------------------------------------------------
 
-// With costs that grow with the square, the loop stood still for seconds.
+// With quadratic cost the loop stopped for seconds.
 TEST_P(Subscribing, AsManySingleFidsAsAPublisherTakesAreAskedForWithAPolicyAtOnce) {
     const std::uint64_t count = Publisher::Options{}.ranges_per_subscriber_limit;
     auto publisher = unbuffered({});
@@ -122,7 +122,7 @@ TEST_P(Subscribing, AsManySingleFidsAsAPublisherTakesAreAskedForWithAPolicyAtOnc
 
 // --- what a publisher cannot make a subscriber do -------------------------------------------
 
-// Rejects everybody, and asks each for larger buffers.
+// Rejects every peer and asks each for larger buffers.
 class Greedy final : private netio::Listener::Handler {
   public:
     Greedy(netio::Transport& transport, const netio::Address& at, std::uint32_t first)
@@ -174,7 +174,7 @@ TEST_P(Subscribing, APublisherThatWantsEverMoreIsAskedAtTheRetryIntervalOnly) {
     EXPECT_GE(loop().now() - begin, 3 * defaults.retry_interval);
 }
 
-// Only the simulator refuses to connect when it is told to.
+// Only the simulator can be made to refuse connections.
 class SubscribingInTheSimulator : public Subscribing {};
 
 TEST_P(SubscribingInTheSimulator, WhatCannotEvenBeTriedNowIsTriedAgain) {
@@ -204,7 +204,8 @@ TEST_P(SubscribingInTheSimulator, WhoCannotEvenLookForAWayNowLooksAgain) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
-// One address is a publisher that wants larger buffers, and with those nothing can be opened.
+// One address belongs to a publisher that wants larger buffers, and no connection can be opened
+// with those.
 TEST_P(SubscribingInTheSimulator, WhereLargerBuffersCannotBeTriedTheNextAddressIs) {
     auto publisher = buffered({});
     const netio::Address right = address;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Several publishers as one: by address, and found on a bus.
+// Several publishers used as one: by address, and found in a registry.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -132,14 +132,14 @@ TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {
     announce("other", other, range(0, 9));
     bus.tell().on_gone("one");
     send(one, Fid{1});
-    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; })) << "data goes on";
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; })) << "data continues";
     one.socket.reset();
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(0, 9)));
     EXPECT_FALSE(actor.retrying);
     send(other, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 3; }));
-    EXPECT_EQ(all.sums().messages, 3U) << "with those of the one that is gone";
+    EXPECT_EQ(all.sums().messages, 3U) << "including those of the departed one";
     bus.tell().on_trouble("the directory cannot be read");
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
@@ -168,7 +168,7 @@ TEST_P(SeveralPublishers, AnotherAddressUnderTheSameNameIsConnectedTo) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
 
-// Its lease ended, or it has moved; while it lives on, its books do.
+// Its lease expired or it moved; while its process lives, its counters continue.
 TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldExactly) {
     for (const std::size_t remembered : {1000U, 0U}) {
         SCOPED_TRACE(remembered);
@@ -183,12 +183,12 @@ TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldEx
         ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
         send(one, Fid{1});
         ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
-        // It is announced at another address, where nobody is, and is lost there.
+        // Announces it at an unused address, so that its connection is lost.
         Announcement moved{.name = "one", .fids = {{.fids = range(0, 9), .meaning = {}}}};
         moved.addresses = {"tcp:" + to_string(netio::Address{bed.address().host, 9})};
         bus.tell().on_announced(moved);
         bus.tell().on_gone("one");
-        EXPECT_EQ(all.told().front().unknown_tails, 1U) << "as long as it is away";
+        EXPECT_EQ(all.told().front().unknown_tails, 1U) << "while it is away";
         ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
         for (std::uint64_t n = 1; n < 4; ++n)
             ASSERT_EQ(publish(*one.socket, Fid{1}, n, 40), Status::no_subscribers);
@@ -206,7 +206,7 @@ TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldEx
         EXPECT_EQ(all.sums().messages, 2U);
         if (remembered == 0) {
             EXPECT_THAT(actor.missed, IsEmpty());
-            EXPECT_EQ(all.told().back().unknown_tails, 1U) << "it was forgotten, and that is told";
+            EXPECT_EQ(all.told().back().unknown_tails, 1U) << "it was forgotten: reported";
             continue;
         }
         EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
@@ -251,7 +251,7 @@ TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTo
     gone.socket.reset();
     announce("one", one, range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
-    EXPECT_EQ(actor.closed, 0) << "one way that is closed is no failure";
+    EXPECT_EQ(actor.closed, 0) << "one failed address is not a failure";
     send(one, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
     one.socket.reset();
@@ -269,7 +269,7 @@ TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTo
 TEST_P(SeveralPublishers, WhoIsAnnouncedAndNotThereKeepsNoFidFromOneThatIs) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
-    found.socket.session.connect_timeout = 1h; // it is refused, which nobody has to wait for
+    found.socket.session.connect_timeout = 1h; // it is refused, so there is no wait
     const netio::TimePoint begin = loop().now();
     Subscriptions all{transport(), found, actor};
     all.subscribe(range(0, 9));
@@ -310,7 +310,7 @@ TEST_P(SeveralPublishers, OnlyOneThatProvesItselfIsTakenWhoeverAnnouncesItself) 
     EXPECT_EQ(actor.messages, (std::map<Fid, std::uint64_t>{{Fid{2}, 1U}}));
 }
 
-// It was cut off while it had a part of the stream, and is not told how much there was.
+// It was disconnected while it received a part of the stream, and the total is not reported to it.
 TEST_P(SeveralPublishers, WhatWasLostWhenTheRightsWereNarrowedIsUnknownUntilTheyAreWideAgain) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
@@ -331,7 +331,7 @@ TEST_P(SeveralPublishers, WhatWasLostWhenTheRightsWereNarrowedIsUnknownUntilThey
     EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is away";
     ASSERT_TRUE(run_until([&] { return actor.refused == 1; }));
     EXPECT_TRUE(all.told().front().connected);
-    EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is there, and does not tell";
+    EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is connected, but reports nothing";
     for (std::uint64_t n = 0; n < 3; ++n)
         ASSERT_EQ(publish(*one.socket, Fid{1}, n, 40), Status::no_subscribers);
 
@@ -366,7 +366,7 @@ TEST_P(SeveralPublishers, WhoClosesBehindNarrowedRightsDoesNotKnowMore) {
     EXPECT_EQ(all.told().front().unknown_tails, 1U);
 }
 
-// Its connection ends before the answer, and it comes back with the others.
+// Its connection ends before the answer, and it reconnects with the other fids.
 TEST_P(SeveralPublishers, WhatIsUnsubscribedFromHasNoTail) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
@@ -380,7 +380,7 @@ TEST_P(SeveralPublishers, WhatIsUnsubscribedFromHasNoTail) {
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     files.permit(7, "services=pubsub fids=0-10:block");
     ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
-    all.unsubscribe(range(5, 9)); // nobody is there to answer
+    all.unsubscribe(range(5, 9)); // there is no publisher to answer
     ASSERT_TRUE(run_until([&] { return actor.closed > 0 && all.connected_count() == 1; }));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_EQ(all.told().front().unknown_tails, 0U);
@@ -400,7 +400,7 @@ TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {
     EXPECT_EQ(actor.message_count, 1U);
 }
 
-// And not by the publisher that is found first.
+// And not only when the first publisher is found.
 TEST_P(SeveralPublishers, AnOptionOfConnectionsIsRefusedAlsoWherePublishersAreFoundLater) {
     Subscriptions::Options wrong = options({});
     wrong.bus = &bus;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whom an open ticket waits for asks for another policy meanwhile.
+// The subscriber for which an open ticket waits requests another policy.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 class TicketPolicies : public PubSubScenario {
   protected:
-    // A subscriber that pauses until it holds a ticket open, beside one that does not.
+    // A subscriber that pauses until a ticket waits for it; another one does not pause.
     Subscription& paused_guest() {
         publisher = unbuffered({});
         Subscription& guest = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
@@ -28,7 +28,8 @@ class TicketPolicies : public PubSubScenario {
         return guest;
     }
 
-    // One that takes everything, one that has stopped, and a ticket that is left for the latter.
+    // One subscriber that receives everything, one that has stopped, and a ticket that waits for
+    // the latter.
     void begin(PublishSocket::Options options) {
         publisher = unbuffered(std::move(options));
         honest = &subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
@@ -46,7 +47,7 @@ class TicketPolicies : public PubSubScenario {
         if (attempt.status != Status::again) ++next;
         return attempt;
     }
-    // The one that has stopped asks again.
+    // The stopped subscriber requests another policy.
     void ask(SlowPolicy policy) {
         const std::size_t before = publisher_actor.subscribed.size();
         request(*slow, ++asked, range(1, 1), policy);
@@ -71,7 +72,7 @@ TEST_P(TicketPolicies, WhoComesToDropMissesIt) {
     ASSERT_NO_FATAL_FAILURE(ask(SlowPolicy::drop));
     EXPECT_EQ(publisher->resume(ticket), Status::ok);
     EXPECT_EQ(publisher->counters().dropped, 1U);
-    EXPECT_EQ(publish().status, Status::ok) << "nobody is to be waited for";
+    EXPECT_EQ(publish().status, Status::ok) << "no subscriber is left to wait for";
     EXPECT_EQ(publisher->counters().dropped, 2U);
     EXPECT_TRUE(run_until([&] { return honest->actor.messages == next; }));
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
@@ -112,7 +113,7 @@ TEST_P(TicketPolicies, WhoIsToBeDisconnectedAndComesToDropStays) {
     EXPECT_EQ(publisher->counters().dropped, 1U);
 }
 
-// What is lent is not kept for anybody.
+// Borrowed memory cannot be stored for conflation.
 TEST_P(TicketPolicies, WhoAsksForTheNewestIsRefusedAndWaitedForAsBefore) {
     ASSERT_NO_FATAL_FAILURE(begin({}));
     request(*slow, ++asked, range(1, 1), SlowPolicy::newest);
@@ -127,13 +128,13 @@ TEST_P(TicketPolicies, WhoAsksForTheNewestIsRefusedAndWaitedForAsBefore) {
 TEST_P(TicketPolicies, OneThatGoesOnGetsWhatItBlocksFor) {
     Subscription& guest = paused_guest();
     ASSERT_TRUE(ticket.is_open());
-    // It comes to drop, and is told what it misses, also where the publisher ends meanwhile.
+    // It changes to drop, and its losses are reported, even if the publisher ends at that time.
     guest.socket->subscribe(range(1, 1), SlowPolicy::drop);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));
     ASSERT_EQ(publisher->resume(ticket), Status::ok);
     while (!ticket.is_open() && next < 20)
         ticket = publish().ticket;
-    EXPECT_EQ(next, 20U) << "no ticket is left for it any more";
+    EXPECT_EQ(next, 20U) << "no ticket waits for it any more";
     publisher->close();
     guest.socket->resume();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What stopped subscribers cost the others where publishing waits for them, however many they are
-// and however little each of them has.
+// What stopped subscribers with policy block cost the others, however many they are and however few
+// messages each of them holds.
 
 #include "tests/scenario/pubsub/waited_for.hpp"
 
@@ -27,7 +27,8 @@ TEST_P(WaitedFor, StoppedGuestsHoldUpTheirOwnFidsOnly) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-// What is in pages that have not left yet waits for somebody as soon as they have.
+// Messages in pages that have not left yet will wait for these subscribers as soon as the pages
+// leave.
 TEST_P(WaitedFor, WhatTheyAreToGetDoesNotFillTheMemoryBeforeItHasLeft) {
     auto publisher = small_buffered();
     gather(crowd);
@@ -61,7 +62,7 @@ TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
     }
 }
 
-// What it has room for is one message, and there are many groups that it belongs to.
+// Its receives hold one message, and it belongs to many groups.
 TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
     constexpr std::uint64_t groups = 127;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = 1h});
@@ -88,7 +89,7 @@ TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-// Nobody publishes for them again, so nobody waits for those that hold something.
+// Their fids are not published again, so no publication waits for those that hold something.
 TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAgain) {
     auto publisher = small_buffered(
         {.slow_policy = SlowPolicy::disconnect, .disconnect_after = std::chrono::milliseconds{50}});
@@ -97,10 +98,10 @@ TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAga
     publish_for_all(*publisher, 1, 900);
     expect_free(*publisher);
     ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > crowd / 4; }))
-        << "those that were published for in vain";
+        << "those whose publication was blocked";
     expect_free(*publisher);
-    EXPECT_LT(publisher_actor.closed.size(), crowd) << "nobody waits for what the others hold";
-    // Now somebody does.
+    EXPECT_LT(publisher_actor.closed.size(), crowd) << "no message waits for the others";
+    // Now a publication does wait.
     const std::uint64_t number = honest->actor.messages;
     ASSERT_TRUE(
         run_until([&] { return publish(*publisher, free_fid, number, 60 * 1024) == Status::ok; }));
@@ -125,7 +126,7 @@ TEST_P(WaitedFor, WhoIsToBeDisconnectedLeavesPublicationsForTheOthers) {
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-// Those whom nobody publishes for have half of the publications, and tickets may not have the rest.
+// Slow subscribers hold half of the publications, and tickets may not use the rest.
 TEST_P(WaitedFor, WhatIsLeftToTicketsLeavesPublicationsForTheOthers) {
     auto publisher = unbuffered({.outstanding_limit = 16});
     gather(10);
@@ -145,8 +146,8 @@ TEST_P(WaitedFor, WhatIsLeftToTicketsLeavesPublicationsForTheOthers) {
     EXPECT_EQ(tickets.size(), 8U);
 }
 
-// Many that stop and go on: what was published for them waited here or with its user, and `again`
-// was followed by its call for each.
+// Many subscribers stop and continue: their messages waited in the publisher or with its user, and
+// each `again` was followed by its callback.
 template <typename Publish>
 void pump(PublisherActor& actor, std::uint64_t fids, std::vector<std::uint64_t>& next,
           std::uint64_t count, Publish publish) {
@@ -219,7 +220,7 @@ TEST_P(WaitedFor, WhoeverGoesOnGetsEverythingThatWasLent) {
         EXPECT_EQ(times, 1) << cookie;
 }
 
-// Nothing is sent of what they miss, so nothing would follow.
+// Dropped messages are not sent, so no completion would follow.
 TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
     constexpr std::uint64_t guests = 40;
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
@@ -250,7 +251,7 @@ TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
     };
     while (try_it())
         settle(*publisher);
-    ASSERT_EQ(publisher->outstanding(), 1U) << "what the other one keeps";
+    ASSERT_EQ(publisher->outstanding(), 1U) << "held by the other one";
     const std::uint64_t before = key;
     publisher_actor.at_room = [&] { static_cast<void>(try_it()); };
     guest.socket->resume();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers that a listener has no endpoint, memory or descriptor for.
+// Peers for which a listener has no endpoint, memory or descriptor.
 
 #include "netio/session/handshake.hpp"
 #include "stream/socket/blocking_stream.hpp"
@@ -38,7 +38,7 @@ TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
         second.connect(listener->endpoints().front().address);
         ASSERT_TRUE(bed.run_until([&] { return late.closed.has_value(); }));
         EXPECT_EQ(late.closed->reason, CloseReason::rejected);
-        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "told once for each attempt";
+        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "reported once for each attempt";
         ASSERT_EQ(server.receive(100, Fill::all), Status::ok);
         ASSERT_EQ(client.send(100), Status::ok);
         ASSERT_TRUE(bed.run_until([&] { return server.received == 100 * attempt; }));
@@ -63,7 +63,7 @@ TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_stages(), stage_name);
 
-// What a handler may do with a peer, and with the listener meanwhile.
+// What a handler may do with a peer, and with the listener at the same time.
 class Incoming : public testing::TestWithParam<netio::test::Bed>, private StreamListener::Handler {
   protected:
     void meet() {
@@ -88,7 +88,7 @@ class Incoming : public testing::TestWithParam<netio::test::Bed>, private Stream
 };
 
 TEST_P(Incoming, OfAListenerThatIsDestroyedMeanwhileIsRejected) {
-    const std::string why(100, 'a'); // more than a string has in itself
+    const std::string why(100, 'a'); // more than a string stores in place
     const std::vector<std::function<void(IncomingStream&)>> ways{
         [](IncomingStream&) {}, [&](IncomingStream& incoming) { incoming.reject(why); },
         [&](IncomingStream& incoming) {
@@ -103,12 +103,12 @@ TEST_P(Incoming, OfAListenerThatIsDestroyedMeanwhileIsRejected) {
         };
         meet();
         EXPECT_FALSE(client.connected);
-        // Without a word of the library's, which the provider takes for another refusal.
+        // Without the library's data, which the provider takes for another refusal.
         if (bed.sim() == nullptr) continue;
         EXPECT_EQ(client.closed->reason, CloseReason::rejected);
     }
     EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("its listener is gone")))
-        << "of the one that let it out";
+        << "with the text of the handler";
 }
 
 TEST_P(Incoming, MayBeAnsweredOnce) {

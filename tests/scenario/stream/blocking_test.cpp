@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The blocking face, with a thread at either end.
+// The blocking API, with a thread at either end.
 
 #include "stream/socket/blocking_stream.hpp"
 
@@ -31,7 +31,7 @@ std::vector<std::byte> numbered(std::size_t size) {
     return bytes;
 }
 
-// Far longer than anything takes.
+// Far longer than any call takes.
 const BlockingStream::Options patient{.call_timeout = 60s};
 
 class Blocking : public testing::Test {
@@ -65,7 +65,7 @@ TEST_F(Blocking, ReadsWhatWasWrittenInPiecesOfAnySize) {
     client.join();
 }
 
-// Large ones are received where they are wanted, and each waits for its own.
+// Large reads go directly into the caller's memory, and each waits for its own bytes.
 TEST_F(Blocking, LargeReadsBehindEachOtherHaveEachItsOwnBytes) {
     const auto data = numbered(4'000'000);
     std::thread client{[&] {
@@ -113,7 +113,7 @@ TEST_F(Blocking, AStreamThatEndsTooEarlySaysAfterHowManyBytes) {
     std::vector<std::byte> got(8);
     try {
         peer.read_exactly(got);
-        ADD_FAILURE() << "there were 7 bytes only";
+        ADD_FAILURE() << "there were only 7 bytes";
     } catch (const StreamError& error) {
         EXPECT_EQ(error.kind(), StreamError::Kind::ended);
         EXPECT_THAT(error.what(), testing::HasSubstr("7 of 8"));
@@ -122,7 +122,7 @@ TEST_F(Blocking, AStreamThatEndsTooEarlySaysAfterHowManyBytes) {
 }
 
 TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
-    // One thread plays both sides, so that nothing comes before the time-out.
+    // One thread is both sides, so that nothing arrives before the time-out.
     std::thread connecting;
     std::optional<BlockingStream> client;
     connecting = std::thread{[&] { client = BlockingStream::connect(address, patient); }};
@@ -148,7 +148,7 @@ TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
 }
 
 TEST_F(Blocking, ADeadPeerIsAnErrorThatSaysSo) {
-    std::thread client{[&] { BlockingStream::connect(address, patient); }}; // and gone
+    std::thread client{[&] { BlockingStream::connect(address, patient); }}; // then it is gone
     auto peer = listener.accept();
     client.join();
     std::vector<std::byte> got(100);
@@ -166,7 +166,7 @@ TEST(BlockingListening, WhereOtherMachinesReachItHasToBeMeant) {
     EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.open = true}}));
 }
 
-// And not by the peer that comes first.
+// And not only when the first peer connects.
 TEST(BlockingListening, AnOptionOfItsStreamsIsRefusedByTheConstructor) {
     BlockingStream::Options options = patient;
     options.stream.copy_step_bytes = 0;
@@ -210,7 +210,7 @@ TEST(BlockingListening, StopInAnotherThreadEndsAWaitingAccept) {
         std::this_thread::yield();
     listener.stop();
     EXPECT_THROW(BlockingStream::connect(to_string(listener.address()), patient), StreamError)
-        << "stop() has returned, so nothing listens there";
+        << "stop() has returned, so there is no listener";
     waiting.join();
 }
 
@@ -237,7 +237,7 @@ TEST(BlockingListening, StopInAnotherThreadLeavesAReadOfItsStreamAlone) {
     reading.join();
 }
 
-// Nobody looks between two calls.
+// Between two calls the key file is not read.
 TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
     netio::test::KeyFiles files;
     files.permit(7, "services=stream");
@@ -260,14 +260,14 @@ TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
     files.revoke(7);
     try {
         static_cast<void>(peer.read({&some, 1}));
-        ADD_FAILURE() << "the key was gone";
+        ADD_FAILURE() << "the key was revoked";
     } catch (const StreamError& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr("no longer what it was"));
     }
     client.join();
 }
 
-// Within the calls, as everything: so there is no race for what it has seen.
+// Callbacks come only within the calls, so there is no data race.
 TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
     netio::test::KeyFiles files;
     files.permit(7, "services=stream");
@@ -299,7 +299,8 @@ TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
     EXPECT_EQ(listener.endpoints().front().provider, "tcp");
 }
 
-// As many as may wait to be accepted have finished the handshake of their session and say no more.
+// The maximum number of peers waiting for accept have finished the handshake of their session and
+// send nothing more.
 TEST(BlockingStrangers, WhoTellNothingOfTheirRingsTakeNobodysPlaceForLong) {
     constexpr std::size_t places = 64;
     BlockingStream::Options hasty = patient;
@@ -333,7 +334,7 @@ TEST(BlockingConnect, IsRefusedWithTheAddress) {
     }
     try {
         BlockingStream::connect(address, patient);
-        ADD_FAILURE() << "nobody listens";
+        ADD_FAILURE() << "there is no listener";
     } catch (const StreamError& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr(address));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers inside the handshake that do not keep to the protocol: they end their own connection, with
-// a reason, and nothing else.
+// Peers that complete the handshake and then violate the protocol: they end only their own
+// connection, with a reason.
 
 #include "tests/scenario/stream/impostor.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -17,7 +17,7 @@ class Hostility : public testing::TestWithParam<netio::test::Bed>, protected Pai
   protected:
     Hostility() : Pair{GetParam(), RemoteWrites::trusted} {}
 
-    // How the server reports the end of a peer that does this.
+    // How the server reports the end of a peer with this behaviour.
     netio::Closed verdict_on(const std::function<void(Impostor&)>& deed) {
         server.closed.reset();
         server.connected = false;
@@ -40,7 +40,7 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
     };
     const std::vector<Case> cases{
         {"out of turn", [](Impostor& i) { i.send(ControlMessage{}); }},
-        {"broke the stream protocol: unexpected ring", // nobody asked for it
+        {"broke the stream protocol: unexpected ring", // unsolicited
          [](Impostor& i) {
              i.send_ring();
              i.send_ring({.address = 0, .key = 1, .bytes = 2000});
@@ -112,7 +112,7 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
     establish();
 }
 
-// Finishes the handshake of its session with everybody, and says nothing behind that.
+// Finishes the handshake of its session with every peer and sends nothing afterwards.
 class SilentServer final : private netio::SessionListener::Handler,
                            private netio::Session::Handler {
   public:
@@ -155,7 +155,7 @@ TEST_P(Hostility, WhoNeverTellsOfItsRingIsGivenUpInTime) {
     listen(in_haste());
     Impostor impostor{bed.transport(), listener->endpoints().front().address};
     ASSERT_TRUE(bed.run_until([&] { return server.closed && impostor.closed; }));
-    EXPECT_TRUE(impostor.has_ring()) << "the session's handshake was over";
+    EXPECT_TRUE(impostor.has_ring()) << "the session's handshake was complete";
     EXPECT_FALSE(server.connected);
     EXPECT_EQ(server.closed->reason, CloseReason::handshake_timeout) << server.closed->detail;
     EXPECT_THAT(server.closed->detail, HasSubstr("not told of its ring within 60 ms"));
@@ -181,7 +181,7 @@ TEST_P(Hostility, BehindTheHandshakeNobodyIsGivenUpForSilence) {
     EXPECT_FALSE(client.closed || server.closed);
 }
 
-// It repeats that it has taken nothing, while a close waits for it to take something.
+// It repeats that it has received nothing, while a close waits for its progress.
 TEST_P(Hostility, WhoSaysTheSameAgainIsNotWaitedForLonger) {
     StreamSocket::Options options;
     options.session.close_timeout = std::chrono::milliseconds{300};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bytes that travel: directly, through the ring, both ways, in every mode and policy.
+// Byte transfer: directly, through the ring, in both directions, in every mode and policy.
 
 #include "netio/memory/registration_cache.hpp"
 #include "tests/scenario/stream/flow.hpp"
@@ -15,7 +15,7 @@ TEST_P(Transfer, AReceiveThatWaitsIsWrittenTo) {
     establish();
     ASSERT_EQ(server.receive(100'000, Fill::all), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return server.socket->counters().controls > 0; }));
-    // The advert is on its way; whatever arrives first, nothing may be lost.
+    // The advert is in transit; whatever arrives first, nothing may be lost.
     ASSERT_TRUE(
         bed.run_until([&] { return client.socket->counters().sent.adverts_received == 1; }));
 
@@ -42,7 +42,7 @@ TEST_P(Transfer, WhatNobodyWaitsForGoesThroughTheRing) {
 
 TEST_P(Transfer, ABurstThatFitsTheRingDoesNotHoldUpItsSender) {
     establish();
-    ASSERT_EQ(client.send(1 << 20), Status::ok); // all of the ring, and nobody receives
+    ASSERT_EQ(client.send(1 << 20), Status::ok); // the whole ring, and there is no receive
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
     EXPECT_EQ(client.socket->counters().sent.indirect_bytes, std::uint64_t{1} << 20);
 }
