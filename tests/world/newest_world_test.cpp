@@ -9,7 +9,7 @@ namespace {
 
 // The pool holds one message at a time, and the message that waits for memory finds no credit when
 // the memory is free.
-TEST(WorldOfNewest, WhatIsKeptForWantOfMemoryAndThenOfCreditIsSentInTheEnd) {
+TEST(WorldOfNewest, MessagesStoredWithoutMemoryAndThenCreditAreSentInTheEnd) {
     expect_good("world seed=1795414000002871\n"
                 "process 0 publisher page_bytes=512 pages=4 policy=3\n"
                 "process 1 subscriber heartbeat_ms=100\n"
@@ -21,7 +21,7 @@ TEST(WorldOfNewest, WhatIsKeptForWantOfMemoryAndThenOfCreditIsSentInTheEnd) {
 }
 
 // Another subscriber uses all of the memory, and the publisher is ending.
-TEST(WorldOfNewest, WhoWaitsForMemoryWhileThePublisherEndsIsNotTakenForSlow) {
+TEST(WorldOfNewest, WaitingForMemoryWhileThePublisherEndsIsNotSlow) {
     expect_good("world seed=1795417000001363\n"
                 "process 0 publisher page_bytes=512 pages=4\n"
                 "process 1 subscriber\n"
@@ -35,7 +35,7 @@ TEST(WorldOfNewest, WhoWaitsForMemoryWhileThePublisherEndsIsNotTakenForSlow) {
 
 // The last message of a fid in the page is too large to store: then the message before it does not
 // count as the last one.
-TEST(WorldOfNewest, OfAPageThatIsTakenBackNoneIsKeptBeforeOneThatFindsNoRoom) {
+TEST(WorldOfNewest, ARemovedPageStoresNoMessageBeforeOneThatDoesNotFit) {
     expect_good("world seed=1795550000000446\n"
                 "process 6 publisher newest=357 page_bytes=1000\n"
                 "process 9 subscriber of=6\n"
@@ -48,7 +48,7 @@ TEST(WorldOfNewest, OfAPageThatIsTakenBackNoneIsKeptBeforeOneThatFindsNoRoom) {
 }
 
 // It loses most of them: for each fid, the messages lost after the last arrival count once.
-TEST(WorldOfNewest, WhatIsMissedBetweenTwoThatArriveIsToldOnce) {
+TEST(WorldOfNewest, MessagesLostBetweenTwoArrivalsAreReportedOnce) {
     expect_good("world\n"
                 "process 0 publisher newest=286 page_bytes=256 pages=4 policy=3\n"
                 "process 1 subscriber slow_us=2535\n"

@@ -11,7 +11,7 @@ namespace {
 
 // The peer receives nothing until long after the close, is stopped, or takes longer because of its
 // ring.
-TEST(WorldOfStreams, AStreamThatClosesIsOverInItsTime) {
+TEST(WorldOfStreams, AStreamClosesWithinItsTimeLimit) {
     const std::string all = "process 0 stream ring=65536\n"
                             "process 1 stream of=0 closes=1 session_close_ms=500 "
                             "close_limit_ms=2000\n"

@@ -125,7 +125,7 @@ TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
     EXPECT_TRUE(dial(proved_request(inside))->answer.has_value());
 }
 
-TEST_P(Gate, KeepsOutWhoAsksForLessProtectionThanItDemandsAndGivesMoreToWhoAsksForIt) {
+TEST_P(Gate, RejectsLessProtectionThanRequiredAndGrantsMoreIfRequested) {
     constexpr std::array levels{Protection::none, Protection::peers, Protection::integrity,
                                 Protection::privacy};
     files.permit(7, "services=messages");

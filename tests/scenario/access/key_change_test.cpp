@@ -43,7 +43,7 @@ TEST_P(KeyChange, EndsTheSessionsOfAKeyThatIsTakenAwayAndNoOthers) {
     expect_kept_out(key(files.client(7)), "it does not admit this side");
 }
 
-TEST_P(KeyChange, EndsTheSessionsOfAKeyWhoseRightsAreOthersAndLetsItInWithThose) {
+TEST_P(KeyChange, EndsTheSessionsOfAKeyWithChangedRightsAndReadmitsIt) {
     files.permit(7, "services=messages links=5");
     listen();
     Visitor visitor{bed.transport()};

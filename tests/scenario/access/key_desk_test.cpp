@@ -32,7 +32,7 @@ TEST_P(KeyDesk, TakesEightAddressesThatClientsDialAndNoNinth) {
     }
 }
 
-TEST_P(KeyDesk, WithoutAnObserverWhoIsRefusedAndWhoseKeyIsRevokedIsKeptOutInSilence) {
+TEST_P(KeyDesk, WithoutAnObserverRefusesWrongAndRevokedKeysSilently) {
     bed.loop().observer = nullptr;
     files.permit(7, "services=messages");
     listen();

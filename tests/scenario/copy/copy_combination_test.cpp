@@ -127,7 +127,7 @@ TEST_F(CopyCombination, SendersThatAreStoppedAndBegunAgainAndAgainComeToTheEnd) 
         EXPECT_TRUE(content("served/" + name(i)) == bytes_of(file_bytes, i)) << name(i);
 }
 
-TEST_F(CopyCombination, ADiskThatIsFullInTheMiddleFailsTheLargeFilesAloneAndTheyGoOnLater) {
+TEST_F(CopyCombination, AFullDiskFailsOnlyTheLargeFilesAndTheyContinueLater) {
     put_sources();
     const std::string small = bytes_of(2 * chunk_bytes, 9);
     put("source/" + name(0), small);

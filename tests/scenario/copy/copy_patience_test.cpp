@@ -137,7 +137,7 @@ std::size_t mapped_bytes() {
 }
 
 // The peer finishes the handshake of its session but announces no ring, so there is no stream yet.
-TEST_F(CopyPatience, WhoStopsWithinTheHandshakeCostsNoBuffersNoThreadAndNoPlaceForLong) {
+TEST_F(CopyPatience, APeerStoppedInTheHandshakeCostsNoMemoryAndASlotOnlyBriefly) {
     constexpr std::size_t buffers = 512;
     std::size_t started = 0;
     server.reset();

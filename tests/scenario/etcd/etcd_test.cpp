@@ -257,7 +257,7 @@ TEST_F(EtcdBus, WithoutItsDataItIsToldAgainAndNobodyIsGone) {
     EXPECT_THAT(own.troubles, testing::Not(testing::Contains(HasSubstr("lease not found"))));
 }
 
-TEST_F(EtcdBus, OfTwoPublishersWithOneNameTheLaterIsFoundForAsLongAsItIsThere) {
+TEST_F(EtcdBus, TheLaterOfTwoPublishersWithOneNameIsFoundWhileItRuns) {
     const auto bus = open_bus(loop, etcd.where(), options);
     bus->watch(listener);
     const auto earlier = announce(loop, etcd.where(), of("a"), own, options);

@@ -188,7 +188,7 @@ TEST(EtcdGateway, WhatManyPublishersSayIsReadInFewAnswers) {
 
 // All entries may vanish between the list of names and the read of the texts: it does not ask for
 // them forever.
-TEST(EtcdGateway, WhatManyPublishersSaidBeforeTheyWentIsNotAskedForAgainAndAgain) {
+TEST(EtcdGateway, DoesNotKeepAskingForEntriesOfDepartedPublishers) {
     Gateway gateway;
     for (const char* name : {"/netio/a", "/netio/b", "/netio/c"})
         gateway.put(name, "text");

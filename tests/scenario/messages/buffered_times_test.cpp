@@ -52,7 +52,7 @@ TEST_P(BufferedTimes, AfterAFlushTheTimerHasNothingToDoUntilThereIsAnotherPage) 
     EXPECT_LT(bed.loop().now() - begin, 1ms) << "the timer's last flush was 25 ms ago";
 }
 
-TEST_P(BufferedTimes, AfterAReceiverThatAbortsInTheMiddleOfAPageNothingOfItIsDelivered) {
+TEST_P(BufferedTimes, AReceiverThatAbortsInsideAPageGetsNoMoreOfItsMessages) {
     listen();
     connect(patient);
     receiver.at_message = [&](ReceiveSocket& peer) {

@@ -11,7 +11,7 @@ namespace {
 
 using Listening = BufferedMessages;
 
-TEST_P(Listening, AReceiverThatIsPausedInTheMiddleOfAPageGoesOnWithTheNextMessage) {
+TEST_P(Listening, AReceiverPausedInsideAPageResumesWithTheNextMessage) {
     listen();
     connect(patient);
     receiver.at_message = [&](ReceiveSocket& peer) {

@@ -40,7 +40,7 @@ class Protected : public testing::TestWithParam<ProtectedBed> {
     std::unique_ptr<ListenSocket> listener;
 };
 
-TEST_P(Protected, MessagesFromLentMemoryArriveWholeInOrderAndTheirMemoryIsFreeAgain) {
+TEST_P(Protected, ZeroCopyMessagesArriveInOrderAndTheirMemoryIsReleased) {
     listen();
     Sender sender;
     SendSocket socket{bed.transport(), sending(), sender};

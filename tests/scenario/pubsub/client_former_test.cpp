@@ -162,7 +162,7 @@ TEST_P(FormerPublishers, ThatWereForgottenAreToldWithAllThatWasMissed) {
 }
 
 // The number of fids with their own row is limited over all connections.
-TEST_P(FormerPublishers, ThatWereForgottenAreToldWithTheirChangesAndTheFidsBeyondTheLimit) {
+TEST_P(FormerPublishers, AreReportedWithChangesAndSurplusFidsWhenForgotten) {
     Subscriptions::Options found = options({});
     found.socket.fid_limit = 1;
     found.remembered_fids_limit = 0;

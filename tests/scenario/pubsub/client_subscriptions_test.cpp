@@ -175,7 +175,7 @@ TEST_P(FollowedPublishers, AreFollowedByTheirLastWordWheneverItIsSaid) {
 }
 
 // After a refusal, the pause depends on the present announcement, not on the former one.
-TEST_P(FollowedPublishers, ThatAnnounceOtherFidsBehindARefusalAreNotAskedForTheFormerOnes) {
+TEST_P(FollowedPublishers, AreAskedOnlyForNewFidsAfterARefusalAndAnotherAnnouncement) {
     files.permit(7, "services=pubsub fids=0-63:block");
     files.revoke(7);
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});

@@ -62,7 +62,7 @@ TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
     EXPECT_EQ(publisher.counters().published, threads * rounds * messages);
 }
 
-TEST(Client, WhatDoesNotFitIntoTheQueueHoldsThePublisherUpAndNothingIsLost) {
+TEST(Client, AFullQueueBlocksThePublisherAndNothingIsLost) {
     Client publisher{publishing()};
     Client::Options options = subscribing(publisher);
     options.queue_messages = 16;

@@ -98,7 +98,7 @@ TEST_P(Combinations, AnUnsubscriptionAndTheEndOfThePublisherMayCrossEachOther) {
     }
 }
 
-TEST_P(Combinations, WhoUnsubscribesFromEverythingWhileThePublisherClosesLeavesInOrder) {
+TEST_P(Combinations, UnsubscribingFromAllWhileThePublisherClosesEndsInOrder) {
     for (int turns = 0; turns < 8; ++turns) {
         subscribers.clear();
         publisher_actor = {};
@@ -166,7 +166,7 @@ TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOtherUnbuffered) {
 }
 
 // A ticket is open for a subscriber that makes no progress and must be disconnected.
-TEST_P(Combinations, AnExplicitPublicationForOneThatIsDisconnectedEndsHoweverItsTicketDoes) {
+TEST_P(Combinations, AnExplicitPublicationEndsWhenItsSlowSubscriberIsDisconnected) {
     enum class End { abandoned, closed, kept };
     for (const End end : {End::abandoned, End::closed, End::kept}) {
         subscribers.clear();

@@ -183,8 +183,7 @@ TEST_P(Corners, EmptyMessagesArriveFromEitherKindOfPublisher) {
 
 // --- connections that end in the midst ------------------------------------------------------
 
-TEST_P(CornersInVirtualTime,
-       ASubscriberThatDiesAnywhereInAFragmentedMessageKeepsNoMemoryAndStopsNobody) {
+TEST_P(CornersInVirtualTime, DeathInsideAFragmentedMessageReleasesMemoryAndBlocksNoOne) {
     constexpr std::uint64_t messages = 5;
     for (int when = 1; when < 40; when += 2) {
         subscribers.clear();

@@ -197,7 +197,7 @@ TEST_P(Delivery, EverySubscriberGetsExactlyItsFids) {
 
 // The number of the first message after a subscription's answer equals the number of messages
 // published before it, whatever is in flight then.
-TEST_P(Delivery, SubscribingUnderLoadBeginsAtTheAnswerAndUnsubscribingEndsAtIt) {
+TEST_P(Delivery, ASubscriptionUnderLoadLastsExactlyFromAnswerToAnswer) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 32});
     auto& steady = subscribe({range(0, 3)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
@@ -301,7 +301,7 @@ TEST_P(Delivery, SubscriptionsBeyondTheLimitAreRefusedWhole) {
     EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{2}), Status::ok);
 }
 
-TEST_P(Delivery, APageLeavesAtTheWatermarkAfterTheFlushTimeOrWhenTheLinkIsIdle) {
+TEST_P(Delivery, APageLeavesAtTheWatermarkOrFlushTimeOrOnAnIdleConnection) {
     for (const auto& options :
          {BufferedPublishSocket::Options{.watermark_bytes = 50, .flush_time = {}},
           BufferedPublishSocket::Options{.flush_time = std::chrono::microseconds{200}},

@@ -28,7 +28,7 @@ TEST_P(LargeAndWaitedFor, ALargeMessageForAStoppedGuestDoesNotTakeTheMemoryOfThe
 
 // Each subscriber receives a part of such a message, and the rest is kept for it. The publisher
 // cannot know that it will stop: later it evicts those that have held the memory longest.
-TEST_P(LargeAndWaitedFor, WhoStopsInTheMidstOfLargeMessagesHoldsUpTheOthersForAMoment) {
+TEST_P(LargeAndWaitedFor, ASubscriberStoppedInLargeMessagesBlocksBriefly) {
     auto publisher = small_buffered();
     gather(crowd);
     std::uint64_t number = 0;
@@ -44,7 +44,7 @@ TEST_P(LargeAndWaitedFor, WhoStopsInTheMidstOfLargeMessagesHoldsUpTheOthersForAM
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-TEST_P(LargeAndWaitedFor, WhoStopsInTheMidstOfLargeLentMessagesHoldsUpTheOthersForAMoment) {
+TEST_P(LargeAndWaitedFor, ASubscriberStoppedInLargeZeroCopyMessagesBlocksBriefly) {
     auto publisher = unbuffered({.outstanding_limit = 8});
     gather(20);
     netio::RegisteredBuffer large{500 * 1000}; // four frames per subscriber
@@ -117,7 +117,7 @@ TEST_P(LargeAndWaitedFor, WhoKeepsNothingNeedNotGiveWay) {
 }
 
 // Then only close_timeout limits the wait for a subscriber.
-TEST_P(LargeAndWaitedFor, AMessageThatWaitedForMemoryMakesNobodyGiveWayOnceThePublisherCloses) {
+TEST_P(LargeAndWaitedFor, AClosingPublisherEvictsNoSubscriberForAWaitingMessage) {
     auto publisher = small_buffered({.close_timeout = 10s});
     gather(0);
     auto& guest =

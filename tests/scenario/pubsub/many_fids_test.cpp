@@ -55,7 +55,7 @@ class ManyFids : public PubSubScenario {
     }
 };
 
-TEST_P(ManyFids, AThousandSubscribedOneByOneOfABufferedPublisherShareAConnection) {
+TEST_P(ManyFids, AThousandFidsOfABufferedPublisherShareAConnection) {
     auto publisher = buffered({});
     serve(*publisher, [&](Fid fid, std::uint64_t number) {
         return PubSubScenario::publish(*publisher, fid, number, bytes);
@@ -82,7 +82,7 @@ TEST_P(ManyFids, AsManyStepsAsAPublisherTakesHaveTheirPolicyEachOfThem) {
     }
 }
 
-TEST_P(ManyFids, AThousandSubscribedOneByOneOfAnUnbufferedPublisherShareAConnection) {
+TEST_P(ManyFids, AThousandFidsOfAnUnbufferedPublisherShareAConnection) {
     auto publisher = unbuffered({});
     netio::RegisteredBuffer memory{(count * messages_each + 1) * bytes}; // one is not sent
     std::size_t used = 0;

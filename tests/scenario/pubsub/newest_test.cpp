@@ -219,7 +219,7 @@ TEST_P(NewestMessages, GoWithTheSubscriberThatDies) {
     }));
 }
 
-TEST_P(NewestMessages, BeyondTheirLimitAreMissedWhereAFidHasHadNoneForTheLongestTime) {
+TEST_P(NewestMessages, AreLostBeyondTheLimitBeginningWithTheOldest) {
     BufferedPublishSocket::Options options = small_pages();
     options.newest_bytes = 1000; // five messages with their overhead
     auto publisher = buffered(options);

@@ -42,7 +42,7 @@ TEST_P(OnePublisher, GivenByItsAddressAndFoundByItIsOne) {
 }
 
 // The addresses do not show that both are the same.
-TEST_P(OnePublisher, GivenByAnotherAddressThanItIsFoundAtIsOneWhenBothHaveAnswered) {
+TEST_P(OnePublisher, GivenAndFoundAtDifferentAddressesIsOneAfterBothAnswer) {
     for (const bool is_late : {false, true}) {
         SCOPED_TRACE(is_late);
         actor = {};

@@ -92,7 +92,7 @@ TEST_P(Outcomes, WhoHasUnsubscribedBeforeItWasItsTurnIsCounted) {
     EXPECT_EQ(publisher_actor.outcomes[next], (PublicationOutcome{.sent = 1, .unsubscribed = 1}));
 }
 
-TEST_P(Outcomes, WhatASubscriberStillHasWhenItDiesIsUnsubscribedInFrontOfItsEnd) {
+TEST_P(Outcomes, TheFidsOfADeadSubscriberAreUnsubscribedBeforeItsEnd) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 5), range(10, 20), range(30, 30)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));

@@ -151,7 +151,7 @@ TEST_P(FoundPublishers, WithKeysThoseThatAreThereHaveTheFidsOfOneThatWasReplaced
     }
 }
 
-TEST_P(FoundPublishers, WhatAnswersInTheirPlaceIsListenedToAsLongAsNobodyElseClaimsTheFids) {
+TEST_P(FoundPublishers, AReplacementAtTheirAddressIsUsedUntilAnotherClaimsTheFids) {
     Subscriptions all{transport(), found(16), actor};
     all.subscribe(range(0, 9));
     Made& killed = publisher();

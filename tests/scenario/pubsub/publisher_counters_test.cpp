@@ -108,7 +108,7 @@ TEST_P(PublisherCounters, AFidThatIsOnlyFlushedHasNoFigures) {
 }
 
 // Losses with default publishing, with explicit publishing, and when others need the memory.
-TEST_P(PublisherCounters, CountWhatSubscribersMissOfLentMessagesForEachFidAndEachSubscriber) {
+TEST_P(PublisherCounters, CountLostZeroCopyMessagesPerFidAndPerSubscriber) {
     constexpr std::uint64_t guests = 6;
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 16,

@@ -136,7 +136,7 @@ TEST_P(PublisherEnds, IsInOrderWhereOnlyOneWasLeftThatHadNotSaidAnythingYet) {
 
 // --- destroyed while there is more to tell --------------------------------------------------
 
-TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatNobodyTook) {
+TEST_P(PublisherEnds, OneThatIsDestroyedReportsNoMessagesWithoutSubscribers) {
     auto publisher =
         unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
     auto slow = stuck(range(1, 1));
@@ -156,7 +156,7 @@ TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatNobodyTook) {
     EXPECT_EQ(publisher_actor.completions.size(), before + 1) << "of three without a subscriber";
 }
 
-TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfAFrameThatManyShared) {
+TEST_P(PublisherEnds, OneThatIsDestroyedReportsNoMoreMessagesOfASharedFrame) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -169,7 +169,7 @@ TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfAFrameThatManyShared) 
     EXPECT_EQ(publisher_actor.completions.size(), 2U);
 }
 
-TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatADeadSubscriberWasOwed) {
+TEST_P(PublisherEnds, OneThatIsDestroyedReportsNothingOwedToADeadSubscriber) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 20});
     auto slow = stuck(range(1, 1));
     std::uint64_t next = 0;

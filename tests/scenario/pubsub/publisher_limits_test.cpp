@@ -57,7 +57,7 @@ TEST_P(PublisherLimits, AsManyPublicationsWaitForASubscriberAsTheRemainderLimitS
     EXPECT_EQ(publisher->counters().again, 1U);
 }
 
-TEST_P(PublisherLimits, TheDefaultFormLetsSmallMessagesWaitForOneAnotherAndTheExplicitOneDoesNot) {
+TEST_P(PublisherLimits, DefaultPublishingBatchesSmallMessagesAndExplicitDoesNot) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -77,7 +77,7 @@ TEST_P(PublisherLimits, TheDefaultFormLetsSmallMessagesWaitForOneAnotherAndTheEx
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
 }
 
-TEST_P(PublisherLimits, AMessageThatFillsAPageIsOneOfItsRecordsAndALargerOneLeavesInFragments) {
+TEST_P(PublisherLimits, AMessageOfOnePageIsARecordAndALargerOneIsFragmented) {
     constexpr std::size_t page_bytes = 1024;
     auto publisher = buffered({.page_bytes = page_bytes, .page_count = 16, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
@@ -95,7 +95,7 @@ TEST_P(PublisherLimits, AMessageThatFillsAPageIsOneOfItsRecordsAndALargerOneLeav
     subscriber.actor.expect_contiguous(Fid{1}, 0, 2);
 }
 
-TEST_P(PublisherLimits, AMessageWithoutAPageOfItsOwnLeavesWhatWasPublishedBeforeItInFront) {
+TEST_P(PublisherLimits, AMessageWithoutItsOwnPageLeavesAfterEarlierMessages) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -61,7 +61,7 @@ TEST_P(PublisherKeepsNewest, WhatFindsNoMemoryIsSentWhenAnotherHasGivenItBack) {
 }
 
 // It sends only what its subscriber can receive at once: the rest can still be replaced.
-TEST_P(PublisherKeepsNewest, WhatItsSubscriberDoesNotTakeYetIsReplacedByWhatIsPublishedMeanwhile) {
+TEST_P(PublisherKeepsNewest, AnUnsentMessageIsReplacedByALaterOne) {
     constexpr std::uint64_t fids = 20;
     auto publisher = buffered(small_pages());
     auto& newest = paused(range(1, fids), SlowPolicy::newest);

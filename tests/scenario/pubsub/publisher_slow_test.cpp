@@ -66,7 +66,7 @@ class PublisherAndSlow : public PubSubScenario {
 };
 
 // The time limit for its queued messages applies only while another message waits for the memory.
-TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceWhatWaitedForMemoryIsNotWaitedForAnyMore) {
+TEST_P(PublisherAndSlow, NoDisconnectOnceNoMessageWaitsForMemoryAnyMore) {
     auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
                                .page_bytes = 1024,
                                .page_count = 64});
@@ -85,7 +85,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceWhatWaitedForMemoryIsNotW
     ASSERT_TRUE(run_until([&] { return guest.actor.messages == 8; }));
 }
 
-TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTheOthersAgain) {
+TEST_P(PublisherAndSlow, NoDisconnectOnceTheOthersHavePublicationsAgain) {
     constexpr std::uint64_t others = 10;
     constexpr std::size_t limit = 8;
     auto publisher = unbuffered({.publisher = {.disconnect_after = disconnect_after},
@@ -117,7 +117,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTh
 }
 
 // The fids are not published any more, but another fid needs the memory.
-TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedIsOnceAllPublicationsAreHeldAndAnotherIsWaitedFor) {
+TEST_P(PublisherAndSlow, DisconnectsOnceAllPublicationsAreHeldAndAnotherOneWaits) {
     constexpr std::uint64_t limit = 8;
     auto publisher = unbuffered(
         {.publisher = {.disconnect_after = disconnect_after}, .outstanding_limit = limit});
@@ -141,7 +141,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedIsOnceAllPublicationsAreHeldAndAno
 
 // While more than half of the memory is free, no subscriber is evicted, however long it has
 // stalled.
-TEST_P(PublisherAndSlow, WhoHasStalledKeepsWhatItHoldsWhileHalfOfTheMemoryIsFree) {
+TEST_P(PublisherAndSlow, EvictsNoStalledSubscriberWhileHalfOfTheMemoryIsFree) {
     constexpr std::uint64_t count = 30;
     auto publisher = buffered(half_shares());
     auto& sleeper = paused(range(1, 1));
@@ -161,7 +161,7 @@ TEST_P(PublisherAndSlow, WhoHasStalledKeepsWhatItHoldsWhileHalfOfTheMemoryIsFree
 }
 
 // The order of connecting is not the order of stalling.
-TEST_P(PublisherAndSlow, WhoHasStalledForTheLongestTimeGivesWayFirstAndAloneIfThatIsEnough) {
+TEST_P(PublisherAndSlow, EvictsOnlyTheLongestStalledIfThatIsEnough) {
     auto publisher = buffered(half_shares());
     auto& first = paused(range(1, 1));
     auto& second = paused(range(2, 2));
@@ -188,7 +188,7 @@ TEST_P(PublisherAndSlow, WhoHasStalledForTheLongestTimeGivesWayFirstAndAloneIfTh
 
 // Evicting the longest-stalled subscriber is not enough: some memory must be free for those that
 // make progress.
-TEST_P(PublisherAndSlow, ThoseWhoHaveStalledGiveWayUntilThreeQuartersAreFreeAndGetNothingThen) {
+TEST_P(PublisherAndSlow, EvictsStalledUntilThreeQuartersAreFreeThenQueuesThemNothing) {
     auto publisher = buffered(half_shares());
     auto& one = paused(range(1, 1));
     auto& other = paused(range(2, 2));
@@ -218,7 +218,7 @@ TEST_P(PublisherAndSlow, ThoseWhoHaveStalledGiveWayUntilThreeQuartersAreFreeAndG
 }
 
 // No subscriber has stalled yet: the largest holder loses no more than necessary.
-TEST_P(PublisherAndSlow, WhoHoldsTheMostLosesALittleAndWhoHoldsLittleNothing) {
+TEST_P(PublisherAndSlow, TheLargestHolderLosesALittleAndASmallOneNothing) {
     auto publisher = buffered(half_shares());
     paused(range(1, 1));
     paused(range(2, 2));
@@ -234,7 +234,7 @@ TEST_P(PublisherAndSlow, WhoHoldsTheMostLosesALittleAndWhoHoldsLittleNothing) {
 }
 
 // Its policy is block, and none of its queued messages has begun to leave.
-TEST_P(PublisherAndSlow, WhoIsWaitedForIsNotDisconnectedForMemoryThatOnlyWaitsForIt) {
+TEST_P(PublisherAndSlow, ABlockingSubscriberIsNotDisconnectedForQueuedMemory) {
     auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
                                .page_bytes = 1024,
                                .page_count = 64});
@@ -250,7 +250,7 @@ TEST_P(PublisherAndSlow, WhoIsWaitedForIsNotDisconnectedForMemoryThatOnlyWaitsFo
     guest.actor.expect_contiguous(Fid{1}, 0, 12);
 }
 
-TEST_P(PublisherAndSlow, WhoStopsInTheMidstOfALargeMessageStaysWhileNobodyNeedsTheMemory) {
+TEST_P(PublisherAndSlow, KeepsOneStoppedInALargeMessageUntilMemoryIsNeeded) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto& guest = paused(range(1, 1));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 12 * 1024), Status::ok);
@@ -263,7 +263,7 @@ TEST_P(PublisherAndSlow, WhoStopsInTheMidstOfALargeMessageStaysWhileNobodyNeedsT
 }
 
 // Nothing is blocked by it, so it is watched only because of the messages in flight.
-TEST_P(PublisherAndSlow, TheObserverIsToldOfOneThatStallsWithLentMemoryToo) {
+TEST_P(PublisherAndSlow, ReportsAStallWithZeroCopyMemoryToo) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& subscriber = paused(range(1, 1));
     for (std::uint64_t i = 0; i < 20; ++i) {
@@ -281,7 +281,7 @@ TEST_P(PublisherAndSlow, TheObserverIsToldOfOneThatStallsWithLentMemoryToo) {
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
 }
 
-TEST_P(PublisherAndSlow, NobodyIsSaidToStallWhoHasNothingToTake) {
+TEST_P(PublisherAndSlow, ReportsNoStallWithoutQueuedMessages) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& subscriber = reader(range(1, 1));
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 100), Cookie{1}), Status::ok);

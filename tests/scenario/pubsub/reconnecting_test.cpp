@@ -378,7 +378,7 @@ TEST_P(Reconnecting, WhateverHappensEachMessageArrivesOrIsAccountedFor) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Restarting, all_beds(), bed_name);
 
-TEST_P(Restarting, ThatItIsAnotherPublisherIsToldAndWhetherTheTailOfTheFormerIsKnown) {
+TEST_P(Restarting, ReportsANewPublisherAndWhetherTheFormerTailIsKnown) {
     for (const bool in_order : {false, true}) {
         auto publisher = buffered({});
         auto& subscriber = subscribe({range(1, 1)}, returning());

@@ -74,7 +74,7 @@ TEST_P(Refused, OneThatIsLetInLateIsAskedForWhatNobodyElseHasByThen) {
 }
 
 // This event is the only notification for a user that waits for an answer.
-TEST_P(Refused, WhereAllThatWereGivenAreTheEndIsToldAndTheNextWishAsksThemAgain) {
+TEST_P(Refused, ByAllGivenPublishersReportsTheEndAndRetriesOnSubscribe) {
     Made& one = publisher();
     Subscriptions all{transport(), with_key({one.address}), actor};
     all.subscribe(range(0, 5));

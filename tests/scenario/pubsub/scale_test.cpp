@@ -256,14 +256,14 @@ void serve_a_thousand(Publish publish) {
     EXPECT_EQ(crowd.exit_status(), 0);
 }
 
-TEST(Scale, AThousandSubscribersOfABufferedPublisherAreSmallAndGetTheirFids) {
+TEST(Scale, AThousandBufferedSubscribersAreSmallAndGetTheirFids) {
     serve_a_thousand<BufferedPublishSocket>(
         [](BufferedPublishSocket& socket, Fid fid, std::uint64_t number) {
             return socket.publish(fid, make_message(fid, number, message_bytes));
         });
 }
 
-TEST(Scale, AThousandSubscribersOfAnUnbufferedPublisherAreSmallAndGetTheirFids) {
+TEST(Scale, AThousandUnbufferedSubscribersAreSmallAndGetTheirFids) {
     netio::RegisteredBuffer memory{many * messages_each * message_bytes};
     std::size_t used = 0;
     serve_a_thousand<PublishSocket>([&](PublishSocket& socket, Fid fid, std::uint64_t number) {

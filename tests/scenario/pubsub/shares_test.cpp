@@ -17,7 +17,7 @@ using netio::Status;
 using namespace std::chrono_literals;
 using Shares = PubSubScenario;
 
-TEST_P(Shares, StoppedGuestsThatDropDoNotStallABufferedPublisher) {
+TEST_P(Shares, StoppedDropSubscribersDoNotBlockABufferedPublisher) {
     auto publisher =
         buffered({.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 8 * 1024});
     auto& honest = subscribe({range(1, 1)});
@@ -36,7 +36,7 @@ TEST_P(Shares, StoppedGuestsThatDropDoNotStallABufferedPublisher) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-TEST_P(Shares, AStoppedGuestThatDropsDoesNotStallAnUnbufferedPublisherOfFewPublications) {
+TEST_P(Shares, AStoppedDropSubscriberDoesNotBlockAnUnbufferedPublisher) {
     auto publisher = unbuffered({.outstanding_limit = 32});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
@@ -50,7 +50,7 @@ TEST_P(Shares, AStoppedGuestThatDropsDoesNotStallAnUnbufferedPublisherOfFewPubli
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 200; }));
 }
 
-TEST_P(Shares, StoppedGuestsOfFidsOfTheirOwnLeavePublicationsForTheOthers) {
+TEST_P(Shares, StoppedSubscribersOfOwnFidsLeavePublicationsForOthers) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& honest = subscribe({range(100, 100)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
@@ -74,7 +74,7 @@ TEST_P(Shares, StoppedGuestsOfFidsOfTheirOwnLeavePublicationsForTheOthers) {
         ASSERT_EQ(count, 1) << cookie;
 }
 
-TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
+TEST_P(Shares, DisconnectsASlowSubscriberAlsoIfManyAreStopped) {
     auto publisher =
         buffered({.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = 50ms},
                   .page_bytes = 1024,
@@ -99,7 +99,7 @@ TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAreIdle) {
+TEST_P(Shares, AStoppedDropSubscriberDoesNotDelayAPageForIdleSubscribers) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
                                .share_bytes = 8 * 1024,
@@ -116,7 +116,7 @@ TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAre
 
 // Memory is short because of a subscriber whose messages cannot be removed: another one that holds
 // less than the others keeps its messages.
-TEST_P(Shares, WhoMayMissMessagesKeepsTheFewThatItHoldsWhileAnotherHoldsHalf) {
+TEST_P(Shares, ASmallHolderLosesNothingWhileAnotherHoldsHalf) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = {}});
     auto& honest = subscribe({range(3, 3)});
     auto& guest = subscribe({range(2, 2)}, {.session = {.receive_count = 4}}, SlowPolicy::drop);
@@ -164,7 +164,7 @@ TEST_P(Shares, MoreGroupsThanPagesStillShareTheMemory) {
     EXPECT_GE(count / publisher->counters().pages, 8U) << "messages per page";
 }
 
-TEST_P(Shares, TryPublishQueuesNothingForWhoIsToMissMessages) {
+TEST_P(Shares, TryPublishQueuesNothingForADropSubscriber) {
     auto publisher = unbuffered({});
     auto guest = stuck(range(1, 1), SlowPolicy::drop);
     auto& honest = subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
@@ -180,7 +180,7 @@ TEST_P(Shares, TryPublishQueuesNothingForWhoIsToMissMessages) {
     EXPECT_GT(publisher->counters().dropped, 20U);
 }
 
-TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
+TEST_P(Shares, APageLostByAllSubscribersIsNotCountedAsSent) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -194,7 +194,7 @@ TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
 
 // Another subscriber holds one of two publications, so no message may be queued for this one, which
 // is also receiving the positions of more fids than can be in flight at a time.
-TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
+TEST_P(Shares, PublishingResumesAfterABlockingSubscriberGotItsPositions) {
     constexpr std::uint64_t fids = 3000;
     auto publisher = unbuffered({.outstanding_limit = 2});
     netio::RegisteredBuffer memory{64};
@@ -220,7 +220,7 @@ TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
 }
 
 // The lowest permitted number of publications.
-TEST_P(Shares, AStoppedGuestThatDropsLeavesOneOfTwoPublicationsToTheOthers) {
+TEST_P(Shares, AStoppedDropSubscriberLeavesOneOfTwoPublicationsToOthers) {
     auto publisher = unbuffered({.outstanding_limit = 2});
     netio::RegisteredBuffer memory{1000};
     auto& honest = subscribe({range(9, 9)});
@@ -269,7 +269,7 @@ TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
 }
 
 // The sum with the present time would overflow, so every subscriber would be disconnected at once.
-TEST_P(Shares, ATimeForEverIsRefusedWithTheOptionsName) {
+TEST_P(Shares, AnInfiniteTimeIsRefusedWithTheOptionsName) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     PublisherActor actor;
     const auto refusal = [&](Publisher::Options options) -> std::string {

@@ -95,7 +95,7 @@ TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
 }
 
 // A short stall costs it no message.
-TEST_P(SlowSubscribers, ThoseWhoMayMissMessagesHaveAsManyWaitingAsAllowedBeforeTheyDo) {
+TEST_P(SlowSubscribers, DropSubscribersQueueUpToTheLimitBeforeTheyLoseMessages) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 100,
                                  .remainder_limit = 5});
@@ -108,7 +108,7 @@ TEST_P(SlowSubscribers, ThoseWhoMayMissMessagesHaveAsManyWaitingAsAllowedBeforeT
 }
 
 // None of it is borrowed by the network, but its completions must be reported.
-TEST_P(SlowSubscribers, WhatASlowOneMissesIsRefusedBeforeTheLoopHasToTellMoreThanTwiceTheLimit) {
+TEST_P(SlowSubscribers, DroppedMessagesGetAgainAtTwiceTheLimitOfUnreportedOnes) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 8,
                                  .remainder_limit = 2});

@@ -182,7 +182,7 @@ TEST_P(Sensor, ASubscriberThatPausesHalfASecondLosesNothing) {
     EXPECT_EQ(dropped_, 0U);
 }
 
-TEST_P(Sensor, OneThatPausesForLongLosesWhatItsShareCannotHoldAndIsToldExactly) {
+TEST_P(Sensor, ALongPauseLosesWhatExceedsItsLimitAndReportsItExactly) {
     pause(4s);
     EXPECT_GT(dropped_, 0U);
     const std::uint64_t held = (std::uint64_t{4} << 20) / 280;
@@ -240,7 +240,7 @@ TEST_P(Stopped, APublisherThatPausesWhileItClosesBlamesNobody) {
     reader.actor.expect_contiguous(Fid{1}, 0, number);
 }
 
-TEST_P(Stopped, WhoIsStoppedLongerThanItsPolicyAllowsIsDisconnectedAndItsFidsGoOn) {
+TEST_P(Stopped, StoppedTooLongForItsPolicyIsDisconnectedAndItsFidsContinue) {
     BufferedPublishSocket publisher{publisher_node_.transport,
                                     {.publisher = {.addresses = {address_},
                                                    .open = true,

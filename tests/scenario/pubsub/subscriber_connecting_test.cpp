@@ -70,7 +70,7 @@ TEST_P(ConnectingSubscribers, WhoWasLetGoWaitsForAPublisherAgainOnceItWantsSomet
 }
 
 // Ten requests, which are not all in memory at once, on each of several connections.
-TEST_P(ConnectingSubscribers, AskForAllOfManyFidsInEachConnectionAlsoBehindAttemptsThatFailed) {
+TEST_P(ConnectingSubscribers, RequestAllFidsInEachConnectionAlsoAfterFailedAttempts) {
     free_address();
     std::vector<FidRange> fids;
     for (std::uint64_t i = 0; i < 2500; ++i)

@@ -109,7 +109,7 @@ TEST_P(Subscribing, WhatIsRefusedIsNotAskedForByTheNextConnection) {
 // --- many fids ------------------------------------------------------------------------------
 
 // With quadratic cost the loop stopped for seconds.
-TEST_P(Subscribing, AsManySingleFidsAsAPublisherTakesAreAskedForWithAPolicyAtOnce) {
+TEST_P(Subscribing, TheMaximumOfSingleFidsIsRequestedWithAPolicyAtOnce) {
     const std::uint64_t count = Publisher::Options{}.ranges_per_subscriber_limit;
     auto publisher = unbuffered({});
     std::vector<FidRange> fids;

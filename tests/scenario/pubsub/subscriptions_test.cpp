@@ -59,7 +59,7 @@ TEST_P(SeveralPublishers, TheAccountOfOneThatWasStartedAnewSaysSo) {
     EXPECT_TRUE(told[0].connected);
 }
 
-TEST_P(SeveralPublishers, WhatAPublisherThatIsGoneDoesNotConfirmIsNotMissingBehindClose) {
+TEST_P(SeveralPublishers, AfterCloseAnUnconfirmedTailOfADepartedPublisherIsNotLost) {
     for (const bool closes : {true, false}) {
         actor = {};
         Made& one = publisher();
@@ -96,7 +96,7 @@ TEST_P(SeveralPublishers, OneThatIsFoundLaterIsAskedForWhatItHas) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
 }
 
-TEST_P(SeveralPublishers, ALongAnnouncementIsCarriedOutInTurnsAndTheLastWordOfOthersBehindIt) {
+TEST_P(SeveralPublishers, ALongAnnouncementTakesTurnsAndTheLatestOfOthersFollows) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -311,7 +311,7 @@ TEST_P(SeveralPublishers, OnlyOneThatProvesItselfIsTakenWhoeverAnnouncesItself) 
 }
 
 // It was disconnected while it received a part of the stream, and the total is not reported to it.
-TEST_P(SeveralPublishers, WhatWasLostWhenTheRightsWereNarrowedIsUnknownUntilTheyAreWideAgain) {
+TEST_P(SeveralPublishers, ATailLostByNarrowedRightsIsUnknownUntilTheyAreRestored) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -401,7 +401,7 @@ TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {
 }
 
 // And not only when the first publisher is found.
-TEST_P(SeveralPublishers, AnOptionOfConnectionsIsRefusedAlsoWherePublishersAreFoundLater) {
+TEST_P(SeveralPublishers, AWrongConnectionOptionIsRefusedAlsoForFoundPublishers) {
     Subscriptions::Options wrong = options({});
     wrong.bus = &bus;
     wrong.socket.fid_limit = 0;

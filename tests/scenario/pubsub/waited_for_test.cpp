@@ -90,7 +90,7 @@ TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
 }
 
 // Their fids are not published again, so no publication waits for those that hold something.
-TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAgain) {
+TEST_P(WaitedFor, DisconnectSubscribersBlockNoOneAlsoWithoutNewMessages) {
     auto publisher = small_buffered(
         {.slow_policy = SlowPolicy::disconnect, .disconnect_after = std::chrono::milliseconds{50}});
     gather(crowd);
@@ -113,7 +113,7 @@ TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAga
     }
 }
 
-TEST_P(WaitedFor, WhoIsToBeDisconnectedLeavesPublicationsForTheOthers) {
+TEST_P(WaitedFor, DisconnectSubscribersLeavePublicationsForTheOthers) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                                .disconnect_after = std::chrono::milliseconds{50}},
                                  .outstanding_limit = 16});

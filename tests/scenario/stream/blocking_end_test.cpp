@@ -142,7 +142,7 @@ TEST_F(BlockingEnd, ACloseWhoseBytesCannotLeaveIsAnErrorInItsTime) {
     EXPECT_THAT(what, HasSubstr("taken nothing more for 50 ms"));
 }
 
-TEST_F(BlockingEnd, AReadThatTellsTheEndDoesNotWaitForAPeerThatClosesAndIsStoppedThen) {
+TEST_F(BlockingEnd, AReadOfTheEndDoesNotWaitForAPeerStoppedWhileClosing) {
     for (const bool by_farewell : {true, false}) {
         connect({.call_timeout = 60s, .farewell_timeout = by_farewell ? 20ms : 60s});
         const std::vector<std::byte> bytes(1'000);
@@ -224,7 +224,7 @@ TEST_F(BlockingEnd, WhatHadArrivedFromADeadPeerIsStillRead) {
     }
 }
 
-TEST_F(BlockingEnd, WhoOnlyWritesToADeadPeerIsToldTheReasonThoughSomethingIsUnread) {
+TEST_F(BlockingEnd, AWriterToADeadPeerGetsTheReasonDespiteUnreadBytes) {
     connect();
     client->write(std::vector<std::byte>(100'000));
     std::vector<std::byte> got(10);
@@ -260,7 +260,7 @@ TEST_F(BlockingEnd, CloseToAPeerThatLeavesSomethingUnreadIsAnError) {
     EXPECT_THAT(what, HasSubstr("unconfirmed"));
 }
 
-TEST_F(BlockingEnd, CloseSaysThatThePeerIsGoneAlsoWhereACallBeforeHasNoticedItAndSaidNothing) {
+TEST_F(BlockingEnd, CloseReportsADeadPeerAlsoIfAnEarlierCallNoticedItSilently) {
     connect();
     server.reset();
     // A short write that notices it in its own turn returns without an error.
@@ -274,7 +274,7 @@ TEST_F(BlockingEnd, CloseSaysThatThePeerIsGoneAlsoWhereACallBeforeHasNoticedItAn
     EXPECT_EQ(error_of([&] { client->close(); }).second, what) << "and reports it again";
 }
 
-TEST_F(BlockingEnd, CloseSaysThatThePeerHasLeftSomethingUnreadAlsoBehindAReadOfTheEnd) {
+TEST_F(BlockingEnd, CloseReportsBytesUnreadByThePeerAlsoAfterAReadOfTheEnd) {
     connect();
     client->write(std::vector<std::byte>(100'000)); // all of it has left
     std::thread closing{[&] {
