@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishers that are found by what they publish.
+"""Publishers that are found by their fids.
 
 bus_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -50,7 +50,7 @@ class Finding(Case):
         for publisher in (first, second):
             publisher.process.send_signal(signal.SIGINT)
             publisher.end()
-        third = self.publish("0-63") # whose numbers do not go on where the first one's ended
+        third = self.publish("0-63") # its numbers do not continue those of the first one
         subscriber.wait_for("connected to .*-%d-" % third.process.pid)
         told = sum(re.search(some, line) is not None for line in subscriber.lines)
         subscriber.wait_for(some, told + 2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""netio cat: both directions at once while one of them is paused, the two ends of a conversation, and
-standard output that takes nothing.
+"""netio cat: both directions at once while one is paused, the two ends of a conversation, and a
+blocked standard output.
 
 cat_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -43,7 +43,7 @@ class CatCase(Case):
         return process, re.search(r"listening at (\S+)", process.stderr.readline().decode()).group(1)
 
     def pair(self):
-        """(the one that listens, the one that connects), with pipes on all sides."""
+        """(the listening side, the connecting side), with pipes on all sides."""
         listening, address = self.listener()
         return listening, self.cat(address)
 
@@ -76,7 +76,8 @@ class CatCase(Case):
 
 class Coupled(CatCase):
     def test_each_direction_moves_while_the_other_is_paused(self):
-        """The program behind one side writes all before it reads, as a filter with a small buffer does."""
+        """The program at one side writes everything before it reads, like a filter with a small
+        buffer."""
         for size in SIZES:
             for pausing, other in (self.pair(), reversed(self.pair())):
                 with self.subTest(size=size, pausing=pausing.args):
@@ -84,7 +85,7 @@ class Coupled(CatCase):
                     answers = []
                     reading = self.in_thread(lambda other=other, answers=answers: answers.append(other.stdout.read()))
                     writing = self.write(other, there)
-                    pausing.stdin.write(back)  # nothing reads its output meanwhile
+                    pausing.stdin.write(back)  # its output is not read during this time
                     pausing.stdin.close()
                     self.assert_is(pausing.stdout.read(), there)
                     for thread in (reading, writing):
@@ -127,7 +128,7 @@ class HalfClosing(CatCase):
     """`netio cat --listen A > file` and `netio cat A < file`, in either direction."""
 
     def silent_inputs(self):
-        """Of a person's terminal, and of a pipe that nobody writes to: (name, descriptor)."""
+        """A user's terminal, and a pipe without a writer that writes: (name, descriptor)."""
         leader, terminal = pty.openpty()
         reader, writer = os.pipe()
         for end in (leader, terminal, reader, writer):
@@ -177,7 +178,7 @@ class HalfClosing(CatCase):
         self.assert_ends(0, one, two)
 
     def test_until_says_when_it_ends(self):
-        one, address = self.listener("--until", "peer")  # as a program behind ssh, without an end of its input
+        one, address = self.listener("--until", "peer")  # like under ssh, where input does not end
         self.assert_ends(0, self.cat(address, stdin=DEVNULL), one)
         (_, terminal), _ = self.silent_inputs()
         one, address = self.listener("--until", "both", stdin=terminal)
@@ -190,10 +191,10 @@ class HalfClosing(CatCase):
 
 
 class Blocked(CatCase):
-    """Nobody reads standard output."""
+    """Standard output is not read."""
 
     def blocked(self, *arguments):
-        """(the side whose output nobody reads, its peer): no byte moves any more."""
+        """(the side whose output is not read, its peer): no byte moves any more."""
         blocked, address = self.listener(*arguments)
         peer = self.cat(address, *(() if arguments else ("--timeout", "1")))
         self.in_thread(lambda: self.fill(peer))
@@ -215,7 +216,7 @@ class Blocked(CatCase):
 
     def test_the_death_of_the_peer_is_told_at_once_and_what_has_arrived_is_kept(self):
         blocked, peer = self.blocked()
-        peer.wait(DEADLINE)  # it has given up: no byte moves any more
+        peer.wait(DEADLINE)  # it has stopped trying: no byte moves any more
         while "bytes that have arrived wait for standard output" not in (line := blocked.stderr.readline().decode()):
             self.assertTrue(line, "it ended")
         self.assertIsNone(blocked.poll())

@@ -47,7 +47,7 @@ class CopyCase(Case):
     PART = "served/.large.netio-part"
 
     def wait_for_part(self, process):
-        """Until some of it is there, but not all; False: it was too fast."""
+        """Waits until a part of it exists; returns False if the copy was complete first."""
         while process.process.poll() is None and not os.path.exists(self.path("served/large")):
             try:
                 if os.stat(self.path(self.PART)).st_size > 8 * MIB:
@@ -74,7 +74,7 @@ class Copying(CopyCase):
         found = os.stat(self.path("served/one"))
         self.assertEqual((found.st_mode & 0o777, found.st_mtime), (0o640, 1234567890))
         self.assertEqual(sorted(os.listdir(self.path("served"))), sorted(names))
-        # Again: all is there, so nothing moves and nothing is wrong.
+        # Copied again: all files exist, so nothing is transferred and there is no error.
         status, report, log = self.copy(address, *paths)
         self.assertEqual((status, report["bytes"]), (0, 0), log)
         self.assertEqual([file["outcome"] for file in report["files"]], ["present"] * len(names))
@@ -127,7 +127,7 @@ class Copying(CopyCase):
             path = self.path(f"dated{date}", b"x")
             os.utime(path, (date, date))
             if os.stat(path).st_mtime != date:
-                continue  # the file system has no such date
+                continue  # the file system does not support this date
             status, _, log = self.copy(address, path)
             self.assertEqual(status, 0, log)
             self.assertEqual(os.stat(self.path(f"served/dated{date}")).st_mtime, date)
@@ -151,7 +151,7 @@ class Interrupting(CopyCase):
     SIZE = 192
 
     def interrupt(self, stop):
-        """Runs copies until one is interrupted in the middle by stop(server, client)."""
+        """Runs copies until stop(server, client) interrupts one in the middle."""
         path = self.large_file(self.SIZE)
         for _ in range(10):
             server, address = self.serve()
@@ -202,7 +202,7 @@ class Interrupting(CopyCase):
 
     def test_a_full_disk_is_told_on_both_sides(self):
         server, address = self.serve()
-        limit = 20 * MIB  # of a file; the error differs from that of a full disk in its text only
+        limit = 20 * MIB  # per file; only the error's text differs from a full disk
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
         path = self.large_file(40)
         small = self.path("small", "content")
@@ -213,7 +213,7 @@ class Interrupting(CopyCase):
         self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "copied"])
         self.assertEqual(sorted(os.listdir(self.path("served"))),
                          [os.path.basename(self.PART), "small"])
-        # There is room again.
+        # There is space again.
         status, report, log = self.copy(self.serve()[1], path)
         self.assertEqual(status, 0, log)
         self.assertEqual(report["files"][0]["resumed_bytes"], limit)

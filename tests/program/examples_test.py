@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples do what their first lines say, and end in order, with each other and with the program."""
+"""The examples do what their first lines promise, and end in order, with each other and with the
+program."""
 
 import os
 import re
@@ -19,12 +20,12 @@ class Example:
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def address(self):
-        """Of one that listens: the first thing that it says."""
+        """The address of a listening example, from its first line of output."""
         line = self.process.stdout.readline()
         return re.fullmatch(r"listening at (\S+)\n", line)[1]
 
     def end(self):
-        """(exit status, what it said)"""
+        """(exit status, output)"""
         try:
             said = self.process.communicate(timeout=DEADLINE)[0]
         except subprocess.TimeoutExpired:
@@ -41,7 +42,7 @@ class Examples(Case):
         return example
 
     def expect(self, example, words=""):
-        """An orderly end, and that it said so."""
+        """Checks that it ended in order and printed this."""
         status, said = example.end()
         self.assertEqual(status, 0, said)
         self.assertIn(words, said)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""netio top, /metrics and the books agree, also while somebody is stopped and behind connections that have ended."""
+"""netio top, /metrics and the reports agree, also while a process is stopped and after connections
+have ended."""
 
 import os
 import signal
@@ -11,7 +12,7 @@ from showing import Asking, figures, metrics_of
 
 
 class Watch:
-    """The figures of a program, whose counters neither fall nor vanish."""
+    """The metrics of a program, whose counters must neither decrease nor disappear."""
 
     def __init__(self, test, process):
         self.test, self.address, self.last = test, metrics_of(process), {}
@@ -33,12 +34,12 @@ class Watch:
 
 class Agreeing(Asking):
     def publish(self, config, *more, mode="buffered"):
-        """A publisher that stays until its standard input ends."""
+        """A publisher that runs until its standard input ends."""
         publisher = self.start("publish", self.config("metrics: 127.0.0.1:0\n" + config +
                                                       "  - {fids: 99, source: pipe}\n", mode),
                                *more, stdin=subprocess.PIPE)
         self.addCleanup(publisher.process.stdin.close)
-        publisher.address()  # the next configuration has the same file
+        publisher.address()  # the next configuration uses the same file
         return publisher
 
     def subscribe(self, *arguments):
@@ -51,7 +52,7 @@ class Agreeing(Asking):
         return publisher.end()[1]
 
     def shown_is_reported(self, shown, rows, report):
-        """Of a subscriber: its figures, its rows of top, and what it said at its end."""
+        """For a subscriber: its metrics, its rows of top, and its report agree."""
         self.assertEqual(sum(shown["netio_subscriber_messages_total"].values()), report["messages"])
         self.assertEqual(sum(shown["netio_subscriber_bytes_total"].values()), report["bytes"])
         self.assertEqual(sum(shown["netio_subscriber_missed_total"].values()), report["lost"])
@@ -68,7 +69,7 @@ class Agreeing(Asking):
             self.assertEqual(rows["fid", fid]["count"], row["messages"])
             self.assertEqual(rows["fid", fid]["dropped"], row["lost"])
 
-    COUNT = 5000  # of each of four fids: more than the way to somebody who is stopped takes
+    COUNT = 5000  # per fid, of four: more than the path to a stopped subscriber can hold
 
     def test_all_agree_on_who_is_stopped_under_each_policy(self):
         for policy in ("block", "drop", "disconnect", "newest"):
@@ -81,8 +82,8 @@ class Agreeing(Asking):
                 self.one_is_stopped(policy, "unbuffered")
 
     def one_is_stopped(self, policy, mode):
-        """Two subscribers want the same. One is stopped before it all begins, goes on when that shows, and has
-        got or knows to have missed everything in the end."""
+        """Two subscribers want the same. One is stopped before publishing begins and continues when
+        this is visible. At the end it has received each message or has had it reported as lost."""
         limits = "disconnect_after_ms: 1000\n" if policy == "disconnect" else ""
         publisher = self.publish(f"wait_subscribers: 3\nslow_subscribers: {policy}\n{limits}streams:\n"
                                  f"  - {{fids: 0-3, source: pattern, size: 4k, rate: max, count: {self.COUNT}}}\n",
@@ -117,7 +118,7 @@ class Agreeing(Asking):
         self.assertLess(free, pool)
         address = peer.split('"')[1]
         row = self.top(there).get(("peer", address))
-        if policy != "disconnect" or row:  # it may have been cut off between the two looks
+        if policy != "disconnect" or row:  # it may have been disconnected between the two queries
             self.assertGreater(row["idle_s"], 0)
             self.assertGreaterEqual(row["dropped"], while_stopped["netio_peer_dropped_total"][peer])
         if policy == "disconnect":
@@ -125,7 +126,7 @@ class Agreeing(Asking):
                                        else None)(figures(there)), "it is cut off")
             self.assertNotIn(peer, gone["netio_peer_waiting"])
             self.assertNotIn(("peer", address), self.top(there))
-            # What is missed then is known to nobody but who comes back.
+            # Only a subscriber that reconnects learns of these losses.
             self.until(lambda: sum(figures(there)["netio_fid_messages_total"].values()) == 4 * self.COUNT, "all")
         stopped.process.send_signal(signal.SIGCONT)
 
@@ -140,7 +141,7 @@ class Agreeing(Asking):
         there_at_last = figures(there)
         sent = self.stop(publisher)
         self.assertEqual(there_at_last["netio_publisher_dropped_total"][""], sent["dropped"])
-        stopped.process.send_signal(signal.SIGINT)  # it would wait for another publisher
+        stopped.process.send_signal(signal.SIGINT)  # otherwise it would wait for another publisher
         reports = [process.end()[1] for process in (stopped, other)]
         for (shown, rows), report in zip(seen, reports):
             self.shown_is_reported(shown, rows, report)

@@ -18,7 +18,7 @@ from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 
 class Translation:
-    """A port behind which a server has another one: what is said goes through as it is."""
+    """A forwarding port for a server at another port: data passes unchanged."""
 
     def __enter__(self):
         self.leads_to = None
@@ -155,7 +155,7 @@ class Keys(Case):
 
 
 class KeyedPrograms(Case):
-    """Programs that ask for keys, and those that have one, another one, or none."""
+    """Programs that require keys, and clients with the right key, a wrong key, or none."""
 
     def new(self, rights, name="monitor"):
         path = self.path(f"{name}.key")
@@ -205,7 +205,7 @@ class KeyedPrograms(Case):
         impostor.wait_for("announced as")
         subscriber = self.start("subscribe", "--bus", bus, "--fid", "0-63", "--key", key, "--verify",
                                 "--messages", 1000)
-        subscriber.wait_for(re.escape(impostor.address()))  # it has been tried
+        subscriber.wait_for(re.escape(impostor.address()))  # a connection was tried
         publisher = self.publisher("--bus", bus)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["lost"]), (0, 0), log)

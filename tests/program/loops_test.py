@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A publisher on several loops: to a subscriber it is as many publishers, to who runs it one.
+"""A publisher with several loops: several publishers for a subscriber, one for its user.
 
 loops_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -22,7 +22,7 @@ class Loops(Case):
         return publisher, [publisher.address(which) for which in range(1, loops + 1)]
 
     def end(self, *programs):
-        """The reports of programs that have ended well."""
+        """The reports of programs that have ended without error."""
         reports = []
         for program in programs:
             status, report, log = program.end()
@@ -57,7 +57,7 @@ class Loops(Case):
         publisher, _ = self.publish(STREAMS % (2, "rate: 1000"), "--bus", bus)
         publisher.wait_for("announced as", 2)
         subscriber = self.start("subscribe", "--bus", bus, "--fid", "3-6", "--verify", "--progress")
-        # Each loop says so; the subscriber tells what comes together in one line.
+        # Each loop has its own line; the subscriber reports simultaneous events in one line.
         publisher.wait_for("subscribes to", 2)
         subscriber.wait_for(r"progress [1-9]", 2)
         listed = json.loads(subprocess.run([PROGRAM, "list", "--bus", bus, "--json"], timeout=DEADLINE,
@@ -124,7 +124,7 @@ class Loops(Case):
         publisher.wait_for("subscribes to", 2)
         stopped.process.send_signal(signal.SIGSTOP)
         publisher.process.send_signal(signal.SIGINT)
-        publisher.process.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+        publisher.process.send_signal(signal.SIGTERM)  # not twice the same: may be merged
         status, made, log = publisher.end()
         self.assertEqual((status, made["loops"], made["unconfirmed"]), (5, 2, 2), log)
         stopped.process.kill()

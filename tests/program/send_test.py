@@ -15,7 +15,7 @@ from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 
 class Way:
-    """To a listener, on which what the sender says can be held."""
+    """A forwarding path to a listener that can hold back the sender's data."""
 
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
@@ -46,7 +46,7 @@ class Way:
                     free.wait()
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
-        except OSError:  # one of them has gone
+        except OSError:  # one side has closed
             pass
 
     def hold(self):
@@ -184,7 +184,7 @@ class Sending(Case):
         sender = self.start("send", listener.address(), stdin=subprocess.PIPE)
         self.addCleanup(sender.process.stdin.close)
         sender.wait_for("connected to")
-        listener.wait_for("is connected")  # whom it does not know yet it cannot end in order
+        listener.wait_for("is connected")  # only a known sender ends in order
         self.end(listener)
         self.assertEqual(sender.end()[1]["end"], "closed in order")
 
@@ -197,7 +197,7 @@ class Sending(Case):
         listener.wait_for("is connected")
         way.hold()
         listener.process.send_signal(signal.SIGINT)
-        way.wait_for_answer()  # the sender has heard that its listener ends, and not yet that it has ended
+        way.wait_for_answer()  # the sender knows that the listener is ending, not that it ended
         sender.process.stdin.close()
         with self.assertRaises(subprocess.TimeoutExpired):
             sender.process.wait(1)

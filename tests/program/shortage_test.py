@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What netio says and does when it lacks the means for another peer.
+"""The messages and the behaviour of netio when resources for another peer are missing.
 
 shortage_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -15,7 +15,7 @@ REASON = "it lacks the memory or the descriptors for another peer"
 
 class Shortage(Case):
     def limit(self, process, more):
-        """From now on the program may open so many more descriptors; None: as many as before."""
+        """From now on the program may open this many more descriptors; None: the former limit."""
         pid = process.process.pid
         _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))

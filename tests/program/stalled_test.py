@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs do where nobody takes what they say: a full disk, a reader who stands still or has
-gone, a terminal that is stopped.
+"""The programs when their output is not read or cannot be written: a full disk, a reader that
+stalls or has gone, a stopped terminal.
 
 stalled_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -20,10 +20,10 @@ SHORT = "streams:\n  - {fids: 0, source: pattern, size: 40, rate: 1}\n"
 
 
 class Unwritable(Case):
-    """The exit status is the last that is left."""
+    """Only the exit status can still be reported."""
 
     def full_pipe(self):
-        """What nobody reads, and takes no more."""
+        """A full pipe without a reader that reads."""
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         self.addCleanup(os.close, writer)
@@ -35,7 +35,7 @@ class Unwritable(Case):
         return writer
 
     def ended(self, words):
-        """(exit status, standard output) of a line of the shell."""
+        """(exit status, standard output) of a shell command line."""
         done = subprocess.run(words, shell=True, stdout=subprocess.PIPE, text=True, timeout=DEADLINE, check=False)
         return done.returncode, done.stdout
 
@@ -67,7 +67,7 @@ class Unwritable(Case):
         server = self.start("copy", "--serve", self.folder.name, "--listen", f"{HOST}:0", "--open",
                             stdout=self.full_pipe())
         server.address()
-        for number in (signal.SIGINT, signal.SIGTERM):  # two of a kind might count as one
+        for number in (signal.SIGINT, signal.SIGTERM):  # equal lines might count as one
             server.process.send_signal(number)
         status, _, log = server.end()
         self.assertEqual(status, 1, log)
@@ -129,10 +129,10 @@ class Unwritable(Case):
 
 
 class Stopped(Case):
-    """A terminal that is stopped (Ctrl-S), as one whose other end does not answer any more."""
+    """A terminal that is stopped (Ctrl-S), as if its other end did not answer any more."""
 
     def terminal(self):
-        """(the person's end, the programs' end)"""
+        """(the user's end, the programs' end)"""
         leader, follower = pty.openpty()
         self.addCleanup(os.close, leader)
         self.addCleanup(os.close, follower)
@@ -149,11 +149,11 @@ class Stopped(Case):
         os.write(leader, b"\x13")
         asked = select.poll()
         asked.register(follower, select.POLLOUT)
-        while asked.poll(0):  # another thread of the kernel's does it
+        while asked.poll(0):  # another kernel thread does it
             pass
 
     def wait_for_another(self, process, pattern, times):
-        """So many lines of its log behind those that there are."""
+        """Waits for this many more lines of its log."""
         seen = sum(1 for line in process.lines if line and re.search(pattern, line))
         process.wait_for(pattern, seen + times)
 

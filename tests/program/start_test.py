@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start of netio loads, and what it says where that is missing.
+"""What a start of netio loads, and its message if a library is missing.
 
 start_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -18,7 +18,7 @@ class Starting(Case):
                               timeout=DEADLINE, check=False, env={**os.environ, **environment})
 
     def loaded(self, *arguments):
-        """The names of the libraries that were loaded, as the dynamic linker tells them."""
+        """The names of the loaded libraries, from the dynamic linker."""
         trace = self.path("trace")
         self.run_with({"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": trace}, *arguments)
         names = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program netio says of itself: names of recordings, exit status, wrong command lines.
+"""Outcomes of the program netio: names of recordings, exit status, wrong command lines.
 
 telling_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -19,7 +19,7 @@ class Recording(Case):
     PACED = "streams:\n  - {fids: 0, source: pattern, size: 40, rate: 10k}\n"
 
     def record(self, *arguments, fid="0", publisher=None):
-        """A recording into the folder, of a publisher that goes on."""
+        """Records into the folder, from a publisher that keeps running."""
         publisher = publisher or self.start("publish", self.config(self.PACED))
         process = self.start("subscribe", publisher.address(), "--fid", fid, "--output",
                              self.path("rec"), "--progress", *arguments)
@@ -91,7 +91,7 @@ class Recording(Case):
         recorder.wait_for("subscribed to")
         recorder.process.send_signal(signal.SIGSTOP)
         other = self.start("subscribe", publisher.address(), "--fid", "0-63", "--messages", 64000)
-        self.assertIn(other.end()[0], (0, 5))  # it may have missed some as well
+        self.assertIn(other.end()[0], (0, 5))  # it may have lost some as well
         publisher.process.send_signal(signal.SIGINT)
         recorder.process.send_signal(signal.SIGCONT)
         status, report, log = recorder.end()
@@ -115,7 +115,7 @@ class Recording(Case):
 
     def test_of_two_publishers_one_that_was_never_there_leaves_no_recording_that_is_whole(self):
         publisher = self.start("publish", self.config(self.PACED))
-        with socket.socket() as nobody:  # its port is taken, and nobody listens
+        with socket.socket() as nobody:  # its port is reserved, without a listener
             nobody.bind(("127.0.0.1", 0))
             recorder = self.start("subscribe", publisher.address(), f"127.0.0.1:{nobody.getsockname()[1]}",
                                   "--fid", "0", "--messages", 100, "--output", self.path("rec"))
@@ -182,7 +182,7 @@ class Telling(Case):
 
     def test_a_publisher_whose_subscriber_has_not_confirmed_the_end_says_so(self):
         config = self.config("wait_subscribers: 2\nstreams:\n  - {fids: 0, source: pattern, size: 40, count: 100}\n")
-        for number in (signal.SIGKILL, signal.SIGINT):  # it dies, or the publisher is told not to wait for it
+        for number in (signal.SIGKILL, signal.SIGINT):  # it dies, or the wait is interrupted
             publisher = self.start("publish", config)
             stopped = self.start("subscribe", publisher.address(), "--fid", "0")
             stopped.wait_for("subscribed to")
@@ -194,7 +194,7 @@ class Telling(Case):
                 stopped.process.kill()
             else:
                 publisher.process.send_signal(signal.SIGINT)
-                publisher.process.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+                publisher.process.send_signal(signal.SIGTERM)  # not twice the same: may be merged
             status, report, log = publisher.end()
             self.assertEqual((status, report["end"], report["unconfirmed"]), (5, "finished", 1), log)
             stopped.process.kill()
@@ -210,7 +210,7 @@ class Telling(Case):
         self.assertEqual((status, report["disconnected"], report["unconfirmed"]), (0, 1, 0), log)
 
     def test_colours_are_left_out_where_they_are_not_wanted(self):
-        """On a terminal, which is where there are any."""
+        """On a terminal, where colours are used by default."""
         for value, coloured in (("1", False), ("", True)):
             master, slave = os.openpty()
             ended = subprocess.run([PROGRAM, "publish", "/no/where.yaml"], stderr=slave,
@@ -251,7 +251,7 @@ class Dumping(Case):
             self.assertRegex(line, r"^  000000  18 00 00 00 ..( ..){3}  5a ")
 
     def test_that_it_waits_is_said_once_however_often_it_tries(self):
-        with socket.socket() as nobody:  # its port is taken, and nobody listens
+        with socket.socket() as nobody:  # its port is reserved, without a listener
             nobody.bind(("127.0.0.1", 0))
             where = f"127.0.0.1:{nobody.getsockname()[1]}"
             dump = subprocess.run([PROGRAM, "dump", where, "--fid", "7", "--duration", "2s"],
@@ -422,7 +422,7 @@ class Usage(Case):
 
 
 class FirstPrograms(Case):
-    """Those of the guide that run on a loop of their own."""
+    """The programs of the guide that have their own loop."""
 
     FOLDER = os.path.dirname(PROGRAM)
 
@@ -434,7 +434,7 @@ class FirstPrograms(Case):
         return process
 
     def test_they_end_in_order_and_tell_an_error_in_one_line(self):
-        with socket.socket() as probe:  # it is free, and soon taken
+        with socket.socket() as probe:  # free now, used later
             probe.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{probe.getsockname()[1]}"
         publisher = self.run_example("example_publisher_on_a_loop", address)
@@ -465,7 +465,7 @@ class FirstPrograms(Case):
         stopped.wait_for(r"progress [1-9]")
         stopped.process.send_signal(signal.SIGSTOP)
         publisher.send_signal(signal.SIGINT)
-        publisher.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+        publisher.send_signal(signal.SIGTERM)  # different texts, because equal lines may be merged
         _, error = publisher.communicate(timeout=DEADLINE)
         self.assertEqual((publisher.returncode, error.count("\n")), (1, 1), error)
         stopped.process.send_signal(signal.SIGCONT)
