@@ -55,7 +55,7 @@ class Publishing(Case):
     def test_messages_larger_than_any_buffer(self):
         text = "streams:\n  - {fids: 0-1, source: pattern, size: {list: [3M, 24, 500k]}}\n"
         for mode in ("buffered", "unbuffered"):
-            self.check_verified(self.config(text, mode), share_of(60, 18), 2, mode)  # small ones, too
+            self.check_verified(self.config(text, mode), share_of(60, 18), 2, mode)  # also small
 
     def test_files_and_standard_input_arrive_as_they_are(self):
         contents = {i: os.urandom(100000 * i + i) for i in range(1, 4)}
