@@ -55,7 +55,7 @@ class FalseHost : public GateTest {
     Timer look{bed.loop(), [this] { look.start(std::chrono::milliseconds{1}); }};
 };
 
-TEST_P(FalseHost, ThatProvesNothingIsNotHeardByWhoHasAKey) {
+TEST_P(FalseHost, ThatProvesNothingIsIgnoredByAClientWithAKey) {
     files.permit(7, "services=messages");
     for (int i = 0; i < 20; ++i) {
         Visitor visitor{bed.transport()};
@@ -72,7 +72,7 @@ TEST_P(FalseHost, ThatProvesNothingIsNotHeardByWhoHasAKey) {
     }
 }
 
-TEST_P(FalseHost, ThatSendsWhatTheProviderTellsNobodyOfIsCutOff) {
+TEST_P(FalseHost, ThatSendsUnreportedPacketsIsDisconnected) {
     constexpr std::size_t too_much = 48U << 20U;
     for (const auto& packet :
          {RawTcpPeer::Packet{RawTcpPeer::write, RawTcpPeer::confirm},

@@ -146,7 +146,7 @@ TEST_P(Impostor, MayNotLowerTheProtectionEvenIfItHasTheKey) {
         "another protection");
 }
 
-TEST_P(Impostor, WhoWasNotAskedForAKeyTakesNoAnswerWithOne) {
+TEST_P(Impostor, AClientThatWasNotAskedForAKeyAcceptsNoAnswerWithOne) {
     FalseServer server{bed.transport(), bed.address(),
                        [](const Data&, const auto&) { return hello_with({.has_key = true}); }};
     address = server.address();

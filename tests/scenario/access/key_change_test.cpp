@@ -24,7 +24,7 @@ class KeyChange : public GateTest {
 
 using KeyChangeInVirtualTime = KeyChange;
 
-TEST_P(KeyChange, EndsTheSessionsOfAKeyThatIsTakenAwayAndNoOthers) {
+TEST_P(KeyChange, EndsTheSessionsOfARevokedKeyAndNoOthers) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
     listen();
@@ -54,7 +54,7 @@ TEST_P(KeyChange, EndsTheSessionsOfAKeyWithChangedRightsAndReadmitsIt) {
     expect_let_in(key(files.client(7)));
 }
 
-TEST_P(KeyChange, KeepsTheKeysOfBeforeWhileTheFileIsWrongAndSaysSoOnce) {
+TEST_P(KeyChange, KeepsTheFormerKeysWhileTheFileIsWrongAndReportsItOnce) {
     files.permit(7, "services=messages");
     listen();
     Visitor visitor{bed.transport()};
@@ -93,7 +93,7 @@ TEST_P(KeyChange, OfAClientCountsFromItsNextAttemptOn) {
     EXPECT_THAT(problems, IsEmpty());
 }
 
-TEST_P(KeyChange, OfAClientLeavesItsKeyWhileTheFileIsWrongAndIsToldOnce) {
+TEST_P(KeyChange, OfAClientKeepsItsKeyWhileTheFileIsWrongAndReportsItOnce) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
     listen();

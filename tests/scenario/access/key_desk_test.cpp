@@ -18,7 +18,7 @@ using KeyDesk = GateTest;
 
 INSTANTIATE_TEST_SUITE_P(Beds, KeyDesk, simulated_beds(), bed_name);
 
-TEST_P(KeyDesk, TakesEightAddressesThatClientsDialAndNoNinth) {
+TEST_P(KeyDesk, AcceptsEightAdvertisedAddressesAndNoNinth) {
     ServerKeys::Options options{.file = files.site()};
     for (std::uint16_t port = 1; port <= 8; ++port)
         options.dialled_as.push_back({"203.0.113.9", port});
@@ -49,7 +49,7 @@ TEST_P(KeyDesk, WithoutAnObserverRefusesWrongAndRevokedKeysSilently) {
 }
 
 // It listens at an address that other machines reach, and admits only clients with a key.
-TEST_P(KeyDesk, WhereAKeyIsAskedForAChangeOfTheFileIsNoReasonToWarn) {
+TEST_P(KeyDesk, WithRequiredKeysAChangeOfTheFileGivesNoWarning) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
     keys = std::make_shared<ServerKeys>(

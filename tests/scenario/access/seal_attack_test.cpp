@@ -222,7 +222,7 @@ TEST_P(SealAttack, WithTheExchangeOfAnotherPassThroughTheGateIsNotAdmitted) {
     expect_ended(CloseReason::not_admitted, "exchange of keys");
 }
 
-TEST_P(SealAttack, WhoHasAskedForSealsMayNotGoOnWithoutThem) {
+TEST_P(SealAttack, AClientThatRequestedSealsMayNotContinueWithoutThem) {
     files.permit(7, "services=messages");
     listen();
     for (const Protection level : sealed_levels) {
@@ -308,7 +308,7 @@ TEST_P(SealAttack, AKeyThatWouldNeverChangeIsNotAgreedOn) {
 }
 
 // There is no attacker on the path, but the peer is slow on purpose or gone.
-TEST_P(SealAttack, WhoNeverSendsItsPartOfTheKeysIsGivenUp) {
+TEST_P(SealAttack, APeerThatNeverSendsItsExchangeTimesOut) {
     files.permit(7, "services=messages");
     session_options.handshake_timeout = std::chrono::milliseconds{20};
     listen();

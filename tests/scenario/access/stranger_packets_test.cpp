@@ -61,7 +61,7 @@ class StrangerPackets : public GateTest {
     }
 };
 
-TEST_P(StrangerPackets, FindNoEndpointAndTakeNothingFromWhoHasAKey) {
+TEST_P(StrangerPackets, FindNoEndpointAndDoNotAffectClientsWithAKey) {
     files.permit(7, "services=messages");
     OnPath counted{bed.transport()};
     over = &counted;

@@ -47,7 +47,7 @@ class WantOfMemory : public GateTest {
     int failed = 0;
 };
 
-TEST_P(WantOfMemory, WhileARequestIsJudgedTakesNoPlaceAndIsToldToThePeer) {
+TEST_P(WantOfMemory, DuringAdmissionUsesNoSlotAndIsReportedToThePeer) {
     files.permit(7, "services=messages links=1");
     Starving starving{bed.transport()};
     over = &starving;

@@ -81,7 +81,7 @@ class CopyCombination : public CopyBed {
 
 // The server stops in the middle of four files. Before it is back, the first bytes of one source
 // change, one is shortened, one is extended, and one stays the same.
-TEST_F(CopyCombination, AServerThatComesBackGoesOnWithWhatIsStillTheSame) {
+TEST_F(CopyCombination, ARestartedServerContinuesUnchangedFiles) {
     put_sources();
     serve();
     begin_all();
@@ -109,7 +109,7 @@ TEST_F(CopyCombination, AServerThatComesBackGoesOnWithWhatIsStillTheSame) {
     }
 }
 
-TEST_F(CopyCombination, SendersThatAreStoppedAndBegunAgainAndAgainComeToTheEnd) {
+TEST_F(CopyCombination, SendersStoppedAndRestartedRepeatedlyFinish) {
     put_sources();
     serve();
     for (int round = 0; round < 3; ++round) {
@@ -159,7 +159,7 @@ TEST_F(CopyCombination, AFullDiskFailsOnlyTheLargeFilesAndTheyContinueLater) {
 
 // Three of four senders leave in the middle; the fourth is not delayed, and each partial file is
 // unlocked.
-TEST_F(CopyCombination, OneSenderEndsWhileTheOthersAreCutOffAroundIt) {
+TEST_F(CopyCombination, OneSenderFinishesWhileOthersAreDisconnected) {
     put_sources();
     serve();
     begin_all();

@@ -60,7 +60,7 @@ class HostilePeer : public CopyBed {
     }
 };
 
-TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
+TEST_F(HostilePeer, NamesOutsideTheFolderAreRefusedAndTheConnectionContinues) {
     serve();
     fs::create_directory_symlink(root, root + "/served/up");
     RawPeer peer;
@@ -80,7 +80,7 @@ TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
     expect_all_well();
 }
 
-TEST_F(HostilePeer, AChunkThatWasDamagedIsToldAndNotWritten) {
+TEST_F(HostilePeer, ADamagedChunkIsReportedAndNotWritten) {
     serve();
     RawPeer peer;
     begin(peer, "a", 8);
@@ -92,7 +92,7 @@ TEST_F(HostilePeer, AChunkThatWasDamagedIsToldAndNotWritten) {
     expect_nothing_kept(peer);
 }
 
-TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
+TEST_F(HostilePeer, AFileWithAWrongChecksumGetsNoFinalName) {
     serve();
     RawPeer peer;
     begin(peer, "a", 4);
@@ -103,7 +103,7 @@ TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
     expect_nothing_kept(peer);
 }
 
-TEST_F(HostilePeer, AChunkOfAnotherPlaceOrLengthEndsTheConnection) {
+TEST_F(HostilePeer, AChunkAtAWrongPositionOrLengthEndsTheConnection) {
     serve();
     for (const Chunk& bad : {chunk(1, "good"), chunk(0, "too long"), Chunk{}}) {
         RawPeer peer;
@@ -138,7 +138,7 @@ TEST_F(HostilePeer, MessagesOutOfTurnEndTheConnection) {
     expect_all_well();
 }
 
-TEST_F(HostilePeer, WhoAsksWithoutReadingIsNotAnsweredWithoutEnd) {
+TEST_F(HostilePeer, APeerThatDoesNotReadGetsLimitedAnswers) {
     serve();
     RawPeer peer;
     connect(peer);
@@ -235,7 +235,7 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
     std::unique_ptr<netio::stream::StreamListener> listener_;
 };
 
-TEST_F(HostileServer, WhatItCannotSayIsAProblemThatIsTold) {
+TEST_F(HostileServer, AnInvalidMessageIsReported) {
     const std::vector<std::vector<std::byte>> nonsense = {
         bytes("HTTP/1.1 400 Bad Request\r\n\r\n"), encode(Verdict{.kept = true, .text = {}}),
         encode(Start{}),
@@ -262,7 +262,7 @@ TEST_F(HostileServer, AVerdictBeforeTheEndIsNotBelieved) {
 }
 
 // An older sender would take the message for an invalid one.
-TEST_F(HostileServer, AServerThatDoesNotOfferItIsNotToldHowFarAComparisonIs) {
+TEST_F(HostileServer, ComparisonProgressIsSentOnlyToAServerThatSupportsIt) {
     fs::resize_file(put("source/a", ""), 3 * Sender::compare_step_bytes);
     RawPeer* old_server = nullptr;
     is_asked_first = true;

@@ -67,24 +67,24 @@ class CopyPatience : public CopyBed {
     }
 };
 
-TEST_F(CopyPatience, ALargeFileThatIsThereGivesNobodyAPlaceForLonger) {
+TEST_F(CopyPatience, ComparingALargeFileExtendsNoSilentSendersSlot) {
     put_large("served/large");
     expect_silence_ends_it(Answer::Outcome::present);
 }
 
-TEST_F(CopyPatience, ALargePartThatIsThereGivesNobodyAPlaceForLonger) {
+TEST_F(CopyPatience, ComparingALargePartExtendsNoSilentSendersSlot) {
     put_large("served/.large.netio-part");
     expect_silence_ends_it(Answer::Outcome::accepted);
 }
 
-TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargeFileIsWaitedFor) {
+TEST_F(CopyPatience, ASenderComparingALargeFileOnASlowDiskKeepsItsSlot) {
     put_large("source/large");
     put_large("served/large");
     const CopiedFile file = copy_slowly();
     EXPECT_EQ(file.outcome, CopiedFile::Outcome::present) << file.detail;
 }
 
-TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargePartIsWaitedFor) {
+TEST_F(CopyPatience, ASenderComparingALargePartOnASlowDiskKeepsItsSlot) {
     put_large("source/large");
     put_large("served/.large.netio-part");
     const CopiedFile file = copy_slowly();
@@ -92,7 +92,7 @@ TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargePartIsWaitedFor) {
     EXPECT_EQ(file.resumed_bytes, large_bytes);
 }
 
-TEST_F(CopyPatience, WhoSaysTheSameAgainOrMoreThanThereIsHasNothingToCompare) {
+TEST_F(CopyPatience, RepeatedOrExcessiveComparisonProgressDoesNotCount) {
     put_large("served/large");
     for (const std::uint64_t second : {std::uint64_t{5}, large_bytes + 1}) {
         RawPeer early;
@@ -184,7 +184,7 @@ class Logged {
     std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
-TEST_F(CopyPatience, MoreFilesThanTheLogHasLinesForAreCountedThere) {
+TEST_F(CopyPatience, FilesBeyondTheLogLimitAreCountedInTheLog) {
     constexpr std::size_t limit = LimitedLog::lines_per_interval;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < limit + 30; ++i) {

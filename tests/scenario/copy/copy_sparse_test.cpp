@@ -181,7 +181,7 @@ class MeddlingDisk final : public Disk {
     int tasks_ = 0;
 };
 
-TEST_F(CopySparse, PermissionsThatChangeMeanwhileArriveToo) {
+TEST_F(CopySparse, PermissionsChangedDuringTheCopyArriveToo) {
     serve();
     const std::string path = put("source/a", std::string(4 * mib, 'x'));
     ::chmod(path.c_str(), 0644);

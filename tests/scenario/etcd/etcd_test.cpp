@@ -191,7 +191,7 @@ TEST_F(EtcdBus, APublisherIsFoundKeptUpdatedAndGone) {
     EXPECT_THAT(own.troubles, IsEmpty());
 }
 
-TEST_F(EtcdBus, OneForWhomThereWasNoRoomIsFoundWhenAnotherIsGone) {
+TEST_F(EtcdBus, APublisherBeyondTheLimitIsFoundWhenAnotherLeaves) {
     BusOptions one_only = options;
     one_only.publisher_limit = 1;
     const auto bus = open_bus(loop, etcd.where(), one_only);
@@ -224,7 +224,7 @@ TEST_F(EtcdBus, AKilledPublisherIsGoneAfterItsLease) {
     EXPECT_TRUE(run_until([&] { return listener.there.empty(); }));
 }
 
-TEST_F(EtcdBus, WhileItIsAwayNobodyIsGoneAndItIsTakenUpAgain) {
+TEST_F(EtcdBus, WhileEtcdIsDownNoPublisherIsLostAndWorkResumes) {
     const auto bus = open_bus(loop, etcd.where(), options);
     bus->watch(listener);
     const auto announcer = announce(loop, etcd.where(), of("a"), own, options);
@@ -241,7 +241,7 @@ TEST_F(EtcdBus, WhileItIsAwayNobodyIsGoneAndItIsTakenUpAgain) {
     EXPECT_EQ(listener.gone, 0);
 }
 
-TEST_F(EtcdBus, WithoutItsDataItIsToldAgainAndNobodyIsGone) {
+TEST_F(EtcdBus, AfterADataLossEntriesAreRestoredAndNoPublisherIsLost) {
     const auto bus = open_bus(loop, etcd.where(), options);
     bus->watch(listener);
     const auto announcer = announce(loop, etcd.where(), of("a"), own, options);

@@ -200,7 +200,7 @@ TEST(EtcdGateway, DoesNotKeepAskingForEntriesOfDepartedPublishers) {
     EXPECT_EQ(gateway.asked("/v3/kv/range"), 5) << "the names, all texts at once, each once";
 }
 
-TEST(EtcdGateway, OneTextThatIsTooLongIsNamedAndTheOthersAreRead) {
+TEST(EtcdGateway, ATooLongTextIsReportedAndTheOthersAreRead) {
     Gateway gateway;
     gateway.put("/netio/a", "text");
     gateway.put("/netio/huge", std::string(std::size_t{13} << 20, 'x')); // a third more as base64
@@ -219,7 +219,7 @@ TEST(EtcdGateway, OneTextThatIsTooLongIsNamedAndTheOthersAreRead) {
 }
 
 // A reader that looks again at once would do so without a pause.
-TEST(EtcdGateway, AWatchThatIsNotGrantedIsNotAskedForWithoutAPause) {
+TEST(EtcdGateway, ARefusedWatchIsNotRetriedWithoutAPause) {
     for (const json& answer : {json{{"error", {{"message", "not here"}}}},
                                json{{"result", {{"created", true}, {"canceled", true}}}},
                                json{{"result", {{"created", true}}}}, json::object()}) {
@@ -236,7 +236,7 @@ TEST(EtcdGateway, AWatchThatIsNotGrantedIsNotAskedForWithoutAPause) {
     }
 }
 
-TEST(EtcdGateway, AWatchThatTellsAChangeIsAnsweredAtOnce) {
+TEST(EtcdGateway, AWatchThatReportsAChangeIsHandledAtOnce) {
     Gateway gateway;
     gateway.answer_watches({{"result", {{"events", json::array({json::object()})}}}});
     EtcdBoard board{gateway.place(), seconds{3}, std::chrono::hours{1}};

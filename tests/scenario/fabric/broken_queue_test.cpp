@@ -78,7 +78,7 @@ TEST_F(BrokenQueue, OfCompletionsEndsItsConnectionsOnceWithAllTheirOperations) {
     EXPECT_EQ(other()->completions, receive_count);
 }
 
-TEST_F(BrokenQueue, OfCompletionsIsReadNoMoreAndTakesNobodyIn) {
+TEST_F(BrokenQueue, OfCompletionsIsNotReadAnyMoreAndAcceptsNoConnection) {
     break_completions();
     ASSERT_TRUE(fabric.run_until([&] { return !end->closed.empty(); }));
     EXPECT_EQ(reads, 1U);
@@ -89,7 +89,7 @@ TEST_F(BrokenQueue, OfCompletionsIsReadNoMoreAndTakesNobodyIn) {
     EXPECT_EQ(reads, 1U);
 }
 
-TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsReadNoMore) {
+TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsNotReadAnyMore) {
     break_events();
     ASSERT_TRUE(fabric.run_until([&] { return !end->closed.empty() && !other()->closed.empty(); }));
     expect_told_once(*end, "event queue failed");
@@ -110,7 +110,7 @@ int remember_event_queue(::fid_fabric* fabric, ::fi_eq_attr* attributes, ::fid_e
     return result;
 }
 
-TEST_F(BrokenQueue, OfAListenerIsLeftAloneForAWhileAndLetsInWhoCameMeanwhile) {
+TEST_F(BrokenQueue, OfAListenerPausesAndThenAcceptsTheWaitingPeers) {
     ::fid_fabric& provider = domain().fabric().handle();
     fabric_calls = provider.ops;
     ::fi_ops_fabric calls = *provider.ops;
@@ -149,7 +149,7 @@ int open_endpoint(::fid_domain* domain, ::fi_info* info, ::fid_ep** endpoint, vo
     return result;
 }
 
-TEST(RefusedEndpoint, LeavesItsPlaceInTheQueueToTheNext) {
+TEST(RefusedEndpoint, LeavesItsSlotInTheQueueToTheNext) {
     Fabric fabric{{.queue_endpoint_limit = 3}}; // one slot is left when two ends are connected
     Door door{*fabric.transport, {"127.0.0.1", 0}};
     const End end{*fabric.transport, door.listener->address()};

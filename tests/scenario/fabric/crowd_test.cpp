@@ -36,7 +36,7 @@ std::vector<std::unique_ptr<Flood>> begin_floods(Fabric& fabric, Door& door) {
     return floods;
 }
 
-TEST(Crowd, ADeathIsToldThoughOthersFlood) {
+TEST(Crowd, ADeathIsReportedDuringAFlood) {
     Fabric fabric{{}, {.drain_limit = 4}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     auto mortal = std::make_unique<End>(*fabric.transport, door.listener->address());
@@ -50,7 +50,7 @@ TEST(Crowd, ADeathIsToldThoughOthersFlood) {
     EXPECT_LE(floods.front()->near.messages - before, 5000U);
 }
 
-TEST(Crowd, ANewcomerGetsInThoughOthersFlood) {
+TEST(Crowd, ANewPeerConnectsDuringAFlood) {
     Fabric fabric{{}, {.drain_limit = 4}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const std::vector<std::unique_ptr<Flood>> floods = begin_floods(fabric, door);
@@ -60,7 +60,7 @@ TEST(Crowd, ANewcomerGetsInThoughOthersFlood) {
     EXPECT_LE(floods.front()->near.messages - before, 5000U);
 }
 
-TEST(Crowd, NobodyHearsAMessageBeforeItIsConnected) {
+TEST(Crowd, NoMessageIsDeliveredBeforeOnConnected) {
     Fabric fabric{{}, {.drain_limit = 1}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     // The accepting side sends as soon as it may.
@@ -75,7 +75,7 @@ TEST(Crowd, NobodyHearsAMessageBeforeItIsConnected) {
         std::ranges::none_of(ends, [](const auto& end) { return end->message_came_first; }));
 }
 
-TEST(Crowd, WhatArrivedIsHandedOverBeforeTheEnd) {
+TEST(Crowd, ArrivedMessagesAreDeliveredBeforeTheEnd) {
     Fabric fabric{{}, {.drain_limit = 1}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     auto sender = std::make_unique<End>(*fabric.transport, door.listener->address());

@@ -72,7 +72,7 @@ Fabric impatient() {
     return Fabric{{.stranger_timeout = stranger_timeout}};
 }
 
-TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOff) {
+TEST(Door, AnUnfinishedHandshakeIsDisconnected) {
     Fabric fabric = impatient();
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const auto stranger = PlainSocket::make();
@@ -81,7 +81,7 @@ TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOff) {
     EXPECT_THAT(door.ends, IsEmpty());
 }
 
-TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOffAtAnyAddressOfTheHost) {
+TEST(Door, AnUnfinishedHandshakeIsDisconnectedAtEveryHostAddress) {
     Fabric fabric = impatient();
     Door door{*fabric.transport, {.host = "0.0.0.0", .port = 0}};
     const auto stranger = PlainSocket::make();
@@ -89,7 +89,7 @@ TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOffAtAnyAddressOfTheHost) {
     EXPECT_TRUE(fabric.run_until([&] { return stranger->is_over(); }));
 }
 
-TEST(Door, OfTooManyOfOneMachineTheOnesThatHaveWaitedLongestAreCutOff) {
+TEST(Door, TheOldestOfTooManyHandshakesOfAHostAreDisconnected) {
     Fabric fabric{{.stranger_timeout = 60s, .strangers_per_host_limit = 3}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const auto other = PlainSocket::make();
@@ -110,7 +110,7 @@ TEST(Door, OfTooManyOfOneMachineTheOnesThatHaveWaitedLongestAreCutOff) {
     EXPECT_FALSE(other->is_over());
 }
 
-TEST(Door, AListenerThatClosesLeavesNobodyHalfWayIn) {
+TEST(Door, AClosingListenerEndsUnfinishedHandshakes) {
     Fabric fabric{{.stranger_timeout = 60s}};
     std::optional<Door> door{std::in_place, *fabric.transport,
                              Address{.host = "127.0.0.1", .port = 0}};
@@ -200,7 +200,7 @@ TEST(Door, KnowsTheKernelSocketsOfBothEnds) {
     }
 }
 
-TEST(Door, WhoCouldAcceptNobodySaysSoAtTheStart) {
+TEST(Door, AListenerWithoutDescriptorsToAcceptFailsAtTheStart) {
     const Fabric fabric;
     {
         const DescriptorLimit limit{24}; // enough to listen; the rest is a reserve
@@ -216,7 +216,7 @@ TEST(Door, WhoCouldAcceptNobodySaysSoAtTheStart) {
     const Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
 }
 
-TEST(Door, WithoutDescriptorsItRestsInsteadOfSpinning) {
+TEST(Door, WithoutDescriptorsItPausesInsteadOfSpinning) {
     Fabric fabric;
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     fabric.loop.run_once();

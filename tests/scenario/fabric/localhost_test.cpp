@@ -62,7 +62,7 @@ bool has_loopback_of_ipv6() {
     return true;
 }
 
-TEST(Localhost, OfTwoFamiliesIsFoundWhicheverOfThemListens) {
+TEST(Localhost, OfTwoFamiliesIsReachedWhicheverAddressListens) {
     std::vector<std::string> hosts{"127.0.0.1"};
     if (has_loopback_of_ipv6()) hosts.emplace_back("::1");
     for (const std::string& host : hosts) {
@@ -96,7 +96,7 @@ std::string reason_of(const Attempt& attempt) {
     return sender.connected || sender.closed.empty() ? "" : sender.closed.front();
 }
 
-TEST(Localhost, WhoConnectsFromANameDoesSoFromItsAddressOfThePeersFamily) {
+TEST(Localhost, ALocalHostNameStandsForItsAddressOfThePeersFamily) {
     EXPECT_EQ(reason_of({"both.test", "127.0.0.1", "127.0.0.1"}), "");
     EXPECT_EQ(reason_of({"lo", "both.test", "127.0.0.1"}), "");
     EXPECT_EQ(reason_of({"127.0.0.1", "both.test", "127.0.0.1"}), "");
@@ -110,7 +110,7 @@ TEST(Localhost, WhoConnectsFromANameDoesSoFromItsAddressOfThePeersFamily) {
 }
 
 // The reason names both.
-TEST(Localhost, OfTwoFamiliesWhereNobodyListensIsTold) {
+TEST(Localhost, OfTwoFamiliesWithoutAListenerNamesBothInTheError) {
     Fabric fabric;
     std::uint16_t port = 0;
     {

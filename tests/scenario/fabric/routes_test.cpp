@@ -42,7 +42,7 @@ TEST(Routes, AreFoundAndUsed) {
     EXPECT_TRUE(fabric.run_until([&] { return end.connected; }));
 }
 
-TEST(Routes, ANameThatDoesNotResolveIsNamed) {
+TEST(Routes, AnUnresolvedNameIsInTheError) {
     Fabric fabric;
     Search search{fabric, {.host = "no.such.host.invalid", .port = 1}};
     ASSERT_TRUE(fabric.run_until([&] { return search.answer.has_value(); }));
@@ -50,7 +50,7 @@ TEST(Routes, ANameThatDoesNotResolveIsNamed) {
     EXPECT_THAT(search.answer->problem, HasSubstr("no.such.host.invalid"));
 }
 
-TEST(Routes, ASearchThatIsGivenUpTellsNobody) {
+TEST(Routes, ACanceledLookupMakesNoCallback) {
     Fabric fabric;
     Search unwanted{fabric, {.host = "127.0.0.1", .port = 1}};
     unwanted.search.reset();
@@ -127,7 +127,7 @@ class NoFurtherThread {
     pthread_attr_t before_{};
 };
 
-TEST(Routes, WhereNoFurtherThreadCanBeStartedABusyOneSearchesBehindItsOwn) {
+TEST(Routes, WithoutAnotherThreadLookupsAreQueuedOnABusyOne) {
     std::promise<void> begun;
     std::promise<void> release;
     const std::shared_future<void> released = release.get_future().share();

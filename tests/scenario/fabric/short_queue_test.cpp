@@ -51,7 +51,7 @@ TEST_F(ShortQueue, EndsMeetAndReserveWhatThereIs) {
     ASSERT_TRUE(fabric.run_until([&] { return other.messages == 1; }));
 }
 
-TEST_F(ShortQueue, WhoWantsMoreIsToldHowManyThereAre) {
+TEST_F(ShortQueue, TooManyReceivesAreRefusedWithTheAvailableNumber) {
     struct Nobody final : Connection::Handler {
         void on_connected(std::span<const std::byte>) override {}
         void on_rejected(std::span<const std::byte>) override {}

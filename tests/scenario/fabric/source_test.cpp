@@ -67,7 +67,7 @@ class Source : public testing::TestWithParam<Bed> {
     TestBed bed{GetParam()};
 };
 
-TEST_P(Source, BothSidesNameTheAddressThatWasDialledAlike) {
+TEST_P(Source, BothSidesReportTheSameDialledAddress) {
     Porter porter{bed.transport(), bed.address()};
     const Route route = route_to(porter.listener->address());
     EXPECT_NE(route.dialled, access::GateAddress{});
@@ -81,7 +81,7 @@ TEST_P(Source, BothSidesNameTheAddressThatWasDialledAlike) {
     EXPECT_EQ(porter.sources[0], porter.sources[1]) << "both are on one machine";
 }
 
-TEST_P(Source, WhatComesWithARequestIsWhatWasSentAndZerosUpToTheLimit) {
+TEST_P(Source, RequestDataArrivesUnchangedAndPaddedWithZeros) {
     Porter porter{bed.transport(), bed.address()};
     const Caller caller{bed.transport(), route_to(porter.listener->address())};
     ASSERT_TRUE(bed.run_until([&] { return caller.over; }));
@@ -92,7 +92,7 @@ TEST_P(Source, WhatComesWithARequestIsWhatWasSentAndZerosUpToTheLimit) {
     EXPECT_EQ(porter.data[0], expected);
 }
 
-TEST_P(Source, AListenerAtAnyAddressIsToldWhichOneWasDialled) {
+TEST_P(Source, AListenerAtAnyAddressGetsTheDialledOne) {
     Porter porter{bed.transport(), {.host = "0.0.0.0", .port = 0}};
     const Route route =
         route_to({.host = bed.address().host, .port = porter.listener->address().port});

@@ -30,7 +30,7 @@ class AcceptFailed : public Messages {
     }
 };
 
-TEST_P(AcceptFailed, TheOthersGoOnAndALaterAttemptSucceeds) {
+TEST_P(AcceptFailed, TheOthersContinueAndALaterAttemptSucceeds) {
     listen();
     const auto first = connected(sender);
     Sender late;
@@ -53,7 +53,7 @@ TEST_P(AcceptFailed, TheOthersGoOnAndALaterAttemptSucceeds) {
     EXPECT_EQ(bed.seen().accept_failed.size(), 3U);
 }
 
-TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
+TEST_P(AcceptFailed, ForLackOfMemoryLeaksNothing) {
     listen();
     SendSocket socket{bed.transport(), {}, sender};
     socket.connect(address);
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_beds(), bed_name);
 
 using AcceptFailedOnTheFabric = AcceptFailed;
 
-TEST_P(AcceptFailedOnTheFabric, ForWantOfDescriptorsTheRemedyIsNamed) {
+TEST_P(AcceptFailedOnTheFabric, ForLackOfDescriptorsNamesTheRemedy) {
     listen();
     const auto first = connected(sender);
     Sender late;

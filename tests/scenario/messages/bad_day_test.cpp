@@ -41,7 +41,7 @@ class BadDay : public Messages {
 
 INSTANTIATE_TEST_SUITE_P(Beds, BadDay, simulated_beds(), bed_name);
 
-TEST_P(BadDay, AnEndWhileANameIsLookedUpIsToldOnceAndAtOnce) {
+TEST_P(BadDay, AnEndDuringANameLookupIsReportedOnceAndAtOnce) {
     using End = void (SendSocket::*)();
     for (const End end : {&SendSocket::close, &SendSocket::abort}) {
         sender = {};
@@ -68,7 +68,7 @@ TEST_P(BadDay, AnEndWhileANameIsLookedUpIsToldOnceAndAtOnce) {
     }
 }
 
-TEST_P(BadDay, ASocketMayBeDestroyedWhileANameIsLookedUp) {
+TEST_P(BadDay, ASocketMayBeDestroyedDuringANameLookup) {
     listen();
     bed.sim()->delay_resolution(5s);
     dial(address.host);
@@ -88,7 +88,7 @@ TEST_P(BadDay, TheAddressesOfANameAreTriedUntilOneAccepts) {
     ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
 }
 
-TEST_P(BadDay, AnEndWhileASilentAddressIsTriedIsToldAndNoOtherFollows) {
+TEST_P(BadDay, AnEndDuringASilentAttemptIsReportedAndNoAddressFollows) {
     listen();
     bed.sim()->name("several", {"10.9.9.9", address.host});
     bed.sim()->ignore_connects(true);
@@ -106,7 +106,7 @@ TEST_P(BadDay, AnEndWhileASilentAddressIsTriedIsToldAndNoOtherFollows) {
     EXPECT_EQ(receiver.connected, 0U);
 }
 
-TEST_P(BadDay, SilentAddressesTakeAConnectTimeoutEachAndAllAreNamed) {
+TEST_P(BadDay, EachSilentAddressTakesAConnectTimeoutAndAllAreNamed) {
     listen();
     bed.sim()->name("several", {"10.9.9.9", "10.9.9.8", "10.9.9.7"});
     bed.sim()->ignore_connects(true);
@@ -120,7 +120,7 @@ TEST_P(BadDay, SilentAddressesTakeAConnectTimeoutEachAndAllAreNamed) {
     EXPECT_LE(since(begin), 16s);
 }
 
-TEST_P(BadDay, NoDescriptorForAConnectionIsAReasonAndLaterOneIsMade) {
+TEST_P(BadDay, ALackOfDescriptorsIsReportedAndALaterAttemptSucceeds) {
     listen();
     bed.sim()->name("several", {"10.9.9.9", address.host});
     bed.sim()->refuse_connecting(true);
@@ -134,7 +134,7 @@ TEST_P(BadDay, NoDescriptorForAConnectionIsAReasonAndLaterOneIsMade) {
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
 }
 
-TEST_P(BadDay, NoThreadForASearchIsAReasonAlsoWhereNobodyCalled) {
+TEST_P(BadDay, ALackOfLookupThreadsIsReportedAlsoForAReconnection) {
     listen();
     bed.sim()->refuse_searching(true);
     dial(address.host);
@@ -156,7 +156,7 @@ TEST_P(BadDay, NoThreadForASearchIsAReasonAlsoWhereNobodyCalled) {
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
 }
 
-TEST_P(BadDay, AListenerThatRunsOutOfEndpointsSaysSoAndTakesTheNextOne) {
+TEST_P(BadDay, AListenerWithoutEndpointsReportsItAndAcceptsTheNextPeer) {
     listen();
     bed.sim()->refuse_endpoints(true);
     dial(address.host);
@@ -197,7 +197,7 @@ TEST_P(BadDay, APausedReceiverOfAPeerThatVanishedEndsWhenItIsClosed) {
     }
 }
 
-TEST_P(BadDay, TwoListenersOfOneProcessHaveNothingToDoWithEachOther) {
+TEST_P(BadDay, TwoListenersOfOneProcessAreIndependent) {
     listen();
     Receiver other;
     auto second = std::make_unique<ListenSocket>(

@@ -59,7 +59,7 @@ TEST_P(EndOfBufferedMessages, IsTheEndOfAWaitForAPage) {
     EXPECT_EQ(sender.room, 0) << "nothing was refused on this connection";
 }
 
-TEST_P(EndOfBufferedMessages, OfADeadPeerGiveEveryPageBack) {
+TEST_P(EndOfBufferedMessages, OfADeadPeerReleaseEveryPage) {
     listen();
     connect(patient);
     for (unsigned i = 0; i < 3; ++i)
@@ -82,7 +82,7 @@ TEST_P(EndOfBufferedMessages, OfADeadPeerGiveEveryPageBack) {
     EXPECT_EQ(receiver.messages[0].bytes, content(77, 5));
 }
 
-TEST_P(EndOfBufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDelivered) {
+TEST_P(EndOfBufferedMessages, AfterAReceiverClosesInsideAPageAreNotDelivered) {
     listen();
     connect(patient);
     receiver.at_message = [&](ReceiveSocket& peer) {
@@ -99,7 +99,7 @@ TEST_P(EndOfBufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDe
 }
 
 // The receiver's user got all that was sent, but not all that was accepted.
-TEST_P(EndOfBufferedMessages, AcceptedButNotSentMakeTheReceiversOrderlyEndUnconfirmed) {
+TEST_P(EndOfBufferedMessages, AcceptedButUnsentMakeTheReceiversEndUnconfirmed) {
     listen();
     connect(patient);
     ASSERT_EQ(send(content(20, 1)), Status::ok);
@@ -114,7 +114,7 @@ TEST_P(EndOfBufferedMessages, AcceptedButNotSentMakeTheReceiversOrderlyEndUnconf
     EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("pages that have not left: 1"));
 }
 
-TEST_P(EndOfBufferedMessages, AreNotAcceptedBehindAbortThoughAPageHasRoom) {
+TEST_P(EndOfBufferedMessages, AreNotAcceptedAfterAbortAlthoughAPageHasSpace) {
     listen();
     connect(patient);
     ASSERT_EQ(send(content(20, 1)), Status::ok);
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, EndOfBufferedMessages, all_beds(), bed_name);
 
 using BufferedMessagesOnAnUncertainWay = BufferedMessages;
 
-TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) {
+TEST_P(BufferedMessagesOnAnUncertainWay, ForAReceiverWithoutProgressEndTooSlow) {
     listen({.session = {.receive_count = 4}});
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     auto options = patient;
@@ -226,7 +226,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
     EXPECT_GT(bed.loop().now() - begin, 600ms);
 }
 
-TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForEverLearnsThatItWasTooSlow) {
+TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForeverIsNotifiedThatItIsTooSlow) {
     for (const std::size_t receives : {64U, 4U}) { // with 64 all has left, with 4 pages wait
         SCOPED_TRACE(receives);
         receiver = {};
@@ -316,7 +316,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, AStopOfTheSenderWhileItClosesIsNotBlame
     }
 }
 
-TEST_P(BufferedMessagesOnAnUncertainWay, OfAPeerThatFellSilentGiveEveryPageBack) {
+TEST_P(BufferedMessagesOnAnUncertainWay, OfASilentPeerReleaseEveryPage) {
     listen();
     const std::uint64_t connecting = bed.sim()->next_connection();
     auto options = patient;
@@ -355,7 +355,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, InPagesThatCannotBeRegisteredEndTheConn
 }
 
 // The connection breaks at each of the first sends: every page is released exactly once.
-TEST_P(BufferedMessagesOnAnUncertainWay, GiveEveryPageBackWhereverItBreaks) {
+TEST_P(BufferedMessagesOnAnUncertainWay, ReleaseEveryPageWhereverTheConnectionBreaks) {
     for (std::size_t nth = 1; nth <= 12; ++nth) {
         SCOPED_TRACE(nth);
         receiver = {};

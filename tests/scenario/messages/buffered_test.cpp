@@ -211,7 +211,7 @@ TEST_P(BufferedMessages, LargerThanTheLimitAreRefusedAndNothingIsSent) {
     EXPECT_EQ(receiver.messages[0].bytes, content(2000, 1));
 }
 
-TEST_P(BufferedMessages, OfAReceiverThatReassemblesNothingFillAPageAtMost) {
+TEST_P(BufferedMessages, ForAReceiverWithoutReassemblyFillAPageAtMost) {
     listen({.largest_message_bytes = 0});
     connect(patient);
     EXPECT_EQ(socket->message_limit(), 1020U);
@@ -220,7 +220,7 @@ TEST_P(BufferedMessages, OfAReceiverThatReassemblesNothingFillAPageAtMost) {
     ASSERT_TRUE(arrived(1));
 }
 
-TEST_P(BufferedMessages, WaitWhenAllPagesAreUnderWayAndRoomIsAnnounced) {
+TEST_P(BufferedMessages, WaitWhenAllPagesAreInFlightUntilOnWritable) {
     listen();
     connect(patient);
     std::size_t sent = 0;

@@ -36,7 +36,7 @@ TEST_P(BufferedTimes, WithoutAFlushTimeNoPageLeavesByItself) {
 }
 
 // A flush by the user does not restart the timer, which counts from its own last flush.
-TEST_P(BufferedTimes, AfterAFlushTheTimerHasNothingToDoUntilThereIsAnotherPage) {
+TEST_P(BufferedTimes, AfterAFlushTheTimerIsIdleUntilTheNextPage) {
     listen();
     connect({.flush_time = 20ms});
     ASSERT_EQ(send(content(40, 1)), Status::ok);

@@ -28,7 +28,7 @@ struct Nothing final : ListenSocket::Handler {
     void on_closed(ReceiveSocket&, const Closed&) override {}
 };
 
-TEST(Fabric, ProvidersThatWouldFailLaterAreRefusedWithAReason) {
+TEST(Fabric, UnsuitableProvidersAreRefusedWithAReason) {
     EventLoop loop;
     for (const char* provider :
          {"sockets", "net", "udp;ofi_rxm", "tcp;ofi_rxm", "shm", "nonsense"}) {
@@ -66,7 +66,7 @@ TEST(Fabric, AnAddressOfAnotherMachineCannotBeListenedAt) {
     }
 }
 
-TEST(Fabric, ANameThatDoesNotResolveIsNamed) {
+TEST(Fabric, AnUnresolvedNameIsInTheError) {
     EventLoop loop;
     const auto transport = open_fabric(loop);
     try {
@@ -79,7 +79,7 @@ TEST(Fabric, ANameThatDoesNotResolveIsNamed) {
     }
 }
 
-TEST(Fabric, WhoAnswersInAnotherLanguageOrNotAtAllIsSaidNotToSpeakOurs) {
+TEST(Fabric, AForeignAnswerOrNoneIsReportedAsAnotherProtocol) {
     struct Sender final : SendSocket::Handler {
         void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
         void on_closed(SendSocket&, const Closed& closed) override { detail = closed.detail; }

@@ -78,7 +78,7 @@ class ListenEnd : public Messages {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ListenEnd, simulated_beds(), bed_name);
 
-TEST_P(ListenEnd, IsToldOnceHoweverOftenItIsAskedFor) {
+TEST_P(ListenEnd, IsReportedOnceHoweverOftenItIsRequested) {
     for (const std::size_t count : {0U, 2U}) {
         for (const End end : {&ListenSocket::close, &ListenSocket::abort}) {
             listen();
@@ -141,7 +141,7 @@ TEST_P(ListenEnd, AbortedIsLocalWhateverItsSendersDid) {
 }
 
 // The peer completes the handshake of the network but never opens its session.
-TEST_P(ListenEnd, IsOrderlyWhateverBecomesOfWhoWasNeverAnnounced) {
+TEST_P(ListenEnd, IsOrderlyWhateverHappensToUnannouncedPeers) {
     listen();
     connect(1);
     const Impostor stranger{bed.transport(), address, Service::messages};
@@ -154,7 +154,7 @@ TEST_P(ListenEnd, IsOrderlyWhateverBecomesOfWhoWasNeverAnnounced) {
 }
 
 // Only the end itself could be held back, forever.
-TEST_P(ListenEnd, ComesThoughItsSendersArePausedBehindIt) {
+TEST_P(ListenEnd, ComesAlsoIfItsReceiversArePaused) {
     const std::array<std::function<void(ReceiveSocket&)>, 3> ways{
         [&](ReceiveSocket&) { listener->close(); }, [](ReceiveSocket& one) { one.close(); },
         [](ReceiveSocket& one) { one.abort(); }};
@@ -175,7 +175,7 @@ TEST_P(ListenEnd, ComesThoughItsSendersArePausedBehindIt) {
 
 // More senders than one turn of the loop closes: the remaining ones count as closed. All their
 // messages have arrived when the first message is delivered, which is also the last.
-TEST_P(ListenEnd, NoMessageIsHandedOverBehindItThoughItTakesSeveralTurns) {
+TEST_P(ListenEnd, NoMessageIsDeliveredAfterItAlthoughItTakesSeveralTurns) {
     constexpr std::size_t count = 70;
     listen();
     connect(count);
@@ -201,7 +201,7 @@ TEST_P(ListenEnd, NoMessageIsHandedOverBehindItThoughItTakesSeveralTurns) {
 
 // --- counted --------------------------------------------------------------------------------
 
-TEST_P(ListenEnd, WhoIsNotTakenForWantOfMeansIsCountedAsThat) {
+TEST_P(ListenEnd, RejectionsForLackOfResourcesAreCountedSeparately) {
     listen();
     bed.sim()->refuse_endpoints(true);
     SendSocket socket{bed.transport(), {}, sender};
@@ -214,7 +214,7 @@ TEST_P(ListenEnd, WhoIsNotTakenForWantOfMeansIsCountedAsThat) {
 }
 
 // The peer completes the handshake of the network and then sends nothing.
-TEST_P(ListenEnd, WhoNeverOpensItsSessionIsRejectedUnlessTheListenerEndsBefore) {
+TEST_P(ListenEnd, AnUnopenedSessionIsRejectedUnlessTheListenerEndsBefore) {
     for (const bool ends : {false, true}) {
         listen();
         Impostor impostor{bed.transport(), address, Service::messages};

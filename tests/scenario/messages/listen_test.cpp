@@ -35,7 +35,7 @@ TEST_P(Listening, AReceiverPausedInsideAPageResumesWithTheNextMessage) {
     EXPECT_EQ(listener->peers()[0]->counters().messages, 20U);
 }
 
-TEST_P(Listening, APausedReceiverHoldsItsSenderUpAndLosesNothing) {
+TEST_P(Listening, APausedReceiverBlocksItsSenderAndLosesNothing) {
     listen({.session = {.receive_count = 4}});
     receiver.at_connected = [](ReceiveSocket& peer) { peer.pause(); };
     connect(patient);
@@ -77,7 +77,7 @@ TEST_P(Listening, AtTwoAddressesItServesTheSendersOfBoth) {
     EXPECT_NE(listening.endpoints()[0].address.port, listening.endpoints()[1].address.port);
 }
 
-TEST_P(Listening, MayStopWhileTheSendersGoOn) {
+TEST_P(Listening, MayStopWhileTheSendersContinue) {
     listen();
     connect(patient);
     ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
@@ -93,7 +93,7 @@ TEST_P(Listening, MayStopWhileTheSendersGoOn) {
     EXPECT_EQ(late.closed[0].reason, CloseReason::refused);
 }
 
-TEST_P(Listening, ClosesEverySenderInOrderAndSaysWhenThatIsDone) {
+TEST_P(Listening, ClosesEverySenderInOrderAndReportsTheEnd) {
     struct Ending final : ListenSocket::Handler {
         void on_message(ReceiveSocket&, std::span<const std::byte>,
                         std::optional<std::uint64_t>) override {}

@@ -135,7 +135,7 @@ std::vector<Case> cases() {
     };
 }
 
-TEST_P(MalformedMessages, CloseTheirLinkOnly) {
+TEST_P(MalformedMessages, CloseOnlyTheirOwnConnection) {
     for (const Case& each : cases()) {
         SCOPED_TRACE(each.what);
         receiver.messages.clear();
@@ -158,7 +158,7 @@ TEST_P(MalformedMessages, CloseTheirLinkOnly) {
 }
 
 // The same frames truncated at random, and random frames: other peers are not affected.
-TEST_P(MalformedMessages, AtRandomCloseTheirLinkOnly) {
+TEST_P(MalformedMessages, AtRandomCloseOnlyTheirOwnConnection) {
     for (unsigned seed = 0; seed < 60; ++seed) {
         SCOPED_TRACE(seed);
         std::mt19937_64 random{seed};
@@ -179,7 +179,7 @@ TEST_P(MalformedMessages, AtRandomCloseTheirLinkOnly) {
     expect_service();
 }
 
-TEST_P(MalformedMessages, ASenderThatSpeaksOfItsLargestMessageIsAcceptFailed) {
+TEST_P(MalformedMessages, ASenderThatAnnouncesALargestMessageIsAcceptFailed) {
     Impostor impostor{bed.transport(), address, Service::messages, 1};
     ASSERT_TRUE(bed.run_until([&] { return impostor.closed; }));
     EXPECT_FALSE(impostor.connected);

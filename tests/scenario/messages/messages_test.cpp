@@ -64,7 +64,7 @@ TEST_P(Messages, LeaveTheCLibraryAsItIs) {
 }
 
 // With iWARP the error of a refused attempt does not identify the attempt.
-TEST_P(Messages, WhoIsRefusedIsToldSoAndNotWhoIsConnectedAtTheSameTime) {
+TEST_P(Messages, ARefusalIsReportedToTheRefusedSocketOnly) {
     listen();
     ListenSocket::Options at_all{.addresses = {bed.address()}, .open = true};
     auto gone = std::make_unique<ListenSocket>(bed.transport(), at_all, receiver);
@@ -91,7 +91,7 @@ TEST_P(Messages, WhoIsRefusedIsToldSoAndNotWhoIsConnectedAtTheSameTime) {
     }
 }
 
-TEST_P(Messages, SentInlineNeedNoRegisteredMemoryAndLendNothing) {
+TEST_P(Messages, SentInlineNeedNoRegisteredMemoryAndBorrowNone) {
     listen();
     std::vector<std::byte> bytes(SendSocket::inline_limit + 1);
     {
@@ -158,7 +158,7 @@ TEST_P(Messages, TooLargeForTheReceiverAreRefusedAtOnce) {
     EXPECT_FALSE(sender.completions.contains(2));
 }
 
-TEST_P(Messages, OutstandingSendsAreBoundedAndRoomIsAnnounced) {
+TEST_P(Messages, OutstandingSendsAreBoundedAndOnWritableFollows) {
     listen();
     const auto socket = connected(sender);
     RegisteredBuffer memory{1000};
@@ -178,7 +178,7 @@ TEST_P(Messages, OutstandingSendsAreBoundedAndRoomIsAnnounced) {
     ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 5000; }));
 }
 
-TEST_P(Messages, WhatWasSentArrivesBeforeTheDisconnect) {
+TEST_P(Messages, SentMessagesArriveBeforeTheDisconnect) {
     listen();
     auto socket = connected(sender);
     RegisteredBuffer memory{30000};
@@ -221,7 +221,7 @@ TEST_P(Messages, AnAddressInUseIsNamed) {
     }
 }
 
-TEST_P(Messages, AnAddressThatAnotherOfTheSameListHasIsToldWithThat) {
+TEST_P(Messages, ADuplicateAddressInTheListIsReportedAsSuch) {
     listen();
     listener.reset();
     try {
@@ -262,7 +262,7 @@ TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
     EXPECT_THAT(late.closed[0].detail, HasSubstr("no room"));
 }
 
-TEST_P(Messages, OneHostDoesNotTakeEveryPlace) {
+TEST_P(Messages, OneHostDoesNotUseEverySlot) {
     listen({.peer_limit = 4});
     std::vector<std::unique_ptr<Sender>> senders;
     std::vector<std::unique_ptr<SendSocket>> sockets;
@@ -279,7 +279,7 @@ TEST_P(Messages, OneHostDoesNotTakeEveryPlace) {
     EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("2 peers of that host are here already"));
 }
 
-TEST_P(Messages, TwoHundredSendersAreToldApart) {
+TEST_P(Messages, TwoHundredSendersAreDistinguished) {
     listen({.session = {.receive_bytes = 512,
                         .receive_count = 4,
                         .handshake_timeout = std::chrono::minutes{10}}});
@@ -358,7 +358,7 @@ TEST_P(Messages, WithWorkInFlightEverySocketMayBeDestroyedInEveryHandler) {
     }
 }
 
-TEST_P(Messages, ASenderIsToldWhatAReceiverThatClosesHasLeftUnread) {
+TEST_P(Messages, ASenderIsNotifiedOfMessagesUnreadAtTheReceiversClose) {
     listen();
     receiver.at_message = [&](ReceiveSocket& socket) {
         if (receiver.messages.size() == 3) socket.close();

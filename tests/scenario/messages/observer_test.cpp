@@ -31,7 +31,7 @@ TEST_P(ObserverIsTold, OfASessionOnEitherSideAndOfItsEnd) {
     EXPECT_THAT(bed.seen().routes_failed, IsEmpty());
 }
 
-TEST_P(ObserverIsTold, OfWhomThereIsNoPlaceFor) {
+TEST_P(ObserverIsTold, OfPeersWithoutASlot) {
     listen({.peer_limit = 1});
     const auto first = connected(sender);
     Sender late;
@@ -94,7 +94,7 @@ class OneThatCannotListen final : public ForwardingTransport {
     }
 };
 
-TEST_P(ObserverIsToldInTheSimulator, OverWhichProviderNobodyCanConnect) {
+TEST_P(ObserverIsToldInTheSimulator, OfAProviderThatNoPeerCanUse) {
     OneThatCannotListen transport{bed.transport()};
     const ListenSocket socket{transport, {.addresses = {bed.address()}, .open = true}, receiver};
     EXPECT_THAT(bed.seen().unused, IsEmpty()) << "no callback within a call";

@@ -79,7 +79,7 @@ class ReconnectingSenderInTime : public ReconnectingSender {};
 
 INSTANTIATE_TEST_SUITE_P(Beds, ReconnectingSenderInTime, simulated_beds(), bed_name);
 
-TEST_P(ReconnectingSender, ComesBackToAListenerThatWasStartedAnew) {
+TEST_P(ReconnectingSender, ReconnectsToARestartedListener) {
     listen();
     connect();
     for (int life = 1; life <= 3; ++life) {
@@ -98,7 +98,7 @@ TEST_P(ReconnectingSender, ComesBackToAListenerThatWasStartedAnew) {
 }
 
 // However short each connection was: its receiver has returned credits.
-TEST_P(ReconnectingSenderInTime, AsksWhoServedItSoonEveryTime) {
+TEST_P(ReconnectingSenderInTime, RetriesSoonAfterEveryWorkingConnection) {
     listen();
     connect();
     for (int life = 1; life <= 8; ++life) {
@@ -123,7 +123,7 @@ TEST_P(ReconnectingSender, WaitsForAListenerThatIsNotThereYet) {
     EXPECT_TRUE(arrives());
 }
 
-TEST_P(ReconnectingSender, WaitsForAPlace) {
+TEST_P(ReconnectingSender, WaitsForASlot) {
     listen({.peer_limit = 1});
     Sender first;
     const std::unique_ptr<SendSocket> other = connected(first);
@@ -161,7 +161,7 @@ TEST_P(ReconnectingSender, AfterItsOwnEndNothingFollows) {
 }
 
 // A socket with its own time-out ends an attempt at the same time as the session does.
-TEST_P(ReconnectingSenderInTime, BehindAFailureOfWhichItWasNotYetToldItsOwnEndIsTheLastWord) {
+TEST_P(ReconnectingSenderInTime, ItsOwnEndIsFinalAlsoAfterAnUnreportedFailure) {
     using End = void (SendSocket::*)();
     listen();
     for (const bool reconnect : {true, false}) {
@@ -190,7 +190,7 @@ TEST_P(ReconnectingSenderInTime, BehindAFailureOfWhichItWasNotYetToldItsOwnEndIs
     }
 }
 
-TEST_P(ReconnectingSender, BetweenTwoAttemptsItMayBeSentElsewhere) {
+TEST_P(ReconnectingSender, BetweenTwoAttemptsItMayConnectElsewhere) {
     listen();
     const Address gone = address;
     listener.reset();
@@ -215,7 +215,7 @@ TEST_P(ReconnectingSender, MayBeDestroyedWhileItWaits) {
 }
 
 // The listener stopped, and another process took its port before it returned.
-TEST_P(ReconnectingSender, WithAKeyIsNotEndedByAStrangerAtTheAddress) {
+TEST_P(ReconnectingSender, WithAKeyIsNotEndedByAnotherServerAtTheAddress) {
     KeyFiles files;
     files.permit(7, "services=messages");
     listen({.keys = keys_of(files)});
@@ -241,7 +241,7 @@ TEST_P(ReconnectingSender, WithAKeyIsNotEndedByAStrangerAtTheAddress) {
     EXPECT_TRUE(arrives());
 }
 
-TEST_P(ReconnectingSender, WithAKeyThatNeverLetItInGivesUp) {
+TEST_P(ReconnectingSender, WithAKeyThatWasNeverAdmittedGivesUp) {
     KeyFiles files;
     files.permit(7, "services=messages");
     listen({.keys = keys_of(files)});
@@ -254,7 +254,7 @@ TEST_P(ReconnectingSender, WithAKeyThatNeverLetItInGivesUp) {
     EXPECT_FALSE(socket->is_retrying());
 }
 
-TEST_P(ReconnectingSender, WithPagesItComesBackAndTellsWhatDidNotLeave) {
+TEST_P(ReconnectingSender, WithPagesReconnectsAndReportsUnsentMessages) {
     listen();
     BufferedSender buffered;
     BufferedSendSocket pages{
@@ -280,7 +280,7 @@ TEST_P(ReconnectingSender, WithPagesItComesBackAndTellsWhatDidNotLeave) {
     EXPECT_THAT(receiver.messages, SizeIs(1));
 }
 
-TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeAndNotForEver) {
+TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeUpToALimit) {
     listen();
     listener.reset();
     const TimePoint begin = bed.world()->now();
@@ -304,7 +304,7 @@ TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeAndNotForEver) {
     EXPECT_LE(bed.world()->now() - lost, 1s);
 }
 
-TEST_P(ReconnectingSenderInTime, WhoIsRefusedForGoodDoesNotAskAgain) {
+TEST_P(ReconnectingSenderInTime, DoesNotRetryAfterAPermanentRefusal) {
     struct Nobody final : SessionListener::Handler {
         void on_incoming(IncomingSession&) override {}
         void on_accept_failed(const std::string&, const FabricError&) override {}

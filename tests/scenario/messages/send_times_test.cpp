@@ -36,7 +36,7 @@ TEST_P(SendTimesOfMessages, AreCountedOnceTheyHaveLeft) {
     EXPECT_EQ(latency(*socket).count(), 5U);
 }
 
-TEST_P(SendTimesOfMessages, LeaveOutWhatWasCanceledAndGoOnWithTheNextConnection) {
+TEST_P(SendTimesOfMessages, ExcludeCanceledSendsAndContinueOnTheNextConnection) {
     listen();
     const auto socket = connected(sender);
     std::uint64_t sent = 0;

@@ -45,7 +45,7 @@ class SenderRules : public Messages {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SenderRules, simulated_beds(), bed_name);
 
-TEST_P(SenderRules, ThatWasSentElsewhereBetweenTwoAttemptsStaysThere) {
+TEST_P(SenderRules, ThatConnectsElsewhereBetweenTwoAttemptsStaysThere) {
     listen();
     const Address gone = address;
     listener.reset();
@@ -60,7 +60,7 @@ TEST_P(SenderRules, ThatWasSentElsewhereBetweenTwoAttemptsStaysThere) {
 }
 
 // An earlier admission at one address does not count for another.
-TEST_P(SenderRules, ThatIsNotLetInElsewhereGivesUpThere) {
+TEST_P(SenderRules, ThatIsNotAdmittedElsewhereGivesUpThere) {
     KeyFiles known, unknown;
     known.permit(7, "services=messages");
     unknown.permit(7, "services=messages");
@@ -82,7 +82,7 @@ TEST_P(SenderRules, ThatIsNotLetInElsewhereGivesUpThere) {
 
 // The connection ends for another reason than the user's abort; nevertheless the user wants no new
 // one.
-TEST_P(SenderRules, ThatIsEndedBehindAFailureDoesNotComeBack) {
+TEST_P(SenderRules, ThatIsEndedAfterAFailureDoesNotReconnect) {
     using End = void (SendSocket::*)();
     for (const End end : {&SendSocket::close, &SendSocket::abort}) {
         sender = {};
@@ -146,7 +146,7 @@ class Slammer final : private Listener::Handler, private Connection::Handler {
     std::unique_ptr<Listener> listener_; // last member: destroyed first
 };
 
-TEST_P(SenderRules, ThatIsLetInAndNotServedAsksLessAndLessOften) {
+TEST_P(SenderRules, ThatIsAdmittedButNotServedRetriesMoreRarely) {
     const Slammer slammer{bed.transport(), bed.address()};
     const TimePoint begin = bed.world()->now();
     connect(slammer.address());

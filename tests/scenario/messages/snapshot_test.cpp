@@ -22,7 +22,7 @@ TEST_P(SendSnapshots, BeginWithNothing) {
     EXPECT_EQ(snapshot.connections + snapshot.latency.count(), 0U);
 }
 
-TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
+TEST_P(SendSnapshots, ShowMessagesQueuedForAPausedReceiverAndItsProgress) {
     listen({.session = {.receive_bytes = 1100, .receive_count = 4}});
     receiver.at_connected = [](ReceiveSocket& peer) { peer.pause(); };
     connect({.page_bytes = 1024, .page_count = 32, .flush_time = 0us});
@@ -65,7 +65,7 @@ TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
     EXPECT_GE(waited, 20ms);
 }
 
-TEST_P(SendSnapshots, OfAConnectionThatHasEndedKeepTheSums) {
+TEST_P(SendSnapshots, KeepTheSumsAfterAConnectionHasEnded) {
     listen();
     connect(patient);
     ASSERT_EQ(send(content(100, 1)), Status::ok);

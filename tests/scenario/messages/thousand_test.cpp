@@ -65,18 +65,18 @@ class Thousand : public Crowd {
     std::vector<Sender> senders_;
 };
 
-TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
+TEST_P(Thousand, ThatConnectTogetherAreAcceptedOverManyTurns) {
     EXPECT_EQ(receiver_.connected, count);
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatBecomeSilentTogetherAreReportedOverManyTurns) {
     kill_all(true);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
+TEST_P(Thousand, ThatEndTogetherAreReportedOverManyTurns) {
     for (Sender& sender : senders_)
         sender.socket->close();
     ASSERT_TRUE(all_are_gone());
@@ -84,14 +84,14 @@ TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatAreKilledTogetherAreReportedOverManyTurns) {
     kill_all(false);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 // The call itself closes some of them; later turns close the others.
-TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatAreClosedTogetherAreReportedOverManyTurns) {
     Timer close{near_.loop, [&] { listener_->close(); }};
     close.start({});
     ASSERT_TRUE(run_until([&] { return receiver_.ended; }));

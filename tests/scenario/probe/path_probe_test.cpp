@@ -86,7 +86,7 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
 }
 
 // They hold a slot and send no request.
-TEST_P(Probe, WhoAsksNothingLosesItsPlaceAndOneHostDoesNotTakeAll) {
+TEST_P(Probe, IdlePeersLoseTheirSlotAndOneHostDoesNotUseAllSlots) {
     ProbeServer small{bed.transport(),
                       {.address = bed.address(),
                        .open = true,
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);
 
 using ProbeAcceptFailed = Probe;
 
-TEST_P(ProbeAcceptFailed, IsToldOnBothSides) {
+TEST_P(ProbeAcceptFailed, IsReportedOnBothSides) {
     bed.sim()->refuse_endpoints(true);
     bool ended = false;
     PathProbe probe{bed.transport(), address(), {}, [&] { ended = true; }};
@@ -143,7 +143,7 @@ TEST_P(ProbeByName, TriesEveryAddressOfTheName) {
     EXPECT_TRUE(probe.figures()) << probe.failure();
 }
 
-TEST_P(ProbeByName, SaysSoWhereTheNameDoesNotResolve) {
+TEST_P(ProbeByName, ReportsAnUnresolvedName) {
     bed.sim()->name("peer.example", {});
     bool ended = false;
     const PathProbe probe{

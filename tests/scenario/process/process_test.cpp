@@ -74,7 +74,7 @@ TEST_P(GlobalObject, IsDestroyedInOrderAfterMainReturns) {
 }
 
 // The library's own static data must stay valid while another thread still uses it.
-TEST_P(GlobalObject, OutlivesExitInAnotherThreadWhileItIsUsed) {
+TEST_P(GlobalObject, SurvivesExitInAnotherThreadWhileInUse) {
     const Ended ended = run(std::string{"exit_elsewhere "} + GetParam());
     EXPECT_EQ(ended.status, 0);
     EXPECT_THAT(ended.output, Eq(""));

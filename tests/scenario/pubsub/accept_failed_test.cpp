@@ -28,7 +28,7 @@ class AcceptFailed : public PubSubScenario {
     }
 };
 
-TEST_P(AcceptFailed, TriesAgainUntilTheLimitHasRoomForIt) {
+TEST_P(AcceptFailed, RetriesUntilTheLimitHasASlot) {
     auto publisher = buffered({.publisher = {.subscriber_limit = 1}});
     auto& first = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
@@ -40,7 +40,7 @@ TEST_P(AcceptFailed, TriesAgainUntilTheLimitHasRoomForIt) {
     EXPECT_THAT(bed.seen().accept_failed, IsEmpty()) << "a limit is not a shortage";
 }
 
-TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
+TEST_P(AcceptFailed, WithoutRetryingIsReportedOnce) {
     auto publisher = buffered({.publisher = {.subscriber_limit = 1}});
     auto& first = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
@@ -50,7 +50,7 @@ TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
     EXPECT_FALSE(second.actor.last_retrying);
 }
 
-TEST_P(AcceptFailed, OneHostDoesNotTakeEveryPlace) {
+TEST_P(AcceptFailed, OneHostDoesNotUseEverySlot) {
     for (const std::size_t per_host : {0U, 3U}) {
         auto publisher =
             buffered({.publisher = {.subscriber_limit = 4, .links_per_host = per_host}});
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, all_beds(), bed_name);
 
 using AcceptFailedForWant = AcceptFailed;
 
-TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
+TEST_P(AcceptFailedForWant, OfAnEndpointRetriesAndTheOthersContinue) {
     auto publisher = buffered({});
     auto& first = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
@@ -106,7 +106,7 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
 }
 
-TEST_P(AcceptFailedForWant, OfMemoryThePublisherIsToldTheRemedy) {
+TEST_P(AcceptFailedForWant, OfMemoryNotifiesThePublisherOfTheRemedy) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     loop().run_once(); // the subscriber has its memory

@@ -116,7 +116,7 @@ class AnyHandler : public PubSubScenario {
     std::function<void()> prepare; // sets the hook
 };
 
-TEST_P(AnyHandler, InWhichTheSocketIsClosedIsFollowedByTheEndOnly) {
+TEST_P(AnyHandler, ThatClosesTheSocketIsFollowedByTheEndOnly) {
     const SubscriberActor& actor = subscription.actor;
     const auto told = [&] {
         std::size_t gaps = 0;

@@ -89,7 +89,7 @@ class AnnouncingClient : public testing::Test {
     std::vector<std::string> events;
 };
 
-TEST_F(AnnouncingClient, SaysWhatItIsWhateverItIsToldToSay) {
+TEST_F(AnnouncingClient, AnnouncesItsIdentityWhateverTheUserAnnounces) {
     const Client::Options options = on_the_bus();
     Client client{options};
     Announcement said = saying("one");
@@ -131,7 +131,7 @@ TEST_F(AnnouncingClient, ThatListensAtEveryAddressNamesItsHost) {
         EXPECT_EQ(parse_announced_address(each)->address.host, this_host()) << each;
 }
 
-TEST_F(AnnouncingClient, UnderAnotherNameStandsThereOnlyOnce) {
+TEST_F(AnnouncingClient, UnderAnotherNameIsListedOnlyOnce) {
     Client client{on_the_bus()};
     client.announce(saying("one"));
     wait_for("one");
@@ -155,7 +155,7 @@ TEST_F(AnnouncingClient, UnderAnotherNameStandsThereOnlyOnce) {
 }
 
 // Also while its thread handles an earlier call; for the thread sanitizer.
-TEST_F(AnnouncingClient, MayBeToldSomethingElseAtAnyTime) {
+TEST_F(AnnouncingClient, MayChangeItsAnnouncementAtAnyTime) {
     Client client{on_the_bus()};
     for (std::uint64_t last = 0; last < 200; ++last)
         client.announce(saying(last % 2 == 0 ? "one" : "other", last));
@@ -165,7 +165,7 @@ TEST_F(AnnouncingClient, MayBeToldSomethingElseAtAnyTime) {
     EXPECT_FALSE(standing("other"));
 }
 
-TEST_F(AnnouncingClient, TellsWhyItIsNotFoundAndMayTryAgain) {
+TEST_F(AnnouncingClient, ReportsWhyItIsNotFoundAndMayTryAgain) {
     Client client{on_the_bus()};
     refuses = true;
     client.announce(saying("one"));
@@ -180,7 +180,7 @@ TEST_F(AnnouncingClient, TellsWhyItIsNotFoundAndMayTryAgain) {
     EXPECT_THAT(events, ElementsAre("it is not announced: the board is closed"));
 }
 
-TEST_F(AnnouncingClient, IsNotAnnouncedBehindItsEnd) {
+TEST_F(AnnouncingClient, IsNotAnnouncedAfterItsEnd) {
     Client client{on_the_bus()};
     const int before = opened;
     std::promise<void> over;
@@ -194,7 +194,7 @@ TEST_F(AnnouncingClient, IsNotAnnouncedBehindItsEnd) {
     EXPECT_EQ(opened, before);
 }
 
-TEST_F(AnnouncingClient, IsToldTheTroublesOfTheBusThatItLooksAt) {
+TEST_F(AnnouncingClient, IsNotifiedOfErrorsOfItsRegistry) {
     Client::Options options;
     options.bus = (folder.path() / "missing").string();
     options.on_event = on_the_bus().on_event;

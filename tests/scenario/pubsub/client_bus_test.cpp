@@ -33,7 +33,7 @@ std::string take_one(Client& client) {
            to_string(messages.front().fid);
 }
 
-TEST(ClientOnABus, AsksWhoAnnouncesTheFidAndNobodyElse) {
+TEST(ClientOnABus, AsksOnlyThePublisherThatAnnouncesTheFid) {
     const netio::test::TemporaryFolder folder;
     const AnnouncedPublisher::Place place{.bus = folder.path().string(), .key_file = {}};
     Client::Options options;
@@ -54,7 +54,7 @@ TEST(ClientOnABus, AsksWhoAnnouncesTheFidAndNobodyElse) {
 }
 
 // Neither knows the other's address.
-TEST(ClientOnABus, ThatPublishesIsFoundByItsFidsAndByThoseThatItHasLater) {
+TEST(ClientOnABus, ThatPublishesIsFoundByItsPresentAndLaterFids) {
     const netio::test::TemporaryFolder folder;
     Client::Options options = publishing();
     options.bus = folder.path().string();
@@ -118,7 +118,7 @@ TEST(ClientOnABus, WithAKeyThatIsNotAdmittedYetIsServedWhenItIs) {
     EXPECT_EQ(take_one(client), "one 0x3");
 }
 
-TEST(ClientOnABus, WithAKeyTakesWhoProvesItselfThoughAnotherAnnouncesTheFidToo) {
+TEST(ClientOnABus, WithAKeyUsesTheAuthenticOneOfTwoAnnouncedPublishers) {
     const netio::test::TemporaryFolder folder;
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-63:block");

@@ -17,7 +17,7 @@ namespace netio::pubsub::test {
 namespace {
 
 // A publisher never gets `again` for messages without subscribers.
-TEST(BusyClient, WhoPublishesFlatOutWithoutSubscribersKeepsNobodyOut) {
+TEST(BusyClient, PublishingAtFullSpeedWithoutSubscribersBlocksNoSubscriber) {
     Client publisher{publishing()};
     std::atomic<bool> over{false};
     std::vector<std::thread> flat_out;
@@ -43,7 +43,7 @@ TEST(BusyClient, WhoPublishesFlatOutWithoutSubscribersKeepsNobodyOut) {
     EXPECT_EQ(publisher.publish(Fid{1}, {}), Status::closed);
 }
 
-TEST(BusyClient, WhatAnotherLoopOwnsIsRefusedInTheCallAndCountsForNothing) {
+TEST(BusyClient, AFidOfAnotherLoopIsRefusedInTheCallAndNotCounted) {
     Client::Options options = publishing();
     options.publish->publisher.owned = {range(20, 29), range(0, 9)};
     Client publisher{std::move(options)};
@@ -62,7 +62,7 @@ TEST(BusyClient, WhatAnotherLoopOwnsIsRefusedInTheCallAndCountsForNothing) {
 
 // No call fits into the queue, and a user with an own loop calls again only when the descriptor is
 // readable.
-TEST(BusyClient, WhoEmptiesTheQueueWhileNoCallFindsRoomGoesOnByTheDescriptor) {
+TEST(BusyClient, AReaderOfTheQueueContinuesByTheDescriptorWhileCallsAreFull) {
     constexpr std::size_t count = 200;
     Client publisher{publishing()};
     Client::Options options = subscribing(publisher);
@@ -94,7 +94,7 @@ TEST(BusyClient, WhoEmptiesTheQueueWhileNoCallFindsRoomGoesOnByTheDescriptor) {
     EXPECT_EQ(messages.size(), count);
 }
 
-TEST(BusyClient, ClosesOnItsOwnThreadThoughNoCallFindsRoom) {
+TEST(BusyClient, ClosesOnItsOwnThreadAlthoughTheCallQueueIsFull) {
     Client::Options options = publishing();
     options.loop.post_limit = 2;
     Client client{std::move(options)};

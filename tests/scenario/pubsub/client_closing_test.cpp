@@ -68,7 +68,7 @@ class ClosingClient : public PublishingClientScenario {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ClosingClient, netio::test::simulated_beds(), bed_name);
 
-TEST_P(ClosingClient, GivesUpWhatNobodyMakesRoomForAndEndsWithTheOthersInOrder) {
+TEST_P(ClosingClient, AbandonsBlockedMessagesAndEndsWithTheOthersInOrder) {
     publish_much();
     const Subscription& other = subscribe_to(range(2, 2));
     ASSERT_EQ(publish(Fid{2}, 0, 900), Status::ok);
@@ -87,7 +87,7 @@ TEST_P(ClosingClient, GivesUpWhatNobodyMakesRoomForAndEndsWithTheOthersInOrder) 
     EXPECT_EQ(other.actor.messages, 1U) << "messages that fitted were published";
 }
 
-TEST_P(ClosingClient, WaitsForWhoTakesMoreAndMore) {
+TEST_P(ClosingClient, WaitsForASubscriberThatMakesProgress) {
     publish_much();
     read_slowly(40, 1500ms);
     begin_to_close();
@@ -98,7 +98,7 @@ TEST_P(ClosingClient, WaitsForWhoTakesMoreAndMore) {
     subscriber->actor.expect_contiguous(Fid{1}, 0, count);
 }
 
-TEST_P(ClosingClient, GivesUpWhatIsNotTakenWithinTheLimit) {
+TEST_P(ClosingClient, AbandonsMessagesNotReceivedWithinTheLimit) {
     publish_much();
     read_slowly(4, 500ms);
     const TimePoint begin = bed.world()->now();
@@ -111,7 +111,7 @@ TEST_P(ClosingClient, GivesUpWhatIsNotTakenWithinTheLimit) {
     EXPECT_EQ(publisher->published() + publisher->unpublished(), count);
 }
 
-TEST_P(ClosingClient, DoesNotBlameItsOwnStopOnOthers) {
+TEST_P(ClosingClient, DoesNotCountItsOwnStopAgainstOthers) {
     publish_much();
     begin_to_close();
     for (int turn = 0; turn < 10; ++turn)
@@ -124,7 +124,7 @@ TEST_P(ClosingClient, DoesNotBlameItsOwnStopOnOthers) {
 }
 
 // For its pages the socket knows when the last one was received.
-TEST_P(ClosingClient, AllOfWhichHasLeftItsQueueGivesUpNothing) {
+TEST_P(ClosingClient, WithAnEmptyQueueAbandonsNothing) {
     publish_much(6);
     ASSERT_EQ(publisher->published(), 6U);
     begin_to_close();
@@ -209,7 +209,7 @@ class ClosingDestinations : public DestinationsScenario {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ClosingDestinations, netio::test::simulated_beds(), bed_name);
 
-TEST_P(ClosingDestinations, WhoTakesNothingIsWaitedForInItsTime) {
+TEST_P(ClosingDestinations, OneWithoutProgressDelaysTheEndForItsTimeOnly) {
     send_much();
     ASSERT_LT(all->counted().sent.load(), count);
     all->close();
@@ -221,7 +221,7 @@ TEST_P(ClosingDestinations, WhoTakesNothingIsWaitedForInItsTime) {
     expect_all_counted();
 }
 
-TEST_P(ClosingDestinations, WhoIsDisconnectedGivesItsPlaceBackThoughItTakesNothing) {
+TEST_P(ClosingDestinations, ADisconnectedOneReleasesItsSlotAlsoWithoutProgress) {
     send_much();
     netio::test::Receiver other;
     std::unique_ptr<ListenSocket> at;
@@ -235,7 +235,7 @@ TEST_P(ClosingDestinations, WhoIsDisconnectedGivesItsPlaceBackThoughItTakesNothi
     EXPECT_TRUE(have_arrived(other, 1));
 }
 
-TEST_P(ClosingDestinations, WhoTakesMoreAndMoreIsWaitedFor) {
+TEST_P(ClosingDestinations, WaitForAReceiverThatMakesProgress) {
     at_once = 50;
     send_much();
     read_slowly(1s);
@@ -248,7 +248,7 @@ TEST_P(ClosingDestinations, WhoTakesMoreAndMoreIsWaitedFor) {
 }
 
 // For its pages the socket knows when the last one was received.
-TEST_P(ClosingDestinations, WhoConfirmsWhatHasLeftTheQueueHasTheSocketsTime) {
+TEST_P(ClosingDestinations, AnEmptyQueueLeavesTheTimeLimitOfTheSocket) {
     at_once = count - 10;
     send_much();
     ASSERT_EQ(all->counted().sent.load(), count);
@@ -261,7 +261,7 @@ TEST_P(ClosingDestinations, WhoConfirmsWhatHasLeftTheQueueHasTheSocketsTime) {
     EXPECT_THAT(told, ElementsAre(HasSubstr("connected to")));
 }
 
-TEST_P(ClosingDestinations, WhoDoesNotTakeAllWithinTheLimitIsNotWaitedForAnyLonger) {
+TEST_P(ClosingDestinations, ASlowReceiverIsAbandonedAtTheLimit) {
     at_once = 5;
     send_much();
     read_slowly(500ms);

@@ -72,7 +72,7 @@ class ClientDestinations : public test::DestinationsScenario {
 INSTANTIATE_TEST_SUITE_P(Beds, ClientDestinations, netio::test::simulated_beds(),
                          netio::test::bed_name);
 
-TEST_P(ClientDestinations, ThatAreConnectedKeepTheirPlaceThoughNothingWaits) {
+TEST_P(ClientDestinations, ThatAreConnectedKeepTheirSlotWithoutQueuedMessages) {
     connect_to(one);
     listen(other);
     EXPECT_THROW(static_cast<void>(try_to_send(other)), std::length_error);
@@ -81,7 +81,7 @@ TEST_P(ClientDestinations, ThatAreConnectedKeepTheirPlaceThoughNothingWaits) {
     EXPECT_EQ(one.receiver.connected, 1U);
 }
 
-TEST_P(ClientDestinations, ThatAreToEndHaveTheirPlaceUntilTheyHaveEnded) {
+TEST_P(ClientDestinations, ThatAreEndingKeepTheirSlotUntilTheEnd) {
     connect_to(one);
     listen(other);
     all->disconnect(one.address);
@@ -95,7 +95,7 @@ TEST_P(ClientDestinations, ThatAreToEndHaveTheirPlaceUntilTheyHaveEnded) {
     EXPECT_EQ(all->counted().unsent.load(), 0U);
 }
 
-TEST_P(ClientDestinations, ThatHaveNoConnectionToEndGiveTheirPlaceAwayAtOnce) {
+TEST_P(ClientDestinations, WithoutAConnectionReleaseTheirSlotAtOnce) {
     listen(one);
     listen(other);
     transport.is_poor = true;
@@ -111,7 +111,7 @@ TEST_P(ClientDestinations, ThatHaveNoConnectionToEndGiveTheirPlaceAwayAtOnce) {
 }
 
 // The limit belongs to one connection and does not apply to the next.
-TEST_P(ClientDestinations, TakeWhatAFormerReceiverWouldNotHaveTaken) {
+TEST_P(ClientDestinations, AcceptMessagesAboveTheLimitOfAFormerReceiver) {
     listen(one, {.largest_message_bytes = 1000});
     send(one, 1000);
     ASSERT_TRUE(have_arrived(one, 1));
@@ -165,7 +165,7 @@ TEST_P(ClientDestinations, WhereNoAttemptCouldBeMadeEndForGood) {
     EXPECT_EQ(one.receiver.connected, 0U) << "no further callback";
 }
 
-TEST_P(ClientDestinations, ThatRefuseForGoodAreAskedAgainAndHoldNoEndUp) {
+TEST_P(ClientDestinations, ThatRefusePermanentlyAreRetriedAndDelayNoEnd) {
     const auto keys =
         std::make_shared<ServerKeys>(bed.loop(), ServerKeys::Options{.file = files.site()});
     listen(one, {.keys = keys});
@@ -187,7 +187,7 @@ TEST_P(ClientDestinations, ThatRefuseForGoodAreAskedAgainAndHoldNoEndUp) {
     EXPECT_EQ(all->counted().unsent.load(), 1U);
 }
 
-TEST_P(ClientDestinations, AnAttemptThatIsBeingMadeDecidesWhatBecomesOfWhatWaits) {
+TEST_P(ClientDestinations, APendingAttemptDecidesAboutQueuedMessages) {
     listen(one);
     send(one, 10);
     all->close();
@@ -199,7 +199,7 @@ TEST_P(ClientDestinations, AnAttemptThatIsBeingMadeDecidesWhatBecomesOfWhatWaits
     EXPECT_EQ(all->counted().unsent.load(), 0U);
 }
 
-TEST_P(ClientDestinations, AnAttemptThatFailsBehindTheEndIsNotRepeated) {
+TEST_P(ClientDestinations, AnAttemptThatFailsAfterTheEndIsNotRepeated) {
     listen(one);
     one.socket.reset();
     send(one, 10);
@@ -213,7 +213,7 @@ TEST_P(ClientDestinations, AnAttemptThatFailsBehindTheEndIsNotRepeated) {
     EXPECT_EQ(one.receiver.connected, 0U);
 }
 
-TEST_P(ClientDestinations, ThatWereToEndAlreadyAreWaitedForAtTheEndOfAll) {
+TEST_P(ClientDestinations, ThatWereAlreadyEndingDelayTheEndOfAll) {
     connect_to(one);
     ASSERT_EQ(try_to_send(one, 20), Status::ok);
     all->disconnect(one.address);
@@ -225,7 +225,7 @@ TEST_P(ClientDestinations, ThatWereToEndAlreadyAreWaitedForAtTheEndOfAll) {
     EXPECT_EQ(one.receiver.messages.size(), 2U);
 }
 
-TEST_P(ClientDestinations, TakeNothingBehindTheEndOfAll) {
+TEST_P(ClientDestinations, AcceptNothingAfterTheEndOfAll) {
     all->close();
     EXPECT_TRUE(all->is_over());
     EXPECT_EQ(try_to_send(one), Status::closed);

@@ -74,7 +74,7 @@ class FormerPublishers : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, FormerPublishers, netio::test::simulated_beds(), bed_name);
 
-TEST_P(FormerPublishers, AreForgottenInTheOrderInWhichTheyLeftAndTheirSumsRemain) {
+TEST_P(FormerPublishers, AreForgottenInOrderOfDepartureAndTheirSumsRemain) {
     follow(2);
     visit("a", 1, 2);
     visit("b", 2, 3);
@@ -111,7 +111,7 @@ TEST_P(FormerPublishers, AreAsManyAsMayBeConnected) {
     EXPECT_THAT(names(), ElementsAre("b", "c", ""));
 }
 
-TEST_P(FormerPublishers, ThatComeAndGoTakeNoMoreRoomEachTime) {
+TEST_P(FormerPublishers, ThatComeAndGoUseNoMoreMemoryEachTime) {
     follow(1);
     Made& one = visit("a", 1, 1);
     for (int i = 0; i < 3; ++i) {
@@ -124,7 +124,7 @@ TEST_P(FormerPublishers, ThatComeAndGoTakeNoMoreRoomEachTime) {
     EXPECT_THAT(actor.missed, IsEmpty());
 }
 
-TEST_P(FormerPublishers, HaveTheirRoomWhateverIsNotWantedAnyMore) {
+TEST_P(FormerPublishers, KeepTheirMemoryWhateverIsUnsubscribed) {
     follow(2);
     visit("a", 1, 1);
     all->unsubscribe(range(50, 60));
@@ -135,7 +135,7 @@ TEST_P(FormerPublishers, HaveTheirRoomWhateverIsNotWantedAnyMore) {
     EXPECT_THAT(names(), ElementsAre("b", "c", ""));
 }
 
-TEST_P(FormerPublishers, GoOnInBooksOfTheirOwn) {
+TEST_P(FormerPublishers, ContinueWithTheirOwnCounters) {
     follow(1000);
     Made& one = visit("a", 1, 1);
     Made& other = visit("b", 2, 1);
@@ -149,7 +149,7 @@ TEST_P(FormerPublishers, GoOnInBooksOfTheirOwn) {
     EXPECT_THAT(actor.changes, IsEmpty());
 }
 
-TEST_P(FormerPublishers, ThatWereForgottenAreToldWithAllThatWasMissed) {
+TEST_P(FormerPublishers, AreReportedWithAllLossesWhenForgotten) {
     follow(1);
     Made& one = visit("a", 1, 1);
     publish_for_nobody(one, Fid{1}, 3);

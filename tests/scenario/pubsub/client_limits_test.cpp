@@ -34,7 +34,7 @@ class LimitedClient : public testing::Test {
     std::promise<void> go_on;
 };
 
-TEST_F(LimitedClient, HasRoomForExactlySoManyCallsAndForAsManyAgain) {
+TEST_F(LimitedClient, AcceptsExactlyTheLimitOfCallsRepeatedly) {
     std::atomic<int> ran{0};
     Client client{with_limit(3)};
     hold_up(client);
@@ -67,7 +67,7 @@ TEST_F(LimitedClient, ThatDoesNotPublishSaysSo) {
     EXPECT_TRUE(client.endpoints().empty());
 }
 
-TEST_F(LimitedClient, WithoutRoomForAnyCallIsRefused) {
+TEST_F(LimitedClient, WithACallLimitOfZeroIsRefused) {
     EXPECT_THROW(Client{with_limit(0)}, std::invalid_argument);
 }
 

@@ -86,7 +86,7 @@ class MissedByAClient : public testing::Test {
     Books books;
 };
 
-TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldToAFunctionForEachFid) {
+TEST_F(MissedByAClient, OnALostConnectionIsReportedToAFunctionForEachFid) {
     Client::Options options = to_publisher();
     options.on_message = [this](Fid fid, std::span<const std::byte> message, std::uint8_t) {
         books.take(fid, message);
@@ -102,7 +102,7 @@ TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldToAFunctionForEachFid) {
     EXPECT_EQ(client.counters().missed, books.missed());
 }
 
-TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldInTheQueueWithTheNextOfItsFid) {
+TEST_F(MissedByAClient, OnALostConnectionIsReportedWithTheNextQueuedMessage) {
     Client client{to_publisher()};
     ASSERT_EQ(client.subscribe({range(0, 1)}, {}, deadline), Answer::accepted);
     publish(publisher, Fid{0}, 0);
@@ -119,7 +119,7 @@ TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldInTheQueueWithTheNextOfItsF
     EXPECT_LE(books.missed(), client.counters().missed);
 }
 
-TEST(Client, WhatIsMissingWhenItEndsIsToldByItself) {
+TEST(Client, LossesAtTheEndAreReportedWithoutAMessage) {
     Client publisher{publishing()};
     Client::Options options = subscribing(publisher);
     options.queue_messages = 10;

@@ -54,7 +54,7 @@ TEST_P(PublishingClient, SaysWhetherAnySubscriberWantsTheFid) {
     ASSERT_TRUE(run_until([&] { return publisher->published() == 8; })) << "all of them count";
 }
 
-TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeRoom) {
+TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeProgress) {
     constexpr std::uint64_t count = 200;
     serve();
     const SubscriberActor& subscriber = subscribe_to_one();
@@ -74,7 +74,7 @@ TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeRoom) {
 }
 
 // However fast the fid without progress is published.
-TEST_P(PublishingClient, AFidWhoseSubscriberHasStoppedHoldsUpNoOther) {
+TEST_P(PublishingClient, AFidWithAStoppedSubscriberBlocksNoOther) {
     constexpr std::uint64_t count = 200;
     serve();
     Subscription& stopped = subscribe_to(range(1, 1));
@@ -94,7 +94,7 @@ TEST_P(PublishingClient, AFidWhoseSubscriberHasStoppedHoldsUpNoOther) {
     other.actor.expect_contiguous(Fid{2}, 0, count);
 }
 
-TEST_P(PublishingClient, OfThoseThatWaitEachGoesOnAsItsSubscriberMakesRoom) {
+TEST_P(PublishingClient, EachBlockedFidContinuesWithItsSubscribersProgress) {
     constexpr std::uint64_t count = 100;
     serve();
     std::vector<Subscription*> all;
@@ -135,7 +135,7 @@ TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsE
     EXPECT_EQ(publisher->published(), count);
 }
 
-TEST_P(PublishingClient, CountsWhatNobodyWantsAndNothingThatItDoesNotTake) {
+TEST_P(PublishingClient, CountsUnsubscribedMessagesButNoRefusedOnes) {
     options.publisher.owned = {range(1, 9)};
     serve(4096);
     std::uint64_t taken = 0;

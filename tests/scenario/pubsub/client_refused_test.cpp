@@ -74,7 +74,7 @@ class RefusedClient : public testing::Test {
     Told told;
 };
 
-TEST_F(RefusedClient, WhoseKeyIsNotAdmittedIsToldSoEachTimeUntilItIs) {
+TEST_F(RefusedClient, IsNotifiedOfEachRejectionOfItsKeyUntilItIsAdmitted) {
     files.permit(7, "services=pubsub fids=0-63:block");
     files.revoke(7);
     AnnouncedPublisher publisher{{.bus = {}, .key_file = files.site()}, "one", range(0, 9)};
@@ -95,7 +95,7 @@ TEST_F(RefusedClient, WhoseKeyIsNotAdmittedIsToldSoEachTimeUntilItIs) {
     client.close();
 }
 
-TEST_F(RefusedClient, WhoseRightsAreNarrowedLearnsWhatItDoesNotGetAnyMore) {
+TEST_F(RefusedClient, IsNotifiedOfTheFidsThatNarrowedRightsRemove) {
     files.permit(7, "services=pubsub fids=0-9:block");
     AnnouncedPublisher publisher{{.bus = {}, .key_file = files.site()}, "one", range(0, 9)};
     Client client{with_key(publisher), events()};
@@ -108,7 +108,7 @@ TEST_F(RefusedClient, WhoseRightsAreNarrowedLearnsWhatItDoesNotGetAnyMore) {
     EXPECT_THAT(told.events(), Contains(HasSubstr("refuses 0x8: the key does not permit")));
 }
 
-TEST_F(RefusedClient, LearnsTheReasonWithTheAnswerAndBehindALostConnection) {
+TEST_F(RefusedClient, GetsTheReasonWithTheAnswerAndAfterALostConnection) {
     Client::Options narrow = publishing();
     narrow.publish->publisher.slow_policy = SlowPolicy::drop;
     auto publisher = std::make_unique<Client>(narrow);

@@ -88,7 +88,7 @@ class Rivals : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Rivals, netio::test::simulated_beds(), bed_name);
 
-TEST_P(Rivals, AreTriedEightAtATimeBesideTheOneThatHasTheFids) {
+TEST_P(Rivals, AreTriedEightAtATimeWhileOneHasTheFids) {
     Subscriptions all{transport(), with_key(), actor};
     all.subscribe(range(0, 9));
     announce_mute(20);
@@ -99,7 +99,7 @@ TEST_P(Rivals, AreTriedEightAtATimeBesideTheOneThatHasTheFids) {
     EXPECT_LT(requests(), 20U);
 }
 
-TEST_P(Rivals, AreTriedInThePlacesThatThereAreOneBehindTheOther) {
+TEST_P(Rivals, AreTriedOneAfterAnotherInTheAvailableSlots) {
     Subscriptions::Options few = with_key();
     few.publisher_limit = 2;
     Subscriptions all{transport(), few, actor};
@@ -123,7 +123,7 @@ TEST_P(Rivals, AreNotTriedWhileTheOneThatHasTheFidsAnswers) {
     EXPECT_EQ(requests(), 0U);
 }
 
-TEST_P(Rivals, GiveTheirPlacesBackAsSoonAsItAnswers) {
+TEST_P(Rivals, ReleaseTheirSlotsAsSoonAsItAnswers) {
     Subscriptions::Options few = with_key();
     few.publisher_limit = 2;
     Subscriptions all{transport(), few, actor};
@@ -138,7 +138,7 @@ TEST_P(Rivals, GiveTheirPlacesBackAsSoonAsItAnswers) {
     EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(64, 79)));
 }
 
-TEST_P(Rivals, WhoseFidsAreWantedLaterHaveThemForAnAttemptEach) {
+TEST_P(Rivals, HaveLaterRequestedFidsForOneAttemptEach) {
     Subscriptions all{transport(), on_bus(), actor};
     announce_mute(1, 4);
     Made& real = publisher();
@@ -152,7 +152,7 @@ TEST_P(Rivals, WhoseFidsAreWantedLaterHaveThemForAnAttemptEach) {
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
 }
 
-TEST_P(Rivals, AreToldOneByOneUntilWhoIsToldGoes) {
+TEST_P(Rivals, AreReportedOneByOneUntilTheHandlerDestroysTheSocket) {
     Listening listening;
     auto all = std::make_unique<Subscriptions>(transport(), on_bus(), listening);
     all->subscribe(range(0, 29));
@@ -180,7 +180,7 @@ TEST_P(Rivals, ThatRefuseForGoodEndNothingUnlessSomethingIsWanted) {
 }
 
 // Fids that are requested before the report may be granted.
-TEST_P(Rivals, ThatAllRefuseAreAnEndOnlyIfNothingElseIsAskedBeforeItIsTold) {
+TEST_P(Rivals, ThatAllRefuseAreAnEndUnlessItSubscribesBeforeTheReport) {
     with_key();
     Made& strict = publisher();
     Listening listening;
@@ -228,7 +228,7 @@ TEST_P(Rivals, AreReachedAtTheirOwnAddressesOnceEach) {
     EXPECT_EQ(elsewhere_of_all.actor.connected, 0);
 }
 
-TEST_P(Rivals, ThatDropMessagesAreShownWithWhatIsMissing) {
+TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     constexpr std::uint64_t count = 200;
     PublisherActor at_one;
     BufferedPublishSocket one{

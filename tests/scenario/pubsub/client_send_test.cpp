@@ -122,7 +122,7 @@ TEST(SendingClient, TenThreadsSendThroughOneClientAndAllArrive) {
 }
 
 // Only a call on its own thread makes the time known.
-TEST(SendingClient, TakesNothingMoreOnceItsOwnThreadHasClosedIt) {
+TEST(SendingClient, AcceptsNothingMoreOnceItsOwnThreadHasClosedIt) {
     Listening there;
     Client client{sending()};
     std::promise<Status> behind;
@@ -153,7 +153,7 @@ TEST(SendingClient, WhatItSendsToOneThatIsNotThereYetArrivesWhenItIs) {
     EXPECT_LE(second.out_of_order, 1U);
 }
 
-TEST(SendingClient, AnAddressThatCannotBeReachedHoldsUpNoOtherAndIsToldAtTheEnd) {
+TEST(SendingClient, AnUnreachableAddressBlocksNoOtherAndIsReportedAtTheEnd) {
     const Address gone = nowhere();
     Listening there;
     std::mutex mutex;
@@ -178,7 +178,7 @@ TEST(SendingClient, AnAddressThatCannotBeReachedHoldsUpNoOtherAndIsToldAtTheEnd)
     EXPECT_THAT(events, Contains(HasSubstr("not sent to " + to_string(gone))));
 }
 
-TEST(SendingClient, AMessageThatTheReceiverDoesNotTakeIsRefusedOrTold) {
+TEST(SendingClient, ATooLargeMessageIsRefusedOrReported) {
     Listening there;
     std::vector<std::byte> huge(std::size_t{1} << 20);
     Client::Options small = sending();
@@ -210,7 +210,7 @@ TEST(SendingClient, TheNumberOfAddressesIsLimited) {
 }
 
 // A server that replies to clients gets new addresses all the time.
-TEST(SendingClient, AddressesThatAreGoneMakeRoomForOthers) {
+TEST(SendingClient, DepartedAddressesReleaseTheirSlotForOthers) {
     Client::Options options = sending();
     options.destination_limit = 16;
     Client client{std::move(options)};
@@ -240,7 +240,7 @@ TEST(SendingClient, WhatWasSentToAnAddressBeforeItsEndArrives) {
     EXPECT_EQ(client.counters().unconfirmed_frames, 0U);
 }
 
-TEST(SendingClient, AnAddressWithWhatItCannotSendHasItsPlaceUntilItIsTakenAway) {
+TEST(SendingClient, AnAddressWithUnsendableMessagesKeepsItsSlotUntilRemoved) {
     const Address gone = nowhere();
     Listening there;
     Client::Options options = sending();

@@ -52,7 +52,7 @@ TEST(SlowClient, ThatWantsTheNewestHasTheLastOfEachFidWhenItReadsAgain) {
     EXPECT_EQ(one[0].missed, 0U);
 }
 
-TEST(SlowClient, ThatIsToDisconnectHoldsItsPublishersUpForSoLong) {
+TEST(SlowClient, ThatIsToDisconnectBlocksItsPublishersForThatTime) {
     Client publisher{publishing()};
     Client client{with_small_queue(publisher, {SlowPolicy::disconnect, 1ms})};
     ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
@@ -86,7 +86,7 @@ TEST(SlowClient, ThatIsToDisconnectAndReadsLosesNothing) {
 }
 
 // Fid 1 is not read, and is published as fast as accepted.
-TEST(SlowClient, ThatHoldsAFidUpHoldsUpNoOther) {
+TEST(SlowClient, ThatBlocksAFidBlocksNoOther) {
     constexpr std::uint64_t count = 1000;
     Client publisher{publishing()};
     Client stopped{with_small_queue(publisher, SlowPolicy::block)};
@@ -111,7 +111,7 @@ TEST(SlowClient, ThatHoldsAFidUpHoldsUpNoOther) {
 }
 
 // Nothing is read, and more is published than all buffers on the path hold.
-TEST(SlowClient, ThatHoldsItsPublisherUpForEverDoesNotHoldItsEndUp) {
+TEST(SlowClient, ThatBlocksItsPublisherForeverDoesNotDelayItsOwnEnd) {
     constexpr std::uint64_t count = 768;
     std::vector<std::string> events;
     Client::Options options = publishing();

@@ -103,7 +103,7 @@ class SubscribingClient : public PubSubScenario {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SubscribingClient, netio::test::simulated_beds(), bed_name);
 
-TEST_P(SubscribingClient, WhoseQueueIsFullHoldsThePublisherUpAsLongAsNobodyReads) {
+TEST_P(SubscribingClient, WithAFullQueueBlocksThePublisherUntilItIsRead) {
     serve();
     const auto fill_for_a_minute = [this] {
         for (int i = 0; i < 3; ++i) {
@@ -127,7 +127,7 @@ TEST_P(SubscribingClient, WhoseQueueIsFullHoldsThePublisherUpAsLongAsNobodyReads
     }));
 }
 
-TEST_P(SubscribingClient, ThatIsToDisconnectHoldsThePublisherUpForExactlySoLong) {
+TEST_P(SubscribingClient, ThatIsToDisconnectBlocksThePublisherForExactlyThatTime) {
     serve({SlowPolicy::disconnect, 10s});
     fill();
     ask(range(1, 1));
@@ -155,7 +155,7 @@ TEST_P(SubscribingClient, ThatIsToDisconnectHoldsThePublisherUpForExactlySoLong)
     EXPECT_GE(taken, 4U) << "what had arrived is there";
 }
 
-TEST_P(SubscribingClient, ThatIsToDisconnectDoesSoThoughItsPublisherHasEndedMeanwhile) {
+TEST_P(SubscribingClient, ThatIsToDisconnectDoesSoAlsoIfItsPublisherHasEnded) {
     serve({SlowPolicy::disconnect, 10s});
     fill();
     ASSERT_TRUE(run_until([&] { return counters().messages >= 4; }));
@@ -183,7 +183,7 @@ TEST_P(SubscribingClient, ThatIsToDisconnectAndIsReadInTimeHasAllOfItsTimeAgain)
     EXPECT_EQ(ended, 0);
 }
 
-TEST_P(SubscribingClient, WhatAnswersAreWaitedForIsClosedInTheCallThatEndsIt) {
+TEST_P(SubscribingClient, AnswersPendingCallsInTheCallThatEndsIt) {
     for (const bool at_once : {true, false}) {
         options.publishers = {{.host = "127.0.0.1", .port = 9}}; // without a listener
         make();
@@ -199,7 +199,7 @@ TEST_P(SubscribingClient, WhatAnswersAreWaitedForIsClosedInTheCallThatEndsIt) {
     }
 }
 
-TEST_P(SubscribingClient, WhichIsFullEndsInOrderWhenItIsTold) {
+TEST_P(SubscribingClient, WithAFullQueueEndsInOrderOnRequest) {
     serve();
     fill();
     ASSERT_TRUE(run_until([&] { return counters().messages >= 4; }));
@@ -215,7 +215,7 @@ TEST_P(SubscribingClient, WhichIsFullEndsInOrderWhenItIsTold) {
     EXPECT_THAT(events.back(), HasSubstr(to_string(address) + ": ")) << "how it ended";
 }
 
-TEST_P(SubscribingClient, WhatIsUnsubscribedFromComesNoMore) {
+TEST_P(SubscribingClient, UnsubscribedFidsDoNotArriveAnyMore) {
     serve();
     subscriber->unsubscribe(range(1, 1));
     ask(range(3, 3));
@@ -226,7 +226,7 @@ TEST_P(SubscribingClient, WhatIsUnsubscribedFromComesNoMore) {
     ASSERT_TRUE(run_until([&] { return counters().messages == 1; }));
 }
 
-TEST_P(SubscribingClient, WithNobodyToAskIsOverFromTheBeginning) {
+TEST_P(SubscribingClient, WithoutPublishersIsOverFromTheBeginning) {
     make();
     EXPECT_TRUE(subscriber->is_over());
     subscriber->unsubscribe(range(1, 1));

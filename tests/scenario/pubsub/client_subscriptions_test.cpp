@@ -50,7 +50,7 @@ class FollowedPublishers : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, FollowedPublishers, netio::test::simulated_beds(), bed_name);
 
-TEST_P(FollowedPublishers, ThatAreFoundWhileItIsPausedBringNothingUntilItGoesOn) {
+TEST_P(FollowedPublishers, FoundDuringAPauseDeliverNothingUntilItResumes) {
     Subscriptions all{transport(), on_bus(), actor};
     all.subscribe(range(0, 9));
     all.pause();
@@ -65,7 +65,7 @@ TEST_P(FollowedPublishers, ThatAreFoundWhileItIsPausedBringNothingUntilItGoesOn)
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
 
-TEST_P(FollowedPublishers, AreAllAskedWhenSeveralPlacesBecomeFreeTogether) {
+TEST_P(FollowedPublishers, AreAllAskedWhenSeveralSlotsBecomeFreeTogether) {
     Subscriptions::Options few = on_bus();
     few.publisher_limit = 2;
     Subscriptions all{transport(), few, actor};
@@ -91,7 +91,7 @@ TEST_P(FollowedPublishers, AreAllAskedWhenSeveralPlacesBecomeFreeTogether) {
     EXPECT_THAT(actor.subscribed["four"], ElementsAre(range(30, 39)));
 }
 
-TEST_P(FollowedPublishers, ThatWereGivenHaveTheirPlacesForEver) {
+TEST_P(FollowedPublishers, ThatWereGivenKeepTheirSlots) {
     Made& one = publisher();
     Subscriptions::Options few = on_bus({one.address});
     few.publisher_limit = 1;
@@ -112,7 +112,7 @@ TEST_P(FollowedPublishers, ThatWereGivenHaveTheirPlacesForEver) {
     ASSERT_TRUE(run_until([&] { return !back.actor.subscribed.empty(); }));
 }
 
-TEST_P(FollowedPublishers, AreNotFollowedBehindItsEnd) {
+TEST_P(FollowedPublishers, AreNotUsedAfterItsEnd) {
     for (const bool has_one : {true, false}) {
         SCOPED_TRACE(has_one);
         actor = {};
@@ -140,7 +140,7 @@ TEST_P(FollowedPublishers, AreNotFollowedBehindItsEnd) {
 
 // A long announcement is processed at the same time, and this announcement comes in any of its
 // turns.
-TEST_P(FollowedPublishers, AreFollowedByTheirLastWordWheneverItIsSaid) {
+TEST_P(FollowedPublishers, AreUsedByTheirLatestAnnouncementWheneverItComes) {
     Announcement many{.name = "long"};
     for (std::uint64_t i = 0; i < 1500; ++i)
         many.fids.push_back({.fids = range(2 * i, 2 * i), .meaning = {}});
@@ -198,7 +198,7 @@ TEST_P(FollowedPublishers, AreAskedOnlyForNewFidsAfterARefusalAndAnotherAnnounce
     EXPECT_EQ(publish(*next.socket, Fid{1}, 0, 40), Status::no_subscribers);
 }
 
-TEST_P(FollowedPublishers, ThatAreAwayKeepNoFidFromOneThatHasProvedItself) {
+TEST_P(FollowedPublishers, ThatAreAwayTakeNoFidFromAnAuthenticatedOne) {
     use_keys();
     Subscriptions::Options found = on_bus();
     found.socket.retry_interval = 30s; // it does not try to reconnect until then
@@ -220,7 +220,7 @@ TEST_P(FollowedPublishers, ThatAreAwayKeepNoFidFromOneThatHasProvedItself) {
 }
 
 // Its former connection, at another address, does not prove that it is at this one.
-TEST_P(FollowedPublishers, ThatHaveMovedWhereNobodyIsKeepNoFidFromAnother) {
+TEST_P(FollowedPublishers, ThatMovedToAnUnusedAddressTakeNoFidFromAnother) {
     Subscriptions::Options found = on_bus();
     found.socket.retry_interval = 30s;
     Subscriptions all{transport(), found, actor};

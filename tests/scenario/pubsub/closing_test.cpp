@@ -53,7 +53,7 @@ class Pump {
     std::vector<std::uint64_t> accepted_;
 };
 
-TEST_P(Closing, ASubscriberThatVanishesInMidTransferTakesNothingWithIt) {
+TEST_P(Closing, ASubscriberThatVanishesDuringATransferLeaksNothing) {
     auto publisher = unbuffered({.outstanding_limit = 32, .remainder_limit = 8});
     auto& stays = subscribe({range(1, 1)});
     auto& leaves = subscribe({range(1, 1)});
@@ -75,7 +75,7 @@ TEST_P(Closing, ASubscriberThatVanishesInMidTransferTakesNothingWithIt) {
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::lost);
 }
 
-TEST_P(Closing, WithTheLastSubscriberEveryKeyComesBack) {
+TEST_P(Closing, WithTheLastSubscriberEveryKeyCompletes) {
     auto publisher = unbuffered({.outstanding_limit = 64});
     auto& only = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return only.actor.subscribed.size() == 1; }));
@@ -107,7 +107,7 @@ TEST_P(Closing, APublisherThatVanishesIsALossAndHalfAMessageIsNotDelivered) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
+TEST_P(Closing, ASubscriberWaitsForItsPublisherAndReconnectsToTheNext) {
     {
         auto first = unbuffered({}); // only to get a free address
     }
@@ -159,7 +159,7 @@ class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
     netio::SessionListener listener_;
 };
 
-TEST_P(Closing, ASubscriberThatWasLetInAndNeverAnsweredTriesAgain) {
+TEST_P(Closing, AnAdmittedButUnansweredSubscriberRetries) {
     auto doorman = std::make_unique<Doorman>(transport(), bed.address());
     address = doorman->address();
     auto& subscriber = subscribe({range(1, 1)});
@@ -195,7 +195,7 @@ TEST_P(Closing, CloseEndsInOrderOnBothSides) {
     EXPECT_EQ(subscriber.actor.closed.size(), 1U);
 }
 
-TEST_P(Closing, CloseHasItsLastWordAlsoBetweenTwoAttempts) {
+TEST_P(Closing, CloseIsReportedLastAlsoBetweenTwoAttempts) {
     {
         auto first = unbuffered({}); // only to get a free address
     }
@@ -298,7 +298,7 @@ TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
     }
 }
 
-TEST_P(Closing, APublisherSaysThatEverybodyHasConfirmed) {
+TEST_P(Closing, APublisherReportsThatAllSubscribersHaveConfirmed) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -309,7 +309,7 @@ TEST_P(Closing, APublisherSaysThatEverybodyHasConfirmed) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, 1);
 }
 
-TEST_P(Closing, APublisherThatIsAbortedTellsEverybodyAndSaysSoLast) {
+TEST_P(Closing, AnAbortedPublisherReportsEverySubscriberAndThenItsEnd) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -330,7 +330,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Closing, all_beds(), bed_name);
 
 // Its handshake had already begun: it is notified of the end like all others, but the publisher
 // does not report it.
-TEST_P(Closing, WhoIsOnTheWayInWhenAPublisherClosesIsNotServed) {
+TEST_P(Closing, ASubscriberConnectingDuringTheCloseIsNotServed) {
     auto publisher = unbuffered({.publisher = {.close_timeout = std::chrono::milliseconds{100}}});
     Impostor late{transport(), address, netio::Service::publish_subscribe};
     ASSERT_TRUE(run_until([&] { return late.connected; }));

@@ -119,7 +119,7 @@ TEST_P(Combinations, UnsubscribingFromAllWhileThePublisherClosesEndsInOrder) {
     }
 }
 
-TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOther) {
+TEST_P(Combinations, ASlowSubscriberAtOneAddressDoesNotAffectTheOther) {
     BufferedPublishSocket::Options options{.page_bytes = 1024, .page_count = 64};
     options.publisher.addresses = {bed.address(), bed.address()};
     options.publisher.open = true;
@@ -143,7 +143,7 @@ TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOther) {
     EXPECT_EQ(honest.actor.closed[0].reason, CloseReason::orderly);
 }
 
-TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOtherUnbuffered) {
+TEST_P(Combinations, ASlowUnbufferedSubscriberDoesNotAffectTheOtherAddress) {
     PublishSocket::Options options{.outstanding_limit = 32};
     options.publisher.addresses = {bed.address(), bed.address()};
     options.publisher.open = true;
@@ -211,7 +211,7 @@ TEST_P(Combinations, AnExplicitPublicationEndsWhenItsSlowSubscriberIsDisconnecte
     }
 }
 
-TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
+TEST_P(Combinations, AnUnbufferedLossBelongsToItsSubscription) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 128,
                                  .remainder_limit = 4});
@@ -239,7 +239,7 @@ TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
     expect_each_completed_once(cookie);
 }
 
-TEST_P(Combinations, ASubscriberThatPausesAgainAndAgainIsKeptAndItsAccountIsExact) {
+TEST_P(Combinations, ARepeatedlyPausedSubscriberStaysWithExactCounters) {
     for (const bool is_buffered : {true, false}) {
         subscribers.clear();
         publisher_actor = {};

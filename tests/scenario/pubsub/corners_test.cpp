@@ -215,7 +215,7 @@ TEST_P(CornersInVirtualTime, DeathInsideAFragmentedMessageReleasesMemoryAndBlock
     }
 }
 
-TEST_P(CornersInVirtualTime, HalfAMessageAndTheAccountDoNotOutliveTheirConnection) {
+TEST_P(CornersInVirtualTime, APartialMessageAndCountersEndWithTheirConnection) {
     if (GetParam() != Bed::sim_tcp) return; // where it is known when a message is in flight
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
@@ -243,7 +243,7 @@ TEST_P(CornersInVirtualTime, HalfAMessageAndTheAccountDoNotOutliveTheirConnectio
     EXPECT_EQ(subscriber.socket->arrivals().fids().find(Fid{1})->messages, 1U);
 }
 
-TEST_P(Corners, APublisherThatHasEndedIsNotComeBackToUnlessOneSaysSo) {
+TEST_P(Corners, NoReconnectionToAnEndedPublisherUnlessRequested) {
     for (const bool reconnect : {false, true}) {
         subscribers.clear();
         auto publisher = buffered({});
@@ -259,7 +259,7 @@ TEST_P(Corners, APublisherThatHasEndedIsNotComeBackToUnlessOneSaysSo) {
 
 // --- subscriptions that end -----------------------------------------------------------------
 
-TEST_P(Corners, WhoDropsItsLastFidGetsFirstWhatWaitsForIt) {
+TEST_P(Corners, UnsubscribingTheLastFidDeliversQueuedMessagesFirst) {
     auto publisher =
         buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = std::size_t{32} * 1024});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
@@ -274,7 +274,7 @@ TEST_P(Corners, WhoDropsItsLastFidGetsFirstWhatWaitsForIt) {
     EXPECT_EQ(subscriber.actor.unsubscribed.size(), 1U);
 }
 
-TEST_P(Corners, TheAccountOfAFidBeginsAnewWithItsSubscription) {
+TEST_P(Corners, TheCountersOfAFidRestartWithItsSubscription) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -94,7 +94,7 @@ TEST_P(Delivery, BufferedMessagesLargerThanAPageArriveWholeAndInOrder) {
     EXPECT_EQ(publish(*publisher, Fid{1}, 0, 8), Status::closed);
 }
 
-TEST_P(Delivery, TooLargeIsRefusedForEver) {
+TEST_P(Delivery, TooLargeIsRefusedPermanently) {
     auto small_pages = buffered({.page_bytes = 1024, .page_count = 4});
     EXPECT_EQ(small_pages->message_limit(), 3 * 1024U);
     EXPECT_EQ(publish(*small_pages, Fid{1}, 0, 3 * 1024 + 1), Status::too_large);
@@ -130,7 +130,7 @@ TEST_P(Delivery, UpTo28SlicesAndAUserHeaderAreOneMessage) {
     subscriber.actor.expect_contiguous(Fid{7}, 0, number);
 }
 
-TEST_P(Delivery, NobodyWantsItAndNothingFollows) {
+TEST_P(Delivery, NoSubscribersMeansNoCompletion) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -244,7 +244,7 @@ TEST_P(Delivery, ASubscriptionUnderLoadLastsExactlyFromAnswerToAnswer) {
     EXPECT_EQ(guest.actor.lost, 0U);
 }
 
-TEST_P(Delivery, WhoDropsItsLastFidIsLetGoAndMayComeBack) {
+TEST_P(Delivery, UnsubscribingTheLastFidDisconnectsAndMayReconnect) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -267,7 +267,7 @@ TEST_P(Delivery, WhoDropsItsLastFidIsLetGoAndMayComeBack) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
 }
 
-TEST_P(Delivery, ASubscriberWithTooSmallBuffersTriesAgainWithWhatIsRequired) {
+TEST_P(Delivery, ASubscriberRetriesWithTheRequiredBufferSize) {
     auto publisher = buffered({.page_bytes = 128 * 1024});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -277,7 +277,7 @@ TEST_P(Delivery, ASubscriberWithTooSmallBuffersTriesAgainWithWhatIsRequired) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, 1);
 }
 
-TEST_P(Delivery, ASubscriberThatCannotTakeTheMessagesIsToldTheSize) {
+TEST_P(Delivery, TooSmallReceiveBuffersAreReportedWithTheRequiredSize) {
     auto publisher = unbuffered({.publisher = {.largest_message_bytes = 1 << 20}});
     auto& subscriber = subscribe({range(1, 1)}, {.largest_message_bytes = 1000});
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));

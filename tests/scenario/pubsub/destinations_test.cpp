@@ -36,7 +36,7 @@ class SimulatedDestinations : public test::DestinationsScenario {
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedDestinations, netio::test::simulated_beds(),
                          netio::test::bed_name);
 
-TEST_P(SimulatedDestinations, ThatCannotBeSearchedForAreTriedAgainWithAllThatWaits) {
+TEST_P(SimulatedDestinations, WithoutALookupAreRetriedWithAllQueuedMessages) {
     listen(bed.address());
     transport.is_poor = true;
     send(10);
@@ -50,7 +50,7 @@ TEST_P(SimulatedDestinations, ThatCannotBeSearchedForAreTriedAgainWithAllThatWai
 }
 
 // The full limit of the retry interval applies only after a permanent refusal.
-TEST_P(SimulatedDestinations, ThatWereGoneForAMomentAreThereAgainSoon) {
+TEST_P(SimulatedDestinations, ThatWereGoneForAMomentReconnectSoon) {
     listen(bed.address());
     send(10);
     ASSERT_TRUE(have_arrived(1));
@@ -63,7 +63,7 @@ TEST_P(SimulatedDestinations, ThatWereGoneForAMomentAreThereAgainSoon) {
     EXPECT_LT(bed.world()->now() - begin, retry_limit / 2);
 }
 
-TEST_P(SimulatedDestinations, WhatEndsAsItWasToldToIsNoTrouble) {
+TEST_P(SimulatedDestinations, ARequestedEndIsNotReportedAsAnError) {
     listen(bed.address());
     send(10);
     ASSERT_TRUE(have_arrived(1));

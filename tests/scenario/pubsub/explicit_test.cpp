@@ -62,7 +62,7 @@ class ExplicitPublishing : public PubSubScenario {
     std::uint64_t next = 0;
 };
 
-TEST_P(ExplicitPublishing, WhateverTheOrderOfAgainPartialAndResumeEverybodyGetsEachOnce) {
+TEST_P(ExplicitPublishing, InAnyOrderOfAgainPartialAndResumeEachMessageArrivesOnce) {
     auto publisher = unbuffered({.outstanding_limit = 6});
     for (const std::size_t count : {5U, 9U, 64U})
         subscribe({range(1, 3)}, {.session = {.receive_count = count}});
@@ -111,7 +111,7 @@ TEST_P(ExplicitPublishing, WhateverTheOrderOfAgainPartialAndResumeEverybodyGetsE
     EXPECT_EQ(publisher->counters().messages, 3 * each);
 }
 
-TEST_P(ExplicitPublishing, NobodyHasRoomIsAgainAndSomeIsPartial) {
+TEST_P(ExplicitPublishing, NoFreeSessionIsAgainAndSomeArePartial) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 2));
     auto& honest = subscribe({range(1, 1)}, roomy);
@@ -128,7 +128,7 @@ TEST_P(ExplicitPublishing, NobodyHasRoomIsAgainAndSomeIsPartial) {
     EXPECT_FALSE(publisher_actor.completions.contains(next - 1)) << "its memory is still borrowed";
 }
 
-TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialIsOwedNothing) {
+TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialReleasesTheTicket) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
     auto& honest = subscribe({range(1, 1)}, roomy);
@@ -148,7 +148,7 @@ TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialIsOwedNothing) {
     EXPECT_EQ(publisher->resume(ticket), Status::stale_ticket);
 }
 
-TEST_P(ExplicitPublishing, WhenAllThatAreLeftDieTheKeyWaitsForTheTicket) {
+TEST_P(ExplicitPublishing, WhenAllPendingSubscribersDieTheKeyWaitsForTheTicket) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
     auto& honest = subscribe({range(1, 1)}, roomy);
@@ -234,7 +234,7 @@ TEST_P(ExplicitPublishing, FinishingClosesTheTicketsAndTheTotalsAreExact) {
     expect_each_completed_once(next);
 }
 
-TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
+TEST_P(ExplicitPublishing, LateOrLeavingSubscribersDoNotGetAPartialMessage) {
     auto publisher = unbuffered({});
     auto& quick = subscribe({range(1, 1)});
     auto& tight = subscribe({range(1, 1), range(5, 5)}, {.session = {.receive_count = 4}});
@@ -263,7 +263,7 @@ TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
     expect_each_completed_once(last + 1);
 }
 
-TEST_P(ExplicitPublishing, MessagesInFragmentsAreTakenWhole) {
+TEST_P(ExplicitPublishing, FragmentedMessagesAreAcceptedWhole) {
     auto publisher = unbuffered({});
     auto& quick = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
     auto& tight =
@@ -287,7 +287,7 @@ TEST_P(ExplicitPublishing, MessagesInFragmentsAreTakenWhole) {
     expect_each_completed_once(2);
 }
 
-TEST_P(ExplicitPublishing, ThePolicyToDropKnowsNoPartial) {
+TEST_P(ExplicitPublishing, ThePolicyDropNeverReturnsPartial) {
     auto publisher =
         unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
     auto slow = stuck(range(1, 1));
@@ -299,7 +299,7 @@ TEST_P(ExplicitPublishing, ThePolicyToDropKnowsNoPartial) {
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 40; }));
 }
 
-TEST_P(ExplicitPublishing, WhoTakesNothingIsDisconnectedAndThenResumingSucceeds) {
+TEST_P(ExplicitPublishing, ASlowSubscriberIsDisconnectedAndThenResumeSucceeds) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                                .disconnect_after = std::chrono::milliseconds{50}}});
     auto slow = stuck(range(1, 1));
@@ -312,7 +312,7 @@ TEST_P(ExplicitPublishing, WhoTakesNothingIsDisconnectedAndThenResumingSucceeds)
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == next; }));
 }
 
-TEST_P(ExplicitPublishing, WhatIsNeverPossibleIsSaidAtOnce) {
+TEST_P(ExplicitPublishing, AnImpossiblePublicationIsRefusedAtOnce) {
     auto publisher = unbuffered({.publisher = {.largest_message_bytes = 100}});
     const std::vector<netio::Slice> slices(29, memory.slice(0, 1));
     EXPECT_EQ(publisher->try_publishv(Fid{1}, slices, Cookie{1}, {}).status,
@@ -342,7 +342,7 @@ using ExplicitPublishingInVirtualTime = ExplicitPublishing;
 
 // A user that tried to publish to the fid is notified at once, not when the last session has
 // accepted the message.
-TEST_P(ExplicitPublishingInVirtualTime, WhoMayPublishToTheFidAgainIsToldAtOnce) {
+TEST_P(ExplicitPublishingInVirtualTime, OnWritableFollowsAtOnceWhenTheFidIsFree) {
     auto publisher = unbuffered({});
     auto& one = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     auto& other = subscribe({range(1, 1)}, roomy);

@@ -110,7 +110,7 @@ TEST_P(FidQueries, SayWhyThereIsNoAnswer) {
     EXPECT_THAT(ask().failure, HasSubstr(to_string(address)));
 }
 
-TEST_P(Silence, IsExplainedOnceAndOnlyOfFidsThatNobodyPublishes) {
+TEST_P(Silence, IsExplainedOnceAndOnlyForUnpublishedFids) {
     auto publisher = buffered({});
     publish_all(*publisher, {1, 2, 9});
     auto& subscriber = subscribe({range(2, 2), range(5, 5), range(9, 9)}, {.silence_hint = 5000ms});
@@ -145,7 +145,7 @@ TEST_P(Silence, IsNotExplainedByAPublisherThatIsGone) {
     EXPECT_THAT(subscriber.actor.nothing_published, IsEmpty());
 }
 
-TEST_P(Silence, MayBeTheEndOfTheSocketThatHearsOfIt) {
+TEST_P(Silence, MayEndTheSocketInItsHandler) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(5, 5), range(7, 7)}, {.silence_hint = 5000ms});
     subscriber.actor.at_nothing_published = [&](SubscribeSocket&) { subscriber.socket.reset(); };

@@ -278,7 +278,7 @@ using FoundOnABus = PubSubScenario;
 
 INSTANTIATE_TEST_SUITE_P(Beds, FoundOnABus, simulated_beds(), bed_name);
 
-TEST_P(FoundOnABus, WhateverHappensEachMessageArrivesOrIsAccountedFor) {
+TEST_P(FoundOnABus, UnderAllFaultsEachMessageArrivesOrIsReportedLost) {
     Findings sums{bed, 0};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));

@@ -104,7 +104,7 @@ class ForgedPackets : public PubSubScenario {
     std::vector<Subscription*> honest;
 };
 
-TEST_P(ForgedPackets, WhatTheProviderTellsNobodyOfEndsThatLinkAlone) {
+TEST_P(ForgedPackets, PacketsWithoutACompletionEndOnlyTheirConnection) {
     start(2);
     for (const auto& packet :
          {RawTcpPeer::Packet{RawTcpPeer::write, RawTcpPeer::confirm}, // confirmations accumulate
@@ -120,7 +120,7 @@ TEST_P(ForgedPackets, WhatTheProviderTellsNobodyOfEndsThatLinkAlone) {
 }
 
 // With other connections or without, which decides whether the provider's report identifies one.
-TEST_P(ForgedPackets, AWriteOfNoBytesWithDataEndsThatLinkAlone) {
+TEST_P(ForgedPackets, AnEmptyWriteWithDataEndsOnlyItsConnection) {
     for (const std::size_t others : {0U, 2U}) {
         honest.clear();
         start(others);
@@ -134,7 +134,7 @@ TEST_P(ForgedPackets, AWriteOfNoBytesWithDataEndsThatLinkAlone) {
 
 // The honest subscriber's other end is in another queue, so that it is alone here apart from those
 // that come and go: a completion left by a departed one belongs to no connection.
-TEST_P(ForgedPackets, AWriteOfNoBytesIsNotTakenForOneOfWhoIsLeftAlone) {
+TEST_P(ForgedPackets, AnEmptyWriteIsNotBlamedOnTheRemainingPeer) {
     start(0);
     const auto elsewhere = netio::open_fabric(loop());
     Subscription only;
@@ -159,7 +159,7 @@ TEST_P(ForgedPackets, AWriteOfNoBytesIsNotTakenForOneOfWhoIsLeftAlone) {
 }
 
 // Messages are counted as they are reported, however many there are.
-TEST_P(ForgedPackets, AnHonestPeerMaySendForEver) {
+TEST_P(ForgedPackets, AnHonestPeerMaySendEndlessly) {
     start(1);
     for (std::uint64_t fid = 10; fid < 10'010; ++fid) {
         honest[0]->socket->subscribe(range(fid, fid));

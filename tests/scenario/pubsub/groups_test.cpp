@@ -71,7 +71,7 @@ class Groups : public PubSubScenario {
 constexpr netio::SessionOptions quick{.receive_bytes = 8192, .receive_count = 2048};
 constexpr netio::SessionOptions slow{.receive_bytes = 8192, .receive_count = 4};
 
-TEST_P(Groups, WhoseSubscribersHaveOtherPagesToTakeFillThoseThatWouldWait) {
+TEST_P(Groups, OfBusySubscribersFillTheirPagesFurther) {
     const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
     subscribe_all(slow);
     constexpr std::uint64_t rounds = 60;
@@ -80,7 +80,7 @@ TEST_P(Groups, WhoseSubscribersHaveOtherPagesToTakeFillThoseThatWouldWait) {
 }
 
 // More pages than receives: a subscriber with few receives gets several pages in each.
-TEST_P(Groups, WhosePagesQueueShareFrames) {
+TEST_P(Groups, WithQueuedPagesShareFrames) {
     const auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
     subscribe_all(slow);
     constexpr std::uint64_t rounds = 40;
@@ -99,7 +99,7 @@ TEST_P(Groups, WhosePagesQueueShareFrames) {
     EXPECT_EQ(publisher_actor.end.reason, netio::CloseReason::orderly);
 }
 
-TEST_P(Groups, ThatArePublishedToWithRestsGetTheirPagesAsQuicklyAsEver) {
+TEST_P(Groups, WithPausedPublishingGetTheirPagesAsQuicklyAsEver) {
     const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
     subscribe_all(quick);
     constexpr std::uint64_t rounds = 8;

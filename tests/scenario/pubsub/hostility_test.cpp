@@ -108,7 +108,7 @@ std::vector<Malformed> malformed_messages() {
     };
 }
 
-TEST_P(MalformedFrames, CloseTheirLinkOnly) {
+TEST_P(MalformedFrames, CloseOnlyTheirOwnConnection) {
     start();
     for (const Malformed& each : malformed_messages()) {
         SCOPED_TRACE(each.what);
@@ -155,7 +155,7 @@ TEST_P(MalformedFrames, AnotherServiceIsAcceptFailed) {
     expect_service();
 }
 
-TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndTheUserIsTold) {
+TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndReported) {
     start();
     for (const int step : {-1, 1}) {
         const auto version = static_cast<std::uint16_t>(netio::wire_version + step);
@@ -171,7 +171,7 @@ TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndTheUserIsTold) {
 }
 
 // The report has the address and the reason: the operator must fix a version mismatch.
-TEST_P(MalformedFrames, WhoNeverBecomesASubscriberIsToldToThePublisher) {
+TEST_P(MalformedFrames, RejectedSubscribersAreReportedToThePublisher) {
     start();
     const Impostor other_service{transport(), address, Service::messages};
     ASSERT_TRUE(run_until([&] { return bed.seen().rejected.size() == 1; }));

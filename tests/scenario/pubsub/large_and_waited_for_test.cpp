@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using LargeAndWaitedFor = WaitedFor;
 
 // A message larger than half of the memory could wait for subscribers that make progress.
-TEST_P(LargeAndWaitedFor, ALargeMessageForAStoppedGuestDoesNotTakeTheMemoryOfTheOthers) {
+TEST_P(LargeAndWaitedFor, ALargeMessageForAStoppedSubscriberLeavesMemoryForOthers) {
     auto publisher = small_buffered();
     gather(1);
     publish_for_all(*publisher, receives, 40);
@@ -61,7 +61,7 @@ TEST_P(LargeAndWaitedFor, ASubscriberStoppedInLargeZeroCopyMessagesBlocksBriefly
 }
 
 // The blocking subscribers leave half of the memory free for it, however many they are.
-TEST_P(LargeAndWaitedFor, AMessageOfHalfOfTheMemoryWaitsForNobodyWhoDoesNotWantIt) {
+TEST_P(LargeAndWaitedFor, AMessageOfHalfTheMemoryWaitsOnlyForItsOwnSubscribers) {
     constexpr std::uint64_t guests = 12; // each of them may hold a little more than half of it
     for (const std::size_t size : {900U, 2900U}) {
         SCOPED_TRACE(size);
@@ -85,7 +85,7 @@ TEST_P(LargeAndWaitedFor, AMessageOfHalfOfTheMemoryWaitsForNobodyWhoDoesNotWantI
 }
 
 // If a subscriber is evicted, both its queued messages and the one being sent are released.
-TEST_P(LargeAndWaitedFor, NoMoreGiveWayThanAMessageNeeds) {
+TEST_P(LargeAndWaitedFor, NoMoreAreEvictedThanAMessageNeeds) {
     auto publisher = small_buffered();
     gather(2);
     publish_for_all(*publisher, receives - 1, 40);
@@ -99,7 +99,7 @@ TEST_P(LargeAndWaitedFor, NoMoreGiveWayThanAMessageNeeds) {
 }
 
 // Its eviction would release no memory, however long it has made no progress.
-TEST_P(LargeAndWaitedFor, WhoKeepsNothingNeedNotGiveWay) {
+TEST_P(LargeAndWaitedFor, ASubscriberWithoutMemoryIsNotEvicted) {
     auto publisher = small_buffered();
     const auto guest = stuck(range(50, 50), SlowPolicy::drop);
     while (publisher->counters().dropped == 0)

@@ -20,7 +20,7 @@ class LeavingPages : public PubSubScenario {
 };
 
 // Pages leave only because memory is short.
-TEST_P(LeavingPages, MakeRoomWhereNothingElseMakesThemLeave) {
+TEST_P(LeavingPages, LeaveWhenMemoryIsShortWithoutAnotherReason) {
     constexpr std::uint64_t groups = 20;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8, .flush_time = {}});
     for (std::uint64_t fid = 0; fid < groups; ++fid)

@@ -16,7 +16,7 @@ using testing::StartsWith;
 
 using Meeting = PubSubScenario;
 
-TEST_P(Meeting, OneConnectionForAllFidsIsToldOnceAndBeforeThem) {
+TEST_P(Meeting, OneConnectionForAllFidsIsReportedOnceAndBeforeThem) {
     for (const bool is_buffered : {true, false}) {
         subscribers.clear();
         publisher_actor = {};

@@ -30,7 +30,7 @@ struct Counting final : SubscribeSocket::Handler {
 
 using AMillionFids = PubSubScenario;
 
-TEST_P(AMillionFids, EndInOrderForWhoWantsAllOfThemAndForWhoWantsOne) {
+TEST_P(AMillionFids, EndInOrderForSubscribersOfAllFidsAndOfOne) {
     constexpr std::uint64_t fids = 1200000;
     auto publisher = buffered({});
     Counting all;

@@ -95,7 +95,7 @@ class MovingFids : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, MovingFids, netio::test::simulated_beds(), bed_name);
 
-TEST_P(MovingFids, BringAllOfTheFormerPublisherAndThenOfTheNext) {
+TEST_P(MovingFids, DeliverAllOfTheFormerPublisherBeforeTheNext) {
     ASSERT_NO_FATAL_FAILURE(move_while_paused({}, 40));
     EXPECT_EQ(follower.missed, 0U);
     EXPECT_EQ(follower.numbers.size(), 51U);
@@ -107,7 +107,7 @@ TEST_P(MovingFids, BringAllOfTheFormerPublisherAndThenOfTheNext) {
         EXPECT_EQ(of_one.at(number), number);
 }
 
-TEST_P(MovingFids, TellWhatTheirSubscriberMissedOfTheFormerPublisher) {
+TEST_P(MovingFids, ReportTheLossesOfTheFormerPublisher) {
     ASSERT_NO_FATAL_FAILURE(move_while_paused(SlowPolicy::drop, 900));
     EXPECT_GT(follower.missed, 0U) << "it was too slow";
     EXPECT_GT(follower.numbers.size(), 4U);

@@ -68,7 +68,7 @@ class NewestMessages : public PubSubScenario {
     }
 };
 
-TEST_P(NewestMessages, ComeBehindTheGapOfTheirFidWhenTheSubscriberGoesOn) {
+TEST_P(NewestMessages, ArriveAfterTheLossReportWhenTheSubscriberResumes) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 504); // the last message is large
@@ -95,7 +95,7 @@ TEST_P(NewestMessages, ComeBehindTheGapOfTheirFidWhenTheSubscriberGoesOn) {
     EXPECT_EQ(subscriber.actor.lost, gaps);
 }
 
-TEST_P(NewestMessages, HoldNobodyUpAndAreOfTheirRangesOnly) {
+TEST_P(NewestMessages, BlockNoOneAndApplyOnlyToTheirRanges) {
     auto publisher = buffered(small_pages());
     auto& steady = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
@@ -122,7 +122,7 @@ TEST_P(NewestMessages, HoldNobodyUpAndAreOfTheirRangesOnly) {
 }
 
 // It has never received everything: other ranges always have more data than it can receive.
-TEST_P(NewestMessages, AreNotKeptForEverByARangeThatDrops) {
+TEST_P(NewestMessages, AreNotDelayedForeverByARangeWithPolicyDrop) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 1)});
     subscriber.socket->subscribe(range(2, 2), SlowPolicy::drop);
@@ -164,7 +164,7 @@ TEST_P(NewestMessages, ArriveBeforeTheEndOfAPublisherThatCloses) {
     }
 }
 
-TEST_P(NewestMessages, AreToldAsMissedInFrontOfTheAnswerOfWhoUnsubscribes) {
+TEST_P(NewestMessages, AreReportedLostBeforeTheAnswerToAnUnsubscription) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 300);
@@ -182,7 +182,7 @@ TEST_P(NewestMessages, AreToldAsMissedInFrontOfTheAnswerOfWhoUnsubscribes) {
               subscriber.actor.gaps[Fid{1}] + subscriber.actor.gaps[Fid{2}]);
 }
 
-TEST_P(NewestMessages, AreToldAsMissedWhereTheFidGetsAnotherPolicy) {
+TEST_P(NewestMessages, AreReportedLostWhenTheFidGetsAnotherPolicy) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 300);
@@ -197,7 +197,7 @@ TEST_P(NewestMessages, AreToldAsMissedWhereTheFidGetsAnotherPolicy) {
         expect_exact_account(subscriber.actor, Fid{fid}, 400);
 }
 
-TEST_P(NewestMessages, GoWithTheSubscriberThatDies) {
+TEST_P(NewestMessages, AreReleasedWithADeadSubscriber) {
     auto publisher = buffered(small_pages());
     auto& steady = subscribe({range(1, 3)}, {}, SlowPolicy::block);
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
@@ -241,7 +241,7 @@ TEST_P(NewestMessages, AreLostBeyondTheLimitBeginningWithTheOldest) {
 
 // When memory is short, messages queued for subscribers that may lose them are removed: then all
 // but the last message of each fid are lost, too.
-TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
+TEST_P(NewestMessages, AreStoredWhenOthersNeedTheMemory) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its limit
@@ -257,7 +257,7 @@ TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
 
 // One message of each fid is queued, and it is stored when it is removed from the queue: nothing is
 // lost or reported lost.
-TEST_P(NewestMessages, ThatAreAllKeptWhenOthersNeedTheMemoryCostNoMoreFrames) {
+TEST_P(NewestMessages, AllStoredWhenOthersNeedTheMemoryCostNoMoreFrames) {
     constexpr std::uint64_t fids = 25;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
     auto& subscriber = paused({range(101, 100 + fids)});
@@ -278,7 +278,7 @@ TEST_P(NewestMessages, ThatAreAllKeptWhenOthersNeedTheMemoryCostNoMoreFrames) {
 }
 
 // Then nothing is left to send except the loss report, which is sent without a message.
-TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
+TEST_P(NewestMessages, ThatDoNotFitWhenOthersNeedTheMemoryAreReportedLost) {
     auto publisher = buffered(
         {.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024, .newest_bytes = 1});
     auto& subscriber = paused({range(1, 3)});
@@ -296,7 +296,7 @@ TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
 }
 
 // Stored messages of an earlier subscription do not belong to the next one.
-TEST_P(NewestMessages, OfAFormerSubscriptionAreNotKept) {
+TEST_P(NewestMessages, OfAFormerSubscriptionAreNotStored) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 60);
@@ -317,7 +317,7 @@ TEST_P(NewestMessages, OfAFormerSubscriptionAreNotKept) {
     expect_exact_account(subscriber.actor, Fid{2}, 60);
 }
 
-TEST_P(NewestMessages, AreNoPolicyWhereTheMemoryIsLent) {
+TEST_P(NewestMessages, AreNoPolicyForZeroCopyMemory) {
     EXPECT_THROW(unbuffered({.publisher = {.slow_policy = SlowPolicy::newest}}),
                  std::invalid_argument);
     EXPECT_THROW(buffered({.newest_bytes = 0}), std::invalid_argument);
@@ -331,7 +331,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, NewestMessages, all_beds(), bed_name);
 
 class NewestMessagesMeanwhile : public NewestMessages {};
 
-TEST_P(NewestMessagesMeanwhile, AreToldAsMissedWhenTheConnectionWasLost) {
+TEST_P(NewestMessagesMeanwhile, AreReportedLostAfterALostConnection) {
     auto publisher = buffered(small_pages());
     auto& subscriber =
         paused({range(1, 3)}, {.reconnect = true, .retry_interval = std::chrono::milliseconds{1}});

@@ -73,7 +73,7 @@ TEST_P(OnePublisher, GivenAndFoundAtDifferentAddressesIsOneAfterBothAnswer) {
 }
 
 // Its claims after the first slice were not yet processed when it proved to be the same publisher.
-TEST_P(OnePublisher, ThatIsAskedByItsAddressContestsNothingByItsNameAnyMore) {
+TEST_P(OnePublisher, UsedByItsAddressClaimsNothingUnderItsNameAnyMore) {
     Made& one = publisher();
     Made& other = publisher();
     const netio::Address given{.host = "one.example", .port = one.address.port};
@@ -106,7 +106,7 @@ TEST_P(OnePublisher, ThatIsAskedByItsAddressContestsNothingByItsNameAnyMore) {
 
 // By default a name contains the process number. The old name stays in the registry until its lease
 // expires.
-TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks) {
+TEST_P(OnePublisher, RestartedUnderAnotherNameAtItsAddressKeepsItsCounters) {
     for (const bool is_announced_first : {true, false}) {
         SCOPED_TRACE(is_announced_first);
         actor = {};
@@ -149,7 +149,7 @@ TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks
 
 // Two running publishers: an announcement with another publisher's address takes nothing from that
 // publisher.
-TEST_P(OnePublisher, IsNotNamedAnewByAStrangersWord) {
+TEST_P(OnePublisher, IsNotRenamedByAForeignAnnouncement) {
     subscribe({});
     Made& one = publisher();
     announce("one", one, range(0, 9));

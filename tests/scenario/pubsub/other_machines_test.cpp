@@ -39,7 +39,7 @@ class OtherMachines : public SeveralPublishers {
 INSTANTIATE_TEST_SUITE_P(Beds, OtherMachines, netio::test::simulated_beds(), bed_name);
 
 // A local publisher at the same address is a different one.
-TEST_P(OtherMachines, AreNotLookedForOnThisOne) {
+TEST_P(OtherMachines, AreNotSoughtOnThisMachine) {
     Made& one = publisher();
     announce_on(this_host() + "-2", "there", {one.address});
     EXPECT_THAT(actor.troubles, ElementsAre(HasSubstr("there on '" + this_host() + "-2'")));
@@ -49,7 +49,7 @@ TEST_P(OtherMachines, AreNotLookedForOnThisOne) {
     EXPECT_THAT(actor.contests, testing::IsEmpty());
 }
 
-TEST_P(OtherMachines, AreReachedAtTheAddressesThatLeadThere) {
+TEST_P(OtherMachines, AreReachedAtTheirReachableAddresses) {
     Made& one = publisher();
     bed.sim()->name("there.example", {one.address.host});
     announce_on(

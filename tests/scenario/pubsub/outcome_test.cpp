@@ -34,7 +34,7 @@ TEST_P(Outcomes, AMessageThatAllGetIsSentToAll) {
     ASSERT_TRUE(run_until([&] { return one.actor.messages == 2 && other.actor.messages == 1; }));
 }
 
-TEST_P(Outcomes, WhoDiesWithMessagesOnTheirWayIsLost) {
+TEST_P(Outcomes, MessagesInFlightToADeadSubscriberAreLost) {
     auto publisher = unbuffered({});
     auto peer = stuck(range(1, 1));
     netio::RegisteredBuffer memory{100000};
@@ -54,7 +54,7 @@ TEST_P(Outcomes, WhoDiesWithMessagesOnTheirWayIsLost) {
     EXPECT_EQ(publisher_actor.outcomes[next - 1].lost, 1U);
 }
 
-TEST_P(Outcomes, WhoHasUnsubscribedBeforeItWasItsTurnIsCounted) {
+TEST_P(Outcomes, MessagesUnsubscribedBeforeTheyLeaveAreCounted) {
     auto publisher = unbuffered({});
     auto peer = stuck(range(1, 1));
     auto& subscriber = subscribe({range(1, 2)});
@@ -107,7 +107,7 @@ TEST_P(Outcomes, TheFidsOfADeadSubscriberAreUnsubscribedBeforeItsEnd) {
     EXPECT_EQ(told_before_the_end, 4U);
 }
 
-TEST_P(Outcomes, WhoUnsubscribesFromEverythingLeavesNothingBehind) {
+TEST_P(Outcomes, UnsubscribingFromEverythingLeaksNothing) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 5)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
@@ -117,7 +117,7 @@ TEST_P(Outcomes, WhoUnsubscribesFromEverythingLeavesNothingBehind) {
     EXPECT_TRUE(publisher_actor.left_behind.empty());
 }
 
-TEST_P(Outcomes, ThePublisherMayBeDestroyedWhenItIsToldWhatWasLeftBehind) {
+TEST_P(Outcomes, ThePublisherMayBeDestroyedInTheOutcomeOfADeadSubscriber) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1), range(3, 3)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
@@ -146,7 +146,7 @@ TEST_P(PreparedMemory, IsNotRegisteredInTheFirstPublication) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-TEST_P(MemoryThatIsRefused, IsToldWhenItIsPreparedAndEndsNobody) {
+TEST_P(MemoryThatIsRefused, IsReportedWhenPreparedAndEndsNoConnection) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
@@ -370,7 +370,7 @@ class OutcomeWorld {
 
 class OutcomesWithAnOracle : public testing::TestWithParam<Bed> {};
 
-TEST_P(OutcomesWithAnOracle, SayOfEveryPublicationWhoGotItUnderEveryPolicy) {
+TEST_P(OutcomesWithAnOracle, ReportWhichSubscribersGotEachPublicationForEveryPolicy) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
         std::uint64_t judged = 0, exact = 0, missed = 0, lost = 0, unsubscribed = 0;
         for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -64,7 +64,7 @@ class PausedSubscribers : public PubSubScenario {
     }
 };
 
-TEST_P(PausedSubscribers, TakeNothingAndThenEverythingInOrder) {
+TEST_P(PausedSubscribers, ReceiveNothingAndThenEverythingInOrder) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 1024});
     auto& subscriber = paused({range(1, 3)});
     EXPECT_TRUE(subscriber.socket->is_paused());
@@ -89,7 +89,7 @@ TEST_P(PausedSubscribers, TakeNothingAndThenEverythingInOrder) {
     EXPECT_EQ(subscriber.socket->counters().messages, 600U);
 }
 
-TEST_P(PausedSubscribers, TakeNothingOfUnbufferedMessagesEither) {
+TEST_P(PausedSubscribers, ReceiveNoUnbufferedMessagesEither) {
     auto publisher = unbuffered({});
     auto& subscriber = paused({range(1, 1)});
     netio::RegisteredBuffer memory{600000};
@@ -105,7 +105,7 @@ TEST_P(PausedSubscribers, TakeNothingOfUnbufferedMessagesEither) {
     EXPECT_EQ(subscriber.actor.by_fid[Fid{1}][1].size, 600000U);
 }
 
-TEST_P(PausedSubscribers, InTheMiddleOfAPageGoOnWithTheNextMessage) {
+TEST_P(PausedSubscribers, InsideAPageResumeWithTheNextMessage) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -145,7 +145,7 @@ TEST_P(PausedSubscribers, MayResumeInTheirHandler) {
     EXPECT_EQ(subscriber.socket->counters().pauses, 100U);
 }
 
-TEST_P(PausedSubscribers, ThatMayMissMessagesAreToldExactlyWhichOnes) {
+TEST_P(PausedSubscribers, WithPolicyDropGetTheirExactLosses) {
     auto publisher = buffered(small_pages(SlowPolicy::drop));
     auto& subscriber = paused({range(1, 2)}, few_buffers());
     for (std::uint64_t number = 0; number < 500; ++number)
@@ -181,7 +181,7 @@ TEST_P(PausedSubscribers, ThatMayMissMessagesAreToldExactlyWhichOnes) {
     EXPECT_EQ(subscriber.actor.lost, publisher->counters().dropped);
 }
 
-TEST_P(PausedSubscribers, ThatAreWaitedForHoldUpOnlyTheirFids) {
+TEST_P(PausedSubscribers, WithPolicyBlockBlockOnlyTheirFids) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 1)}, few_buffers());
     auto& other = subscribe({range(2, 2)});
@@ -207,7 +207,7 @@ TEST_P(PausedSubscribers, ThatAreWaitedForHoldUpOnlyTheirFids) {
     other.actor.expect_contiguous(Fid{2}, 0, 300);
 }
 
-TEST_P(PausedSubscribers, AreDisconnectedWherePublishingWaitsTooLongForThem) {
+TEST_P(PausedSubscribers, AreDisconnectedAfterBlockingForTooLong) {
     auto options = small_pages(SlowPolicy::disconnect);
     options.publisher.disconnect_after = 200ms;
     auto publisher = buffered(options);
@@ -231,7 +231,7 @@ TEST_P(PausedSubscribers, AreDisconnectedWherePublishingWaitsTooLongForThem) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, at_the_end);
 }
 
-TEST_P(PausedSubscribers, MayCloseOrAbortAndAreGivenNothingMore) {
+TEST_P(PausedSubscribers, MayCloseOrAbortAndReceiveNothingMore) {
     for (const bool at_once : {false, true}) {
         publisher_actor = {};
         auto publisher = buffered(small_pages());
@@ -249,7 +249,7 @@ TEST_P(PausedSubscribers, MayCloseOrAbortAndAreGivenNothingMore) {
     }
 }
 
-TEST_P(PausedSubscribers, CannotHoldTheirOwnEndBack) {
+TEST_P(PausedSubscribers, CannotDelayTheirOwnEnd) {
     for (const bool at_once : {false, true}) {
         publisher_actor = {};
         auto publisher = buffered(small_pages());
@@ -266,7 +266,7 @@ TEST_P(PausedSubscribers, CannotHoldTheirOwnEndBack) {
     }
 }
 
-TEST_P(PausedSubscribers, HoldUpTheEndOfTheirPublisherUntilTheyResume) {
+TEST_P(PausedSubscribers, DelayTheEndOfTheirPublisherUntilTheyResume) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 1)}, few_buffers());
     const std::uint64_t accepted = fill(*publisher);
@@ -297,7 +297,7 @@ TEST_P(PausedSubscribers, ThatDoNotResumeLeaveTheEndOfTheirPublisherUnconfirmed)
     EXPECT_FALSE(subscriber.socket->arrivals().complete());
 }
 
-TEST_P(PausedSubscribers, AreToldOfTheEndBehindWhichNothingWaits) {
+TEST_P(PausedSubscribers, AreNotifiedOfTheEndWithoutQueuedMessages) {
     auto publisher = buffered({});
     auto& subscriber = paused({range(1, 1)});
     publisher->abort();
@@ -348,7 +348,7 @@ TEST_P(PausedSubscribers, ReconnectAfterWhatHadArrivedWhenTheConnectionBroke) {
     EXPECT_TRUE(subscriber.actor.last_retrying);
 }
 
-TEST_P(PausedSubscribers, MayBePausedBeforeTheyConnectAndChangeTheirWishesMeanwhile) {
+TEST_P(PausedSubscribers, MayBePausedBeforeConnectingAndChangeSubscriptions) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)});
     subscriber.socket->pause();
@@ -411,7 +411,7 @@ TEST_P(PausedForLong, AreAliveAndSoIsTheirPublisher) {
 }
 
 // Its heartbeats wait for no user, so nothing is queued when it is gone.
-TEST_P(PausedForLong, AreToldOfTheEndOfAPublisherThatSentHeartbeatsOnly) {
+TEST_P(PausedForLong, AreNotifiedOfTheEndOfAPublisherWithHeartbeatsOnly) {
     auto publisher = buffered({});
     auto& subscriber = paused({range(1, 1)});
     wait(20s);

@@ -58,7 +58,7 @@ class PausedEnd : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, PausedEnd, all_beds(), bed_name);
 
-TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
+TEST_P(PausedEnd, IsReportedAfterTheMessagesOfADepartedPublisher) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     EXPECT_EQ(actor.closed, 0) << "nothing is reported while it is paused";
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
@@ -67,7 +67,7 @@ TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
     EXPECT_EQ(all->told().front().unknown_tails, 1U);
 }
 
-TEST_P(PausedEnd, HasNoTailOfWhatIsNotWantedAnyMoreByThen) {
+TEST_P(PausedEnd, HasNoTailForFidsUnsubscribedByThen) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     all->unsubscribe(range(5, 9));
@@ -75,14 +75,14 @@ TEST_P(PausedEnd, HasNoTailOfWhatIsNotWantedAnyMoreByThen) {
     EXPECT_EQ(all->told().front().unknown_tails, 0U);
 }
 
-TEST_P(PausedEnd, HasATailOfWhatIsStillWantedByThen) {
+TEST_P(PausedEnd, HasATailForFidsStillSubscribedByThen) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
     EXPECT_EQ(all->told().front().unknown_tails, 1U);
 }
 
-TEST_P(PausedEnd, IsToldAlsoIfTheNameGoesWhileTheConnectionEnds) {
+TEST_P(PausedEnd, IsReportedAlsoIfTheNameVanishesDuringTheEnd) {
     for (const bool in_order : {false, true}) {
         actor.closed = actor.subscriptions = 0;
         actor.messages.clear();
@@ -95,7 +95,7 @@ TEST_P(PausedEnd, IsToldAlsoIfTheNameGoesWhileTheConnectionEnds) {
     }
 }
 
-TEST_P(PausedEnd, LeavesItsFidsToWhoHasThemAsWell) {
+TEST_P(PausedEnd, LeavesItsFidsToAnotherPublisher) {
     Made& one = with_messages();
     Made& other = publisher();
     announce("other", other, range(3, 9));
@@ -111,7 +111,7 @@ TEST_P(PausedEnd, LeavesItsFidsToWhoHasThemAsWell) {
     EXPECT_EQ(actor.messages[Fid{4}], 1U);
 }
 
-TEST_P(PausedEnd, GoesOnInItsBooksWhereItComesBackElsewhere) {
+TEST_P(PausedEnd, KeepsItsCountersWhenItReturnsElsewhere) {
     with_messages().socket.reset();
     ASSERT_NO_FATAL_FAILURE(expect_gone());
     Made& there = publisher();
@@ -128,7 +128,7 @@ TEST_P(PausedEnd, GoesOnInItsBooksWhereItComesBackElsewhere) {
     EXPECT_EQ(all->told().size(), 1U) << "one publisher";
 }
 
-TEST_P(PausedEnd, GoesOnWhereItIsAnnouncedAnewBeforeItIsToldThatItWasGone) {
+TEST_P(PausedEnd, ContinuesIfAnnouncedAgainBeforeItsEndIsReported) {
     const netio::Address former = [&] {
         Made& one = with_messages();
         one.socket.reset();
@@ -145,7 +145,7 @@ TEST_P(PausedEnd, GoesOnWhereItIsAnnouncedAnewBeforeItIsToldThatItWasGone) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));
 }
 
-TEST_P(PausedEnd, OfAPublisherThatMovedTwiceIsToldOnce) {
+TEST_P(PausedEnd, OfAPublisherThatMovedTwiceIsReportedOnce) {
     with_messages().socket.reset();
     ASSERT_NO_FATAL_FAILURE(expect_gone());
     announce("one", publisher(), range(0, 9));

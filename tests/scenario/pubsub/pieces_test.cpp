@@ -90,19 +90,19 @@ std::size_t lent_of(std::size_t pieces, std::size_t limit) {
     return lent;
 }
 
-TEST(ManyPieces, NoneIsCopiedThatTheProviderTakes) {
+TEST(ManyPieces, NoneIsCopiedWithinTheProvidersLimit) {
     EXPECT_EQ(lent_of(28, 30), 28U);
     EXPECT_EQ(lent_of(15, 16), 15U);
     EXPECT_EQ(lent_of(7, 8), 7U);
     EXPECT_EQ(lent_of(3, 4), 3U);
 }
 
-TEST(ManyPieces, OfMoreOnlyThoseBehindAreCopied) {
+TEST(ManyPieces, OnlyThoseBeyondTheLimitAreCopied) {
     EXPECT_EQ(lent_of(28, 16), 14U) << "one piece is the header, one is the copied part";
     EXPECT_EQ(lent_of(28, 4), 2U);
 }
 
-TEST(ManyPieces, AsManyMessagesAreUnderWayAsOfFewAndNothingIsQueued) {
+TEST(ManyPieces, DoNotReduceTheMessagesInFlightAndQueueNothing) {
     for (const std::size_t limit : {4U, 30U}) {
         std::size_t of_few = 0;
         for (const std::size_t pieces : {3U, 28U}) {
@@ -123,7 +123,7 @@ TEST(ManyPieces, AsManyMessagesAreUnderWayAsOfFewAndNothingIsQueued) {
     }
 }
 
-TEST(ManyPieces, ThePublisherSaysHowManyLeaveFromWhereTheyLie) {
+TEST(ManyPieces, ThePublisherReportsHowManyLeaveWithoutACopy) {
     EXPECT_EQ(Pieces{4}.publisher.segment_limit(), 3U);
     EXPECT_EQ(Pieces{16}.publisher.segment_limit(), 15U);
     EXPECT_EQ(Pieces{30}.publisher.segment_limit(), 28U);

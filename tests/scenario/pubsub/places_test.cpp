@@ -44,7 +44,7 @@ class HastyFoundPublishers : public FoundPublishers {};
 
 INSTANTIATE_TEST_SUITE_P(Beds, HastyFoundPublishers, netio::test::simulated_beds(), bed_name);
 
-TEST_P(FoundPublishers, WhoseFidsAreNotWantedTakeNoPlace) {
+TEST_P(FoundPublishers, WithoutSubscribedFidsUseNoSlot) {
     Subscriptions all{transport(), found(2), actor};
     all.subscribe(range(20, 29));
     announce("one", publisher(), range(0, 9));
@@ -59,7 +59,7 @@ TEST_P(FoundPublishers, WhoseFidsAreNotWantedTakeNoPlace) {
     EXPECT_THAT(actor.troubles, IsEmpty());
 }
 
-TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
+TEST_P(FoundPublishers, ThatWereSkippedAreAskedWhenAnotherLeaves) {
     Subscriptions all{transport(), found(1), actor};
     all.subscribe(range(0, 29));
     Made& one = publisher();
@@ -84,7 +84,7 @@ TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
 
-TEST_P(HastyFoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
+TEST_P(HastyFoundPublishers, WithASlotAreAskedForFidsClaimedByOneWithout) {
     Subscriptions::Options few = found(1);
     few.socket.session.connect_timeout = 10ms; // this long it has the fids
     Subscriptions all{transport(), few, actor};
@@ -98,7 +98,7 @@ TEST_P(HastyFoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) 
     EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 9), range(10, 19)));
 }
 
-TEST_P(HastyFoundPublishers, InWhosePlaceAnotherAnswersKeepNoFidsWhenTheirLeaseIsOver) {
+TEST_P(HastyFoundPublishers, ReplacedByAnotherServerLoseTheirFidsWithTheirLease) {
     for (const bool known_before : {true, false}) {
         SCOPED_TRACE(known_before);
         actor = {};
@@ -120,7 +120,7 @@ TEST_P(HastyFoundPublishers, InWhosePlaceAnotherAnswersKeepNoFidsWhenTheirLeaseI
     }
 }
 
-TEST_P(FoundPublishers, WithKeysThoseThatAreThereHaveTheFidsOfOneThatWasReplaced) {
+TEST_P(FoundPublishers, WithKeysRunningOnesGetTheFidsOfAReplacedOne) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-63:block links=8");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});

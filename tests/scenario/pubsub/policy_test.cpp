@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 using PoliciesAskedFor = PubSubScenario;
 
-TEST_P(PoliciesAskedFor, AGuestThatDropsNeverHoldsUpALosslessStream) {
+TEST_P(PoliciesAskedFor, ADropSubscriberNeverBlocksALosslessStream) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 8 * 1024});
     auto& steady = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
@@ -38,7 +38,7 @@ TEST_P(PoliciesAskedFor, AGuestThatDropsNeverHoldsUpALosslessStream) {
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
 }
 
-TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
+TEST_P(PoliciesAskedFor, ApplyToTheirFidsOnlyAndTheLatestCounts) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
     auto& subscriber = subscribe({range(1, 4)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -63,7 +63,7 @@ TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
     EXPECT_EQ(subscriber.actor.lost, 1U) << "the one that was reported";
 }
 
-TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
+TEST_P(PoliciesAskedFor, ChangingToDropReleasesTheBlockedPublisher) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{50000}; // too large for a batch
@@ -89,7 +89,7 @@ TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
     EXPECT_TRUE(run_until([&] { return key == 50; })) << key << "accepted";
 }
 
-TEST_P(PoliciesAskedFor, OneThatHoldsThePublisherUpMoreIsRefused) {
+TEST_P(PoliciesAskedFor, AStricterPolicyThanThePublishersIsRefused) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& lossless = subscribe({range(1, 1), range(5, 5)}, {}, SlowPolicy::block);
     auto& impatient = subscribe({range(2, 2)}, {}, SlowPolicy::disconnect);
@@ -108,7 +108,7 @@ TEST_P(PoliciesAskedFor, OneThatHoldsThePublisherUpMoreIsRefused) {
     EXPECT_EQ(publisher->publish(Fid{3}, memory.slice(), Cookie{3}), Status::ok);
 }
 
-TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
+TEST_P(PoliciesAskedFor, OnlyTheRequestingSubscriberIsDisconnected) {
     auto publisher = unbuffered(
         {.publisher = {.disconnect_after = std::chrono::milliseconds{50}}, .remainder_limit = 2});
     auto& honest = subscribe({range(1, 2)});
@@ -132,7 +132,7 @@ TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
         << "the publisher still waits for the other one";
 }
 
-TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
+TEST_P(PoliciesAskedFor, AreRequestedAgainAfterALostConnection) {
     auto publisher = unbuffered({.remainder_limit = 1});
     auto& subscriber =
         subscribe({range(1, 9)}, {.session = {.receive_count = 4}, .reconnect = true});

@@ -77,7 +77,7 @@ TEST_P(ProtectedPublisher, SendsPagesAndFragmentsToEverySubscriber) {
     expect_all_of(count);
 }
 
-TEST_P(ProtectedPublisher, SendsLentMemoryToEverySubscriberAndGivesItBackOnce) {
+TEST_P(ProtectedPublisher, SendsZeroCopyMemoryToEverySubscriberAndReleasesItOnce) {
     PublishSocket socket{bed.transport(), {.publisher = publishing()}, publisher};
     subscribe(socket.endpoints().front().address);
     std::vector<std::unique_ptr<netio::RegisteredBuffer>> memory;

@@ -68,7 +68,7 @@ TEST_P(PublisherCounters, AddUpTheBytesOfMessagesHoweverTheyLeave) {
     EXPECT_EQ(subscriber.socket->counters().bytes, 5130U);
 }
 
-TEST_P(PublisherCounters, AddUpTheBytesOfLentMessagesWithTheirHeaders) {
+TEST_P(PublisherCounters, AddUpTheBytesOfZeroCopyMessagesWithTheirHeaders) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -84,7 +84,7 @@ TEST_P(PublisherCounters, AddUpTheBytesOfLentMessagesWithTheirHeaders) {
     EXPECT_EQ(subscriber.socket->counters().bytes, 135U);
 }
 
-TEST_P(PublisherCounters, CountWhatNobodyWantsWithItsFid) {
+TEST_P(PublisherCounters, CountMessagesWithoutSubscribersPerFid) {
     auto pages = buffered({});
     auto lent = unbuffered({});
     EXPECT_EQ(publish(*pages, Fid{1}, 0, 40), Status::no_subscribers);
@@ -146,7 +146,7 @@ TEST_P(PublisherCounters, CountLostZeroCopyMessagesPerFidAndPerSubscriber) {
 }
 
 // Conflated messages replace lost ones.
-TEST_P(PublisherCounters, CountWhatIsMissedOfTheNewestAndThePagesThatBringIt) {
+TEST_P(PublisherCounters, CountConflationLossesAndTheirPages) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
                                .share_bytes = 4 * 1024,
@@ -185,7 +185,7 @@ TEST_P(PublisherCounters, CountWhatIsMissedOfTheNewestAndThePagesThatBringIt) {
     expect_the_same_of_all(*publisher);
 }
 
-TEST_P(PublisherCounters, CountThoseWhoAreTurnedAwayAndShowThoseWhoAreLetInOnly) {
+TEST_P(PublisherCounters, CountRejectedPeersAndShowOnlyAdmittedOnes) {
     auto publisher = unbuffered({});
     const Impostor other_service{transport(), address, Service::messages};
     const Impostor too_small{transport(), address, Service::publish_subscribe, 1000};
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherCounters, all_beds(), bed_name);
 
 class PublisherCountersInVirtualTime : public PublisherCounters {};
 
-TEST_P(PublisherCountersInVirtualTime, CountThoseForWhomTheMeansAreWanting) {
+TEST_P(PublisherCountersInVirtualTime, CountPeersRejectedForLackOfResources) {
     auto publisher = buffered({});
     bed.sim()->refuse_endpoints(true);
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
@@ -226,7 +226,7 @@ TEST_P(PublisherCountersInVirtualTime, CountThoseForWhomTheMeansAreWanting) {
     EXPECT_EQ(publisher->counters().rejected, 0U);
 }
 
-TEST_P(PublisherCountersInVirtualTime, SayForHowLongEachIsConnectedAndWhatItsFramesTook) {
+TEST_P(PublisherCountersInVirtualTime, ReportConnectionTimesAndFrameLatencies) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -47,7 +47,7 @@ class PublisherEnds : public PubSubScenario {
     netio::RegisteredBuffer memory{100'000};
 };
 
-TEST_P(PublisherEnds, OfOneWithoutSubscribersIsToldFromTheLoopAndOnce) {
+TEST_P(PublisherEnds, WithoutSubscribersIsReportedFromTheLoopOnce) {
     for (const bool at_once : {false, true}) {
         for (const bool is_buffered : {false, true}) {
             publisher_actor = {};
@@ -70,7 +70,7 @@ TEST_P(PublisherEnds, OfOneWithoutSubscribersIsToldFromTheLoopAndOnce) {
 }
 
 // It is borrowed for a subscriber that has not received it yet, and the ticket is not resumed.
-TEST_P(PublisherEnds, AtOnceGivesTheMemoryBackThatATicketHolds) {
+TEST_P(PublisherEnds, AtOnceReleasesTheMemoryOfATicket) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
     subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
@@ -92,7 +92,7 @@ TEST_P(PublisherEnds, AtOnceGivesTheMemoryBackThatATicketHolds) {
     EXPECT_EQ(publisher_actor.outcomes[accepted - 1].subscribers(), 2U);
 }
 
-TEST_P(PublisherEnds, LetsNobodyInAnyMore) {
+TEST_P(PublisherEnds, AdmitsNoSubscriberAnyMore) {
     auto publisher = buffered(small_pages(10s));
     auto& subscriber = paused();
     fill(*publisher);
@@ -108,7 +108,7 @@ TEST_P(PublisherEnds, LetsNobodyInAnyMore) {
 }
 
 // It had unsubscribed, but died before it received its queued messages.
-TEST_P(PublisherEnds, OneThatLeavesAndDiesWithoutWhatItIsOwedHasNotConfirmed) {
+TEST_P(PublisherEnds, AnUnsubscribedOneThatDiesBeforeItsMessagesIsUnconfirmed) {
     auto publisher = buffered(small_pages(10s));
     auto& subscriber = paused();
     fill(*publisher);
@@ -121,7 +121,7 @@ TEST_P(PublisherEnds, OneThatLeavesAndDiesWithoutWhatItIsOwedHasNotConfirmed) {
 }
 
 // A peer that was never reported is not a subscriber.
-TEST_P(PublisherEnds, IsInOrderWhereOnlyOneWasLeftThatHadNotSaidAnythingYet) {
+TEST_P(PublisherEnds, IsOrderlyIfOnlyAnUnannouncedPeerWasLeft) {
     BufferedPublishSocket::Options options = small_pages(10s);
     options.publisher.session.handshake_timeout = 200ms;
     auto publisher = buffered(options);
@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherEnds, all_beds(), bed_name);
 
 using PublisherEndsInVirtualTime = PublisherEnds;
 
-TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItCountsAgainstNobody) {
+TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItDoesNotCount) {
     auto publisher = buffered(small_pages(2s));
     auto& subscriber = paused();
     const std::uint64_t count = fill(*publisher);
@@ -206,7 +206,7 @@ TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItCountsAgainstNobody) {
 }
 
 // No message is queued for it, but it does not confirm that it has everything.
-TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForEverForOneThatDoesNotAnswer) {
+TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForeverForOneThatDoesNotAnswer) {
     auto publisher = buffered(small_pages(200ms));
     auto silent = stuck(range(1, 1));
     const netio::TimePoint begin = loop().now();
@@ -219,7 +219,7 @@ TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForEverForOneThatDoesNotAnswer) {
     EXPECT_LT(loop().now() - begin, 1s);
 }
 
-TEST_P(PublisherEndsInVirtualTime, IsNotPutOffByASecondOne) {
+TEST_P(PublisherEndsInVirtualTime, IsNotDelayedByASecondOne) {
     auto publisher = buffered(small_pages(2s));
     paused();
     fill(*publisher);

@@ -26,7 +26,7 @@ class PublisherLimits : public PubSubScenario {
 };
 
 // The user's header is a part of the message.
-TEST_P(PublisherLimits, ALentMessageOfTheLargestSizeIsTakenAndALargerOneIsNot) {
+TEST_P(PublisherLimits, AZeroCopyMessageOfTheLargestSizeIsAcceptedAndNoLarger) {
     constexpr std::size_t largest = 100;
     auto publisher = unbuffered({.publisher = {.largest_message_bytes = largest}});
     auto& subscriber = subscribe({range(1, 1)});
@@ -203,7 +203,7 @@ TEST_P(PublisherLimits, AWatermarkKeepsPagesFromLeavingEarly) {
 }
 
 // The fast path of publishing does not check whether the publisher has ended.
-TEST_P(PublisherLimits, NothingIsPublishedBehindTheEndThoughAPageWasOpen) {
+TEST_P(PublisherLimits, NothingIsPublishedAfterTheEndAlthoughAPageWasOpen) {
     for (const bool at_once : {false, true}) {
         publisher_actor = {};
         auto publisher = buffered({.flush_time = {}});
@@ -221,7 +221,7 @@ TEST_P(PublisherLimits, NothingIsPublishedBehindTheEndThoughAPageWasOpen) {
 
 // Completions of messages without a subscriber are reported from the loop; until then a separate
 // limit applies to them.
-TEST_P(PublisherLimits, AsManyEndsWaitToBeToldAsPublicationsMayBeOutstanding) {
+TEST_P(PublisherLimits, UnreportedCompletionsAreLimitedLikePublications) {
     constexpr std::size_t limit = 8;
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = limit,
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherLimits, all_beds(), bed_name);
 using PublisherLimitsInVirtualTime = PublisherLimits;
 
 // The flush time of a page ends although the page has already left.
-TEST_P(PublisherLimitsInVirtualTime, APageThatWasFullIsNoReasonForTheNextToWait) {
+TEST_P(PublisherLimitsInVirtualTime, AFullPageDoesNotDelayTheNextOne) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = 1h});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -38,7 +38,7 @@ class PublisherKeepsNewest : public PubSubScenario {
 };
 
 // Another subscriber holds the memory, so this one is not to blame.
-TEST_P(PublisherKeepsNewest, WhatFindsNoMemoryIsSentWhenAnotherHasGivenItBack) {
+TEST_P(PublisherKeepsNewest, AMessageWithoutMemoryIsSentWhenAnotherReleasesIt) {
     auto publisher = buffered(small_pages());
     auto& newest = paused(range(1, 1), SlowPolicy::newest);
     auto& other = paused(range(2, 2), SlowPolicy::block);

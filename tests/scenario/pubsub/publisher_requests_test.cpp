@@ -135,7 +135,7 @@ TEST_P(PublisherRequests, AnUnsubscriptionHasNoPolicyAndAsksForNoPositions) {
     EXPECT_THAT(publisher_actor.unsubscribed, IsEmpty());
 }
 
-TEST_P(PublisherRequests, WhoIsLetInIsToldHowLargeAMessageMayBe) {
+TEST_P(PublisherRequests, AnAdmittedPeerGetsTheLargestMessageSize) {
     auto lent = unbuffered({.publisher = {.largest_message_bytes = 12345}});
     EXPECT_EQ(speaker()->largest_message(), 12345U);
     auto pages = buffered({.page_bytes = 1024, .page_count = 4});
@@ -143,7 +143,7 @@ TEST_P(PublisherRequests, WhoIsLetInIsToldHowLargeAMessageMayBe) {
 }
 
 // Its connection is closed when it unsubscribes its last fid, not when it never had one.
-TEST_P(PublisherRequests, WhoDropsWhatItNeverHadStays) {
+TEST_P(PublisherRequests, UnsubscribingAnUnknownFidKeepsTheConnection) {
     auto publisher = buffered({});
     auto peer = speaker();
     peer->request(unsubscribe_kind, 1, range(1, 1));
@@ -174,7 +174,7 @@ TEST_P(PublisherRequests, UnsubscribingAndSubscribingAtOnceKeepsTheConnection) {
     EXPECT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
 }
 
-TEST_P(PublisherRequests, PositionsStandInFrontOfTheAnswerOfWhoAsksForThem) {
+TEST_P(PublisherRequests, RequestedPositionsPrecedeTheAnswer) {
     auto publisher = buffered({});
     for (std::uint64_t fid = 1; fid <= 2; ++fid)
         ASSERT_EQ(publish(*publisher, Fid{fid}, 0, 40), Status::no_subscribers);
@@ -194,7 +194,7 @@ TEST_P(PublisherRequests, PositionsStandInFrontOfTheAnswerOfWhoAsksForThem) {
 
 // --- while the publisher ends ---------------------------------------------------------------
 
-TEST_P(PublisherRequests, BehindTheTotalsAreNotAnsweredAndDoNoHarm) {
+TEST_P(PublisherRequests, AfterTheTotalsAreNotAnsweredAndHarmless) {
     auto publisher = buffered({});
     auto peer = subscribed_speaker();
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
@@ -229,7 +229,7 @@ TEST_P(PublisherRequests, AnAnswerToTheTotalsSaysNothingElse) {
 
 // --- limits ---------------------------------------------------------------------------------
 
-TEST_P(PublisherRequests, AsManyAnswersWaitAsTheLimitSaysAndOneMoreEndsIt) {
+TEST_P(PublisherRequests, PendingAnswersAreLimitedAndOneMoreEndsTheConnection) {
     constexpr std::uint32_t limit = 3;
     auto publisher =
         buffered({.publisher = {.answer_limit = limit}, .page_bytes = 1024, .page_count = 64});
@@ -251,7 +251,7 @@ TEST_P(PublisherRequests, AsManyAnswersWaitAsTheLimitSaysAndOneMoreEndsIt) {
 // --- what the frames say --------------------------------------------------------------------
 
 // The protocol demands this: so a fragment is never mistaken for one of the previous message.
-TEST_P(PublisherRequests, FragmentsOfOneMessageHaveANumberThatThoseOfTheNextHaveNot) {
+TEST_P(PublisherRequests, FragmentsOfConsecutiveMessagesHaveDifferentNumbers) {
     auto pages = buffered({.page_bytes = 1024, .page_count = 64});
     auto of_pages = subscribed_speaker();
     auto lent = unbuffered({});

@@ -52,7 +52,7 @@ TEST_P(Reaching, TheSecondAddressIsTriedAgainWithBuffersAsLargeAsItWants) {
     EXPECT_THAT(subscriber.actor.closed, IsEmpty());
 }
 
-TEST_P(Reaching, WhenNoAddressAnswersTheReasonOfEachIsTold) {
+TEST_P(Reaching, WhenNoAddressAnswersEachReasonIsReported) {
     auto publisher = buffered({});
     name({nobody, "10.9.9.8"});
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
@@ -63,7 +63,7 @@ TEST_P(Reaching, WhenNoAddressAnswersTheReasonOfEachIsTold) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Reaching, AnUnknownNameIsToldAndEndsTheSocketThatDoesNotWait) {
+TEST_P(Reaching, AnUnknownNameIsReportedAndEndsASocketWithoutRetries) {
     auto publisher = buffered({});
     name({});
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
@@ -86,7 +86,7 @@ TEST_P(Reaching, AnUnknownNameIsResolvedAgainByTheSocketThatWaits) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
-TEST_P(Reaching, ASlowNameServiceDoesNotHoldUpTheLoop) {
+TEST_P(Reaching, ASlowNameServiceDoesNotBlockTheLoop) {
     auto publisher = buffered({});
     auto& prompt = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return prompt.actor.subscribed.size() == 1; }));
@@ -104,7 +104,7 @@ TEST_P(Reaching, ASlowNameServiceDoesNotHoldUpTheLoop) {
     EXPECT_GE(loop().now() - begin, 10s);
 }
 
-TEST_P(Reaching, WhoClosesWhileTheNameIsResolvedIsToldAtOnceAndNothingFollows) {
+TEST_P(Reaching, ACloseDuringANameLookupIsReportedAtOnceAndIsFinal) {
     auto publisher = buffered({});
     bed.sim()->delay_resolution(10s);
     name({address.host});
@@ -131,7 +131,7 @@ TEST_P(Reaching, WhoClosesWhileTheNameIsResolvedIsToldAtOnceAndNothingFollows) {
     EXPECT_EQ(publisher_actor.connected, 0);
 }
 
-TEST_P(Reaching, WhoClosesWhileAnAddressIsTriedWantsNoOther) {
+TEST_P(Reaching, ACloseDuringAnAttemptTriesNoOtherAddress) {
     auto publisher = buffered({});
     name({nobody, address.host});
     bed.sim()->ignore_connects(true);
@@ -150,7 +150,7 @@ TEST_P(Reaching, WhoClosesWhileAnAddressIsTriedWantsNoOther) {
     EXPECT_EQ(publisher_actor.connected, 0);
 }
 
-TEST_P(Reaching, WhoReconnectsResolvesTheNameAgain) {
+TEST_P(Reaching, AReconnectionResolvesTheNameAgain) {
     auto publisher = buffered({});
     name({address.host});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});

@@ -34,7 +34,7 @@ using Restarting = Reconnecting; // on every bed
 
 INSTANTIATE_TEST_SUITE_P(Beds, Reconnecting, simulated_beds(), bed_name);
 
-TEST_P(Reconnecting, WhatOneProcessPublishedMeanwhileIsToldMissingForEachFid) {
+TEST_P(Reconnecting, MessagesPublishedDuringTheLossAreReportedForEachFid) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 9)}, returning());
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -57,7 +57,7 @@ TEST_P(Reconnecting, WhatOneProcessPublishedMeanwhileIsToldMissingForEachFid) {
     EXPECT_EQ(subscriber.actor.by_fid[Fid{1}].back().number, 8U);
 }
 
-TEST_P(Reconnecting, WhatWasLentAndUnderWayIsToldMissing) {
+TEST_P(Reconnecting, ZeroCopyMessagesInFlightAreReportedLost) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)}, returning());
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -69,7 +69,7 @@ TEST_P(Reconnecting, WhatWasLentAndUnderWayIsToldMissing) {
     EXPECT_EQ(subscriber.actor.messages + subscriber.actor.missed[Fid{1}], 20U);
 }
 
-TEST_P(Reconnecting, WhoDoesNotComeBackIsNotToldPositions) {
+TEST_P(Reconnecting, WithoutAReconnectionNoPositionsAreReported) {
     auto publisher = buffered({});
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::no_subscribers);
     auto& subscriber = subscribe({range(1, 9)});
@@ -81,7 +81,7 @@ TEST_P(Reconnecting, WhoDoesNotComeBackIsNotToldPositions) {
     EXPECT_THAT(other.actor.missed, IsEmpty()) << "messages from before its first connection";
 }
 
-TEST_P(Reconnecting, ASubscriptionThatOnlyChangesItsPolicyMissesNothing) {
+TEST_P(Reconnecting, AChangeOfPolicyLosesNothing) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 9)}, returning());
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -97,7 +97,7 @@ TEST_P(Reconnecting, ASubscriptionThatOnlyChangesItsPolicyMissesNothing) {
 }
 
 // Fids unsubscribed at any moment between two connections lose nothing; the others do.
-TEST_P(Reconnecting, CountsNothingMissedOfWhatWasUnsubscribedWhileAway) {
+TEST_P(Reconnecting, CountsNoLossesForFidsUnsubscribedWhileDisconnected) {
     enum class When { away, connecting, asked };
     for (const When when : {When::away, When::connecting, When::asked}) {
         for (const bool soon : {false, true}) { // it is subscribed again
@@ -358,7 +358,7 @@ class Vicissitudes {
     std::unique_ptr<SubscribeSocket> socket_;
 };
 
-TEST_P(Reconnecting, WhateverHappensEachMessageArrivesOrIsAccountedFor) {
+TEST_P(Reconnecting, UnderAllFaultsEachMessageArrivesOrIsReportedLost) {
     int changes = 0;
     int told_missing = 0;
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {

@@ -38,7 +38,7 @@ class Refused : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Refused, all_beds(), bed_name);
 
-TEST_P(Refused, OneOnABusIsAskedAgainByItselfThoughNotSoon) {
+TEST_P(Refused, APublisherInARegistryIsRetriedAfterALongPause) {
     Subscriptions::Options found = with_key({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -56,7 +56,7 @@ TEST_P(Refused, OneOnABusIsAskedAgainByItselfThoughNotSoon) {
     EXPECT_EQ(actor.ended, 0);
 }
 
-TEST_P(Refused, OneThatIsLetInLateIsAskedForWhatNobodyElseHasByThen) {
+TEST_P(Refused, ALateAdmissionRequestsOnlyFidsWithoutAPublisher) {
     Subscriptions::Options found = with_key({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};

@@ -88,7 +88,7 @@ TEST_P(Rights, PermitTheFidsOfTheKeyAndNoOthers) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
 }
 
-TEST_P(Rights, ReachOverNeighbouringRanges) {
+TEST_P(Rights, CoverAdjacentRanges) {
     serve("services=pubsub fids=0-9:drop!,10-19:block");
     Subscription& subscription = ask({range(5, 14)});
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
@@ -98,7 +98,7 @@ TEST_P(Rights, ReachOverNeighbouringRanges) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 2; }));
 }
 
-TEST_P(Rights, GiveNoMorePatienceThanTheKeyHas) {
+TEST_P(Rights, LimitThePolicyToThatOfTheKey) {
     serve("services=pubsub fids=0-9:disconnect");
     Subscription& blocking = ask({range(0, 9)}, SlowPolicy::block);
     Subscription& dropping = ask({range(0, 9)}, SlowPolicy::drop);
@@ -111,7 +111,7 @@ TEST_P(Rights, GiveNoMorePatienceThanTheKeyHas) {
 }
 
 // A key that forces drop, whatever policy is requested: it never blocks the publisher.
-TEST_P(Rights, ForceAPolicyOnWhoHoldsTheKey) {
+TEST_P(Rights, ForceAPolicyOnSubscribersWithTheKey) {
     serve("services=pubsub fids=0-9:drop!");
     Subscription& subscription = ask({range(0, 9)}, SlowPolicy::block);
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
@@ -186,7 +186,7 @@ TEST_P(Rights, PermitNothingWithoutFids) {
     EXPECT_THAT(subscription.actor.refused, SizeIs(1));
 }
 
-TEST_P(Rights, ASubscriberWithoutTheKeyGivesUpAndSaysWhy) {
+TEST_P(Rights, ASubscriberWithoutTheKeyGivesUpWithAReason) {
     serve("services=pubsub fids=0-9");
     Subscription& stranger = subscribe({range(0, 9)});
     ASSERT_TRUE(run_until([&] { return !stranger.actor.closed.empty(); }));
@@ -218,7 +218,7 @@ TEST_P(Rights, WithTagsSubscribePublishAndEndInOrder) {
 }
 
 // It retries, because its key may be restored.
-TEST_P(Rights, ThatAreRevokedEndTheConnectionOfWhoComesBackWithThem) {
+TEST_P(Rights, ThatAreRevokedEndEachReconnectionWithThem) {
     serve("services=pubsub fids=0-9");
     Subscription& subscription = subscribe({range(0, 9)}, returning(files.client(7)));
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
@@ -249,7 +249,7 @@ TEST_P(Rights, OfAPublisherThatHadTheWrongFileForAWhileEndNoSubscription) {
 }
 
 // The publisher stopped, and another process took its port before it returned.
-TEST_P(Rights, AStrangerAtThePublishersAddressEndsNoSubscription) {
+TEST_P(Rights, AnotherServerAtThePublishersAddressEndsNoSubscription) {
     serve("services=pubsub fids=0-9");
     SubscribeSocket::Options options = returning(files.client(7));
     options.retry_limit = options.retry_interval; // so that it asks many times
@@ -277,7 +277,7 @@ TEST_P(Rights, AStrangerAtThePublishersAddressEndsNoSubscription) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
 }
 
-TEST_P(Rights, WhoWasNeverLetInGivesUpAlsoIfItIsToReconnect) {
+TEST_P(Rights, ANeverAdmittedSubscriberGivesUpAlsoWithReconnect) {
     serve("services=pubsub fids=0-9");
     Subscription& subscription = subscribe({range(0, 9)}, returning(files.forged(7)));
     ASSERT_TRUE(run_until([&] { return !subscription.actor.closed.empty(); }));

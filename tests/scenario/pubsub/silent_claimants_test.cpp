@@ -60,7 +60,7 @@ class SilentClaimants : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SilentClaimants, netio::test::simulated_beds(), bed_name);
 
-TEST_P(SilentClaimants, AreTriedBesideOneThatAnswersWhichHasTheFids) {
+TEST_P(SilentClaimants, AreTriedWhileTheAnsweringOneHasTheFids) {
     announce_silent(5);
     Made& real = publisher();
     announce("real", real, range(0, 63));
@@ -88,7 +88,7 @@ TEST_P(SilentClaimants, TakeTurnsAndSoDoTheAddressesOfEach) {
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
 }
 
-TEST_P(SilentClaimants, TakeNoFidsThatTheOneWhoAnswersClaimsLater) {
+TEST_P(SilentClaimants, TakeNoFidsThatTheAnsweringOneClaimsLater) {
     Made& real = publisher();
     announce("real", real, range(0, 4));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
@@ -101,7 +101,7 @@ TEST_P(SilentClaimants, TakeNoFidsThatTheOneWhoAnswersClaimsLater) {
 }
 
 // One of its connections does not confirm its end, so the duration of an attempt passes.
-TEST_P(SilentClaimants, AreFollowedByNobodyOnceTheSubscriberCloses) {
+TEST_P(SilentClaimants, AreNotTriedAnyMoreOnceTheSubscriberCloses) {
     without_keys();
     FalsePublisher unmoved{transport(), bed.address()};
     bus.tell().on_announced({.name = "unmoved",
@@ -131,7 +131,7 @@ TEST_P(SilentClaimants, WithoutKeysHaveTheFidsForAnAttemptEach) {
 }
 
 // Then an existing connection, here for another fid, proves nothing.
-TEST_P(SilentClaimants, WithoutKeysHaveTheFidsAlsoBesideOneThatIsConnected) {
+TEST_P(SilentClaimants, WithoutKeysHaveTheFidsAlsoIfAnotherIsConnected) {
     without_keys();
     announce_silent(2);
     all->subscribe(range(64, 64));

@@ -16,7 +16,7 @@ using netio::Status;
 
 using SlowSubscribers = PubSubScenario;
 
-TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
+TEST_P(SlowSubscribers, BlockingLosesNothingAndBlocksOnlyTheirFids) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 12 * 1024});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
@@ -59,13 +59,13 @@ void expect_held(BufferedPublishSocket& publisher, std::uint64_t share) {
     EXPECT_LE(held, share + 16U * 960U) << "and its receive buffers";
 }
 
-TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWhereTheyAreWaitedFor) {
+TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWithPolicyBlock) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
     expect_held(*publisher, 1024 * 1024);
 }
 
-TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWhereTheyMissTheRest) {
+TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWithPolicyDrop) {
     auto publisher = buffered(
         {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
@@ -132,7 +132,7 @@ TEST_P(SlowSubscribers, DroppedMessagesGetAgainAtTwiceTheLimitOfUnreportedOnes) 
         EXPECT_EQ(count, 1) << key;
 }
 
-TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
+TEST_P(SlowSubscribers, DroppingReportsLossesExactly) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -212,7 +212,7 @@ TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 200; }));
 }
 
-TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
+TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForever) {
     auto publisher = buffered({.publisher = {.close_timeout = std::chrono::milliseconds{50}},
                                .page_bytes = 1024,
                                .share_bytes = 20 * 1024});

@@ -15,7 +15,7 @@ using netio::Status;
 
 using Snapshots = PubSubScenario;
 
-TEST_P(Snapshots, OfAPublisherThatNobodyHearsAreEmpty) {
+TEST_P(Snapshots, OfAPublisherWithoutSubscribersAreEmpty) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
     EXPECT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::no_subscribers);
     const PublisherSnapshot snapshot = publisher->snapshot();
@@ -26,7 +26,7 @@ TEST_P(Snapshots, OfAPublisherThatNobodyHearsAreEmpty) {
     EXPECT_EQ(snapshot.latency.count(), 0U);
 }
 
-TEST_P(Snapshots, AgreeWithTheBooksAtTheEnd) {
+TEST_P(Snapshots, AgreeWithTheFinalCounters) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -49,7 +49,7 @@ TEST_P(Snapshots, AgreeWithTheBooksAtTheEnd) {
         EXPECT_EQ(fid.messages, 10U) << to_string(fid.fid);
 }
 
-TEST_P(Snapshots, SayHowMuchHasWaitedSinceTheLastOne) {
+TEST_P(Snapshots, ReportQueuePeaksSinceTheLastOne) {
     auto pages = buffered({});
     auto& reader = subscribe({range(1, 1)});
     auto lent = unbuffered({});
@@ -67,7 +67,7 @@ TEST_P(Snapshots, SayHowMuchHasWaitedSinceTheLastOne) {
     EXPECT_EQ(lent->snapshot().subscribers.front().most_waiting, 0U);
 }
 
-TEST_P(Snapshots, KeepTheLatencyOfThoseWhoHaveGone) {
+TEST_P(Snapshots, KeepTheLatencyOfDepartedSubscribers) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -104,7 +104,7 @@ TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
 }
 
 // A stopped subscriber differs visibly from one that makes progress, whatever the policy is.
-TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
+TEST_P(Snapshots, ShowTheMemoryOfEachSubscriberWhileOneIsStopped) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
         auto publisher = buffered({.publisher = {.slow_policy = policy},
                                    .page_bytes = 1024,
@@ -147,7 +147,7 @@ TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
     }
 }
 
-TEST_P(Snapshots, ShowTheFewestReceivesThatWereFreeMeanwhile) {
+TEST_P(Snapshots, ShowTheMinimumOfFreeReceivesInBetween) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -167,7 +167,7 @@ TEST_P(Snapshots, ShowTheFewestReceivesThatWereFreeMeanwhile) {
     EXPECT_LE(now.least_credits, 2U);
 }
 
-TEST_P(Snapshots, BeginTheLeastThatWasFreeAnew) {
+TEST_P(Snapshots, ResetTheMinimumOfFreePublications) {
     auto publisher = unbuffered({.outstanding_limit = 16});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -217,7 +217,7 @@ TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
 }
 
 // Neither for its time without progress nor for its total time.
-TEST_P(Stopped, APublisherThatPausesWhileItClosesBlamesNobody) {
+TEST_P(Stopped, APublisherStoppedDuringItsCloseBlamesNoSubscriber) {
     BufferedPublishSocket publisher{publisher_node_.transport,
                                     {.publisher = {.addresses = {address_},
                                                    .open = true,
@@ -361,15 +361,15 @@ class BufferedCrowd : public Crowd {
     }
 };
 
-TEST_P(BufferedCrowd, FortyOfFiftyThatStopCostTheOthersNothing) {
+TEST_P(BufferedCrowd, FortyStoppedOfFiftyDoNotAffectTheOthers) {
     stop_forty(0ms);
 }
 
-TEST_P(BufferedCrowd, OneThatIsHeldUpForAMomentWhileFortyAreStoppedLosesNothing) {
+TEST_P(BufferedCrowd, AShortStallWhileFortyAreStoppedLosesNothing) {
     stop_forty(300ms);
 }
 
-TEST_P(Crowd, FortyOfFiftyThatStopCostTheOthersNothingUnbuffered) {
+TEST_P(Crowd, FortyStoppedOfFiftyDoNotAffectTheOthersUnbuffered) {
     PublishSocket publisher{
         publisher_node_.transport,
         {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
@@ -406,7 +406,7 @@ class StoppedOverTcp : public Stopped {};
 
 // Posted messages cannot be withdrawn, so a subscriber that keeps their memory while others need it
 // is disconnected: the longest-stalled first, not before one second, and only as many as necessary.
-TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
+TEST_P(StoppedOverTcp, PostsThatHoldMemoryForLongAreClosedAndReported) {
     PublishSocket publisher{
         publisher_node_.transport,
         {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
@@ -457,7 +457,7 @@ TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
 }
 
 // Its kernel has accepted small messages, so its queue does not block the notification.
-TEST_P(Stopped, WhoIsDisconnectedAsTooSlowLearnsIt) {
+TEST_P(Stopped, ATooSlowSubscriberIsNotifiedOfTheReason) {
     PublishSocket publisher{publisher_node_.transport,
                             {.publisher = {.addresses = {address_},
                                            .open = true,

@@ -131,7 +131,7 @@ class Strangers : public testing::Test {
 constexpr std::array<std::size_t, 8> lengths{1, 31, 32, 33, 56, 87, 287, 288};
 constexpr std::array<std::size_t, 7> announcements{0, 24, 55, 256, 257, 4096, 65535};
 
-TEST_F(Strangers, WhoSendPartOfARequestDisturbNobodyWhateverTheyAnnounce) {
+TEST_F(Strangers, WithAPartialRequestOfAnyAnnouncedSizeAreHarmless) {
     for (const std::uint8_t type : {std::uint8_t{0}, std::uint8_t{1}}) {
         for (const std::size_t announced : announcements) {
             const auto request = request_bytes(announced, type);
@@ -144,7 +144,7 @@ TEST_F(Strangers, WhoSendPartOfARequestDisturbNobodyWhateverTheyAnnounce) {
     }
 }
 
-TEST_F(Strangers, WhoSendARequestByteByByteDisturbNobody) {
+TEST_F(Strangers, WithARequestByteByByteAreHarmless) {
     for (const std::size_t announced : {24U, 256U, 65535U}) {
         const auto request = request_bytes(announced);
         const auto clients = connect(3);
@@ -159,7 +159,7 @@ TEST_F(Strangers, WhoSendARequestByteByByteDisturbNobody) {
     }
 }
 
-TEST_F(Strangers, WhoBeginAgainAndAgainDisturbNobody) {
+TEST_F(Strangers, WithRepeatedBeginningsAreHarmless) {
     for (const std::size_t length : {32U, 87U, 287U, 288U}) {
         const auto request = request_bytes(65535);
         const auto clients = connect(4);
@@ -173,7 +173,7 @@ TEST_F(Strangers, WhoBeginAgainAndAgainDisturbNobody) {
 }
 
 // Urgent data counts as available, but is not read with the other bytes.
-TEST_F(Strangers, WhoSendAnUrgentByteDisturbNobody) {
+TEST_F(Strangers, WithAnUrgentByteAreHarmless) {
     for (const std::size_t urgent : {0U, 1U, 31U, 32U, 33U, 100U, 287U}) {
         for (const std::size_t announced : {24U, 256U, 65535U}) {
             SCOPED_TRACE(testing::Message() << urgent << " of " << announced);
@@ -189,7 +189,7 @@ TEST_F(Strangers, WhoSendAnUrgentByteDisturbNobody) {
     }
 }
 
-TEST_F(Strangers, WhoSendPartOfARequestAndNothingMoreForEverDisturbNobody) {
+TEST_F(Strangers, WithAnEndlesslyPartialRequestAreHarmless) {
     const auto request = request_bytes(256);
     for (const std::size_t length : lengths) {
         SCOPED_TRACE(length);
@@ -202,7 +202,7 @@ TEST_F(Strangers, WhoSendPartOfARequestAndNothingMoreForEverDisturbNobody) {
     }
 }
 
-TEST_F(Strangers, ManyOfThemDisturbNobody) {
+TEST_F(Strangers, AreHarmlessAlsoInLargeNumbers) {
     for (const std::size_t count : {10U, 30U, 100U}) {
         const auto request = request_bytes(65535);
         const auto clients = connect(count);
@@ -215,7 +215,7 @@ TEST_F(Strangers, ManyOfThemDisturbNobody) {
 
 // --- others ---------------------------------------------------------------------------------
 
-TEST_F(Strangers, WhoSayNothingDisturbNobody) {
+TEST_F(Strangers, WithoutAnyDataAreHarmless) {
     std::vector<RawClient> silent = connect(50);
     expect_service();
     expect_newcomer();
@@ -223,7 +223,7 @@ TEST_F(Strangers, WhoSayNothingDisturbNobody) {
     expect_service();
 }
 
-TEST_F(Strangers, WhoSendAMegabyteOfAnythingDisturbNobody) {
+TEST_F(Strangers, WithAMegabyteOfRandomDataAreHarmless) {
     for (unsigned seed = 0; seed < 10; ++seed) {
         SCOPED_TRACE(seed);
         std::mt19937_64 random{seed};
@@ -241,7 +241,7 @@ TEST_F(Strangers, WhoSendAMegabyteOfAnythingDisturbNobody) {
     }
 }
 
-TEST_F(Strangers, WhoComeAndGoDisturbNobody) {
+TEST_F(Strangers, ThatComeAndGoAreHarmless) {
     const auto request = request_bytes(256);
     for (std::size_t i = 0; i < 200; ++i) {
         const RawClient client{address};

@@ -37,7 +37,7 @@ class ConnectingSubscribers : public PubSubScenario {
     void free_address() { static_cast<void>(unbuffered({})); }
 };
 
-TEST_P(ConnectingSubscribers, BetweenTwoAttemptsAnAbortIsTheLastWordToo) {
+TEST_P(ConnectingSubscribers, BetweenTwoAttemptsAnAbortIsFinalToo) {
     free_address();
     auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 1h, .retry_limit = 1h});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
@@ -53,7 +53,7 @@ TEST_P(ConnectingSubscribers, BetweenTwoAttemptsAnAbortIsTheLastWordToo) {
 }
 
 // Its publisher closed the connection in order; the next publisher need not be running yet.
-TEST_P(ConnectingSubscribers, WhoWasLetGoWaitsForAPublisherAgainOnceItWantsSomething) {
+TEST_P(ConnectingSubscribers, WaitAgainForAPublisherAfterAnIdleDisconnect) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 10ms});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -92,7 +92,7 @@ TEST_P(ConnectingSubscribers, RequestAllFidsInEachConnectionAlsoAfterFailedAttem
 }
 
 // Although the position of each of its subscriptions is reported.
-TEST_P(ConnectingSubscribers, WhoComesBackMayLeaveAPartOfWhatItHas) {
+TEST_P(ConnectingSubscribers, MayUnsubscribeAPartAfterAReconnection) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 9)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, ConnectingSubscribers, all_beds(), bed_name);
 
 using ConnectingSubscribersInVirtualTime = ConnectingSubscribers;
 
-TEST_P(ConnectingSubscribersInVirtualTime, AreAsQuickAgainOnceAPublisherHasServedThem) {
+TEST_P(ConnectingSubscribersInVirtualTime, RetryQuicklyAgainAfterAWorkingConnection) {
     const auto attempts_within = [&](const SubscriberActor& actor, netio::Duration time) {
         const std::size_t before = actor.closed.size();
         bed.let_pass(time);
@@ -159,7 +159,7 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndAtEachMomentAndTryNoOtherAddres
 }
 
 // A socket with its own time-out ends an attempt at the same time as the session does.
-TEST_P(ConnectingSubscribersInVirtualTime, MayEndBehindAFailureOfWhichTheyWereNotYetTold) {
+TEST_P(ConnectingSubscribersInVirtualTime, MayEndAfterAnUnreportedFailure) {
     const auto publisher = buffered({});
     bed.sim()->network().ignore_connects(true);
     for (const bool at_once : {false, true}) {
@@ -176,7 +176,7 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndBehindAFailureOfWhichTheyWereNo
 }
 
 // Even the route to it need not be known.
-TEST_P(ConnectingSubscribersInVirtualTime, WhoWasLetGoLooksForAWayAgainOnceItWantsSomething) {
+TEST_P(ConnectingSubscribersInVirtualTime, LookUpARouteAgainAfterAnIdleDisconnect) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 10ms});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -20,7 +20,7 @@ using Subscribing = PubSubScenario;
 
 // --- nothing follows a close() --------------------------------------------------------------
 
-TEST_P(Subscribing, AfterCloseInOnGapNoGapFollows) {
+TEST_P(Subscribing, AfterCloseInOnGapNoOtherFollows) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -50,7 +50,7 @@ TEST_P(Subscribing, AfterCloseInOnSubscribedNoAnswerAndNoMessageFollows) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Subscribing, AbortEndsAtOnceAndIsTheLastWord) {
+TEST_P(Subscribing, AbortEndsAtOnceAndIsFinal) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -61,7 +61,7 @@ TEST_P(Subscribing, AbortEndsAtOnceAndIsTheLastWord) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Subscribing, WhoTakesAsMuchAsThePublishersMemoryHoldsNeedNotTakeMore) {
+TEST_P(Subscribing, AMessageLimitAsLargeAsThePublishersIsEnough) {
     BufferedPublishSocket::Options small;
     small.page_bytes = 1024;
     small.page_count = 4;
@@ -78,7 +78,7 @@ TEST_P(Subscribing, WhoTakesAsMuchAsThePublishersMemoryHoldsNeedNotTakeMore) {
 
 // --- what is refused ------------------------------------------------------------------------
 
-TEST_P(Subscribing, ARefusedUnsubscriptionIsToldAsSuchAndLeavesEverythingAsItWas) {
+TEST_P(Subscribing, ARefusedUnsubscriptionIsReportedAndChangesNothing) {
     auto publisher = unbuffered({.publisher = {.ranges_per_subscriber_limit = 1}});
     auto& subscriber = subscribe({range(1, 9)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -91,7 +91,7 @@ TEST_P(Subscribing, ARefusedUnsubscriptionIsToldAsSuchAndLeavesEverythingAsItWas
     EXPECT_THAT(subscriber.socket->wanted(), ElementsAre(range(1, 9)));
 }
 
-TEST_P(Subscribing, WhatIsRefusedIsNotAskedForByTheNextConnection) {
+TEST_P(Subscribing, RefusedFidsAreNotRequestedByTheNextConnection) {
     auto publisher = unbuffered({.publisher = {.ranges_per_subscriber_limit = 1}});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -161,7 +161,7 @@ TEST_P(Subscribing, BuffersGrowForAPublisherUpToALimitOnly) {
     EXPECT_EQ(greedy.requests, 1);
 }
 
-TEST_P(Subscribing, APublisherThatWantsEverMoreIsAskedAtTheRetryIntervalOnly) {
+TEST_P(Subscribing, GrowingDemandsAreRetriedOnlyAtTheRetryInterval) {
     const SubscribeSocket::Options defaults;
     Greedy greedy{transport(), bed.address(),
                   static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
@@ -177,7 +177,7 @@ TEST_P(Subscribing, APublisherThatWantsEverMoreIsAskedAtTheRetryIntervalOnly) {
 // Only the simulator can be made to refuse connections.
 class SubscribingInTheSimulator : public Subscribing {};
 
-TEST_P(SubscribingInTheSimulator, WhatCannotEvenBeTriedNowIsTriedAgain) {
+TEST_P(SubscribingInTheSimulator, AnAttemptThatCannotStartIsRetried) {
     auto publisher = buffered({});
     bed.sim()->refuse_connecting(true);
     auto& impatient = subscribe({range(1, 1)}, {.wait_for_publisher = false});
@@ -191,7 +191,7 @@ TEST_P(SubscribingInTheSimulator, WhatCannotEvenBeTriedNowIsTriedAgain) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
-TEST_P(SubscribingInTheSimulator, WhoCannotEvenLookForAWayNowLooksAgain) {
+TEST_P(SubscribingInTheSimulator, ALookupThatCannotStartIsRetried) {
     auto publisher = buffered({});
     bed.sim()->refuse_searching(true);
     auto& subscriber =
@@ -206,7 +206,7 @@ TEST_P(SubscribingInTheSimulator, WhoCannotEvenLookForAWayNowLooksAgain) {
 
 // One address belongs to a publisher that wants larger buffers, and no connection can be opened
 // with those.
-TEST_P(SubscribingInTheSimulator, WhereLargerBuffersCannotBeTriedTheNextAddressIs) {
+TEST_P(SubscribingInTheSimulator, WithoutLargerBuffersTheNextAddressIsTried) {
     auto publisher = buffered({});
     const netio::Address right = address;
     const SubscribeSocket::Options defaults;

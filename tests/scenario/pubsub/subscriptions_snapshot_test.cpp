@@ -81,7 +81,7 @@ class SubscriptionSnapshots : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SubscriptionSnapshots, all_beds(), bed_name);
 
-TEST_P(SubscriptionSnapshots, GoOnWhenThePublisherIsAnotherOne) {
+TEST_P(SubscriptionSnapshots, ContinueWithAnotherPublisher) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
     EXPECT_THAT(look(all).sources, SizeIs(1)) << "it is tried";
@@ -106,7 +106,7 @@ TEST_P(SubscriptionSnapshots, GoOnWhenThePublisherIsAnotherOne) {
     EXPECT_EQ(now.fids[0].messages, 2U);
 }
 
-TEST_P(SubscriptionSnapshots, LeaveOutWhoIsAskedForNothing) {
+TEST_P(SubscriptionSnapshots, ExcludePublishersWithoutRequests) {
     Subscriptions all{transport(), on_bus(), actor};
     all.subscribe(range(0, 9));
     Made& one = publisher();
@@ -122,7 +122,7 @@ TEST_P(SubscriptionSnapshots, LeaveOutWhoIsAskedForNothing) {
 }
 
 // Remembered or not: the sums of forgotten publishers remain.
-TEST_P(SubscriptionSnapshots, KeepWhatOneBroughtThatIsGoneFromTheBus) {
+TEST_P(SubscriptionSnapshots, KeepTheCountersOfADepartedPublisher) {
     for (const std::size_t remembered : {1000U, 0U}) {
         SCOPED_TRACE(remembered);
         actor = {};
@@ -162,7 +162,7 @@ TEST_P(SubscriptionSnapshots, KeepWhatOneBroughtThatIsGoneFromTheBus) {
     }
 }
 
-TEST_P(SubscriptionSnapshots, KeepWhatAFidBroughtThatHasMovedOrIsNotWanted) {
+TEST_P(SubscriptionSnapshots, KeepTheCountersOfAMovedOrUnsubscribedFid) {
     Subscriptions all{transport(), on_bus(), actor};
     all.subscribe(range(0, 9));
     Made& one = publisher();
@@ -186,7 +186,7 @@ TEST_P(SubscriptionSnapshots, KeepWhatAFidBroughtThatHasMovedOrIsNotWanted) {
     EXPECT_EQ(now.fids[1].messages, 1U);
 }
 
-TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsTold) {
+TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsReported) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
     all.subscribe(range(1, 2));
@@ -208,7 +208,7 @@ TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsTold) {
 }
 
 // The remaining publishers keep their counts.
-TEST_P(SubscriptionSnapshots, AreTheSameWhereThePublisherIsLeftWhileTheEndOfAFidIsTold) {
+TEST_P(SubscriptionSnapshots, AreTheSameIfThePublisherLeavesInTheReportOfAFidsEnd) {
     Made& one = publisher();
     auto all = std::make_unique<Subscriptions>(transport(), on_bus(), actor);
     all->subscribe(range(1, 2));
@@ -225,7 +225,7 @@ TEST_P(SubscriptionSnapshots, AreTheSameWhereThePublisherIsLeftWhileTheEndOfAFid
     EXPECT_EQ(all->told().at(0).fids.find(Fid{2})->messages, 1U);
 }
 
-TEST_P(SubscriptionSnapshots, MayGoWhileTheEndOfAFidIsTold) {
+TEST_P(SubscriptionSnapshots, MayBeDestroyedInTheReportOfAFidsEnd) {
     Made& one = publisher();
     auto all = std::make_unique<Subscriptions>(transport(), options({one.address}), actor);
     all->subscribe(range(1, 2));
@@ -235,7 +235,7 @@ TEST_P(SubscriptionSnapshots, MayGoWhileTheEndOfAFidIsTold) {
     EXPECT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
 }
 
-TEST_P(SubscriptionSnapshots, HaveNoMoreFidsThanIsWantedAndSayHowManyThereAre) {
+TEST_P(SubscriptionSnapshots, LimitTheirFidsAndReportTheTotalNumber) {
     Made& one = publisher();
     Made& other = publisher();
     Subscriptions all{transport(), options({one.address, other.address}), actor};
@@ -254,7 +254,7 @@ TEST_P(SubscriptionSnapshots, HaveNoMoreFidsThanIsWantedAndSayHowManyThereAre) {
     EXPECT_EQ(look(all).fid_count, 20U);
 }
 
-TEST_P(SubscriptionSnapshots, AreOfPublishersThatAreGivenOnceEach) {
+TEST_P(SubscriptionSnapshots, ShowEachGivenPublisherOnce) {
     Made& one = publisher();
     EXPECT_THROW((Subscriptions{transport(), options({one.address, one.address}), actor}),
                  std::invalid_argument);

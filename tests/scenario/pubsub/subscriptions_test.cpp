@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 INSTANTIATE_TEST_SUITE_P(Beds, SeveralPublishers, all_beds(), bed_name);
 
-TEST_P(SeveralPublishers, ByAddressEachIsAskedForAllFids) {
+TEST_P(SeveralPublishers, ByAddressEachGetsARequestForAllFids) {
     Made& one = publisher();
     Made& other = publisher();
     Subscriptions all{transport(), options({one.address, other.address}), actor};
@@ -38,7 +38,7 @@ TEST_P(SeveralPublishers, ByAddressEachIsAskedForAllFids) {
     EXPECT_EQ(all.connected_count(), 0U);
 }
 
-TEST_P(SeveralPublishers, TheAccountOfOneThatWasStartedAnewSaysSo) {
+TEST_P(SeveralPublishers, TheCountersOfARestartedPublisherShowTheChange) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
     all.subscribe(range(1, 9));
@@ -77,7 +77,7 @@ TEST_P(SeveralPublishers, AfterCloseAnUnconfirmedTailOfADepartedPublisherIsNotLo
     }
 }
 
-TEST_P(SeveralPublishers, OneThatIsFoundLaterIsAskedForWhatItHas) {
+TEST_P(SeveralPublishers, APublisherFoundLaterIsAskedForItsFids) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -118,7 +118,7 @@ TEST_P(SeveralPublishers, ALongAnnouncementTakesTurnsAndTheLatestOfOthersFollows
     EXPECT_THAT(all.told(), SizeIs(2));
 }
 
-TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {
+TEST_P(SeveralPublishers, AMovedFidIsFollowedAndAnExpiredPublisherIsDropped) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -144,7 +144,7 @@ TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
 
-TEST_P(SeveralPublishers, WhoIsGoneIsToldNothingByABusThatGoesOn) {
+TEST_P(SeveralPublishers, ADestroyedSubscriberGetsNoRegistryCallbacks) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     auto all = std::make_unique<Subscriptions>(transport(), found, actor);
@@ -169,7 +169,7 @@ TEST_P(SeveralPublishers, AnotherAddressUnderTheSameNameIsConnectedTo) {
 }
 
 // Its lease expired or it moved; while its process lives, its counters continue.
-TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldExactly) {
+TEST_P(SeveralPublishers, LossesDuringAnAbsenceFromTheRegistryAreReportedExactly) {
     for (const std::size_t remembered : {1000U, 0U}) {
         SCOPED_TRACE(remembered);
         actor = {};
@@ -218,7 +218,7 @@ TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldEx
     }
 }
 
-TEST_P(SeveralPublishers, AnotherProcessUnderTheNameOfOneThatHadLeftIsToldAsAnother) {
+TEST_P(SeveralPublishers, AnotherProcessUnderADepartedNameIsReportedAsAnother) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -238,7 +238,7 @@ TEST_P(SeveralPublishers, AnotherProcessUnderTheNameOfOneThatHadLeftIsToldAsAnot
     EXPECT_EQ(all.told().front().unknown_tails, 1U);
 }
 
-TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTold) {
+TEST_P(SeveralPublishers, EveryAddressOfAFoundPublisherIsTriedWithAReasonForEach) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -266,7 +266,7 @@ TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTo
     ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
 }
 
-TEST_P(SeveralPublishers, WhoIsAnnouncedAndNotThereKeepsNoFidFromOneThatIs) {
+TEST_P(SeveralPublishers, AnAbsentPublisherTakesNoFidFromARunningOne) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     found.socket.session.connect_timeout = 1h; // it is refused, so there is no wait
@@ -285,7 +285,7 @@ TEST_P(SeveralPublishers, WhoIsAnnouncedAndNotThereKeepsNoFidFromOneThatIs) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
 
-TEST_P(SeveralPublishers, OnlyOneThatProvesItselfIsTakenWhoeverAnnouncesItself) {
+TEST_P(SeveralPublishers, OnlyAnAuthenticatedPublisherIsUsed) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-63:block links=4");
     Subscriptions::Options found = options({});
@@ -346,7 +346,7 @@ TEST_P(SeveralPublishers, ATailLostByNarrowedRightsIsUnknownUntilTheyAreRestored
     EXPECT_THAT(actor.changes, IsEmpty());
 }
 
-TEST_P(SeveralPublishers, WhoClosesBehindNarrowedRightsDoesNotKnowMore) {
+TEST_P(SeveralPublishers, ClosingAfterNarrowedRightsLeavesTheTailUnknown) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -367,7 +367,7 @@ TEST_P(SeveralPublishers, WhoClosesBehindNarrowedRightsDoesNotKnowMore) {
 }
 
 // Its connection ends before the answer, and it reconnects with the other fids.
-TEST_P(SeveralPublishers, WhatIsUnsubscribedFromHasNoTail) {
+TEST_P(SeveralPublishers, UnsubscribedFidsHaveNoTail) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});

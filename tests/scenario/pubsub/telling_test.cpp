@@ -14,7 +14,7 @@ using netio::Cookie;
 using netio::Status;
 using Telling = PubSubScenario;
 
-TEST_P(Telling, AGapBelongsToTheSubscriptionItWasLostIn) {
+TEST_P(Telling, ALossBelongsToItsSubscription) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -40,7 +40,7 @@ TEST_P(Telling, AGapBelongsToTheSubscriptionItWasLostIn) {
     EXPECT_EQ(subscriber.actor.lost, 0U);
 }
 
-TEST_P(Telling, AGapIsToldAlsoWhereNoMessageFollows) {
+TEST_P(Telling, ALossIsReportedAlsoWithoutAFollowingMessage) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -55,7 +55,7 @@ TEST_P(Telling, AGapIsToldAlsoWhereNoMessageFollows) {
         [&] { return subscriber.actor.messages + subscriber.actor.gaps[Fid{1}] == 100; }));
 }
 
-TEST_P(Telling, TotalsOfMoreFidsThanAnyAnswersMayWaitEndInOrder) {
+TEST_P(Telling, TotalsBeyondThePendingAnswerLimitEndInOrder) {
     auto publisher = unbuffered({.outstanding_limit = 1024});
     constexpr std::uint64_t fids = 63000; // 15 per frame
     auto& subscriber = subscribe({range(0, fids)}, {.session = {.receive_bytes = 256}});
@@ -78,7 +78,7 @@ TEST_P(Telling, TotalsOfMoreFidsThanAnyAnswersMayWaitEndInOrder) {
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::orderly);
 }
 
-TEST_P(Telling, ASubscriberThatMissesMuchAndGoesOnIsKept) {
+TEST_P(Telling, ASubscriberWithManyLossesAndProgressStays) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 4},
                                .page_bytes = 512,
                                .page_count = 2048});
@@ -100,7 +100,7 @@ TEST_P(Telling, ASubscriberThatMissesMuchAndGoesOnIsKept) {
               publisher->counters().messages);
 }
 
-TEST_P(Telling, WhoAsksAndTakesNoAnswersMeetsALimitWithAName) {
+TEST_P(Telling, RequestsWithoutReadingAnswersReachANamedLimit) {
     auto publisher =
         buffered({.publisher = {.answer_limit = 2}, .page_bytes = 1024, .page_count = 64});
     auto guest = stuck(range(1, 1));

@@ -57,26 +57,26 @@ class Thousand : public Crowd {
     std::vector<std::unique_ptr<Reader>> readers_;
 };
 
-TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
+TEST_P(Thousand, ThatConnectTogetherAreAcceptedOverManyTurns) {
     for (const auto& reader : readers_)
         ASSERT_EQ(reader->actor.subscribed.size(), 1U);
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatBecomeSilentTogetherAreReportedOverManyTurns) {
     kill_all(true);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
+TEST_P(Thousand, ThatEndTogetherAreReportedOverManyTurns) {
     for (const auto& reader : readers_)
         reader->socket.close();
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatAreKilledTogetherAreReportedOverManyTurns) {
     kill_all(false);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
@@ -84,7 +84,7 @@ TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
 
 // The call itself sends a request to each of them, which costs one post each; the answers take many
 // turns.
-TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatAreClosedTogetherAreReportedOverManyTurns) {
     Timer close{near_.loop, [&] { publisher_->close(); }};
     close.start({});
     ASSERT_TRUE(run_until([&] { return publisher_actor_.ended == 1; }));

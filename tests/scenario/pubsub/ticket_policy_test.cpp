@@ -67,7 +67,7 @@ class TicketPolicies : public PubSubScenario {
     PublishTicket ticket;
 };
 
-TEST_P(TicketPolicies, WhoComesToDropMissesIt) {
+TEST_P(TicketPolicies, ChangingToDropLosesTheMessage) {
     ASSERT_NO_FATAL_FAILURE(begin({}));
     ASSERT_NO_FATAL_FAILURE(ask(SlowPolicy::drop));
     EXPECT_EQ(publisher->resume(ticket), Status::ok);
@@ -80,7 +80,7 @@ TEST_P(TicketPolicies, WhoComesToDropMissesIt) {
     expect_everything_is_done();
 }
 
-TEST_P(TicketPolicies, WhoResumesWhenToldHearsThatOneHasComeToDrop) {
+TEST_P(TicketPolicies, OnWritableFollowsWhenASubscriberChangesToDrop) {
     ASSERT_NO_FATAL_FAILURE(begin({}));
     Status resumed = Status::partial;
     publisher_actor.at_room = [&] {
@@ -90,7 +90,7 @@ TEST_P(TicketPolicies, WhoResumesWhenToldHearsThatOneHasComeToDrop) {
     EXPECT_TRUE(run_until([&] { return resumed == Status::ok; }));
 }
 
-TEST_P(TicketPolicies, WhoComesToBeDisconnectedHasItsTimeAndGoes) {
+TEST_P(TicketPolicies, ChangingToDisconnectDisconnectsAfterItsTime) {
     ASSERT_NO_FATAL_FAILURE(
         begin({.publisher = {.disconnect_after = std::chrono::milliseconds{50}}}));
     ASSERT_NO_FATAL_FAILURE(ask(SlowPolicy::disconnect));
@@ -102,7 +102,7 @@ TEST_P(TicketPolicies, WhoComesToBeDisconnectedHasItsTimeAndGoes) {
     expect_everything_is_done();
 }
 
-TEST_P(TicketPolicies, WhoIsToBeDisconnectedAndComesToDropStays) {
+TEST_P(TicketPolicies, ChangingFromDisconnectToDropKeepsTheConnection) {
     constexpr std::chrono::milliseconds patience{50};
     ASSERT_NO_FATAL_FAILURE(begin(
         {.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = patience}}));
@@ -114,7 +114,7 @@ TEST_P(TicketPolicies, WhoIsToBeDisconnectedAndComesToDropStays) {
 }
 
 // Borrowed memory cannot be stored for conflation.
-TEST_P(TicketPolicies, WhoAsksForTheNewestIsRefusedAndWaitedForAsBefore) {
+TEST_P(TicketPolicies, RequestingConflationIsRefusedAndKeepsBlocking) {
     ASSERT_NO_FATAL_FAILURE(begin({}));
     request(*slow, ++asked, range(1, 1), SlowPolicy::newest);
     ASSERT_NO_FATAL_FAILURE(ask(SlowPolicy::block));
@@ -125,7 +125,7 @@ TEST_P(TicketPolicies, WhoAsksForTheNewestIsRefusedAndWaitedForAsBefore) {
     expect_everything_is_done();
 }
 
-TEST_P(TicketPolicies, OneThatGoesOnGetsWhatItBlocksFor) {
+TEST_P(TicketPolicies, AResumedSubscriberGetsItsPendingMessage) {
     Subscription& guest = paused_guest();
     ASSERT_TRUE(ticket.is_open());
     // It changes to drop, and its losses are reported, even if the publisher ends at that time.
@@ -143,7 +143,7 @@ TEST_P(TicketPolicies, OneThatGoesOnGetsWhatItBlocksFor) {
     EXPECT_EQ(guest.actor.gaps[Fid{1}], publisher->counters().dropped);
 }
 
-TEST_P(TicketPolicies, WhatIsLeftWhenThePublisherEndsIsQueuedForWhoHasComeToDrop) {
+TEST_P(TicketPolicies, ThePublishersEndQueuesTheMessageAlsoAfterAChangeToDrop) {
     Subscription& guest = paused_guest();
     ASSERT_TRUE(ticket.is_open());
     guest.socket->subscribe(range(1, 1), SlowPolicy::drop);

@@ -15,7 +15,7 @@ using netio::Cookie;
 using netio::Status;
 using namespace std::chrono_literals;
 
-TEST_P(WaitedFor, StoppedGuestsHoldUpTheirOwnFidsOnly) {
+TEST_P(WaitedFor, StoppedSubscribersBlockOnlyTheirOwnFids) {
     auto publisher = small_buffered();
     gather(crowd);
     publish_for_all(*publisher, receives, 40);
@@ -29,7 +29,7 @@ TEST_P(WaitedFor, StoppedGuestsHoldUpTheirOwnFidsOnly) {
 
 // Messages in pages that have not left yet will wait for these subscribers as soon as the pages
 // leave.
-TEST_P(WaitedFor, WhatTheyAreToGetDoesNotFillTheMemoryBeforeItHasLeft) {
+TEST_P(WaitedFor, UnsentPagesForThemDoNotFillTheMemory) {
     auto publisher = small_buffered();
     gather(crowd);
     publish_for_all(*publisher, receives, 40);
@@ -44,7 +44,7 @@ TEST_P(WaitedFor, WhatTheyAreToGetDoesNotFillTheMemoryBeforeItHasLeft) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
+TEST_P(WaitedFor, StoppedSubscribersLeavePublicationsForTheOthers) {
     for (const std::size_t limit : {2U, 3U, 16U, 64U}) {
         publisher_actor = {};
         auto publisher = unbuffered({.outstanding_limit = limit});
@@ -63,7 +63,7 @@ TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
 }
 
 // Its receives hold one message, and it belongs to many groups.
-TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
+TEST_P(WaitedFor, AStoppedSubscriberOfManyGroupsLeavesMemoryForOthers) {
     constexpr std::uint64_t groups = 127;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = 1h});
     gather(0);
@@ -127,7 +127,7 @@ TEST_P(WaitedFor, DisconnectSubscribersLeavePublicationsForTheOthers) {
 }
 
 // Slow subscribers hold half of the publications, and tickets may not use the rest.
-TEST_P(WaitedFor, WhatIsLeftToTicketsLeavesPublicationsForTheOthers) {
+TEST_P(WaitedFor, TicketsLeavePublicationsForTheOthers) {
     auto publisher = unbuffered({.outstanding_limit = 16});
     gather(10);
     subscribe({range(100, 109)}, {.session = {.receive_count = 256}});
@@ -159,7 +159,7 @@ void pump(PublisherActor& actor, std::uint64_t fids, std::vector<std::uint64_t>&
     actor.at_room();
 }
 
-TEST_P(WaitedFor, WhoeverGoesOnGetsEverything) {
+TEST_P(WaitedFor, ResumedSubscribersGetEverything) {
     constexpr std::uint64_t count = 30;
     auto publisher = small_buffered();
     gather(0);
@@ -187,7 +187,7 @@ TEST_P(WaitedFor, WhoeverGoesOnGetsEverything) {
     }
 }
 
-TEST_P(WaitedFor, WhoeverGoesOnGetsEverythingThatWasLent) {
+TEST_P(WaitedFor, ResumedSubscribersGetAllZeroCopyMessages) {
     constexpr std::uint64_t count = 30;
     auto publisher = unbuffered({.outstanding_limit = 4});
     gather(0);
@@ -221,7 +221,7 @@ TEST_P(WaitedFor, WhoeverGoesOnGetsEverythingThatWasLent) {
 }
 
 // Dropped messages are not sent, so no completion would follow.
-TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
+TEST_P(WaitedFor, MessagesDroppedForAllReleaseMemoryAtOnce) {
     constexpr std::uint64_t guests = 40;
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 256,
@@ -238,7 +238,7 @@ TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
     }
 }
 
-TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
+TEST_P(WaitedFor, ResumingWithoutQueuedMessagesIsNoticed) {
     auto publisher = unbuffered({.outstanding_limit = 2});
     auto other = stuck(range(200, 200));
     ASSERT_TRUE(keep_one_waiting(bed, *publisher, Fid{200}, memory.slice(0, 500)));

@@ -71,7 +71,7 @@ class PumpHostility : public testing::Test {
     std::vector<std::unique_ptr<RawClient>> clients;
 };
 
-TEST_F(PumpHostility, AHeaderDoesNotDecideHowMuchMemoryIsTaken) {
+TEST_F(PumpHostility, AHeaderDoesNotDetermineTheAllocatedMemory) {
     serve({.settings = {.memory_limit_bytes = 4 * MiB}});
     connect();
     bed.run_until([&] { return server->client_count() == 1; });
@@ -87,7 +87,7 @@ TEST_F(PumpHostility, AHeaderDoesNotDecideHowMuchMemoryIsTaken) {
     EXPECT_EQ(pump_honestly(), "");
 }
 
-TEST_F(PumpHostility, WhoSaysNothingLosesItsPlace) {
+TEST_F(PumpHostility, ASilentClientLosesItsSlot) {
     serve({.client_limit_count = 2,
            .host_limit_count = 2,
            .settings = {.idle_limit = milliseconds{50}}});
@@ -100,7 +100,7 @@ TEST_F(PumpHostility, WhoSaysNothingLosesItsPlace) {
     EXPECT_EQ(pump_honestly(), "");
 }
 
-TEST_F(PumpHostility, WhoStopsWithinTheHandshakeLosesItsPlace) {
+TEST_F(PumpHostility, AClientStoppedInTheHandshakeLosesItsSlot) {
     Settings settings;
     settings.stream.session.handshake_timeout = milliseconds{60};
     serve({.client_limit_count = 1, .host_limit_count = 1, .settings = settings});
@@ -111,7 +111,7 @@ TEST_F(PumpHostility, WhoStopsWithinTheHandshakeLosesItsPlace) {
     EXPECT_EQ(pump_honestly(), "");
 }
 
-TEST_F(PumpHostility, OneHostDoesNotTakeEveryPlace) {
+TEST_F(PumpHostility, OneHostDoesNotUseEverySlot) {
     serve({.client_limit_count = 4});
     EXPECT_FALSE(connect().closed || connect().closed);
     EXPECT_TRUE(connect().closed);
@@ -121,7 +121,7 @@ TEST_F(PumpHostility, OneHostDoesNotTakeEveryPlace) {
     EXPECT_EQ(pump_honestly(), "") << "its slot is free again";
 }
 
-TEST_F(PumpHostility, WhatIsNoHeaderEndsThatClientAlone) {
+TEST_F(PumpHostility, AnInvalidHeaderEndsOnlyThatClient) {
     serve();
     Header odd{.bytes = 1, .seed = 1};
     odd.size_max = size_limit_bytes + 1;
@@ -141,7 +141,7 @@ class PumpWithoutRegistrations : public PumpHostility {
     PumpWithoutRegistrations() : PumpHostility{netio::test::Bed::sim_verbs} {}
 };
 
-TEST_F(PumpWithoutRegistrations, EndsThatClientAloneAndTheServerGoesOn) {
+TEST_F(PumpWithoutRegistrations, EndsOnlyThatClientAndTheServerContinues) {
     serve();
     RawClient& client = connect();
     ASSERT_TRUE(bed.run_until([&] { return server->client_count() == 1; }));
@@ -154,7 +154,7 @@ TEST_F(PumpWithoutRegistrations, EndsThatClientAloneAndTheServerGoesOn) {
 }
 
 // Other clients get their turn between the steps, however much must be filled.
-TEST_F(PumpHostility, WhatIsToBeCheckedIsFilledInSteps) {
+TEST_F(PumpHostility, CheckedDataIsFilledInSteps) {
     serve();
     Source source{*connect().socket,
                   {.bytes = 64 * MiB,

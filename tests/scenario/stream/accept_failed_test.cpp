@@ -28,7 +28,7 @@ class AcceptFailed : public PairOnBed {
     }
 };
 
-TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
+TEST_P(AcceptFailed, WithoutAnEndpointTheOthersContinueAndALaterAttemptSucceeds) {
     establish();
     Side late{1};
     StreamSocket second{bed.transport(), {}, late};
@@ -51,7 +51,7 @@ TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
     EXPECT_EQ(bed.seen().accept_failed.size(), 3U);
 }
 
-TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
+TEST_P(AcceptFailed, ForLackOfMemoryLeaksNothing) {
     listen();
     connect();
     bed.loop().run_once(); // this side has registered what it needs
@@ -87,7 +87,7 @@ class Incoming : public testing::TestWithParam<netio::test::Bed>, private Stream
     void on_incoming(IncomingStream& incoming) override { at_incoming(incoming); }
 };
 
-TEST_P(Incoming, OfAListenerThatIsDestroyedMeanwhileIsRejected) {
+TEST_P(Incoming, OfADestroyedListenerIsRejected) {
     const std::string why(100, 'a'); // more than a string stores in place
     const std::vector<std::function<void(IncomingStream&)>> ways{
         [](IncomingStream&) {}, [&](IncomingStream& incoming) { incoming.reject(why); },
@@ -125,7 +125,7 @@ TEST_P(Incoming, MayBeAnsweredOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Incoming, all_beds(), bed_name);
 
-TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
+TEST(BlockingAcceptFailed, IsReportedByAcceptAndTheNextCallContinues) {
     const BlockingStream::Options patient{.call_timeout = std::chrono::seconds{60}};
     BlockingListener listener{"127.0.0.1:0", patient};
     const std::string address = to_string(listener.address());

@@ -80,7 +80,7 @@ TEST_P(Attempts, ShutdownSendWhileConnectingIsNotForgotten) {
     EXPECT_FALSE(client.closed || server.closed);
 }
 
-TEST_P(Attempts, NothingIsTakenBeforeTheOtherSidesRingIsKnown) {
+TEST_P(Attempts, NothingIsAcceptedBeforeTheOtherSidesRingIsKnown) {
     listen();
     client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(), client);
     client.socket->connect(listener->endpoints().front().address);
@@ -128,7 +128,7 @@ TEST_P(AttemptsByName, EndOnceWithTheReasonOfEveryAddress) {
     EXPECT_NE(client.closed->detail.find("10.9.9.8"), std::string::npos);
 }
 
-TEST_P(AttemptsByName, EndHereIfTheUserEndsThemWhileTheNameIsSought) {
+TEST_P(AttemptsByName, EndIfTheUserEndsThemDuringTheNameLookup) {
     listen();
     for (const bool in_order : {true, false}) {
         client.closed.reset();
@@ -144,7 +144,7 @@ TEST_P(AttemptsByName, EndHereIfTheUserEndsThemWhileTheNameIsSought) {
 INSTANTIATE_TEST_SUITE_P(Beds, AttemptsByName, simulated_stages(), stage_name);
 
 // A socket with its own time-out ends an attempt at the same time as the session does.
-TEST_P(AttemptsByName, EndHereIfTheUserEndsThemBehindAFailureOfWhichHeWasNotYetTold) {
+TEST_P(AttemptsByName, EndIfTheUserEndsThemAfterAnUnreportedFailure) {
     listen();
     for (const bool in_order : {true, false}) {
         client.forget();

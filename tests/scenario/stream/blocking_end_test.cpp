@@ -73,7 +73,7 @@ class BlockingEnd : public testing::Test {
     std::optional<BlockingStream> client;
 };
 
-TEST_F(BlockingEnd, TwoWhoWriteAndShutDownBeforeTheyReadDoNotWaitForEachOther) {
+TEST_F(BlockingEnd, WritingAndShuttingDownBeforeReadingDoesNotDeadlock) {
     // Bytes that do not fit into the peer's ring cannot leave before the peer reads.
     BlockingListener narrow{"127.0.0.1:0", with_small_ring()};
     auto connecting = std::async(std::launch::async, [&] {
@@ -130,7 +130,7 @@ TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
     }
 }
 
-TEST_F(BlockingEnd, ACloseWhoseBytesCannotLeaveIsAnErrorInItsTime) {
+TEST_F(BlockingEnd, ABlockedCloseFailsWithinItsTime) {
     BlockingStream::Options hasty = patient;
     hasty.stream.session.close_timeout = 50ms;
     connect(hasty);
@@ -160,7 +160,7 @@ TEST_F(BlockingEnd, AReadOfTheEndDoesNotWaitForAPeerStoppedWhileClosing) {
     }
 }
 
-TEST_F(BlockingEnd, ALongWriteThatTimesOutEndsTheConnectionAndSaysSoAgain) {
+TEST_F(BlockingEnd, ALongWriteThatTimesOutEndsTheConnectionPermanently) {
     connect();
     client->set_call_timeout(1ms);
     const std::vector<std::byte> much(4 << 20);
@@ -210,7 +210,7 @@ TEST_F(BlockingEnd, ALongReadOfAPeerThatDiesIsAnErrorAndNoData) {
     reading.join();
 }
 
-TEST_F(BlockingEnd, WhatHadArrivedFromADeadPeerIsStillRead) {
+TEST_F(BlockingEnd, BytesArrivedFromADeadPeerAreStillRead) {
     connect();
     client->write(std::vector<std::byte>(100'000, std::byte{5}));
     std::vector<std::byte> got(100'000);
@@ -238,7 +238,7 @@ TEST_F(BlockingEnd, AWriterToADeadPeerGetsTheReasonDespiteUnreadBytes) {
     EXPECT_NE(what, "the connection is closed");
 }
 
-TEST_F(BlockingEnd, WhoReadsToTheEndLetsThePeersCloseReturn) {
+TEST_F(BlockingEnd, ReadingToTheEndCompletesThePeersClose) {
     connect();
     std::thread closing{[&] {
         client->write(std::vector<std::byte>(10));
@@ -289,7 +289,7 @@ TEST_F(BlockingEnd, CloseReportsBytesUnreadByThePeerAlsoAfterAReadOfTheEnd) {
     closing.join();
 }
 
-TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
+TEST_F(BlockingEnd, WaitForReportsWhatIsReady) {
     using Ready = BlockingStream::Ready;
     connect();
     const int readable = ::eventfd(1, EFD_CLOEXEC);
@@ -316,7 +316,7 @@ TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
     ::close(readable);
 }
 
-TEST_F(BlockingEnd, WhatWaitForWasToldOfStaysUntilItIsRead) {
+TEST_F(BlockingEnd, WaitForStaysReadyUntilTheBytesAreRead) {
     using Ready = BlockingStream::Ready;
     connect(with_small_ring());
     const std::vector<std::byte> first(3, std::byte{1});
@@ -345,7 +345,7 @@ TEST_F(BlockingEnd, WhatWaitForWasToldOfStaysUntilItIsRead) {
     EXPECT_EQ(got, second);
 }
 
-TEST_F(BlockingEnd, WaitForAFileSaysThatItIsReadableAndMovesBytesMeanwhile) {
+TEST_F(BlockingEnd, WaitForAFileReportsItReadableAndMovesBytes) {
     using Ready = BlockingStream::Ready;
     connect();
     const int file = ::memfd_create("file", MFD_CLOEXEC); // like a disk file: not for epoll
@@ -361,7 +361,7 @@ TEST_F(BlockingEnd, WaitForAFileSaysThatItIsReadableAndMovesBytesMeanwhile) {
     EXPECT_THROW(client->wait_for(file), FabricError) << "it is not open any more";
 }
 
-TEST_F(BlockingEnd, ArgumentsThatCannotBeAreRefusedAndTheStreamGoesOn) {
+TEST_F(BlockingEnd, InvalidArgumentsAreRefusedAndTheStreamContinues) {
     connect();
     for (const int descriptor : {-2, -1'000'000, 1'000'000}) {
         EXPECT_THROW(client->wait_for(descriptor), FabricError) << descriptor;
@@ -432,7 +432,7 @@ TEST_F(BlockingEnd, WaitForNoticesThatThePeerIsGoneAlthoughItsEndWasRead) {
     ::close(silent);
 }
 
-TEST_F(BlockingEnd, AListenerThatStopsRefusesAndItsStreamsGoOn) {
+TEST_F(BlockingEnd, AStoppedListenerRefusesAndItsStreamsContinue) {
     connect();
     listener.stop();
     const auto [kind, what] = error_of([&] { BlockingStream::connect(address, patient); });
@@ -448,7 +448,7 @@ TEST_F(BlockingEnd, AListenerThatStopsRefusesAndItsStreamsGoOn) {
     closing.join();
 }
 
-TEST_F(BlockingEnd, AMovedStreamGoesOnAndTheOneItReplacesIsCutOff) {
+TEST_F(BlockingEnd, AMovedStreamContinuesAndTheReplacedOneIsAborted) {
     connect();
     BlockingStream moved = std::move(*client);
     std::thread closing{[&] {

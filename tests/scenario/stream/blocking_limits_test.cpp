@@ -103,7 +103,7 @@ class BlockingTimes : public PairOnBed {
     std::uint64_t written = 0;
 };
 
-TEST_P(BlockingTimes, AReadThatTimesOutTakesNothing) {
+TEST_P(BlockingTimes, AReadThatTimesOutConsumesNothing) {
     connect_blocking();
     for (const std::size_t size : {8U, 65'536U, 65'537U, 200'000U}) {
         if (ends_with(size)) continue; // tested below
@@ -297,7 +297,7 @@ TEST_P(BlockingTimes, ReadsThatTimeOutNeitherLoseNorShift) {
     EXPECT_GT(timed_out, 0U);
 }
 
-TEST_P(BlockingTimes, ACloseThatTimesOutGoesOnWithTheNextCall) {
+TEST_P(BlockingTimes, ACloseThatTimesOutContinuesWithTheNextCall) {
     BlockingStream::Options options{.call_timeout = 300ms};
     options.stream.session.close_timeout = 1s;
     connect_blocking(options);
@@ -314,7 +314,7 @@ TEST_P(BlockingTimes, ACloseThatTimesOutGoesOnWithTheNextCall) {
     EXPECT_LT(now() - begin, 1'010ms) << "close_timeout counts from the first close()";
 }
 
-TEST_P(BlockingTimes, ProgressTimeoutIsTheSilenceAndNotTheCall) {
+TEST_P(BlockingTimes, ProgressTimeoutLimitsTheSilenceAndNotTheCall) {
     connect_blocking({.progress_timeout = 400ms});
     int left = 10;
     Timer drip{bed.loop(), [&] {
@@ -330,7 +330,7 @@ TEST_P(BlockingTimes, ProgressTimeoutIsTheSilenceAndNotTheCall) {
     read_exactly(10);
 }
 
-TEST_P(BlockingTimes, TimesBeyondAYearAreForEver) {
+TEST_P(BlockingTimes, TimesBeyondAYearAreUnlimited) {
     StreamSocket::Options silent;
     silent.session.heartbeat = silent.session.dead_after = 0ms;
     BlockingStream::Options options;

@@ -66,7 +66,7 @@ TEST_F(Blocking, ReadsWhatWasWrittenInPiecesOfAnySize) {
 }
 
 // Large reads go directly into the caller's memory, and each waits for its own bytes.
-TEST_F(Blocking, LargeReadsBehindEachOtherHaveEachItsOwnBytes) {
+TEST_F(Blocking, ConsecutiveLargeReadsGetTheirOwnBytes) {
     const auto data = numbered(4'000'000);
     std::thread client{[&] {
         auto peer = BlockingStream::connect(address, patient);
@@ -103,7 +103,7 @@ TEST_F(Blocking, AskAndAnswer) {
     client.join();
 }
 
-TEST_F(Blocking, AStreamThatEndsTooEarlySaysAfterHowManyBytes) {
+TEST_F(Blocking, AnEarlyEndIsReportedWithTheNumberOfBytes) {
     std::thread client{[&] {
         auto peer = BlockingStream::connect(address, patient);
         peer.write(numbered(7));
@@ -147,7 +147,7 @@ TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
     writing.join();
 }
 
-TEST_F(Blocking, ADeadPeerIsAnErrorThatSaysSo) {
+TEST_F(Blocking, ADeadPeerIsReportedAsSuch) {
     std::thread client{[&] { BlockingStream::connect(address, patient); }}; // then it is gone
     auto peer = listener.accept();
     client.join();
@@ -238,7 +238,7 @@ TEST(BlockingListening, StopInAnotherThreadLeavesAReadOfItsStreamAlone) {
 }
 
 // Between two calls the key file is not read.
-TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
+TEST(BlockingListening, ARevokedKeyEndsItsStreamInTheNextCall) {
     netio::test::KeyFiles files;
     files.permit(7, "services=stream");
     BlockingStream::Options options = patient;
@@ -268,7 +268,7 @@ TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
 }
 
 // Callbacks come only within the calls, so there is no data race.
-TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
+TEST(BlockingListening, ReportsRejectedPeersToItsObserver) {
     netio::test::KeyFiles files;
     files.permit(7, "services=stream");
     netio::test::Seen seen;
@@ -301,7 +301,7 @@ TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
 
 // The maximum number of peers waiting for accept have finished the handshake of their session and
 // send nothing more.
-TEST(BlockingStrangers, WhoTellNothingOfTheirRingsTakeNobodysPlaceForLong) {
+TEST(BlockingStrangers, WithoutARingAnnouncementBlockNoSlotForLong) {
     constexpr std::size_t places = 64;
     BlockingStream::Options hasty = patient;
     hasty.stream.session.handshake_timeout = 300ms;

@@ -61,7 +61,7 @@ class ClosingInTime : public PairOnBed {
     std::optional<Timer> slow;
 };
 
-TEST_P(ClosingInTime, ACloseWhoseBytesCannotLeaveIsUnconfirmedInItsTime) {
+TEST_P(ClosingInTime, ABlockedCloseIsUnconfirmedWithinItsTime) {
     establish(with(2s));
     fill_the_ring();
     server.at_lost = [&](std::uint64_t bytes) {
@@ -80,7 +80,7 @@ TEST_P(ClosingInTime, ACloseWhoseBytesCannotLeaveIsUnconfirmedInItsTime) {
     EXPECT_EQ(server.received, piece);
 }
 
-TEST_P(ClosingInTime, ToAPeerThatIsStoppedItIsUnconfirmedInItsTime) {
+TEST_P(ClosingInTime, ToAStoppedPeerItIsUnconfirmedWithinItsTime) {
     listen();
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     connect(with(2s));
@@ -96,7 +96,7 @@ TEST_P(ClosingInTime, ToAPeerThatIsStoppedItIsUnconfirmedInItsTime) {
 }
 
 // Also for bytes that are already in its ring, when this takes longer than close_timeout.
-TEST_P(ClosingInTime, ASlowReaderWhoTakesMoreAndMoreIsWaitedFor) {
+TEST_P(ClosingInTime, WaitsForASlowReaderThatMakesProgress) {
     establish(with(2s));
     fill_the_ring();
     read_slowly(50'000, 250ms); // 1 MiB in more than 5 s
@@ -109,7 +109,7 @@ TEST_P(ClosingInTime, ASlowReaderWhoTakesMoreAndMoreIsWaitedFor) {
 }
 
 // There is no ring and no acknowledgement: only leaving bytes show the progress.
-TEST_P(ClosingInTime, ASlowReaderWithoutARingIsWaitedForAsWell) {
+TEST_P(ClosingInTime, WaitsForASlowReaderWithoutARingAsWell) {
     StreamSocket::Options options = with(2s);
     options.sender.mode = TransferMode::direct_only;
     establish(options);
@@ -122,7 +122,7 @@ TEST_P(ClosingInTime, ASlowReaderWithoutARingIsWaitedForAsWell) {
     EXPECT_EQ(server.received, client.sent);
 }
 
-TEST_P(ClosingInTime, TwoWhoHaveEndedByHalvesWaitForTheSlowReaderAsWell) {
+TEST_P(ClosingInTime, AfterTwoShutdownsWaitsForTheSlowReaderAsWell) {
     establish(with(2s));
     send_much(10); // all of it is in the ring
     client.socket->shutdown_send();
@@ -135,7 +135,7 @@ TEST_P(ClosingInTime, TwoWhoHaveEndedByHalvesWaitForTheSlowReaderAsWell) {
     EXPECT_EQ(server.received, client.sent);
 }
 
-TEST_P(ClosingInTime, WhoNeverReadsWhatHasArrivedIsWaitedForInTheSameTime) {
+TEST_P(ClosingInTime, UnreadArrivedBytesDelayTheCloseForTheSameTime) {
     establish(with(2s));
     send_much(5);
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 5; }));
@@ -146,7 +146,7 @@ TEST_P(ClosingInTime, WhoNeverReadsWhatHasArrivedIsWaitedForInTheSameTime) {
     EXPECT_LE(time, 3s);
 }
 
-TEST_P(ClosingInTime, TwoWhoCloseAndReadNothingDoNotWaitForEachOther) {
+TEST_P(ClosingInTime, TwoClosesWithoutReadingDoNotWaitForEachOther) {
     for (const bool ended_before : {false, true}) {
         client.forget();
         server.forget();
@@ -222,7 +222,7 @@ TEST_P(ClosingInTime, AStopOfTheClosingProcessIsNotBlamedOnThePeer) {
     }
 }
 
-TEST_P(ClosingInTime, ASocketThatWasClosedInVainConnectsAgainAndClosesInOrder) {
+TEST_P(ClosingInTime, AfterAFailedCloseASocketConnectsAndClosesInOrder) {
     establish(with(2s));
     fill_the_ring();
     static_cast<void>(time_of_close());
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, ClosingOverASlowLink,
                          stages_on(testing::Values(netio::test::Bed::sim_verbs)), stage_name);
 
 // However large a send is: each completed transfer shows progress of the peer.
-TEST_P(ClosingOverASlowLink, ALargeSendIsWaitedFor) {
+TEST_P(ClosingOverASlowLink, WaitsForALargeSend) {
     constexpr std::size_t large = 48 * 1024 * 1024;
     RegisteredBuffer from{large};
     RegisteredBuffer to{large, netio::Access::remote_write};

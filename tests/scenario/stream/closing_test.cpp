@@ -191,7 +191,7 @@ TEST_P(Closing, ASocketMayBeDestroyedWhileItReceives) {
     EXPECT_EQ(client.closed->reason, CloseReason::lost);
 }
 
-TEST_P(Closing, WhoIsNotAcceptedIsRejected) {
+TEST_P(Closing, AnUnacceptedPeerIsRejected) {
     refuse = true;
     listen();
     connect();
@@ -200,7 +200,7 @@ TEST_P(Closing, WhoIsNotAcceptedIsRejected) {
     EXPECT_THAT(client.closed->detail, HasSubstr(to_string(netio::RejectCode::full)));
 }
 
-TEST_P(Closing, NobodyListeningIsRefused) {
+TEST_P(Closing, WithoutAListenerIsRefused) {
     listen();
     const netio::Address address = listener->endpoints().front().address;
     listener.reset();
@@ -211,7 +211,7 @@ TEST_P(Closing, NobodyListeningIsRefused) {
     EXPECT_THAT(client.closed->detail, HasSubstr(to_string(address)));
 }
 
-TEST_P(Closing, ModesThatDoNotFitAreRefusedByName) {
+TEST_P(Closing, IncompatibleModesAreRefusedByName) {
     StreamSocket::Options direct;
     direct.sender.mode = TransferMode::direct_only;
     StreamSocket::Options indirect;

@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, FallingBack, all_stages(), stage_name);
 
 class EndsMeet : public PairOnBed {};
 
-TEST_P(EndsMeet, WhateverThisSideDoesAnAbortOfThePeerEndsItOnceAndNotInOrder) {
+TEST_P(EndsMeet, AnAbortOfThePeerEndsEachStateOnceAndNotInOrder) {
     using Act = void (StreamSocket::*)();
     const std::vector<std::vector<Act>> ways{
         {&StreamSocket::shutdown_send},
@@ -169,7 +169,7 @@ TEST_P(EndsMeet, WhateverThisSideDoesAnAbortOfThePeerEndsItOnceAndNotInOrder) {
     }
 }
 
-TEST_P(EndsMeet, APeerThatClosesWhileSendsWaitHereIsNoEndInOrder) {
+TEST_P(EndsMeet, APeersCloseWithQueuedSendsIsNotOrderly) {
     establish();
     // More than the ring holds; all sends may use the same memory, because the bytes are not
     // checked.
@@ -183,7 +183,7 @@ TEST_P(EndsMeet, APeerThatClosesWhileSendsWaitHereIsNoEndInOrder) {
     EXPECT_LT(client.sends_done, client.sends);
 }
 
-TEST_P(EndsMeet, AbortBehindCloseIsAtOnce) {
+TEST_P(EndsMeet, AnAbortAfterCloseIsImmediate) {
     establish();
     for (int i = 0; i < 10; ++i)
         ASSERT_EQ(client.send(40'000), Status::ok);
@@ -279,7 +279,7 @@ class TwoStreams : public testing::TestWithParam<Stage>, private StreamListener:
     }
 };
 
-TEST_P(TwoStreams, TheOtherFlowsAndEndsWhileNobodyReceivesOnOne) {
+TEST_P(TwoStreams, OneFlowsAndEndsWhileTheOtherHasNoReceives) {
     auto& stopped = streams[0];
     auto& flows = streams[1];
     ASSERT_TRUE(bed.run_until([&] {

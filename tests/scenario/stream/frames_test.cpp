@@ -30,7 +30,7 @@ class ByDefault : public testing::TestWithParam<Bed>, protected Pair {
     }
 };
 
-TEST_P(ByDefault, MemoryIsLentWhereADeviceChecksWhatIsWritten) {
+TEST_P(ByDefault, MemoryIsOfferedOnlyIfADeviceChecksWrites) {
     listen();
     Impostor impostor{
         bed.transport(), listener->endpoints().front().address, {.advert_limit_count = 256}};
@@ -104,19 +104,19 @@ class Registered : public testing::TestWithParam<Bed>, private StreamListener::H
     std::unique_ptr<Side> server_;
 };
 
-TEST_P(Registered, NothingIsThatAPeerMayWriteToUnlessThePeerIsTrusted) {
+TEST_P(Registered, NoMemoryIsWritableForAPeerUnlessTrusted) {
     EXPECT_EQ(writable_count(RemoteWrites::guarded), 0U);
     EXPECT_EQ(writable_count(RemoteWrites::never), 0U);
     EXPECT_GT(writable_count(RemoteWrites::trusted), 0U) << "otherwise the count shows nothing";
 }
 
-TEST_P(Registered, SomethingIsForAPeerWhoseKeyHasTheRightToWriteIt) {
+TEST_P(Registered, MemoryIsWritableForAPeerWithTheRight) {
     EXPECT_EQ(writable_count(RemoteWrites::guarded, "services=stream"), 0U);
     EXPECT_GT(writable_count(RemoteWrites::guarded, "services=stream rma"), 0U);
     EXPECT_EQ(writable_count(RemoteWrites::never, "services=stream rma"), 0U);
 }
 
-TEST_P(Registered, NothingIsForAPeerWhoseKeyHasNotTheRightWhoeverElseIsTrusted) {
+TEST_P(Registered, NoMemoryIsWritableForAPeerWithoutTheRight) {
     EXPECT_EQ(writable_count(RemoteWrites::trusted, "services=stream"), 0U);
     EXPECT_GT(writable_count(RemoteWrites::trusted, "services=stream rma"), 0U);
 }
@@ -157,7 +157,7 @@ class InFrames : public testing::TestWithParam<Bed>, protected Pair {
     std::optional<RegisteredBuffer> memory;
 };
 
-TEST_P(InFrames, WhoBreaksTheirRulesLosesThatConnectionOnly) {
+TEST_P(InFrames, ViolationsEndOnlyThatConnection) {
     constexpr std::uint8_t direct = 0;
     constexpr std::uint8_t ring = 1;
     constexpr std::uint8_t more = 8;
@@ -247,7 +247,7 @@ TEST_P(InFrames, APlainReceiveGetsWhatOneTransferBroughtInManyFrames) {
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
 }
 
-TEST_P(InFrames, OneDirectionMayLendMemoryAndTheOtherNot) {
+TEST_P(InFrames, OnlyOneDirectionMayOfferMemory) {
     listen({}); // and the server offers no memory
     client.socket = std::make_unique<StreamSocket>(
         bed.transport(), StreamSocket::Options{.remote_writes = RemoteWrites::trusted}, client);
@@ -264,7 +264,7 @@ TEST_P(InFrames, OneDirectionMayLendMemoryAndTheOtherNot) {
     EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
 }
 
-TEST_P(InFrames, AnEndBehindALongTransferComesBehindItsLastFrame) {
+TEST_P(InFrames, AnEndAfterALongTransferFollowsItsLastFrame) {
     StreamSocket::Options few;
     few.frame_bytes = control_limit_bytes;
     few.frame_count = 4;

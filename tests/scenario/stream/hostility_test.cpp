@@ -33,7 +33,7 @@ class Hostility : public testing::TestWithParam<netio::test::Bed>, protected Pai
     }
 };
 
-TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
+TEST_P(Hostility, EndsThatConnectionWithANamedReason) {
     struct Case {
         const char* says;
         std::function<void(Impostor&)> deed;
@@ -151,7 +151,7 @@ StreamSocket::Options in_haste() {
     return options;
 }
 
-TEST_P(Hostility, WhoNeverTellsOfItsRingIsGivenUpInTime) {
+TEST_P(Hostility, AMissingRingAnnouncementTimesOut) {
     listen(in_haste());
     Impostor impostor{bed.transport(), listener->endpoints().front().address};
     ASSERT_TRUE(bed.run_until([&] { return server.closed && impostor.closed; }));
@@ -161,7 +161,7 @@ TEST_P(Hostility, WhoNeverTellsOfItsRingIsGivenUpInTime) {
     EXPECT_THAT(server.closed->detail, HasSubstr("not told of its ring within 60 ms"));
 }
 
-TEST_P(Hostility, AServerThatNeverTellsOfItsRingIsGivenUpInTime) {
+TEST_P(Hostility, AServersMissingRingAnnouncementTimesOut) {
     SilentServer silent{bed.transport(), bed.address()};
     client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(in_haste()), client);
     client.socket->connect(silent.address());
@@ -172,7 +172,7 @@ TEST_P(Hostility, AServerThatNeverTellsOfItsRingIsGivenUpInTime) {
     EXPECT_THAT(client.closed->detail, HasSubstr("not told of its ring within 60 ms"));
 }
 
-TEST_P(Hostility, BehindTheHandshakeNobodyIsGivenUpForSilence) {
+TEST_P(Hostility, AfterTheHandshakeSilenceHasNoTimeout) {
     establish(in_haste(), in_haste());
     bool late = false;
     netio::Timer later{bed.loop(), [&] { late = true; }};
@@ -182,7 +182,7 @@ TEST_P(Hostility, BehindTheHandshakeNobodyIsGivenUpForSilence) {
 }
 
 // It repeats that it has received nothing, while a close waits for its progress.
-TEST_P(Hostility, WhoSaysTheSameAgainIsNotWaitedForLonger) {
+TEST_P(Hostility, RepeatedReportsDoNotExtendTheClose) {
     StreamSocket::Options options;
     options.session.close_timeout = std::chrono::milliseconds{300};
     options.session.close_limit = std::chrono::seconds{3};
@@ -228,7 +228,7 @@ TEST_P(Hostility, MoreAdvertsThanAgreedAreRefused) {
     EXPECT_THAT(closed.detail, HasSubstr("advert"));
 }
 
-TEST_P(Hostility, WhoAlwaysClaimsToWaitGetsTheLargestRingAndNoMore) {
+TEST_P(Hostility, ConstantWaitingGetsTheLargestRingAndNoMore) {
     StreamSocket::Options options{.receiver = improved_receiver(100, 500)};
     options.round_trip = std::chrono::hours{1};
     listen(options);

@@ -79,7 +79,7 @@ TEST_F(LongWay, IsFilledSoon) {
     EXPECT_LT(carry(4 * window_bytes) / round_trip, 25.);
 }
 
-TEST_F(LongWay, LittleIsToldMeanwhile) {
+TEST_F(LongWay, UsesFewControlMessages) {
     establish_far_away();
     carry(16 * window_bytes);
     const std::uint64_t before = told();
@@ -89,7 +89,7 @@ TEST_F(LongWay, LittleIsToldMeanwhile) {
     EXPECT_GE(controls / trips, 4.) << "otherwise the sender would wait for it";
 }
 
-TEST_F(LongWay, WhatHasToWaitIsToldInTheEnd) {
+TEST_F(LongWay, DelayedReportsAreSentInTheEnd) {
     establish_far_away();
     carry(16 * window_bytes);
     pass(1s); // everything has arrived and is acknowledged
@@ -101,7 +101,7 @@ TEST_F(LongWay, WhatHasToWaitIsToldInTheEnd) {
     }
 }
 
-TEST_F(LongWay, WhereItIsShortEverythingIsToldAtOnce) {
+TEST_F(LongWay, OnAShortPathEverythingIsReportedAtOnce) {
     StreamSocket::Options near = options();
     near.round_trip = 0ns;
     bed.sim()->network().set_path(0, 0, {.delay = 2ms}); // while it connects

@@ -25,7 +25,7 @@ class Loss : public PairOnBed {
     }
 };
 
-TEST_P(Loss, AUserThatOnlySendsHearsOfItAndGetsItsMemoryBack) {
+TEST_P(Loss, ASendOnlyUserIsNotifiedAndItsMemoryIsReleased) {
     establish();
     ASSERT_EQ(server.send(10), Status::ok);
     server.socket->shutdown_send();
@@ -39,7 +39,7 @@ TEST_P(Loss, AUserThatOnlySendsHearsOfItAndGetsItsMemoryBack) {
     EXPECT_LT(client.sends_done, 2U);
 }
 
-TEST_P(Loss, WhatHadArrivedIsDeliveredInStepsToThoseWhoReceive) {
+TEST_P(Loss, ArrivedBytesAreDeliveredInSteps) {
     StreamSocket::Options small_steps;
     small_steps.copy_step_bytes = 1'000;
     ASSERT_NO_FATAL_FAILURE(arrive_and_die(50'000, small_steps));
@@ -55,7 +55,7 @@ TEST_P(Loss, WhatHadArrivedIsDeliveredInStepsToThoseWhoReceive) {
     EXPECT_EQ(client.closed->reason, CloseReason::lost) << client.closed->detail;
 }
 
-TEST_P(Loss, WhoDoesNotReceiveIsAskedOnce) {
+TEST_P(Loss, AUserWithoutReceivesIsAskedOnce) {
     ASSERT_NO_FATAL_FAILURE(arrive_and_die(50'000));
     client.at_lost = [&](std::uint64_t bytes) {
         EXPECT_EQ(bytes, 50'000U);
@@ -68,7 +68,7 @@ TEST_P(Loss, WhoDoesNotReceiveIsAskedOnce) {
     EXPECT_EQ(client.losses, 1U);
 }
 
-TEST_P(Loss, EachCanceledReceiveSaysWhatItHolds) {
+TEST_P(Loss, EachCanceledReceiveReportsItsBytes) {
     establish();
     ASSERT_EQ(client.receive(1'000, Fill::all), Status::ok);
     ASSERT_EQ(client.receive(1'000, Fill::all), Status::ok);
@@ -90,7 +90,7 @@ TEST_P(Loss, EachCanceledReceiveSaysWhatItHolds) {
     EXPECT_THAT(bytes, testing::ElementsAre(300, 0, 0));
 }
 
-TEST_P(Loss, APeerThatClosesLeavesWhatCouldNotLeaveUnconfirmed) {
+TEST_P(Loss, APeersCloseLeavesUnsentBytesUnconfirmed) {
     establish();
     ASSERT_EQ(client.send(1 << 20), Status::ok);
     ASSERT_EQ(client.send(1 << 20), Status::ok);

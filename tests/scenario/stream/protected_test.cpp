@@ -62,7 +62,7 @@ TEST_P(ProtectedStream, CarriesItsBytesBothWays) {
     EXPECT_TRUE(!is_sealed() || counted.writable_count() == 0) << "also where a device guards it";
 }
 
-TEST_P(ProtectedStream, LendsNoMemoryWhereFramesAreSealedEvenToWhoIsTrusted) {
+TEST_P(ProtectedStream, OffersNoMemoryWithSealedFramesEvenToATrustedPeer) {
     carry(RemoteWrites::trusted);
     EXPECT_EQ(counted.writable_count() == 0, is_sealed());
 }

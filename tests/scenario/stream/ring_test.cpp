@@ -50,7 +50,7 @@ class RingGrowth : public PairOnBed {
 class SimulatedRingGrowth : public RingGrowth {};
 class RegisteredRingGrowth : public RingGrowth {};
 
-TEST_P(RingGrowth, GoesUpToTheLimitWhileTheStreamGoesOn) {
+TEST_P(RingGrowth, GoesUpToTheLimitWhileTheStreamContinues) {
     for (const bool without_immediate_data : {false, true}) {
         client.forget();
         server.forget();
@@ -78,7 +78,7 @@ TEST_P(RingGrowth, StopsWhereTheLimitIsTheRingItself) {
     EXPECT_EQ(received().ring_growths, 0U);
 }
 
-TEST_P(RingGrowth, DoesNotComeFromAUserWhoTakesItsTime) {
+TEST_P(RingGrowth, IsNotCausedByASlowUser) {
     establish(sending(), receiving());
     for (int i = 0; i < 50; ++i) {
         keep_sending();
@@ -93,7 +93,7 @@ TEST_P(RingGrowth, DoesNotComeFromAUserWhoTakesItsTime) {
     EXPECT_EQ(received().ring_growths, 0U);
 }
 
-TEST_P(RingGrowth, DoesNotComeFromAShortWay) {
+TEST_P(RingGrowth, IsNotCausedByAShortPath) {
     StreamSocket::Options near = receiving();
     near.round_trip = std::chrono::nanoseconds{1};
     establish(sending(), near);
@@ -102,7 +102,7 @@ TEST_P(RingGrowth, DoesNotComeFromAShortWay) {
     EXPECT_EQ(received().ring_growths, 0U);
 }
 
-TEST_P(SimulatedRingGrowth, GivesTheMemoryOfEveryOldRingBack) {
+TEST_P(SimulatedRingGrowth, ReleasesTheMemoryOfEveryOldRing) {
     establish(sending(), receiving());
     ASSERT_TRUE(run_until_received(1)); // everything else is registered by now
     const std::size_t before = bed.sim()->registration_count();
@@ -115,7 +115,7 @@ TEST_P(SimulatedRingGrowth, GivesTheMemoryOfEveryOldRingBack) {
     EXPECT_EQ(bed.sim()->registration_count(), before);
 }
 
-TEST_P(RegisteredRingGrowth, IsGivenUpWhereThereIsNoMemoryAndTheStreamGoesOn) {
+TEST_P(RegisteredRingGrowth, FailsWithoutMemoryAndTheStreamContinues) {
     establish(sending(), receiving());
     ASSERT_TRUE(run_until_received(1));
     ASSERT_EQ(received().ring_growths, 0U);
@@ -139,7 +139,7 @@ TEST_P(SimulatedRingGrowth, MeasuresTheDistanceInTheHandshake) {
 
 // The shortest measurement counts: here that of the rings, because the session's handshake was
 // slow.
-TEST_P(SimulatedRingGrowth, DoesNotComeFromAHandshakeThatTookLong) {
+TEST_P(SimulatedRingGrowth, IsNotCausedByASlowHandshake) {
     const std::uint64_t connecting = bed.sim()->next_connection();
     bed.sim()->delay(connecting, 100ms);
     StreamSocket::Options options = receiving();

@@ -50,7 +50,7 @@ TEST_P(SendTimesOfStreams, AreCountedOnceAllOfASendHasLeft) {
     EXPECT_GE(client.socket->counters().latency.longest(), waited);
 }
 
-TEST_P(SendTimesOfStreams, LeaveOutWhatWasCanceledAndOutliveTheConnection) {
+TEST_P(SendTimesOfStreams, ExcludeCanceledSendsAndSurviveTheConnection) {
     establish();
     send_too_much();
     client.socket->abort();

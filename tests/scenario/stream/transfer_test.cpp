@@ -28,7 +28,7 @@ TEST_P(Transfer, AReceiveThatWaitsIsWrittenTo) {
     EXPECT_EQ(server.socket->counters().received.direct_bytes, 100'000U);
 }
 
-TEST_P(Transfer, WhatNobodyWaitsForGoesThroughTheRing) {
+TEST_P(Transfer, BytesWithoutAReceiveGoThroughTheRing) {
     establish();
     ASSERT_EQ(client.send(50'000), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
@@ -40,7 +40,7 @@ TEST_P(Transfer, WhatNobodyWaitsForGoesThroughTheRing) {
     EXPECT_EQ(server.receives_completed, 2U);
 }
 
-TEST_P(Transfer, ABurstThatFitsTheRingDoesNotHoldUpItsSender) {
+TEST_P(Transfer, ABurstThatFitsTheRingDoesNotBlockItsSender) {
     establish();
     ASSERT_EQ(client.send(1 << 20), Status::ok); // the whole ring, and there is no receive
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));

@@ -30,7 +30,7 @@ class StreamTurns : public PairOnBed {
 
 INSTANTIATE_TEST_SUITE_P(Stages, StreamTurns, simulated_stages(), stage_name);
 
-TEST_P(StreamTurns, HaveOneReceiveOfThoseThatAreCompleteWhereEachTakesLong) {
+TEST_P(StreamTurns, CompleteOneReceiveIfEachHandlerIsSlow) {
     establish();
     for (std::size_t i = 0; i < count; ++i)
         ASSERT_EQ(server.receive(8, Fill::all), Status::ok);
@@ -45,7 +45,7 @@ TEST_P(StreamTurns, HaveOneReceiveOfThoseThatAreCompleteWhereEachTakesLong) {
     EXPECT_EQ(server.received, 8 * count);
 }
 
-TEST_P(StreamTurns, HaveOneSendOfThoseThatHaveLeftWhereEachTakesLong) {
+TEST_P(StreamTurns, CompleteOneSendIfEachHandlerIsSlow) {
     establish();
     client.at_sent = [&] { take_long(); };
     for (std::size_t i = 0; i < count; ++i)
@@ -53,7 +53,7 @@ TEST_P(StreamTurns, HaveOneSendOfThoseThatHaveLeftWhereEachTakesLong) {
     ASSERT_TRUE(run_with_a_call_a_turn_until([&] { return client.sends_done == count; }));
 }
 
-TEST_P(StreamTurns, HaveOneOfThoseThatAreCanceledWhereEachTakesLong) {
+TEST_P(StreamTurns, CompleteOneCanceledOperationIfEachHandlerIsSlow) {
     establish({}, {.receiver = improved_receiver(1'000)});
     for (std::size_t i = 0; i < count; ++i) {
         ASSERT_EQ(client.send(5'000), Status::ok); // stays because there is no receive
@@ -68,7 +68,7 @@ TEST_P(StreamTurns, HaveOneOfThoseThatAreCanceledWhereEachTakesLong) {
     EXPECT_EQ(client.closed->reason, CloseReason::local);
 }
 
-TEST_P(StreamTurns, EndThoughASendOfNothingIsFollowedByAnotherInItsHandler) {
+TEST_P(StreamTurns, EndAlthoughEachEmptySendIsFollowedByAnother) {
     establish();
     const Slice nothing = client.outgoing.slice(0, 0);
     client.at_raw_sent = [&] {
