@@ -12,7 +12,7 @@ from program_case import PROVIDER, UNITTEST_ARGUMENTS, Case
 
 @unittest.skipIf(PROVIDER != "tcp", "they are those of the loopback interface")
 class Addresses(Case):
-    def test_a_server_that_is_told_none_is_for_this_machine_only(self):
+    def test_by_default_a_server_is_for_this_machine_only(self):
         os.mkdir(self.path("served"))
         for words in (("pump", "--serve"), ("copy", "--serve", self.path("served"))):
             with self.subTest(words[0]):

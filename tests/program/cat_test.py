@@ -105,7 +105,7 @@ class Coupled(CatCase):
                 self.assert_is(asking.stdout.read(), self.data(size))
                 self.assert_ends(0, asking, listening)
 
-    def test_a_filter_that_answers_behind_the_end_of_its_input_is_heard(self):
+    def test_a_filter_that_answers_after_its_input_ends_is_received(self):
         lines = b"".join(b"%06d\n" % (n * 7919 % 100_003) for n in range(100_000))
         for filter_listens in (True, False):
             with self.subTest(filter_listens=filter_listens):
@@ -135,7 +135,7 @@ class HalfClosing(CatCase):
             self.addCleanup(os.close, end)
         return ("terminal", terminal), ("pipe", reader)
 
-    def test_a_transfer_ends_by_itself_whatever_standard_input_the_receiver_has(self):
+    def test_a_transfer_ends_with_any_standard_input_of_the_receiver(self):
         for name, silent in self.silent_inputs():
             for size in SIZES[1:]:
                 for receiver_listens in (True, False):
@@ -155,7 +155,7 @@ class HalfClosing(CatCase):
         one, address = self.listener(stdin=terminal)
         self.assert_ends(0, self.cat(address, stdin=DEVNULL), one)
 
-    def test_a_producer_that_begins_late_loses_nothing_to_a_peer_that_only_receives(self):
+    def test_a_late_producer_loses_nothing_to_a_receiving_peer(self):
         one, address = self.listener(stdout=DEVNULL)
         two = self.cat(address, stdin=DEVNULL)
         while "sends no more" not in one.stderr.readline().decode():
@@ -214,7 +214,7 @@ class Blocked(CatCase):
         log = blocked.stderr.read().decode()
         self.assertRegex(log, r"no byte has moved for 5000 ms \(--timeout\); standard output has not taken [1-9]")
 
-    def test_the_death_of_the_peer_is_told_at_once_and_what_has_arrived_is_kept(self):
+    def test_a_dead_peer_is_reported_and_arrived_data_is_kept(self):
         blocked, peer = self.blocked()
         peer.wait(DEADLINE)  # it has stopped trying: no byte moves any more
         while "bytes that have arrived wait for standard output" not in (line := blocked.stderr.readline().decode()):
@@ -230,7 +230,7 @@ class Blocked(CatCase):
             blocked.send_signal(number)
             self.assert_ends(-number, blocked)
 
-    def test_a_reader_that_pauses_for_longer_than_the_peer_has_patience_with_an_end_gets_all(self):
+    def test_a_reader_paused_beyond_the_close_timeout_gets_all(self):
         data = self.data(4_000_000)
         one, address = self.listener(stdin=DEVNULL)
         two = self.cat(address)
@@ -240,7 +240,7 @@ class Blocked(CatCase):
         self.assert_is(one.stdout.read(), data)
         self.assert_ends(0, one, two)
 
-    def test_output_that_fails_is_named_with_a_remedy_and_ends_both_sides(self):
+    def test_failed_output_is_reported_with_a_remedy_and_ends_both(self):
         reader, gone = os.pipe()
         os.close(reader)
         self.addCleanup(os.close, gone)

@@ -178,7 +178,7 @@ class Interrupting(CopyCase):
         server.wait_for(r"large: the sender (left|vanished) with \d+ of \d+ bytes")
         self.check_goes_on(path, address)
 
-    def test_a_killed_server_is_told_and_another_goes_on(self):
+    def test_a_killed_server_is_reported_and_another_continues(self):
         path, _, _, (status, report, log) = self.interrupt(
             lambda server, _: server.process.kill())
         self.assertEqual((status, report["end"]), (1, "failed"), log)
@@ -200,7 +200,7 @@ class Interrupting(CopyCase):
         self.assertRegex(log, r"large: the sender is sent away with \d+ of \d+ bytes received, which are kept")
         self.check_goes_on(path, self.serve()[1])
 
-    def test_a_full_disk_is_told_on_both_sides(self):
+    def test_a_full_disk_is_reported_on_both_sides(self):
         server, address = self.serve()
         limit = 20 * MIB  # per file; only the error's text differs from a full disk
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
@@ -228,7 +228,7 @@ class RefusingCopies(CopyCase):
         self.assertRegex(log, saying)
         return report
 
-    def test_a_file_is_replaced_only_when_told(self):
+    def test_a_file_is_replaced_only_on_request(self):
         _, address = self.serve()
         path = self.path("a", "new content")
         self.path("served/a", "old")
@@ -240,7 +240,7 @@ class RefusingCopies(CopyCase):
         self.assertEqual(self.copy(address, "--overwrite", path)[0], 0)
         self.check_same("a")
 
-    def test_what_cannot_work_is_refused_with_the_place_and_the_reason(self):
+    def test_errors_are_refused_with_the_place_and_the_reason(self):
         _, address = self.serve()
         path = self.path("a", "content")
         self.refused(path, saying=r"netio copy FILE\.\.\. HOST:PORT")

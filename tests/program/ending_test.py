@@ -35,7 +35,7 @@ class Ending(Case):
             status, report, log = publisher.end()
             self.assertEqual((status, report["end"]), (0, "interrupted"), log)
 
-    def test_an_interrupted_publisher_is_an_orderly_end_for_its_subscribers(self):
+    def test_an_interrupted_publisher_ends_its_subscribers_in_order(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
                                 "--progress")
@@ -57,7 +57,7 @@ class Ending(Case):
         self.assertEqual((status, report["messages"]), (0, 100), log)
         self.assertEqual(publisher.end()[0], 0)
 
-    def test_a_subscriber_comes_back_and_says_what_it_does_not_know(self):
+    def test_a_subscriber_reconnects_and_reports_unknown_losses(self):
         first = self.start("publish", self.config(self.PATTERN))
         address = first.address()
         subscriber = self.start("subscribe", address, "--fid", "0-63", "--verify", "--progress",
@@ -104,7 +104,7 @@ class Ending(Case):
         subscriber.process.send_signal(signal.SIGINT)
         self.assertNotEqual(subscriber.end()[0], 0)
 
-    def test_a_publisher_that_nobody_wants_lets_the_next_subscriber_in(self):
+    def test_an_unused_publisher_admits_the_next_subscriber(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 8M, rate: max}\n",
                              "unbuffered")
         publisher = self.start("publish", config)
@@ -128,7 +128,7 @@ class Ending(Case):
         self.assertEqual(report["corrupt"] + report["reordered"] + report["duplicates"], 0)
         self.assertEqual(status != 0, report["lost"] > 0, log)
 
-    def test_a_stopped_subscriber_of_one_fid_holds_up_no_other(self):
+    def test_a_stopped_subscriber_of_one_fid_blocks_no_other(self):
         # Its fid has as many messages as all others together, and far more bytes than can be queued
         # for it anywhere.
         text = ("streams:\n  - {fids: 0-7, source: pattern, size: 40, rate: max}\n"
@@ -150,7 +150,7 @@ class Ending(Case):
             publisher.process.send_signal(signal.SIGINT)
             self.assertEqual(publisher.end()[0], 0)
 
-    def test_a_slow_guest_that_asks_to_drop_holds_up_nobody(self):
+    def test_a_slow_subscriber_with_policy_drop_blocks_no_other(self):
         # The queue of a subscriber is short, so that it is soon slow: because of the configuration,
         # or because the memory holds no more than sixteen messages.
         short = self.LARGE.replace("64k", "512k")
@@ -179,7 +179,7 @@ class Ending(Case):
 
 
 class Killing(Case):
-    def test_a_killed_publisher_is_a_failure_that_is_told(self):
+    def test_a_killed_publisher_is_a_reported_error(self):
         for mode, text in (("buffered", self.PATTERN), ("unbuffered", self.LARGE)):
             publisher = self.start("publish", self.config(text, mode))
             subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",

@@ -81,7 +81,7 @@ class Examples(Case):
     def test_publishers_and_subscriber_find_each_other_on_a_bus(self):
         self.expect(self.run_example("first_steps", self.path("bus")), "0x7: 9 bytes\n0x64: 8 bytes")
 
-    def test_a_foreign_loop_has_its_own_turn_and_ends_with_the_publisher(self):
+    def test_a_foreign_loop_keeps_its_turn_and_ends_with_netio(self):
         publisher = self.run_example("publish_unbuffered", f"{HOST}:0", 300)
         subscriber = self.run_example("foreign_loop", publisher.address())
         self.expect(subscriber, "300 messages, while the timer fired")

@@ -71,12 +71,12 @@ class Agreeing(Asking):
 
     COUNT = 5000  # per fid, of four: more than the path to a stopped subscriber can hold
 
-    def test_all_agree_on_who_is_stopped_under_each_policy(self):
+    def test_all_agree_on_a_stopped_one_under_each_policy(self):
         for policy in ("block", "drop", "disconnect", "newest"):
             with self.subTest(policy):
                 self.one_is_stopped(policy, "buffered")
 
-    def test_all_agree_on_who_is_stopped_under_each_policy_of_an_unbuffered_publisher(self):
+    def test_all_agree_on_a_stopped_unbuffered_one_under_each_policy(self):
         for policy in ("block", "drop", "disconnect"):
             with self.subTest(policy):
                 self.one_is_stopped(policy, "unbuffered")
@@ -151,7 +151,7 @@ class Agreeing(Asking):
         if policy != "disconnect":
             self.assertEqual(missed + reports[1]["lost"], sent["dropped"])
 
-    def test_a_publisher_that_leaves_the_bus_and_comes_back_is_counted_on(self):
+    def test_a_publisher_back_in_the_registry_keeps_its_counts(self):
         os.mkdir(self.path("bus"))
         begin = (f"bus: {{at: {self.path('bus')}, name: %s}}\nstreams:\n"
                  "  - {fids: %d, source: pattern, size: 40, rate: 50000, count: 500}\n")
@@ -171,7 +171,7 @@ class Agreeing(Asking):
         self.assertEqual(report["fids"]["0x0"]["messages"], 1000)
         self.shown_is_reported(shown, rows, report)
 
-    def test_one_of_two_publishers_of_a_fid_that_is_started_anew_takes_nothing_back(self):
+    def test_a_restarted_publisher_of_a_shared_fid_keeps_counts(self):
         streams = "wait_subscribers: 1\nstreams:\n  - {fids: 0, source: pattern, size: 40, rate: 50000, count: 500}\n"
         one, other = self.publish(streams), self.publish(streams)
         subscriber = self.subscribe(one.address(), other.address(), "--fid", "0", "--reconnect")
@@ -185,7 +185,7 @@ class Agreeing(Asking):
         subscriber.process.send_signal(signal.SIGINT)
         self.shown_is_reported(shown, rows, subscriber.end()[1])
 
-    def test_a_million_fids_are_counted_and_no_more_are_shown_than_is_asked_for(self):
+    def test_a_million_fids_are_counted_and_shown_up_to_the_limit(self):
         publisher = self.start("publish", self.config(
             "wait_subscribers: 1\nmetrics: {listen: '127.0.0.1:0', fids: 60}\nstreams:\n"
             "  - {fids: 0-999999, source: pattern, size: 8, rate: max, count: 1}\n"

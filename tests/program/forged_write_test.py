@@ -100,7 +100,7 @@ class Forging(Case):
             self.assertEqual((client.address, client.key), (0, 0))
             self.assertEqual(client.bytes, 1 << 20)
 
-    def test_a_trusted_client_is_told_of_some(self):  # otherwise the test before proves nothing
+    def test_a_trusted_client_gets_writable_memory(self):  # otherwise the test before proves nothing
         for kind in self.SERVERS:
             client = self.forge(self.serve(kind, "--remote-writes", "trusted").address())
             self.assertNotEqual(client.key, 0)

@@ -77,7 +77,7 @@ class Showing(Asking):
         self.assertEqual([each["source"] for each in json.loads(both.stdout)["programs"]],
                          [here, metrics_of(publisher)])
 
-    def test_top_says_that_nobody_is_there(self):
+    def test_top_reports_that_no_program_is_found(self):
         os.mkdir(self.path("empty"))
         for arguments, status, what in ((["--bus", self.path("empty"), "--once", "--interval", "1ms"], 4,
                                          "shows figures"), ([], 2, "where?")):
@@ -140,7 +140,7 @@ class Showing(Asking):
         self.until(lambda: figures(here)["netio_sender_messages_total"][peer] >
                    shown["netio_sender_messages_total"][peer], "it goes on")
 
-    def test_whoever_serves_with_keys_shows_its_gate(self):
+    def test_a_server_with_keys_shows_its_authentication_counters(self):
         site, client = self.path("site.keys"), self.path("client.key")
         subprocess.run([PROGRAM, "key", "new", site, "--name", "client", "--rights", "services=all fids=0-99",
                         "--client", client], capture_output=True, check=True)
@@ -264,7 +264,7 @@ class Logging(Case):
             while not enough([line for line in process.lines if line]):
                 self.assertTrue(process.changed.wait(DEADLINE), process.lines)
 
-    def test_a_request_of_many_fids_costs_another_subscriber_no_message_where_nobody_reads_the_log(self):
+    def test_an_unread_log_and_a_request_of_many_fids_lose_nothing(self):
         # With policy drop the queue holds several seconds: a message is lost only if the publisher
         # stops, and then it would not answer requests either.
         config = self.config("wait_subscribers: 1\nslow_subscribers: drop\nstreams:\n"

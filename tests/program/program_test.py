@@ -116,7 +116,7 @@ class Enduring(Case):
 
 
 class Doctoring(Case):
-    def test_a_machine_is_told_what_to_change_and_what_is_used(self):
+    def test_the_doctor_reports_what_to_change_and_what_is_used(self):
         status, report, log = self.start("doctor").end()
         kinds = {finding["kind"] for finding in report["findings"]}
         self.assertEqual(report["well"], "change" not in kinds, log)
@@ -157,7 +157,7 @@ class Refusing(Case):
         self.assertNotEqual(status, 0)
         self.assertRegex(log, saying)
 
-    def test_what_cannot_work_is_refused_with_the_place_and_the_reason(self):
+    def test_errors_are_refused_with_the_place_and_the_reason(self):
         self.check_refused("publish", "/no/where.yaml", saying=r"/no/where\.yaml: cannot be read")
         self.check_refused("publish", self.config("streamz: 1\n"),
                            saying=r"publisher\.yaml:4:1: streamz: unknown key .*did you mean 'streams'")
@@ -171,7 +171,7 @@ class Refusing(Case):
         self.check_refused("subscribe", "127.0.0.1:1", "--fid", "1", "--policy", "wait",
                            saying="--policy: 'wait' is unknown; allowed: block, drop, disconnect")
 
-    def test_where_other_machines_reach_it_has_to_be_meant(self):
+    def test_listening_for_other_machines_needs_an_option(self):
         everywhere = self.path("everywhere.yaml", "listen: 0.0.0.0:0\nmode: buffered\n" + self.PATTERN)
         for words in (("publish", everywhere), ("pump", "--serve", "--listen", "0.0.0.0:0"),
                       ("cat", "--listen", "0.0.0.0:0"), ("doctor", "--serve", "0.0.0.0:0"),
@@ -182,7 +182,7 @@ class Refusing(Case):
                 server = self.start(*words, "--open", json_report=False)
                 server.wait_for(r"listening at 0\.0\.0\.0:\d+")
 
-    def test_a_policy_that_holds_the_publisher_up_more_is_refused(self):
+    def test_a_stricter_policy_than_the_publishers_is_refused(self):
         publisher = self.start("publish", self.config("slow_subscribers: drop\n" + self.PATTERN))
         self.check_refused("subscribe", publisher.address(), "--fid", "0-63", "--policy", "block",
                            saying="'block', which would hold it up more .*leave out --policy")
@@ -192,7 +192,7 @@ class Refusing(Case):
         self.check_refused("publish", self.config(self.PATTERN), "--listen", publisher.address(),
                            saying=re.escape(publisher.address()) + ".*in use")
 
-    def test_a_recording_that_cannot_be_written_ends_the_subscriber_only(self):
+    def test_an_unwritable_recording_ends_only_the_subscriber(self):
         publisher = self.start("publish", self.config(self.PATTERN), "--wait-subscribers", 2)
         os.mkdir(self.path("full"))  # the existing part cannot be continued
         os.symlink("/dev/full", self.path("full/0000000000000000"))
@@ -226,7 +226,7 @@ class Reading(Case):
         self.addCleanup(process.kill)
         return process
 
-    def test_a_full_ring_stops_the_card_and_nothing_unsent_is_overwritten(self):
+    def test_a_full_ring_stops_the_card_and_keeps_unsent_data(self):
         readout = self.run_example("example_readout", "127.0.0.1:0")
         address = readout.stdout.readline().split()[-1]
         checker = self.run_example("example_readout_check", address)

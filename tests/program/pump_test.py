@@ -104,7 +104,7 @@ class Pumping(Case):
         self.assertEqual(report["server"]["bytes"], mib << 20)
         self.assertEqual(serving.end()[0], 0)
 
-    def test_the_death_of_either_side_is_told_by_the_other(self):
+    def test_the_death_of_either_side_is_reported_by_the_other(self):
         for victim in ("client", "server"):
             serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
             pump = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
@@ -115,7 +115,7 @@ class Pumping(Case):
             self.assertRegex(log, re.escape(HOST))
             self.assertNotEqual(report["error"], "")
 
-    def test_an_interruption_is_told_by_whom_it_ended(self):
+    def test_a_report_names_the_interrupted_side(self):
         for once, interrupted in ((True, "client"), (True, "server"), (False, "server")):
             with self.subTest(once=once, interrupted=interrupted):
                 serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", *(["--once"] if once else []))
@@ -135,7 +135,7 @@ class Pumping(Case):
         self.assertEqual(status, 1, log)
         self.assertIn("interrupted before a client has come", log)
 
-    def test_a_server_serves_others_after_a_stranger_and_several_at_once(self):
+    def test_a_server_serves_several_peers_also_after_a_bad_one(self):
         serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
         host, port = serving.address().split(":")
         with contextlib.ExitStack() as strangers:
@@ -227,7 +227,7 @@ class Chatting(Case):
                 self.assertEqual(outputs[listening], back)
                 self.assertEqual((listening.returncode, connecting.returncode), (0, 0))
 
-    def test_who_has_no_standard_input_sends_an_end_at_once(self):
+    def test_without_standard_input_an_end_is_sent_at_once(self):
         """The connection would get its free descriptor and would be read as standard input."""
         listening, address = self.listening(stdin=subprocess.DEVNULL)
         connecting = subprocess.run(["sh", "-c", 'exec "$0" cat "$1" <&-', PROGRAM, address],
@@ -280,7 +280,7 @@ class Chatting(Case):
         os.close(into)
         self.assertEqual((writer.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
 
-    def test_who_listens_for_one_peer_refuses_the_next(self):
+    def test_a_listener_for_one_peer_refuses_the_next(self):
         reader, address = self.listening(stdin=subprocess.DEVNULL)
         first = self.cat(address, stdin=subprocess.PIPE)
         first.stdin.write(b"line\n")
@@ -291,7 +291,7 @@ class Chatting(Case):
         first.stdin.close()
         self.assertEqual((first.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
 
-    def test_nobody_there_is_an_error(self):
+    def test_a_missing_listener_is_an_error(self):
         process = self.cat("127.0.0.1:1", stdin=subprocess.DEVNULL)
         _, log = process.communicate(timeout=DEADLINE)
         self.assertEqual(process.returncode, 1)

@@ -109,7 +109,7 @@ class Sending(Case):
         self.assertEqual(status, 0, log)
         self.assertEqual(listener.end()[1]["bytes"], 3 << 20)
 
-    def test_a_listener_says_how_large_a_message_and_how_many_senders_it_takes(self):
+    def test_a_listener_reports_its_limits_of_size_and_senders(self):
         listener = self.listener("--largest-message", "20M", "--senders", 1)
         status, _, log = self.send(listener, "--messages", "1", "--size", "20M", "--page-size", "32k", "--pages", "1024")
         self.assertEqual(status, 0, log)
@@ -140,7 +140,7 @@ class Sending(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.end(listener)[1]["messages"], 10001)
 
-    def test_what_cannot_be_read_is_told_and_what_was_read_before_has_arrived(self):
+    def test_a_read_error_is_reported_and_earlier_data_arrives(self):
         long_line = self.path("long", "x\n" * 3 + "a" * (17 << 20))
         listener = self.listener()
         for place, flaw, messages in ((self.folder.name, "Is a directory", 0), (long_line, "more than 16 MiB", 3)):
@@ -152,7 +152,7 @@ class Sending(Case):
                 self.assertRegex(log, f"standard input: .*{flaw}")
         self.assertEqual(self.end(listener)[1]["messages"], 3)
 
-    def test_nobody_at_the_address_is_told(self):
+    def test_a_missing_listener_is_reported(self):
         done = subprocess.run([PROGRAM, "send", "127.0.0.1:1"], input="x\n", capture_output=True,
                               text=True, timeout=DEADLINE)
         self.assertEqual(done.returncode, 3, done.stderr)

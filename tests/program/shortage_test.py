@@ -23,7 +23,7 @@ class Shortage(Case):
         resource.prlimit(pid, resource.RLIMIT_NOFILE,
                          (hard if more is None else lowest_free + more, hard))
 
-    def test_a_publisher_warns_and_its_subscriber_waits_until_there_is_enough(self):
+    def test_a_publisher_warns_and_its_subscriber_waits(self):
         publisher = self.start("publish", self.config(self.PATTERN), "--messages", 6400)
         address = publisher.address()
         self.limit(publisher, 20)
@@ -46,7 +46,7 @@ class Shortage(Case):
         status, _, log = self.start(*client, address).end()
         self.assertEqual(status, 0, log)
 
-    def test_a_copy_server_warns_and_its_sender_fails_with_the_reason(self):
+    def test_a_copy_server_warns_and_its_sender_reports_the_reason(self):
         os.mkdir(self.path("served"))
         self.check_turned_away(
             self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open"),
@@ -56,7 +56,7 @@ class Shortage(Case):
         self.check_turned_away(self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open"),
                                "pump", "--bytes", "1m")
 
-    def test_a_serving_doctor_warns_and_the_asking_one_fails_with_the_reason(self):
+    def test_a_doctor_server_warns_and_its_client_reports_the_reason(self):
         server = self.start("doctor", "--serve", f"{HOST}:0", "--open")
         address = server.address()
         self.limit(server, 20)

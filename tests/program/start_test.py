@@ -50,7 +50,7 @@ class Starting(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, "cannot load libfabric: .*install libfabric .*libfabric1")
 
-    def test_a_library_that_is_too_old_is_told(self):
+    def test_a_too_old_library_is_reported(self):
         os.mkdir(self.path("other"))
         crypto = re.search(r"libcrypto\.so\.\d+ => (\S+)",
                            subprocess.run(["ldd", PROGRAM], capture_output=True, text=True,
@@ -60,7 +60,7 @@ class Starting(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, "libfabric does not suit: .*fi_dupinfo.* newer libfabric")
 
-    def test_a_foreign_choice_of_providers_is_blamed_and_not_the_installation(self):
+    def test_a_foreign_provider_choice_is_named_as_the_cause(self):
         for choice, arguments, status in (("sockets", ["info"], 1), ("sockets", ["info", "--json"], 1),
                                           ("sockets", ["doctor"], 1), ("sockets", ["doctor", "--json"], 1),
                                           ("", ["info"], 1), ("", ["doctor"], 1), ("", ["send", "127.0.0.1:1"], 3)):

@@ -60,7 +60,7 @@ class TestPublishing(Case):
         status, made, log = publisher.end()
         self.assertEqual((status, made["triggers"]["l1"]["events"]), (0, 50), log)
 
-    def test_several_publishers_of_one_process_are_several_to_a_subscriber(self):
+    def test_a_subscriber_sees_each_publisher_of_one_process(self):
         text = ("publishers:\n"
                 f"  - {{listen: '{HOST}:0', mode: buffered, wait_subscribers: 1, name: small,\n"
                 "     streams: [{fids: 0-9, source: pattern, size: 40, count: 50}]}\n"
@@ -120,7 +120,7 @@ class TestPublishing(Case):
         self.assertEqual((status, report["messages"], report["passed_over"]), (0, 100, 90), log)
         self.assertEqual([name.endswith(".gap") for name in os.listdir(folder)], [True])
 
-    def test_a_subscriber_is_as_slow_as_it_is_told(self):
+    def test_a_subscriber_is_as_slow_as_configured(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         thinking = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify", "--think",
                               "2ms", "--messages", 200)
