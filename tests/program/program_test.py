@@ -194,7 +194,7 @@ class Refusing(Case):
 
     def test_an_unwritable_recording_ends_only_the_subscriber(self):
         publisher = self.start("publish", self.config(self.PATTERN), "--wait-subscribers", 2)
-        os.mkdir(self.path("full"))  # the existing part cannot be continued
+        os.mkdir(self.path("full"))  # the file to continue is full
         os.symlink("/dev/full", self.path("full/0000000000000000"))
         failing = self.start("subscribe", publisher.address(), "--fid", "0", "--output",
                              self.path("full"), "--append")

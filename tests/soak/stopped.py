@@ -34,7 +34,7 @@ SHARED_FIDS = 16
 FIRST_OWN_FID = 100
 WINDOW_S = 5  # length of the intervals in which the rate of the others is measured
 LEAST_SHARE = 0.9  # minimum of the earlier rate, on average
-LEAST_EVER = 0.5  # in the worst interval: the machine may be busy, but nothing may block
+LEAST_EVER = 0.5  # in the worst interval: the machine may be busy, but no other may be blocked
 
 # (mode, further lines of the configuration, bytes of a message, messages a second of the shared
 # fids together, of an own fid, receive buffers of a subscriber)

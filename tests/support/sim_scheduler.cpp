@@ -47,7 +47,7 @@ void SimScheduler::step(TimePoint until) {
     ++turns_;
     SimProcess& process = *chosen->process;
     process.begin_turn();
-    if (!chosen->loop->dispatch(Duration{})) chosen->loop->pollable_fd(); // and it waits
+    if (!chosen->loop->dispatch(Duration{})) chosen->loop->pollable_fd(); // and waits for it
     process.end_turn();
 }
 

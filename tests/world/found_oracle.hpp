@@ -64,7 +64,7 @@ class FoundOracle {
         std::uint64_t next = 0;
     };
     struct Finder {
-        std::map<std::uint64_t, Place> known;           // by reported name
+        std::map<std::uint64_t, Place> known;           // as reported to it
         std::map<std::uint64_t, std::uint32_t> leaving; // unanswered, for each fid
         std::uint64_t unknown_tails = 0;
     };

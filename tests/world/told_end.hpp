@@ -13,7 +13,7 @@ namespace netio::world {
 struct ToldEnd {
     std::uint32_t process;
     std::uint32_t peer;
-    TimePoint since; // it connected
+    TimePoint since; // when it was connected
     const Closed& closed;
     Duration dead_after; // configured in the process
 };

@@ -23,7 +23,7 @@ class StrangerPackets : public GateTest {
         bytes[0] = std::byte{3};
         bytes[1] = std::byte{RawTcpPeer::write};
         bytes[2] = bytes[3] = bytes[4] = bytes[7] = std::byte{0};
-        bytes[5] = std::byte{1}; // version
+        bytes[5] = std::byte{1}; // one target
         bytes[6] = std::byte{40};
         wire::store(bytes.data() + 8, static_cast<std::uint64_t>(bytes.size()));
         wire::store(bytes.data() + 16, ~std::uint64_t{0} - 63);

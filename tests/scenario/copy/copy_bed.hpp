@@ -150,7 +150,7 @@ class CopyBed : public testing::Test {
             if (!message) message = peer.take<Body>();
             return message.has_value() || peer.closed;
         }));
-        EXPECT_TRUE(message) << "closed before this message";
+        EXPECT_TRUE(message) << "closed without this message";
         return message.value_or(Body{});
     }
 

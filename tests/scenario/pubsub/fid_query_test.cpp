@@ -106,7 +106,7 @@ TEST_P(FidQueries, ShowOnlyWhatTheKeyPermits) {
 }
 
 TEST_P(FidQueries, SayWhyThereIsNoAnswer) {
-    buffered({}).reset(); // a listener was there before
+    buffered({}).reset(); // it was there before
     EXPECT_THAT(ask().failure, HasSubstr(to_string(address)));
 }
 

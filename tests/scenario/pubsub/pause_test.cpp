@@ -76,7 +76,7 @@ TEST_P(PausedSubscribers, ReceiveNothingAndThenEverythingInOrder) {
     settle();
     EXPECT_EQ(subscriber.actor.messages, 0U);
     EXPECT_TRUE(subscriber.socket->is_connected());
-    subscriber.socket->pause(); // it has a fid
+    subscriber.socket->pause(); // already paused
     subscriber.socket->resume();
     EXPECT_EQ(subscriber.actor.messages, 0U) << "no callback within a call";
     publisher->close();

@@ -86,7 +86,7 @@ TEST_P(PoliciesAskedFor, ChangingToDropReleasesTheBlockedPublisher) {
     }
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{key}), Status::again);
     request(*slow, last, range(1, 1), SlowPolicy::drop);
-    EXPECT_TRUE(run_until([&] { return key == 50; })) << key << "accepted";
+    EXPECT_TRUE(run_until([&] { return key == 50; })) << key << " accepted";
 }
 
 TEST_P(PoliciesAskedFor, AStricterPolicyThanThePublishersIsRefused) {

@@ -399,7 +399,7 @@ TEST_P(Restarting, ReportsANewPublisherAndWhetherTheFormerTailIsKnown) {
         EXPECT_EQ(subscriber.actor.changes[0].former, former);
         EXPECT_EQ(subscriber.actor.changes[0].now, subscriber.socket->publisher_instance());
         EXPECT_EQ(subscriber.actor.changes[0].tail_known, in_order);
-        EXPECT_THAT(subscriber.actor.missed, IsEmpty()) << "the cause is not known";
+        EXPECT_THAT(subscriber.actor.missed, IsEmpty()) << "not countable for a new publisher";
         subscribers.clear();
     }
 }

@@ -53,7 +53,7 @@ class SubscriptionSnapshots : public SeveralPublishers {
         }
         for (const SourceFigures& before : last_.sources) {
             const auto same = std::ranges::find(now.sources, before.name, &SourceFigures::name);
-            EXPECT_NE(same, now.sources.end()) << before.name << "is missing";
+            EXPECT_NE(same, now.sources.end()) << before.name << " is missing";
             if (same == now.sources.end()) continue;
             EXPECT_GE(same->pauses, before.pauses);
         }

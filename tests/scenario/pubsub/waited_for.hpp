@@ -30,7 +30,7 @@ class WaitedFor : public PubSubScenario {
   protected:
     static constexpr std::uint64_t crowd = 80;
     static constexpr Fid free_fid{9};
-    static constexpr int receives = 6; // of each slow subscriber, for messages
+    static constexpr int receives = 6; // left for messages, per slow subscriber
 
     // A publisher with 64 KiB, of which subscribers with own fids (100 and higher) must leave
     // enough for others.

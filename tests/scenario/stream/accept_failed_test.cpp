@@ -108,7 +108,7 @@ TEST_P(Incoming, OfADestroyedListenerIsRejected) {
         EXPECT_EQ(client.closed->reason, CloseReason::rejected);
     }
     EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("its listener is gone")))
-        << "with the text of the handler";
+        << "of the handler that threw";
 }
 
 TEST_P(Incoming, MayBeAnsweredOnce) {

@@ -100,7 +100,7 @@ TEST_F(BlockingEnd, WritingAndShuttingDownBeforeReadingDoesNotDeadlock) {
 TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
     constexpr std::size_t piece = 64 * 1024;
     constexpr std::size_t count = 60;                 // many more than there are slots
-    for (const std::size_t sends : {1024U, 2U, 1U}) { // accepted by the socket at once
+    for (const std::size_t sends : {1024U, 2U, 1U}) { // limit of sends in the socket
         SCOPED_TRACE(sends);
         BlockingListener slow{"127.0.0.1:0", with_small_ring()};
         auto writing = std::async(std::launch::async, [&] {

@@ -345,7 +345,7 @@ void PublishActor::on_subscribed(pubsub::Publisher&, const SubscriberPeer& peer,
 void PublishActor::on_unsubscribed(pubsub::Publisher&, const SubscriberPeer& peer,
                                    const FidRange& range) {
     note("unsubscribed", connection_of(peer.address), to_integer(range.first));
-    if (peer.gone) return; // it did not request the end
+    if (peer.gone) return; // not requested by the peer
     world_.pubsub().peer_unsubscribed(number_, connection_of(peer.address), fids_of(range));
     react(Event::unsubscribed);
 }

@@ -51,7 +51,7 @@ class StreamActor final : public Actor,
         bool shut = false;          // this direction has ended
         bool over = false;          // on_closed was called
         bool peer_reads = false;    // since before it was closed
-        bool waited_before = false; // so did the time-out after its shutdown
+        bool waited_before = false; // its time-out began before the close
         std::deque<Flow> flows;
         std::deque<Lent> sends; // in the order of posting
         std::deque<Lent> receives;
