@@ -172,7 +172,7 @@ void SimConnection::end(Closed closed) {
     tell(std::move(closed));
 }
 
-// --- telling the handler --------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void SimConnection::tell(Event event) {
     inbox_.push_back(std::move(event));

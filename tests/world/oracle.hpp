@@ -48,7 +48,7 @@ class Oracle {
     std::uint64_t note_count() const noexcept { return notes_; }
     std::function<void(const std::string&)> show;
 
-    // --- troubles ---
+    // --- faults ---
     void begin(Trouble trouble, std::uint32_t process, std::uint32_t other = nobody);
     void end(Trouble trouble, std::uint32_t process, std::uint32_t other = nobody);
     void happens(Trouble trouble, std::uint32_t process);

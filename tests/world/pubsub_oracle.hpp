@@ -79,7 +79,7 @@ class PubSubOracle {
     // `by_publisher`: the publisher ended in order.
     void ended(std::uint32_t subscriber, bool orderly, bool closed_here);
 
-    // --- whenever time has passed ---
+    // --- periodic checks ---
     void check_waits();
     // At the end, after all faults: the subscriber wants these fids, and its publisher lives.
     void served(std::uint32_t subscriber, std::uint32_t publisher,

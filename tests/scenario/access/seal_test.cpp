@@ -31,8 +31,8 @@ bool holds(const Data& message, const Data& what) {
 
 class Seals : public GateTest {
   protected:
-    // Sends all texts, each in `slices` slices and one frame, and waits until the other side has
-    // them and the memory is free again.
+    // Sends all texts, each in `slice_count` slices and one frame, and waits until the other side
+    // has them and the memory is free again.
     void send_all(Session& session, const std::vector<Data>& texts, std::size_t slice_count,
                   const std::vector<Data>& arrived, const int& freed) {
         for (const Data& text : texts) {

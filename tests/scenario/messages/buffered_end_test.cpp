@@ -183,7 +183,7 @@ TEST_P(EndOfBufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, EndOfBufferedMessages, all_beds(), bed_name);
 
-// --- what only the simulator can arrange ----------------------------------------------------
+// --- only in the simulator ------------------------------------------------------------------
 
 using BufferedMessagesOnAnUncertainWay = BufferedMessages;
 

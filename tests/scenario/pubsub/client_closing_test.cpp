@@ -156,7 +156,7 @@ class ClosingDestinations : public DestinationsScenario {
 
     ClosingDestinations() : DestinationsScenario{with_little_time()} {}
 
-    // Sends more than the receive buffers and the pages hold, so little is read at once.
+    // Sends more than receive buffers and pages hold, to a receiver that reads little at once.
     void send_much() {
         listen(receiver, listener);
         address = listener->endpoints().front().address;

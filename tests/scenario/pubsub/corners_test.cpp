@@ -181,7 +181,7 @@ TEST_P(Corners, EmptyMessagesArriveFromEitherKindOfPublisher) {
         run_until([&] { return of_one.actor.messages == 20 && of_other.actor.messages == 20; }));
 }
 
-// --- connections that end in the midst ------------------------------------------------------
+// --- connections that end during a message --------------------------------------------------
 
 TEST_P(CornersInVirtualTime, DeathInsideAFragmentedMessageReleasesMemoryAndBlocksNoOne) {
     constexpr std::uint64_t messages = 5;

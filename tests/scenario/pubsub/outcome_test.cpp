@@ -128,7 +128,7 @@ TEST_P(Outcomes, ThePublisherMayBeDestroyedInTheOutcomeOfADeadSubscriber) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-// --- memory that is prepared ----------------------------------------------------------------
+// --- prepared memory ------------------------------------------------------------------------
 
 using PreparedMemory = PubSubScenario;
 using MemoryThatIsRefused = PubSubScenario; // tcp does not register memory

@@ -134,7 +134,7 @@ TEST_P(PublisherEnds, IsOrderlyIfOnlyAnUnannouncedPeerWasLeft) {
     EXPECT_TRUE(run_until([&] { return silent.closed; }));
 }
 
-// --- destroyed while there is more to tell --------------------------------------------------
+// --- destroyed with pending callbacks -------------------------------------------------------
 
 TEST_P(PublisherEnds, OneThatIsDestroyedReportsNoMessagesWithoutSubscribers) {
     auto publisher =

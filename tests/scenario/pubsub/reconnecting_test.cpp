@@ -374,7 +374,7 @@ TEST_P(Reconnecting, UnderAllFaultsEachMessageArrivesOrIsReportedLost) {
     EXPECT_GT(told_missing, 60);
 }
 
-// --- the publisher is started anew ----------------------------------------------------------
+// --- the publisher is restarted -------------------------------------------------------------
 
 INSTANTIATE_TEST_SUITE_P(Beds, Restarting, all_beds(), bed_name);
 

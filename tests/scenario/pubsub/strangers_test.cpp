@@ -126,7 +126,7 @@ class Strangers : public testing::Test {
     std::size_t open_before = 0;
 };
 
-// --- half a handshake -----------------------------------------------------------------------
+// --- incomplete handshakes ------------------------------------------------------------------
 
 constexpr std::array<std::size_t, 8> lengths{1, 31, 32, 33, 56, 87, 287, 288};
 constexpr std::array<std::size_t, 7> announcements{0, 24, 55, 256, 257, 4096, 65535};

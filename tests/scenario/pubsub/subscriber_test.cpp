@@ -76,7 +76,7 @@ TEST_P(Subscribing, AMessageLimitAsLargeAsThePublishersIsEnough) {
     EXPECT_THAT(subscriber.actor.closed, IsEmpty());
 }
 
-// --- what is refused ------------------------------------------------------------------------
+// --- refusals -------------------------------------------------------------------------------
 
 TEST_P(Subscribing, ARefusedUnsubscriptionIsReportedAndChangesNothing) {
     auto publisher = unbuffered({.publisher = {.ranges_per_subscriber_limit = 1}});

@@ -54,7 +54,7 @@ class BlockingEnd : public testing::Test {
         server.emplace(listener.accept());
         client.emplace(connecting.get());
     }
-    // Runs `call` in another thread while this one drives the otherwise unused server.
+    // Runs `call` while another thread drives the otherwise unused server.
     void with_running_server(const std::function<void()>& call) {
         const int stopped = ::eventfd(0, EFD_CLOEXEC);
         std::thread running{[&] {

@@ -18,7 +18,7 @@ namespace {
 using netio::test::Bed;
 using testing::HasSubstr;
 
-// --- where ----------------------------------------------------------------------------------
+// --- when frames are used -------------------------------------------------------------------
 
 // The default options, without a choice by the user.
 class ByDefault : public testing::TestWithParam<Bed>, protected Pair {
@@ -52,7 +52,7 @@ TEST_P(ByDefault, MemoryIsOfferedOnlyIfADeviceChecksWrites) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ByDefault, netio::test::all_beds(), netio::test::bed_name);
 
-// --- what is registered ---------------------------------------------------------------------
+// --- registrations --------------------------------------------------------------------------
 
 class Registered : public testing::TestWithParam<Bed>, private StreamListener::Handler {
   protected:
@@ -124,7 +124,7 @@ TEST_P(Registered, NoMemoryIsWritableForAPeerWithoutTheRight) {
 INSTANTIATE_TEST_SUITE_P(OverKernelSockets, Registered,
                          testing::Values(Bed::sim_tcp, Bed::fabric_tcp), netio::test::bed_name);
 
-// --- how ------------------------------------------------------------------------------------
+// --- the rules of frames --------------------------------------------------------------------
 
 class InFrames : public testing::TestWithParam<Bed>, protected Pair {
   protected:

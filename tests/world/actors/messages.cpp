@@ -187,7 +187,7 @@ Status SendActor::send(Flow& flow) {
     return status;
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void SendActor::connected() {
     connection_ = newest_connection();

@@ -327,7 +327,7 @@ void PublishActor::resume_tickets() {
     });
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void PublishActor::on_subscriber_connected(pubsub::Publisher&, const SubscriberPeer& peer) {
     note("subscriber_connected", connection_of(peer.address));

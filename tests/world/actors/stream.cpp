@@ -154,7 +154,7 @@ StreamActor::End& StreamActor::end_of(const StreamSocket& socket) {
                                   [&](const auto& end) { return end->socket.get() == &socket; });
 }
 
-// --- what it does ---------------------------------------------------------------------------
+// --- actions --------------------------------------------------------------------------------
 
 void StreamActor::carry_out(const Step& step) {
     if (step.what == "connect") return connect();
@@ -269,7 +269,7 @@ void StreamActor::close_all() {
     react(Event::closing);
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void StreamActor::on_incoming(stream::IncomingStream& incoming) {
     if (closing_) return;

@@ -96,7 +96,7 @@ std::string SubscribeActor::state() const {
     return slow_ > Duration{} ? "slow" : "connected";
 }
 
-// --- what it does ---------------------------------------------------------------------------
+// --- actions --------------------------------------------------------------------------------
 
 void SubscribeActor::carry_out(const Step& step) {
     if (is_closed()) return;
@@ -167,7 +167,7 @@ void SubscribeActor::unsubscribe_all() {
     unsubscribe({.first = Fid{0}, .last = Fid{UINT64_MAX}});
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void SubscribeActor::on_connected(SubscribeSocket&) {
     const std::uint64_t connection = newest_connection();
