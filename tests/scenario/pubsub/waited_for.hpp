@@ -32,7 +32,7 @@ class WaitedFor : public PubSubScenario {
     static constexpr Fid free_fid{9};
     static constexpr int receives = 6; // left for messages, per slow subscriber
 
-    // A publisher with 64 KiB; it stays usable while each slow subscriber has its own fid (from 100).
+    // A publisher with 64 KiB; it stays usable while each slow subscriber has a fid of its own.
     std::unique_ptr<BufferedPublishSocket> small_buffered(Publisher::Options options = {}) {
         return buffered({.publisher = std::move(options), .page_bytes = 1024, .page_count = 64});
     }
