@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests reach of netio/, pubsub/ and stream/, by folder, and what they do not.
+"""Reports what the tests reach of netio/, pubsub/ and stream/, by folder, and what they do not
+reach.
 
     coverage.py BUILD    of a build of the preset `coverage` whose tests have run
 
-Branches that only an exception takes, and unreachable ones, are not counted; nor are those of
-NETIO_CHECK, whose other side ends the program, of what the compiler has written, and what
-excluded.txt lists. Fails below the least that is asked for.
+Not counted are: branches taken only by an exception, unreachable branches, the failure branch of
+NETIO_CHECK (it ends the program), compiler-generated branches, and the code listed in excluded.txt.
+Fails if the coverage is below the required minimum.
 """
 
 import json
@@ -90,7 +91,7 @@ class Tally:
 
 
 def ranges(numbers):
-    """[3, 4, 5, 9] as "3-5 9"."""
+    """Formats [3, 4, 5, 9] as "3-5 9"."""
     text, begin, last = [], None, None
     for number in [*sorted(numbers), None]:
         if begin is not None and number != last + 1 if number is not None else begin is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs the consumer as a CMake project that is told the prefix and nothing else.
+# Builds and runs the consumer as a CMake project that gets the prefix and nothing else.
 file(REMOVE_RECURSE ${WORK})
 execute_process(COMMAND_ERROR_IS_FATAL ANY
     COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK} -G Ninja

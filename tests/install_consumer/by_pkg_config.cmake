@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs the consumer with the flags that pkg-config tells.
+# Builds and runs the consumer with the flags of pkg-config.
 find_program(PKG_CONFIG NAMES pkg-config pkgconf REQUIRED)
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a shared library of ours exports belongs to a class or function of a public header.
+"""Checks that each exported symbol of a shared library belongs to a class or function of a public
+header.
 
 exported_symbols.py ROOT LIBRARY
 """
@@ -12,7 +13,7 @@ import sys
 PLACE = r"netio::(?:pubsub::|stream::)?v\d+_\d+::"
 OURS = re.compile(r"\bnetio::")
 OWNER = re.compile(rf"(?:^|[ <(&*]){PLACE}(~?\w+)")
-# Inline functions of public headers call these.
+# Called by inline functions of public headers.
 SUPPORT = {"process_generation", "refuse_inherited"}
 DECLARED = re.compile(r"^(?:class|struct|enum class) (?:\[\[.*?\]\] ?|NETIO_EXPORT )*(\w+)|^NETIO_EXPORT [^;=]*?(\w+)\(", re.M)
 
@@ -27,7 +28,7 @@ def public_names(root):
 
 
 def entity(symbol):
-    """What the symbol is: without arguments, result and what is said in front of it."""
+    """The name of the symbol without arguments, result type and prefixes."""
     symbol = re.sub(r"^(?:vtable for|typeinfo for|typeinfo name for|guard variable for|"
                     r"(?:non-)?virtual thunk to|VTT for) ", "", symbol)
     count = 1
@@ -42,7 +43,8 @@ def private(symbol, names):
     found = OWNER.search(" " + entity(symbol))
     if found is not None:
         return found[1] not in names
-    # Else it is in a namespace without a version, or a template of the standard library over a type.
+    # Otherwise it is in an unversioned namespace, or a standard-library template over one of our
+    # types.
     return OURS.search(entity(symbol)) is not None or any(
         name not in names for name in re.findall(PLACE + r"(\w+)", symbol))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build tree BUILD into PREFIX; with BUILD_SHARED it first builds a shared library there,
-# not optimised: what is looked at is what it offers, and it is built twice as fast.
+# not optimised: only its exports are checked, and it is built twice as fast.
 if(BUILD_SHARED)
     execute_process(COMMAND_ERROR_IS_FATAL ANY
         COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G Ninja -DCMAKE_CXX_COMPILER=${CXX}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic faults at random lines: a statement removed, a comparison turned, a bound moved, a call
-skipped. What they come to is decided by the seed alone."""
+"""Generic faults at random lines: a statement removed, a comparison reversed, a bound moved, a call
+skipped. The seed alone decides which."""
 
 import pathlib
 import random
@@ -9,13 +9,13 @@ import re
 FOLDERS = ("netio", "pubsub", "stream")
 TURNED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 MOVED = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " + 1": "", " - 1": ""}
-# Words for people, checks of our own, what is decided when compiling.
+# Texts for users, our own checks, and compile-time conditions.
 NOT_HERE = re.compile(
     r"NETIO_CHECK|static_assert|^\s*(#|//|using|template|public:|private:|friend|case |namespace|enum|\})"
-    r"|^\s*[\w.]+\.reserve\(" # costs time only
+    r"|^\s*[\w.]+\.reserve\(" # costs only time
     r"|\bthrow\b|\bdetail\b|\boperator|noexcept;|= 0;$|= default|= delete|\bconstexpr std::string_view\b"
 )
-# Functions for people and for checkers: nothing of the product depends on them.
+# Functions for users and checkers: no behaviour of the product depends on them.
 NOT_IN = re.compile(r"(?<!::)\b(describe|check_invariants|to_string|PrintTo)\(")
 DECLARES = re.compile(r"^(const|auto|static|return|constexpr|inline|struct|class|virtual|explicit|typename|mutable)\b")
 CALL = re.compile(r"^[\w:.>\[\]*()-]+\(.*\);$")
@@ -23,7 +23,7 @@ ASSIGNMENT = re.compile(r"^[\w:.>\[\]*()-]+ (=|\+=|-=|\|=) .*;$|^(\+\+|--)[\w.>-
 
 
 def code_of(line):
-    """Without comment and with strings blanked."""
+    """Returns the lines without comments and with strings blanked."""
     line = re.sub(r'"(?:\\.|[^"\\])*"', lambda m: '"' + "_" * (len(m[0]) - 2) + '"', line)
     return re.sub(r"//.*", lambda m: " " * len(m[0]), line)
 
@@ -42,7 +42,7 @@ def inside_of(lines, pattern):
 
 
 def whole_statements(lines):
-    """Which lines are one statement each, by what ends the line before."""
+    """Which lines are one complete statement, judged by the end of the previous line."""
     before = ";"
     for line in lines:
         code = code_of(line).strip()
@@ -52,7 +52,7 @@ def whole_statements(lines):
 
 
 def faults_in(line, whole):
-    """(kind, replacement) for everything that can be planted in a line."""
+    """(kind, replacement) for every fault that can be planted in a line."""
     code = code_of(line)
     if NOT_HERE.search(code) or not code.strip():
         return
@@ -96,7 +96,7 @@ def candidates(root, folders=FOLDERS, leave_out=()):
 
 
 def drawn(root, seed, folders=FOLDERS, leave_out=()):
-    """Yields (kind, path, line number from 1, line, replacement) without end, none twice."""
+    """Yields (kind, path, line number from 1, line, replacement) endlessly, without repetition."""
     chance = random.Random(seed)
     pool = [(path, number, *kind) for path, number, kinds in candidates(root, folders, leave_out) for kind in kinds]
     chance.shuffle(pool)

@@ -31,10 +31,11 @@ from rebuild import Build, DoesNotBuild  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 TABLES = HERE / "faults"
 ROOT = HERE.parents[1]
-# Of one test program, in the processor's time, so that a busy machine kills nobody; of the clock's it
-# is three times as much.
+# Limit for one test program, in processor time, so that a busy machine ends no program early; the
+# limit in real time is three times as long.
 RUN_LIMIT_S = 120
-# What is tried against a drawn fault: the quickest first. Those that do not see the file are left out.
+# Programs tried against a drawn fault, the quickest first; a program that does not use the file is
+# left out.
 PROGRAMS = (
     *("netio_unit_test", "access_unit_test", "stream_unit_test", "pubsub_unit_test", "gate_model_test",
       "exchange_model_test", "stream_socket_unit_test"),
@@ -42,10 +43,10 @@ PROGRAMS = (
       "pubsub_scenario_test", "pubsub_client_test", "pubsub_loops_test"),
     *("stream_random_test", "stream_exhaustive_test"),
 )
-# What none of them notices, drawn worlds may: they put together what no test does.
+# Drawn worlds may notice faults that no test program notices: they combine more than any test.
 WORLDS = "world_run"
 WORLD_SEEDS = 300
-# The same scenarios over a real fabric say the same, later.
+# The same scenarios over a real fabric notice the same, but later.
 SIMULATED = "-*/fabric_*"
 
 
@@ -59,7 +60,7 @@ def run_test(program, arguments, folder):
         try:
             said, _ = done.communicate(timeout=3 * RUN_LIMIT_S)
         except subprocess.TimeoutExpired:
-            os.killpg(done.pid, signal.SIGKILL)  # with whatever it has started, which would keep the pipe open
+            os.killpg(done.pid, signal.SIGKILL)  # with its children, which would keep the pipe open
             return None, done.communicate()[0].decode(errors="replace"), 0
     output = said.decode(errors="replace")
     if done.returncode == -signal.SIGXCPU:
@@ -69,7 +70,7 @@ def run_test(program, arguments, folder):
 
 
 def steps(near, affected):
-    """What to compile first: the near alone is quick where the file is a widely used header."""
+    """What to compile first: only the nearest tests if the file is a widely used header."""
     return [near, affected] if 0 < len(near) < len(affected) - 3 else [affected]
 
 
@@ -79,7 +80,7 @@ class Planter:
         self.folder = folder
 
     def baseline(self, test, pattern):
-        """What is wrong with a test before anything is planted; empty: nothing."""
+        """The error of a test without any fault; empty if there is none."""
         program = self.build.folder / "bin" / test
         if not program.exists():
             return f"{test} is not built"
@@ -89,7 +90,7 @@ class Planter:
         return "" if ran else f"{test} has no test {pattern}"
 
     def try_fault(self, fault, overlay):
-        """(verdict, what to say)"""
+        """(verdict, explanation)"""
         files = table.mutated_files(ROOT, fault.changes)
         affected = self.build.affected(fault.test, files)
         if not affected:
@@ -114,7 +115,7 @@ class Planter:
         return any(re.search(rf"\b{re.escape(suite)}", text) for suite in suites)
 
     def _is_beside(self, output, file):
-        """Whether the object is the file's own, or of a test of its folder."""
+        """Whether the object belongs to the file itself or to a test in its folder."""
         source = self.build.source_of(output)
         folder = file.rsplit("/", 1)[0]
         return source.startswith((folder + "/", f"tests/unit/{folder}/"))
@@ -221,7 +222,7 @@ def plant_drawn(planter, count, seed, skip, jobs, least_percent, folders):
                 serial += 1
             for task in concurrent.futures.as_completed(tasks):
                 verdict, words, seconds = task.result()
-                if verdict in counts:  # what does not compile is no fault
+                if verdict in counts:  # if it does not compile, it is not a fault
                     counts[verdict] += 1
                     report(verdict, seconds, tasks[task], words)
     percent = 100 * counts["killed"] // max(1, sum(counts.values()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a test program with some files replaced, out of the objects of a finished build.
+"""Builds a test program with some files replaced, from the objects of a finished build.
 
-The replacements lie in a folder of their own that the compiler searches first; nothing of the
-build or of the sources is touched. Only the objects that see a replaced file are compiled again.
+The replacements are in a separate folder that the compiler searches first; neither the build nor
+the sources are changed. Only the objects that include a replaced file are compiled again.
 """
 
 import json
@@ -10,7 +10,7 @@ import pathlib
 import shlex
 import subprocess
 
-DEADLINE_S = 300  # of one compilation or link
+DEADLINE_S = 300  # limit of one compilation or link
 LINKER = "-fuse-ld=mold"  # a program is linked for each fault
 
 
@@ -38,7 +38,7 @@ class Build:
         return [line for line in done.stdout.split("\n") if not line.startswith("ninja: Entering")]
 
     def _read_dependencies(self):
-        """{object: the project's files that it sees, as paths from the root}"""
+        """{object: the project's files that it includes, as paths from the root}"""
         seen, current = {}, None
         for line in self._ninja("-t", "deps"):
             if line.startswith("    "):
@@ -80,7 +80,7 @@ class Build:
         return [each for each in self.objects(program) if self.dependencies.get(each, set()) & files]
 
     def compile(self, output, files, overlay):
-        """Gives the path of the new object."""
+        """Compiles one file and returns the path of the new object."""
         entry = self.compilations[output]
         made = overlay / "objects" / output.replace("/", "_")
         words = shlex.split(entry["command"])
@@ -106,7 +106,7 @@ class Build:
         return copy
 
     def program(self, name, files, overlay, objects):
-        """Compiles `objects` and links them with the rest of the program; gives its path."""
+        """Compiles `objects`, links them with the rest of the program and returns its path."""
         for path, text in files.items():
             target = overlay / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,8 @@ class Build:
         out, replaced = [], set()
         for word in words:
             if word in archives and any(each in made for each in archives[word]):
-                # Its objects in its place: a member of the archive itself would bring back the old.
+                # The archive's objects instead of the archive, which would contribute the old
+                # object.
                 if word not in replaced:
                     out += [made.get(each, each) for each in archives[word]]
                 replaced.add(word)

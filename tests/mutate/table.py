@@ -90,7 +90,7 @@ class Change:
     nth: int = 0
 
     def place(self, root):
-        """(path, begin, end) of the expression; TableError if it is not exactly one."""
+        """(path, begin, end) of the expression; TableError unless it occurs exactly once."""
         found, is_there = [], False
         for path in sorted((root / self.folder).rglob("*.[hc]pp")):
             name, text = path.relative_to(root).as_posix(), path.read_text("utf-8")
@@ -109,7 +109,7 @@ class Change:
         return found[max(self.nth, 1) - 1]
 
     def edit(self, root):
-        """(path, begin, end, text that takes the place)"""
+        """(path, begin, end, replacement text)"""
         path, begin, end = self.place(root)
         if not self.operator:
             return path, begin, end, self.replacement
@@ -126,7 +126,7 @@ class Change:
 
 @dataclasses.dataclass(frozen=True)
 class DrawnChange:
-    """A change at a line given by its number, of draw.py."""
+    """A change at a line given by its number, from draw.py."""
 
     file: str
     number: int
@@ -143,9 +143,9 @@ class DrawnChange:
 class Fault:
     name: str
     changes: tuple
-    test: str  # the program that notices it
-    filter: str  # which of its tests
-    says: str = ""  # a text that its output then has
+    test: str  # the program that must notice it
+    filter: str  # its tests to run
+    says: str = ""  # a text expected in its output
 
 
 CHANGE_KEYS = {"folder", "function", "on", "with", "operator", "nth"}
@@ -178,7 +178,7 @@ def read_table(folder):
     for path in sorted(pathlib.Path(folder).glob("*.toml")):
         with path.open("rb") as file:
             content = tomllib.load(file)
-        shared = content.get("shared", {})  # changes that several faults need besides their own
+        shared = content.get("shared", {})  # changes that several faults share
         faults += [fault_of(entry, content["folder"], shared) for entry in content.get("fault", [])]
     names = [fault.name for fault in faults]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -208,14 +208,14 @@ def mutated_files(root, changes):
 
 
 def read_survivors(folder):
-    """{(file, line, replacement): why nothing can notice it}, of survivors.toml"""
+    """{(file, line, replacement): why nothing can notice it}, from survivors.toml"""
     with (pathlib.Path(folder) / "survivors.toml").open("rb") as file:
         entries = tomllib.load(file).get("survivor", [])
     return {(e["file"], e["line"].strip(), e["with"].strip()): " ".join(e["why"].split()) for e in entries}
 
 
 def check_filters(root, faults):
-    """Complains of test patterns that no test of the sources fits."""
+    """Reports test patterns that match no test in the sources."""
     tests = set()
     for path in (root / "tests").glob("**/*.cpp"):
         tests |= set(re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", path.read_text("utf-8")))
@@ -223,7 +223,7 @@ def check_filters(root, faults):
     complaints = []
     for fault in faults:
         for pattern in fault.filter.split("-")[0].split(":"):
-            # Instantiations and their parameters have names of many kinds and are not looked for.
+            # Instantiations and their parameters have many kinds of names and are not checked.
             pieces = [each for each in re.split(r"[*/?]", pattern) if each and not re.match(INSTANCE, each)]
             needed = [each for each in pieces if "." in each or (each == pieces[0] and not pattern.startswith("*/"))]
             if not any(all(each in name for each in needed) for name in names):
@@ -232,7 +232,7 @@ def check_filters(root, faults):
 
 
 def check_table(root, faults):
-    """Complains of faults whose place is not found."""
+    """Reports faults whose place is not found."""
     complaints = []
     for fault in faults:
         try:

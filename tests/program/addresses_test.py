@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which addresses the programs take where they are told none, and whether they take those they are told.
+"""Default addresses of the programs, and whether they use the given ones.
 
 addresses_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -12,12 +12,12 @@ from program_case import PROVIDER, UNITTEST_ARGUMENTS, Case
 
 @unittest.skipIf(PROVIDER != "tcp", "they are those of the loopback interface")
 class Addresses(Case):
-    def test_a_server_that_is_told_none_is_for_this_machine_only(self):
+    def test_by_default_a_server_is_for_this_machine_only(self):
         os.mkdir(self.path("served"))
         for words in (("pump", "--serve"), ("copy", "--serve", self.path("served"))):
             with self.subTest(words[0]):
                 server = self.start(*words)
-                # The port is always the same, and somebody may have it.
+                # The port is always the same, and another program may use it.
                 said = server.wait_for(r"listen(ing)? at (\S+):\d+ \(tcp\)")
                 self.assertEqual(said.group(2), "127.0.0.1")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishers that are found by what they publish.
+"""Publishers that are found by their fids.
 
 bus_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -35,7 +35,7 @@ class Finding(Case):
         while not os.path.isdir(self.path("bus")) or len(self.listed()) < count:
             pass
 
-    def test_a_subscriber_needs_no_address_and_finds_who_comes_later(self):
+    def test_a_subscriber_without_an_address_finds_later_publishers(self):
         some = r"progress [1-9]"
         os.mkdir(self.path("bus"))
         subscriber = self.start("subscribe", "--bus", self.path("bus"), "--fid", "32-95", "--verify",
@@ -50,7 +50,7 @@ class Finding(Case):
         for publisher in (first, second):
             publisher.process.send_signal(signal.SIGINT)
             publisher.end()
-        third = self.publish("0-63") # whose numbers do not go on where the first one's ended
+        third = self.publish("0-63") # its numbers do not continue those of the first one
         subscriber.wait_for("connected to .*-%d-" % third.process.pid)
         told = sum(re.search(some, line) is not None for line in subscriber.lines)
         subscriber.wait_for(some, told + 2)
@@ -66,7 +66,7 @@ class Finding(Case):
                               timeout=DEADLINE)
         self.assertEqual(done.returncode, 2, done.stderr)
 
-    def test_a_publisher_is_found_by_its_fids_and_leaves_nothing_behind(self):
+    def test_a_publisher_is_found_by_its_fids_and_cleans_up(self):
         first, second = self.publish("0-63"), self.publish("64-127")
         self.wait_until_listed(2)
         self.assertEqual(len(self.listed()), 2)
@@ -82,7 +82,7 @@ class Finding(Case):
         self.assertEqual(os.listdir(self.path("bus")), [])
         self.assertEqual(self.list()[0], 4)
 
-    def test_a_watcher_is_told_who_comes_and_who_was_killed(self):
+    def test_a_watcher_is_notified_of_new_and_killed_publishers(self):
         os.mkdir(self.path("bus"))
         watcher = subprocess.Popen([PROGRAM, "list", "--bus", self.path("bus"), "--watch", "--json"],
                                    stdout=subprocess.PIPE, text=True)
@@ -96,13 +96,13 @@ class Finding(Case):
         self.assertEqual(json.loads(watcher.stdout.readline()),
                          {"role": "list", "report_version": 1, "event": "gone", "name": found["name"]})
 
-    def test_two_that_publish_the_same_fid_are_told(self):
+    def test_two_publishers_of_the_same_fid_are_reported(self):
         self.publish("0-63")
         self.publish("63-70")
         self.wait_until_listed(2)
         self.assertRegex(self.list()[2], "0x3f is announced by .* and by ")
 
-    def test_a_subscriber_of_many_ranges_finds_them_and_says_so_in_few_lines(self):
+    def test_a_subscriber_finds_many_ranges_and_logs_few_lines(self):
         subscriber = self.start("subscribe", "--bus", self.path("bus"), "--fid",
                                 "{detector: 3, link: 0-23, elink: 0-39}", "--decode-fids", "felix",
                                 "--messages", "200", "--verify")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""netio cat: both directions at once while one of them is paused, the two ends of a conversation, and
-standard output that takes nothing.
+"""netio cat: both directions at once while one is paused, the two ends of a conversation, and a
+blocked standard output.
 
 cat_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -43,7 +43,7 @@ class CatCase(Case):
         return process, re.search(r"listening at (\S+)", process.stderr.readline().decode()).group(1)
 
     def pair(self):
-        """(the one that listens, the one that connects), with pipes on all sides."""
+        """(the listening side, the connecting side), with pipes on all sides."""
         listening, address = self.listener()
         return listening, self.cat(address)
 
@@ -76,7 +76,8 @@ class CatCase(Case):
 
 class Coupled(CatCase):
     def test_each_direction_moves_while_the_other_is_paused(self):
-        """The program behind one side writes all before it reads, as a filter with a small buffer does."""
+        """The program at one side writes everything before it reads, like a filter with a small
+        buffer."""
         for size in SIZES:
             for pausing, other in (self.pair(), reversed(self.pair())):
                 with self.subTest(size=size, pausing=pausing.args):
@@ -84,7 +85,7 @@ class Coupled(CatCase):
                     answers = []
                     reading = self.in_thread(lambda other=other, answers=answers: answers.append(other.stdout.read()))
                     writing = self.write(other, there)
-                    pausing.stdin.write(back)  # nothing reads its output meanwhile
+                    pausing.stdin.write(back)  # its output is not read during this time
                     pausing.stdin.close()
                     self.assert_is(pausing.stdout.read(), there)
                     for thread in (reading, writing):
@@ -104,7 +105,7 @@ class Coupled(CatCase):
                 self.assert_is(asking.stdout.read(), self.data(size))
                 self.assert_ends(0, asking, listening)
 
-    def test_a_filter_that_answers_behind_the_end_of_its_input_is_heard(self):
+    def test_a_filter_that_answers_after_its_input_ends_is_received(self):
         lines = b"".join(b"%06d\n" % (n * 7919 % 100_003) for n in range(100_000))
         for filter_listens in (True, False):
             with self.subTest(filter_listens=filter_listens):
@@ -127,14 +128,14 @@ class HalfClosing(CatCase):
     """`netio cat --listen A > file` and `netio cat A < file`, in either direction."""
 
     def silent_inputs(self):
-        """Of a person's terminal, and of a pipe that nobody writes to: (name, descriptor)."""
+        """A user's terminal, and a pipe without a writer that writes: (name, descriptor)."""
         leader, terminal = pty.openpty()
         reader, writer = os.pipe()
         for end in (leader, terminal, reader, writer):
             self.addCleanup(os.close, end)
         return ("terminal", terminal), ("pipe", reader)
 
-    def test_a_transfer_ends_by_itself_whatever_standard_input_the_receiver_has(self):
+    def test_a_transfer_ends_with_any_standard_input_of_the_receiver(self):
         for name, silent in self.silent_inputs():
             for size in SIZES[1:]:
                 for receiver_listens in (True, False):
@@ -154,7 +155,7 @@ class HalfClosing(CatCase):
         one, address = self.listener(stdin=terminal)
         self.assert_ends(0, self.cat(address, stdin=DEVNULL), one)
 
-    def test_a_producer_that_begins_late_loses_nothing_to_a_peer_that_only_receives(self):
+    def test_a_late_producer_loses_nothing_to_a_receiving_peer(self):
         one, address = self.listener(stdout=DEVNULL)
         two = self.cat(address, stdin=DEVNULL)
         while "has ended its data" not in one.stderr.readline().decode():
@@ -177,7 +178,7 @@ class HalfClosing(CatCase):
         self.assert_ends(0, one, two)
 
     def test_until_says_when_it_ends(self):
-        one, address = self.listener("--until", "peer")  # as a program behind ssh, without an end of its input
+        one, address = self.listener("--until", "peer")  # like under ssh, where input does not end
         self.assert_ends(0, self.cat(address, stdin=DEVNULL), one)
         (_, terminal), _ = self.silent_inputs()
         one, address = self.listener("--until", "both", stdin=terminal)
@@ -190,10 +191,10 @@ class HalfClosing(CatCase):
 
 
 class Blocked(CatCase):
-    """Nobody reads standard output."""
+    """Standard output is not read."""
 
     def blocked(self, *arguments):
-        """(the side whose output nobody reads, its peer): no byte moves any more."""
+        """(the side whose output is not read, its peer): no byte moves any more."""
         blocked, address = self.listener(*arguments)
         peer = self.cat(address, *(() if arguments else ("--timeout", "1")))
         self.in_thread(lambda: self.fill(peer))
@@ -213,9 +214,9 @@ class Blocked(CatCase):
         log = blocked.stderr.read().decode()
         self.assertRegex(log, r"no byte was transferred for 5000 ms \(--timeout\); standard output is blocked with [1-9]")
 
-    def test_the_death_of_the_peer_is_told_at_once_and_what_has_arrived_is_kept(self):
+    def test_a_dead_peer_is_reported_and_arrived_data_is_kept(self):
         blocked, peer = self.blocked()
-        peer.wait(DEADLINE)  # it has given up: no byte moves any more
+        peer.wait(DEADLINE)  # it has stopped trying: no byte moves any more
         while "received bytes wait for standard output" not in (line := blocked.stderr.readline().decode()):
             self.assertTrue(line, "it ended")
         self.assertIsNone(blocked.poll())
@@ -229,7 +230,7 @@ class Blocked(CatCase):
             blocked.send_signal(number)
             self.assert_ends(-number, blocked)
 
-    def test_a_reader_that_pauses_for_longer_than_the_peer_has_patience_with_an_end_gets_all(self):
+    def test_a_reader_paused_beyond_the_close_timeout_gets_all(self):
         data = self.data(4_000_000)
         one, address = self.listener(stdin=DEVNULL)
         two = self.cat(address)
@@ -239,7 +240,7 @@ class Blocked(CatCase):
         self.assert_is(one.stdout.read(), data)
         self.assert_ends(0, one, two)
 
-    def test_output_that_fails_is_named_with_a_remedy_and_ends_both_sides(self):
+    def test_failed_output_is_reported_with_a_remedy_and_ends_both(self):
         reader, gone = os.pipe()
         os.close(reader)
         self.addCleanup(os.close, gone)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configurations of `netio publish`: the examples, the JSON schema, and what is wrong.
+"""The configurations of `netio publish`: the examples, the JSON schema, and errors.
 
 config_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -28,7 +28,7 @@ def in_stream(**more):
     return {**MINIMAL, "streams": [{**MINIMAL["streams"][0], **more}]}
 
 
-# A configuration that is sound but for what stands in the map of that section.
+# A configuration that is valid except for the given map in that section.
 AROUND = {
     "loop": lambda map: {**MINIMAL, "loop": {"mode": "busy", **map}},
     "fabric": lambda map: {**MINIMAL, "fabric": map},
@@ -80,7 +80,7 @@ class Schema(Case):
                 jsonschema.validate(yaml.safe_load(file), schema())
 
     def test_what_it_says_of_a_key_the_reader_says_too(self):
-        """A map where a value is expected: refused by both, with the place and the key."""
+        """A map where a value is expected: both reject it and name the place and the key."""
         definitions = {**schema()["definitions"], None: schema()["else"]}
         self.assertEqual(set(schema()["then"]["properties"]) - set(schema()["else"]["properties"]),
                          {"publishers"})
@@ -192,7 +192,7 @@ class RunningExamples(Case):
             with open(path) as file:
                 text = file.read()
             with self.subTest(os.path.basename(path)):
-                if "publishers:" in text:  # each has an address of its own
+                if "publishers:" in text:  # each has its own address
                     path = self.path(os.path.basename(path), re.sub(r"listen: \S+\d", f"listen: {HOST}:0", text))
                     where = []
                 else:

@@ -47,7 +47,7 @@ class CopyCase(Case):
     PART = "served/.large.netio-part"
 
     def wait_for_part(self, process):
-        """Until some of it is there, but not all; False: it was too fast."""
+        """Waits until a part of it exists; returns False if the copy was complete first."""
         while process.process.poll() is None and not os.path.exists(self.path("served/large")):
             try:
                 if os.stat(self.path(self.PART)).st_size > 8 * MIB:
@@ -74,7 +74,7 @@ class Copying(CopyCase):
         found = os.stat(self.path("served/one"))
         self.assertEqual((found.st_mode & 0o777, found.st_mtime), (0o640, 1234567890))
         self.assertEqual(sorted(os.listdir(self.path("served"))), sorted(names))
-        # Again: all is there, so nothing moves and nothing is wrong.
+        # Copied again: all files exist, so nothing is transferred and there is no error.
         status, report, log = self.copy(address, *paths)
         self.assertEqual((status, report["bytes"]), (0, 0), log)
         self.assertEqual([file["outcome"] for file in report["files"]], ["present"] * len(names))
@@ -127,7 +127,7 @@ class Copying(CopyCase):
             path = self.path(f"dated{date}", b"x")
             os.utime(path, (date, date))
             if os.stat(path).st_mtime != date:
-                continue  # the file system has no such date
+                continue  # the file system does not support this date
             status, _, log = self.copy(address, path)
             self.assertEqual(status, 0, log)
             self.assertEqual(os.stat(self.path(f"served/dated{date}")).st_mtime, date)
@@ -151,7 +151,7 @@ class Interrupting(CopyCase):
     SIZE = 192
 
     def interrupt(self, stop):
-        """Runs copies until one is interrupted in the middle by stop(server, client)."""
+        """Runs copies until stop(server, client) interrupts one in the middle."""
         path = self.large_file(self.SIZE)
         for _ in range(10):
             server, address = self.serve()
@@ -178,7 +178,7 @@ class Interrupting(CopyCase):
         server.wait_for(r"large: the sender (disconnected|was lost); \d+ of \d+ bytes")
         self.check_goes_on(path, address)
 
-    def test_a_killed_server_is_told_and_another_goes_on(self):
+    def test_a_killed_server_is_reported_and_another_continues(self):
         path, _, _, (status, report, log) = self.interrupt(
             lambda server, _: server.process.kill())
         self.assertEqual((status, report["end"]), (1, "failed"), log)
@@ -200,9 +200,9 @@ class Interrupting(CopyCase):
         self.assertRegex(log, r"large: the sender was aborted; \d+ of \d+ bytes were received and are kept")
         self.check_goes_on(path, self.serve()[1])
 
-    def test_a_full_disk_is_told_on_both_sides(self):
+    def test_a_full_disk_is_reported_on_both_sides(self):
         server, address = self.serve()
-        limit = 20 * MIB  # of a file; the error differs from that of a full disk in its text only
+        limit = 20 * MIB  # per file; only the error's text differs from a full disk
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
         path = self.large_file(40)
         small = self.path("small", "content")
@@ -213,7 +213,7 @@ class Interrupting(CopyCase):
         self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "copied"])
         self.assertEqual(sorted(os.listdir(self.path("served"))),
                          [os.path.basename(self.PART), "small"])
-        # There is room again.
+        # There is space again.
         status, report, log = self.copy(self.serve()[1], path)
         self.assertEqual(status, 0, log)
         self.assertEqual(report["files"][0]["resumed_bytes"], limit)
@@ -228,7 +228,7 @@ class RefusingCopies(CopyCase):
         self.assertRegex(log, saying)
         return report
 
-    def test_a_file_is_replaced_only_when_told(self):
+    def test_a_file_is_replaced_only_on_request(self):
         _, address = self.serve()
         path = self.path("a", "new content")
         self.path("served/a", "old")
@@ -240,7 +240,7 @@ class RefusingCopies(CopyCase):
         self.assertEqual(self.copy(address, "--overwrite", path)[0], 0)
         self.check_same("a")
 
-    def test_what_cannot_work_is_refused_with_the_place_and_the_reason(self):
+    def test_errors_are_refused_with_the_place_and_the_reason(self):
         _, address = self.serve()
         path = self.path("a", "content")
         self.refused(path, saying=r"netio copy FILE\.\.\. HOST:PORT")

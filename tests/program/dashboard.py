@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The panels of docs/grafana-dashboard.json, and a prometheus that answers what they ask."""
+"""The panels of docs/grafana-dashboard.json, and a Prometheus server that answers their queries."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PROMETHEUS = shutil.which("prometheus")
 
 
 def panels(rate_interval):
-    """(title, unit, [(query, legend)]) of each, as Grafana would ask for all instances."""
+    """(title, unit, [(query, legend)]) of each panel, as Grafana would ask for all instances."""
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
         yield panel["title"], panel["fieldConfig"]["defaults"]["unit"], [
             (target["expr"].replace("$instance", ".*").replace("$__rate_interval", rate_interval),
@@ -48,7 +48,7 @@ class Prometheus:
         self.process.wait()
 
     def ask(self, what, **parameters):
-        """The rows of the answer; None: it is not there yet."""
+        """The rows of the answer, or None if there is none yet."""
         url = f"http://{self.address}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=self.limit_s) as answer:

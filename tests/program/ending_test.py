@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How publishers and subscribers end: told to, interrupted, stopped, killed.
+"""How publishers and subscribers end: closed, interrupted, stopped, killed.
 
 ending_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -35,11 +35,11 @@ class Ending(Case):
             status, report, log = publisher.end()
             self.assertEqual((status, report["end"]), (0, "interrupted"), log)
 
-    def test_an_interrupted_publisher_is_an_orderly_end_for_its_subscribers(self):
+    def test_an_interrupted_publisher_ends_its_subscribers_in_order(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
                                 "--progress")
-        subscriber.wait_for(r"progress [1-9]")  # else nothing has come, which is told
+        subscriber.wait_for(r"progress [1-9]")  # otherwise none has arrived: an error
         publisher.process.send_signal(signal.SIGINT)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["end"], report["lost"]), (0, "orderly", 0), log)
@@ -57,7 +57,7 @@ class Ending(Case):
         self.assertEqual((status, report["messages"]), (0, 100), log)
         self.assertEqual(publisher.end()[0], 0)
 
-    def test_a_subscriber_comes_back_and_says_what_it_does_not_know(self):
+    def test_a_subscriber_reconnects_and_reports_unknown_losses(self):
         first = self.start("publish", self.config(self.PATTERN))
         address = first.address()
         subscriber = self.start("subscribe", address, "--fid", "0-63", "--verify", "--progress",
@@ -73,7 +73,7 @@ class Ending(Case):
         second.end()
         third = self.start("publish", self.config(self.PATTERN), "--listen", address)
         third.wait_for("subscribes to")
-        subscriber.wait_for("subscribed to", which=3)  # the publisher knows of it first
+        subscriber.wait_for("subscribed to", which=3)  # the publisher notices it first
         subscriber.process.send_signal(signal.SIGINT)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["end"]), (5, "interrupted"), log)
@@ -104,7 +104,7 @@ class Ending(Case):
         subscriber.process.send_signal(signal.SIGINT)
         self.assertNotEqual(subscriber.end()[0], 0)
 
-    def test_a_publisher_that_nobody_wants_lets_the_next_subscriber_in(self):
+    def test_an_unused_publisher_admits_the_next_subscriber(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 8M, rate: max}\n",
                              "unbuffered")
         publisher = self.start("publish", config)
@@ -128,9 +128,9 @@ class Ending(Case):
         self.assertEqual(report["corrupt"] + report["reordered"] + report["duplicates"], 0)
         self.assertEqual(status != 0, report["lost"] > 0, log)
 
-    def test_a_stopped_subscriber_of_one_fid_holds_up_no_other(self):
-        # As many messages of its fid are on offer as of all others, and far more bytes than may
-        # wait for it anywhere.
+    def test_a_stopped_subscriber_of_one_fid_blocks_no_other(self):
+        # Its fid has as many messages as all others together, and far more bytes than can be queued
+        # for it anywhere.
         text = ("streams:\n  - {fids: 0-7, source: pattern, size: 40, rate: max}\n"
                 "  - {fids: 9, source: pattern, size: 128k, rate: max}\n")
         for mode in ("buffered", "unbuffered"):
@@ -146,13 +146,13 @@ class Ending(Case):
             stopped.process.kill()
             stopped.process.send_signal(signal.SIGCONT)
             stopped.end()
-            publisher.wait_for("warning .*: connection lost")  # and not in the end
+            publisher.wait_for("warning .*: connection lost")  # and not only at the end
             publisher.process.send_signal(signal.SIGINT)
             self.assertEqual(publisher.end()[0], 0)
 
-    def test_a_slow_guest_that_asks_to_drop_holds_up_nobody(self):
-        # Little may wait for a subscriber, so that it is soon slow: by what is configured, or where
-        # no more than sixteen messages fit into the memory.
+    def test_a_slow_subscriber_with_policy_drop_blocks_no_other(self):
+        # The queue of a subscriber is short, so that it is soon slow: because of the configuration,
+        # or because the memory holds no more than sixteen messages.
         short = self.LARGE.replace("64k", "512k")
         for mode, text, count in (
                 ("buffered", "buffered: {pages: 16, page_size: 4k}\n" + self.PATTERN,
@@ -179,7 +179,7 @@ class Ending(Case):
 
 
 class Killing(Case):
-    def test_a_killed_publisher_is_a_failure_that_is_told(self):
+    def test_a_killed_publisher_is_a_reported_error(self):
         for mode, text in (("buffered", self.PATTERN), ("unbuffered", self.LARGE)):
             publisher = self.start("publish", self.config(text, mode))
             subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
@@ -190,7 +190,7 @@ class Killing(Case):
             status, report, log = subscriber.end()
             self.assertEqual((status, report["outcome"]), (5, "incomplete"), log)
             self.assertEqual(report["end"], "lost", log)
-            self.assertIsNone(report["lost"])  # nobody knows
+            self.assertIsNone(report["lost"])  # the loss is unknown
             self.assertTrue(report["detail"])
             self.assertEqual(report["corrupt"], 0)
             # No recording has its final name.
@@ -213,7 +213,8 @@ class Killing(Case):
             status, report, log = stays.end()
             self.assertEqual((status, report["messages"], report["lost"]), (0, count, 0), log)
             third.wait_for("subscribed to")
-            # Who dies while all are told the end has not confirmed it, which is another status.
+            # A subscriber that dies during the end has not confirmed it, which gives another exit
+            # status.
             publisher.wait_for(": connection lost")
             publisher.process.send_signal(signal.SIGINT)
             self.assertEqual(third.end()[0], 0)
@@ -231,7 +232,8 @@ class Killing(Case):
                                 "--messages", count)
         subscriber.wait_for("subscribed to")
         subscriber.process.send_signal(signal.SIGSTOP)
-        # Each line of progress is a second of the publisher's time: it passes dead_after_ms.
+        # A progress line is printed each second of the publisher's time: together longer than
+        # dead_after_ms.
         seen = 0
         with publisher.changed:
             while seen < 6:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples do what their first lines say, and end in order, with each other and with the program."""
+"""The examples do what their first lines promise, and end in order, with each other and with the
+program."""
 
 import os
 import re
@@ -19,12 +20,12 @@ class Example:
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def address(self):
-        """Of one that listens: the first thing that it says."""
+        """The address of a listening example, from its first line of output."""
         line = self.process.stdout.readline()
         return re.fullmatch(r"listening at (\S+)\n", line)[1]
 
     def end(self):
-        """(exit status, what it said)"""
+        """(exit status, output)"""
         try:
             said = self.process.communicate(timeout=DEADLINE)[0]
         except subprocess.TimeoutExpired:
@@ -41,7 +42,7 @@ class Examples(Case):
         return example
 
     def expect(self, example, words=""):
-        """An orderly end, and that it said so."""
+        """Checks that it ended in order and printed this."""
         status, said = example.end()
         self.assertEqual(status, 0, said)
         self.assertIn(words, said)
@@ -80,7 +81,7 @@ class Examples(Case):
     def test_publishers_and_subscriber_find_each_other_on_a_bus(self):
         self.expect(self.run_example("first_steps", self.path("bus")), "0x7: 9 bytes\n0x64: 8 bytes")
 
-    def test_a_foreign_loop_has_its_own_turn_and_ends_with_the_publisher(self):
+    def test_a_foreign_loop_keeps_its_turn_and_ends_with_netio(self):
         publisher = self.run_example("publish_unbuffered", f"{HOST}:0", 300)
         subscriber = self.run_example("foreign_loop", publisher.address())
         self.expect(subscriber, "300 messages, while the timer fired")

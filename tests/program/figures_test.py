@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""netio top, /metrics and the books agree, also while somebody is stopped and behind connections that have ended."""
+"""netio top, /metrics and the reports agree, also while a process is stopped and after connections
+have ended."""
 
 import os
 import signal
@@ -11,7 +12,7 @@ from showing import Asking, figures, metrics_of
 
 
 class Watch:
-    """The figures of a program, whose counters neither fall nor vanish."""
+    """The metrics of a program, whose counters must neither decrease nor disappear."""
 
     def __init__(self, test, process):
         self.test, self.address, self.last = test, metrics_of(process), {}
@@ -33,12 +34,12 @@ class Watch:
 
 class Agreeing(Asking):
     def publish(self, config, *more, mode="buffered"):
-        """A publisher that stays until its standard input ends."""
+        """A publisher that runs until its standard input ends."""
         publisher = self.start("publish", self.config("metrics: 127.0.0.1:0\n" + config +
                                                       "  - {fids: 99, source: pipe}\n", mode),
                                *more, stdin=subprocess.PIPE)
         self.addCleanup(publisher.process.stdin.close)
-        publisher.address()  # the next configuration has the same file
+        publisher.address()  # the next configuration uses the same file
         return publisher
 
     def subscribe(self, *arguments):
@@ -51,7 +52,7 @@ class Agreeing(Asking):
         return publisher.end()[1]
 
     def shown_is_reported(self, shown, rows, report):
-        """Of a subscriber: its figures, its rows of top, and what it said at its end."""
+        """For a subscriber: its metrics, its rows of top, and its report agree."""
         self.assertEqual(sum(shown["netio_subscriber_messages_total"].values()), report["messages"])
         self.assertEqual(sum(shown["netio_subscriber_bytes_total"].values()), report["bytes"])
         self.assertEqual(sum(shown["netio_subscriber_missed_total"].values()), report["lost"])
@@ -68,21 +69,21 @@ class Agreeing(Asking):
             self.assertEqual(rows["fid", fid]["count"], row["messages"])
             self.assertEqual(rows["fid", fid]["dropped"], row["lost"])
 
-    COUNT = 5000  # of each of four fids: more than the way to somebody who is stopped takes
+    COUNT = 5000  # per fid, of four: more than the path to a stopped subscriber can hold
 
-    def test_all_agree_on_who_is_stopped_under_each_policy(self):
+    def test_all_agree_on_a_stopped_one_under_each_policy(self):
         for policy in ("block", "drop", "disconnect", "newest"):
             with self.subTest(policy):
                 self.one_is_stopped(policy, "buffered")
 
-    def test_all_agree_on_who_is_stopped_under_each_policy_of_an_unbuffered_publisher(self):
+    def test_all_agree_on_a_stopped_unbuffered_one_under_each_policy(self):
         for policy in ("block", "drop", "disconnect"):
             with self.subTest(policy):
                 self.one_is_stopped(policy, "unbuffered")
 
     def one_is_stopped(self, policy, mode):
-        """Two subscribers want the same. One is stopped before it all begins, goes on when that shows, and has
-        got or knows to have missed everything in the end."""
+        """Two subscribers want the same. One is stopped before publishing begins and continues when
+        this is visible. At the end it has received each message or has had it reported as lost."""
         limits = "disconnect_after_ms: 1000\n" if policy == "disconnect" else ""
         publisher = self.publish(f"wait_subscribers: 3\nslow_subscribers: {policy}\n{limits}streams:\n"
                                  f"  - {{fids: 0-3, source: pattern, size: 4k, rate: max, count: {self.COUNT}}}\n",
@@ -117,7 +118,7 @@ class Agreeing(Asking):
         self.assertLess(free, pool)
         address = peer.split('"')[1]
         row = self.top(there).get(("peer", address))
-        if policy != "disconnect" or row:  # it may have been cut off between the two looks
+        if policy != "disconnect" or row:  # it may have been disconnected between the two queries
             self.assertGreater(row["idle_s"], 0)
             self.assertGreaterEqual(row["dropped"], while_stopped["netio_peer_dropped_total"][peer])
         if policy == "disconnect":
@@ -125,7 +126,7 @@ class Agreeing(Asking):
                                        else None)(figures(there)), "it is cut off")
             self.assertNotIn(peer, gone["netio_peer_waiting"])
             self.assertNotIn(("peer", address), self.top(there))
-            # What is missed then is known to nobody but who comes back.
+            # Only a subscriber that reconnects learns of these losses.
             self.until(lambda: sum(figures(there)["netio_fid_messages_total"].values()) == 4 * self.COUNT, "all")
         stopped.process.send_signal(signal.SIGCONT)
 
@@ -140,7 +141,7 @@ class Agreeing(Asking):
         there_at_last = figures(there)
         sent = self.stop(publisher)
         self.assertEqual(there_at_last["netio_publisher_dropped_total"][""], sent["dropped"])
-        stopped.process.send_signal(signal.SIGINT)  # it would wait for another publisher
+        stopped.process.send_signal(signal.SIGINT)  # otherwise it would wait for another publisher
         reports = [process.end()[1] for process in (stopped, other)]
         for (shown, rows), report in zip(seen, reports):
             self.shown_is_reported(shown, rows, report)
@@ -150,7 +151,7 @@ class Agreeing(Asking):
         if policy != "disconnect":
             self.assertEqual(missed + reports[1]["lost"], sent["dropped"])
 
-    def test_a_publisher_that_leaves_the_bus_and_comes_back_is_counted_on(self):
+    def test_a_publisher_back_in_the_registry_keeps_its_counts(self):
         os.mkdir(self.path("bus"))
         begin = (f"bus: {{at: {self.path('bus')}, name: %s}}\nstreams:\n"
                  "  - {fids: %d, source: pattern, size: 40, rate: 50000, count: 500}\n")
@@ -170,7 +171,7 @@ class Agreeing(Asking):
         self.assertEqual(report["fids"]["0x0"]["messages"], 1000)
         self.shown_is_reported(shown, rows, report)
 
-    def test_one_of_two_publishers_of_a_fid_that_is_started_anew_takes_nothing_back(self):
+    def test_a_restarted_publisher_of_a_shared_fid_keeps_counts(self):
         streams = "wait_subscribers: 1\nstreams:\n  - {fids: 0, source: pattern, size: 40, rate: 50000, count: 500}\n"
         one, other = self.publish(streams), self.publish(streams)
         subscriber = self.subscribe(one.address(), other.address(), "--fid", "0", "--reconnect")
@@ -184,7 +185,7 @@ class Agreeing(Asking):
         subscriber.process.send_signal(signal.SIGINT)
         self.shown_is_reported(shown, rows, subscriber.end()[1])
 
-    def test_a_million_fids_are_counted_and_no_more_are_shown_than_is_asked_for(self):
+    def test_a_million_fids_are_counted_and_shown_up_to_the_limit(self):
         publisher = self.start("publish", self.config(
             "wait_subscribers: 1\nmetrics: {listen: '127.0.0.1:0', fids: 60}\nstreams:\n"
             "  - {fids: 0-999999, source: pattern, size: 8, rate: max, count: 1}\n"

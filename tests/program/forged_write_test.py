@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stream servers and a client that speaks the tcp provider's own wire protocol, and forges its writes.
+"""Stream servers and a client that uses the tcp provider's own wire protocol and forges its writes.
 
 forged_write_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -17,7 +17,7 @@ WRAP = 1 << 64
 
 
 class ForgingClient:
-    """Past the handshake, with the ring that the server announced."""
+    """A client after the handshake, which knows the ring that the server announced."""
 
     MESSAGE, WRITE = 0, 4
     RING = 21  # kind of a frame
@@ -25,9 +25,9 @@ class ForgingClient:
     def __init__(self, address):
         host, port = address.split(":")
         self.socket = socket.create_connection((host, int(port)), timeout=DEADLINE)
-        stream = struct.pack("<BBH", 4, 0b10001, 256)  # advertises receives, lends memory
+        stream = struct.pack("<BBH", 4, 0b10001, 256)  # advertises, offers its memory
         hello = b"NTIO" + struct.pack("<HBBIHHQ", 3, 3, 0, 262152, 16, 5000, os.getpid()) + stream
-        # As long as the provider reads, whatever of it is data.
+        # The full length that the provider reads, with the data inside.
         self.socket.sendall(struct.pack(">BBH20xQ256s", 3, 0, 256, 1 << 56, hello))
         answer = self.receive(32)
         self.receive(struct.unpack(">H", answer[2:4])[0])
@@ -67,11 +67,11 @@ class ForgingClient:
         self.send(self.WRITE, struct.pack("<QQQ", address, length, key), data)
 
     def claim(self, immediate):
-        """A write of nothing, to nowhere, and what it says of itself."""
+        """A write of no bytes to no address, with the given notice."""
         self.send(self.WRITE, b"", b"", immediate)
 
     def is_cut_off(self):
-        """Once everything is read that the server has said."""
+        """Whether the connection is closed, after reading everything that the server has sent."""
         try:
             while self.socket.recv(65536):
                 pass
@@ -100,7 +100,7 @@ class Forging(Case):
             self.assertEqual((client.address, client.key), (0, 0))
             self.assertEqual(client.bytes, 1 << 20)
 
-    def test_a_trusted_client_is_told_of_some(self):  # or the test before shows nothing
+    def test_a_trusted_client_gets_writable_memory(self):  # otherwise the test before proves nothing
         for kind in self.SERVERS:
             client = self.forge(self.serve(kind, "--remote-writes", "trusted").address())
             self.assertNotEqual(client.key, 0)

@@ -18,7 +18,7 @@ from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 
 class Translation:
-    """A port behind which a server has another one: what is said goes through as it is."""
+    """A forwarding port for a server at another port: data passes unchanged."""
 
     def __enter__(self):
         self.leads_to = None
@@ -61,7 +61,7 @@ class Keys(Case):
         with open(path, encoding="ascii") as file:
             return file.read()
 
-    def test_a_new_key_is_for_its_owner_only_and_its_client_gets_a_copy(self):
+    def test_a_new_key_is_private_and_its_client_gets_a_copy(self):
         server, client = self.path("server.keys"), self.path("monitor.key")
         for name in ("monitor", "recorder"):
             status, _, log = self.key("new", server, "--name", name, "--client",
@@ -96,7 +96,7 @@ class Keys(Case):
         for status, out, log in said:
             self.assertNotIn(secret[:20], out + log)
 
-    def test_an_id_is_not_given_twice_and_a_client_file_not_written_over(self):
+    def test_no_id_is_reused_and_no_client_file_overwritten(self):
         server, client = self.path("server.keys"), self.path("client.key", "mine")
         self.assertEqual(self.new(server, "--name", "one", "--id", 7)[0], 0)
         before = self.read(server)
@@ -116,7 +116,7 @@ class Keys(Case):
         self.assertEqual([each.wait(timeout=DEADLINE) for each in running], [0] * 12)
         self.assertEqual(self.key("check", server)[1], f"{server}: 12 keys\n")
 
-    def test_what_is_wrong_with_a_file_is_said_with_its_line_and_what_to_do(self):
+    def test_an_error_in_a_file_is_reported_with_line_and_remedy(self):
         good = self.path("good.keys")
         self.new(good, "--name", "monitor")
         text = self.read(good)
@@ -142,7 +142,7 @@ class Keys(Case):
         self.assertEqual(status, 1)
         self.assertIn("not a regular file", log)
 
-    def test_a_wrong_command_line_is_told(self):
+    def test_a_wrong_command_line_is_reported(self):
         for arguments in (["new", self.path("a")], ["burn", self.path("a")], ["new"],
                           ["new", self.path("a"), "--name", "x"],
                           ["new", self.path("a"), "--rights", "services=all"],
@@ -155,7 +155,7 @@ class Keys(Case):
 
 
 class KeyedPrograms(Case):
-    """Programs that ask for keys, and those that have one, another one, or none."""
+    """Programs that require keys, and clients with the right key, a wrong key, or none."""
 
     def new(self, rights, name="monitor"):
         path = self.path(f"{name}.key")
@@ -172,7 +172,7 @@ class KeyedPrograms(Case):
         return self.start("subscribe", publisher.address(), "--fid", fids, "--messages", 1000,
                           "--verify", *arguments).end()
 
-    def test_a_subscriber_with_the_key_is_served_and_others_are_told_to_get_one(self):
+    def test_a_subscriber_with_the_key_is_served_and_others_refused(self):
         key = self.new("services=pubsub fids=0-63:drop links=4")
         publisher = self.publisher("--protection", "peers")
         status, report, log = self.subscribe(publisher, "--key", key, "--protection", "peers")
@@ -197,7 +197,7 @@ class KeyedPrograms(Case):
         status, _, log = publisher.end()
         self.assertEqual(status, 0, log)
 
-    def test_on_a_bus_who_has_no_key_keeps_no_fid_from_the_one_that_has_it(self):
+    def test_in_a_registry_a_publisher_without_the_key_takes_no_fid(self):
         key = self.new("services=pubsub fids=0-63")
         bus = self.path("bus")
         os.mkdir(bus)
@@ -205,7 +205,7 @@ class KeyedPrograms(Case):
         impostor.wait_for("announced as")
         subscriber = self.start("subscribe", "--bus", bus, "--fid", "0-63", "--key", key, "--verify",
                                 "--messages", 1000)
-        subscriber.wait_for(re.escape(impostor.address()))  # it has been tried
+        subscriber.wait_for(re.escape(impostor.address()))  # a connection was tried
         publisher = self.publisher("--bus", bus)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["lost"]), (0, 0), log)
@@ -226,7 +226,7 @@ class KeyedPrograms(Case):
         status, _, log = subscriber.end()
         self.assertNotEqual(status, 0)
 
-    def test_a_server_is_told_what_clients_dial_where_the_network_translates_it(self):
+    def test_a_server_accepts_a_translated_dialled_address(self):
         key = self.new("services=all fids=0-63")
         with Translation() as outside:
             for known in (True, False):
@@ -301,7 +301,7 @@ class KeyedPrograms(Case):
         _, report, _ = self.start("doctor", answering.address()).end()
         self.assertIn("it asks for a key", report["path"]["failure"])
 
-    def test_cat_tells_who_is_not_admitted(self):
+    def test_cat_reports_rejected_peers(self):
         key = self.new("services=stream")
         other = self.new("services=probe", "other")
         listening = self.start("cat", "--listen", f"{HOST}:0", "--keys", self.path("site.keys"),
@@ -379,7 +379,7 @@ class KeyedPrograms(Case):
         self.assertIn("leads out of the folder incoming, which the key permits", log)
         self.assertEqual(os.listdir(self.path("served/other")), [])
 
-    def test_whatever_a_key_permits_who_may_only_write_replaces_and_learns_nothing(self):
+    def test_a_write_only_key_replaces_and_reveals_nothing(self):
         key = self.new("services=stream folder=incoming:overwrite")
         os.makedirs(self.path("served/incoming"))
         file = self.path("data", b"1234")

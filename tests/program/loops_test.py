@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A publisher on several loops: to a subscriber it is as many publishers, to who runs it one.
+"""A publisher with several loops: several publishers for a subscriber, one for its user.
 
 loops_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -22,7 +22,7 @@ class Loops(Case):
         return publisher, [publisher.address(which) for which in range(1, loops + 1)]
 
     def end(self, *programs):
-        """The reports of programs that have ended well."""
+        """The reports of programs that have ended without error."""
         reports = []
         for program in programs:
             status, report, log = program.end()
@@ -30,7 +30,7 @@ class Loops(Case):
             reports.append(report)
         return reports
 
-    def test_a_subscriber_of_all_addresses_gets_each_fid_once_and_the_report_is_one(self):
+    def test_a_subscriber_of_all_addresses_gets_each_fid_once(self):
         for mode in ("buffered", "unbuffered"):
             publisher, addresses = self.publish(STREAMS % (3, "count: 500"), "--wait-subscribers", 1,
                                                 loops=3, mode=mode)
@@ -57,7 +57,7 @@ class Loops(Case):
         publisher, _ = self.publish(STREAMS % (2, "rate: 1000"), "--bus", bus)
         publisher.wait_for("announced as", 2)
         subscriber = self.start("subscribe", "--bus", bus, "--fid", "3-6", "--verify", "--progress")
-        # Each loop says so; the subscriber tells what comes together in one line.
+        # Each loop has its own line; the subscriber reports simultaneous events in one line.
         publisher.wait_for("subscribes to", 2)
         subscriber.wait_for(r"progress [1-9]", 2)
         listed = json.loads(subprocess.run([PROGRAM, "list", "--bus", bus, "--json"], timeout=DEADLINE,
@@ -87,7 +87,7 @@ class Loops(Case):
         publisher.process.send_signal(signal.SIGTERM)
         self.end(publisher)
 
-    def test_each_loop_asks_for_keys_and_ends_the_connection_of_one_that_is_taken_away(self):
+    def test_each_loop_requires_keys_and_disconnects_revoked_ones(self):
         site, key = self.path("site.keys"), self.path("monitor.key")
         made = subprocess.run([PROGRAM, "key", "new", site, "--name", "monitor", "--rights",
                                "services=pubsub fids=0-9 links=1", "--client", key],
@@ -118,18 +118,18 @@ class Loops(Case):
         publisher, _ = self.publish(STREAMS % (2, "rate: 10"), "--duration", "200ms")
         self.assertEqual(self.end(publisher)[0]["end"], "duration")
 
-    def test_who_has_not_confirmed_is_counted_in_each_loop(self):
+    def test_unconfirmed_subscribers_are_counted_in_each_loop(self):
         publisher, addresses = self.publish(STREAMS % (2, "rate: 100"))
         stopped = self.start("subscribe", *addresses, "--fid", "0-9")
         publisher.wait_for("subscribes to", 2)
         stopped.process.send_signal(signal.SIGSTOP)
         publisher.process.send_signal(signal.SIGINT)
-        publisher.process.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+        publisher.process.send_signal(signal.SIGTERM)  # equal signals may be merged
         status, made, log = publisher.end()
         self.assertEqual((status, made["loops"], made["unconfirmed"]), (5, 2, 2), log)
         stopped.process.kill()
 
-    def test_where_one_loop_fails_the_others_end_and_the_program_says_so(self):
+    def test_if_one_loop_fails_the_others_end_with_a_report(self):
         file = self.path("goes-away", bytes(64))
         publisher, addresses = self.publish(
             "loops: 2\nwait_subscribers: 1\nstreams:\n"
@@ -156,7 +156,7 @@ class Loops(Case):
         one.process.send_signal(signal.SIGINT)
         self.end(one)
 
-    def test_what_cannot_be_divided_is_refused_before_anything_starts(self):
+    def test_an_indivisible_configuration_is_refused_at_the_start(self):
         text = "loops: 3\nstreams:\n  - {fids: 0-1, source: pattern, size: 40}\n"
         for arguments in ([], ["--check"]):
             status, _, log = self.start("publish", self.config(text), *arguments, json_report=False).end()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs show of themselves while they run."""
+"""Metrics and logs of running programs."""
 
 import fcntl
 import json
@@ -25,7 +25,7 @@ PROMTOOL = shutil.which("promtool")
 
 class Showing(Asking):
     def pair(self, streams, *more):
-        """A publisher that goes on until its standard input ends, and a subscriber."""
+        """A publisher that runs until its standard input ends, and a subscriber."""
         streams += "  - {fids: 99, source: pipe}\n"
         publisher = self.start("publish", self.config("metrics: 127.0.0.1:0\n" + streams), *more,
                                stdin=subprocess.PIPE)
@@ -77,7 +77,7 @@ class Showing(Asking):
         self.assertEqual([each["source"] for each in json.loads(both.stdout)["programs"]],
                          [here, metrics_of(publisher)])
 
-    def test_top_says_that_nobody_is_there(self):
+    def test_top_reports_that_no_program_is_found(self):
         os.mkdir(self.path("empty"))
         for arguments, status, what in ((["--bus", self.path("empty"), "--once", "--interval", "1ms"], 4,
                                          "has metrics"), ([], 2, "add the HOST:PORT")):
@@ -140,7 +140,7 @@ class Showing(Asking):
         self.until(lambda: figures(here)["netio_sender_messages_total"][peer] >
                    shown["netio_sender_messages_total"][peer], "it goes on")
 
-    def test_whoever_serves_with_keys_shows_its_gate(self):
+    def test_a_server_with_keys_shows_its_authentication_counters(self):
         site, client = self.path("site.keys"), self.path("client.key")
         subprocess.run([PROGRAM, "key", "new", site, "--name", "client", "--rights", "services=all fids=0-99",
                         "--client", client], capture_output=True, check=True)
@@ -239,7 +239,7 @@ class Showing(Asking):
 
 
 class Logging(Case):
-    """Nobody has to read the log."""
+    """The log need not be read."""
 
     def with_a_stalled_reader(self, config, *more):
         """A publisher whose standard error is full, and its address."""
@@ -264,9 +264,9 @@ class Logging(Case):
             while not enough([line for line in process.lines if line]):
                 self.assertTrue(process.changed.wait(DEADLINE), process.lines)
 
-    def test_a_request_of_many_fids_costs_another_subscriber_no_message_where_nobody_reads_the_log(self):
-        # The policy is to drop, and seconds fit into its share: only a publisher that stands still costs
-        # a message, and one that stood still would answer nobody.
+    def test_an_unread_log_and_a_request_of_many_fids_lose_nothing(self):
+        # With policy drop the queue holds several seconds: a message is lost only if the publisher
+        # stops, and then it would not answer requests either.
         config = self.config("wait_subscribers: 1\nslow_subscribers: drop\nstreams:\n"
                              "  - {fids: 0-9, source: pattern, size: 100, rate: 2000}\n")
         publisher, address = self.with_a_stalled_reader(config)
@@ -274,7 +274,7 @@ class Logging(Case):
         other.wait_for(r"progress [1-9]")
         greedy = self.start("subscribe", address, *(word for fid in range(0, 2000, 2)
                                                     for word in ("--fid", f"{1000 + 100 * fid}-{1099 + 100 * fid}")))
-        # One line tells many ranges, and how many more there are.
+        # One line lists many ranges, and how many more there are.
         self.wait_for_lines(greedy, lambda lines: 1000 == sum(
             line.count("-0x") + int((re.findall(r"and (\d+) more", line) or [0])[0])
             for line in lines if "subscribed to" in line))
@@ -339,13 +339,13 @@ class Logging(Case):
                     os.rename(file, f"{file}.{turn}")
                     process.process.send_signal(signal.SIGHUP)
                     self.wait_for(log, "reopened the log")
-                # A name that cannot be opened is no end either.
+                # A name that cannot be opened does not end the program either.
                 os.rename(file, f"{file}.3")
                 os.mkdir(file)
                 process.process.send_signal(signal.SIGHUP)
                 self.wait_for(self.follow(f"{file}.3"), "the log continues in the old file")
                 process.process.send_signal(signal.SIGTERM)
-                self.assertEqual(process.end()[0], 4 if name == "listen" else 0)  # 4: nothing was received
+                self.assertEqual(process.end()[0], 4 if name == "listen" else 0)  # 4: no message
 
     def test_a_full_disk_is_said_once_and_counted_and_data_goes_on(self):
         publisher = self.start("publish", self.config("wait_subscribers: 1\nstreams:\n  - {fids: 0-9, source: "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the program share: its processes, and how patient to be with them.
+"""Common parts of the program's tests: processes and time limits.
 
 A script of tests is run as SCRIPT PROGRAM CONFIG_FOLDER [unittest arguments].
 """
@@ -16,21 +16,21 @@ import unittest
 
 PROGRAM, CONFIG = sys.argv[1:3]
 UNITTEST_ARGUMENTS = sys.argv[:1] + sys.argv[3:]
-# Where there is an RDMA device, and how patient to be there (tests/softrdma/checks).
+# Whether there is an RDMA device, and the time limits there (tests/softrdma/checks).
 PROVIDER = os.environ.get("NETIO_TEST_FABRIC", "tcp")
 HOST = os.environ["NETIO_TEST_ADDRESS"] if PROVIDER != "tcp" else "127.0.0.1"
 FACTOR = int(os.environ.get("NETIO_TEST_DEADLINE_FACTOR", "1"))
-DEADLINE = 60 * FACTOR  # seconds; far beyond what anything here takes
+DEADLINE = 60 * FACTOR  # seconds; far longer than any operation here takes
 SHARE = int(os.environ.get("NETIO_TEST_SHARE", "1"))
 
 
 def share_of(count, step):
-    """As much of it as a slow machine is asked for: at least one step, in whole steps."""
+    """The part that a slow machine has to do: at least one step, in whole steps."""
     return max(count // SHARE // step, 1) * step
 
 
 class Process:
-    """A running netio whose log is read as it comes; its report, if nothing else is to have that."""
+    """A running netio whose log is read continuously; also its report, unless it goes elsewhere."""
 
     def __init__(self, *arguments, stdin=None, stdout=subprocess.PIPE, json_report=True):
         command = [PROGRAM, *map(str, arguments)] + (["--json"] if json_report else [])
@@ -73,7 +73,7 @@ class Process:
 
     def end(self):
         """(exit status, report, log); the report is the last line of standard output."""
-        too_late = threading.Timer(4 * DEADLINE, self.process.kill)  # who never ends fails, with its log
+        too_late = threading.Timer(4 * DEADLINE, self.process.kill)  # then the test fails
         too_late.start()
         out = self.process.stdout.read()
         too_late.cancel()

@@ -22,7 +22,7 @@ class Publishing(Case):
         address = publisher.address()
         all_of_it = self.start("subscribe", address, "--fid", f"0-{fids - 1}", "--verify")
         half = self.start("subscribe", address, "--fid", f"0-{fids // 2 - 1}", "--verify")
-        arrived = {}  # of each fid: which fid has how many of all depends on who waits
+        arrived = {}  # for each fid: the share of each fid depends on which one is blocked
         for process, share in ((all_of_it, 1), (half, 2)):
             status, report, log = process.end()
             self.assertEqual(status, 0, log)
@@ -39,7 +39,7 @@ class Publishing(Case):
         status, report, log = publisher.end()
         self.assertEqual(status, 0, log)
         self.assertEqual(report["messages"], messages)
-        # Both sides say the same of each fid.
+        # Both sides report the same for each fid.
         self.assertEqual({fid: row["messages"] for fid, row in report["fids"].items()}, arrived)
         for key in ("role", "provider", "mode", "bytes", "seconds", "messages_per_s",
                     "gbit_per_s"):
@@ -55,7 +55,7 @@ class Publishing(Case):
     def test_messages_larger_than_any_buffer(self):
         text = "streams:\n  - {fids: 0-1, source: pattern, size: {list: [3M, 24, 500k]}}\n"
         for mode in ("buffered", "unbuffered"):
-            self.check_verified(self.config(text, mode), share_of(60, 18), 2, mode)  # small ones of each fid, too
+            self.check_verified(self.config(text, mode), share_of(60, 18), 2, mode)  # also small
 
     def test_files_and_standard_input_arrive_as_they_are(self):
         contents = {i: os.urandom(100000 * i + i) for i in range(1, 4)}
@@ -88,7 +88,7 @@ class Publishing(Case):
         self.assertEqual(status, 0, log)
         self.assertEqual(report["end"], "duration")
         self.assertEqual(report["messages"], 0)
-        # Nobody listened; a slow machine may fall far behind, but none may run ahead.
+        # There was no subscriber; a slow machine may be far behind, but none may be too early.
         self.assertLessEqual(report["without_subscribers"], 2000 * report["seconds"] + 1)
         self.assertGreater(report["without_subscribers"], 0)
 
@@ -116,7 +116,7 @@ class Enduring(Case):
 
 
 class Doctoring(Case):
-    def test_a_machine_is_told_what_to_change_and_what_is_used(self):
+    def test_the_doctor_reports_what_to_change_and_what_is_used(self):
         status, report, log = self.start("doctor").end()
         kinds = {finding["kind"] for finding in report["findings"]}
         self.assertEqual(report["well"], "change" not in kinds, log)
@@ -157,7 +157,7 @@ class Refusing(Case):
         self.assertNotEqual(status, 0)
         self.assertRegex(log, saying)
 
-    def test_what_cannot_work_is_refused_with_the_place_and_the_reason(self):
+    def test_errors_are_refused_with_the_place_and_the_reason(self):
         self.check_refused("publish", "/no/where.yaml", saying=r"/no/where\.yaml: cannot be read")
         self.check_refused("publish", self.config("streamz: 1\n"),
                            saying=r"publisher\.yaml:4:1: streamz: unknown key .*did you mean 'streams'")
@@ -171,7 +171,7 @@ class Refusing(Case):
         self.check_refused("subscribe", "127.0.0.1:1", "--fid", "1", "--policy", "wait",
                            saying="--policy: 'wait' is unknown; allowed: block, drop, disconnect")
 
-    def test_where_other_machines_reach_it_has_to_be_meant(self):
+    def test_listening_for_other_machines_needs_an_option(self):
         everywhere = self.path("everywhere.yaml", "listen: 0.0.0.0:0\nmode: buffered\n" + self.PATTERN)
         for words in (("publish", everywhere), ("pump", "--serve", "--listen", "0.0.0.0:0"),
                       ("cat", "--listen", "0.0.0.0:0"), ("doctor", "--serve", "0.0.0.0:0"),
@@ -182,7 +182,7 @@ class Refusing(Case):
                 server = self.start(*words, "--open", json_report=False)
                 server.wait_for(r"listening at 0\.0\.0\.0:\d+")
 
-    def test_a_policy_that_holds_the_publisher_up_more_is_refused(self):
+    def test_a_stricter_policy_than_the_publishers_is_refused(self):
         publisher = self.start("publish", self.config("slow_subscribers: drop\n" + self.PATTERN))
         self.check_refused("subscribe", publisher.address(), "--fid", "0-63", "--policy", "block",
                            saying="policy 'block' for .*, because it would block publishing more .*leave out --policy")
@@ -192,9 +192,9 @@ class Refusing(Case):
         self.check_refused("publish", self.config(self.PATTERN), "--listen", publisher.address(),
                            saying=re.escape(publisher.address()) + ".*in use")
 
-    def test_a_recording_that_cannot_be_written_ends_the_subscriber_only(self):
+    def test_an_unwritable_recording_ends_only_the_subscriber(self):
         publisher = self.start("publish", self.config(self.PATTERN), "--wait-subscribers", 2)
-        os.mkdir(self.path("full"))  # what is there is gone on with, and has no room
+        os.mkdir(self.path("full"))  # the file to continue is full
         os.symlink("/dev/full", self.path("full/0000000000000000"))
         failing = self.start("subscribe", publisher.address(), "--fid", "0", "--output",
                              self.path("full"), "--append")
@@ -206,7 +206,8 @@ class Refusing(Case):
         self.assertEqual(report["end"], "failed")
         status, report, log = sound.end()
         self.assertEqual((status, report["messages"]), (0, 64000), log)
-        # Who goes while all are told the end has not confirmed it, which is another status.
+        # A subscriber that leaves during the end has not confirmed it, which gives another exit
+        # status.
         publisher.wait_for("has disconnected|: connection lost", which=2)
         publisher.process.send_signal(signal.SIGINT)
         self.assertEqual(publisher.end()[0], 0)
@@ -225,7 +226,7 @@ class Reading(Case):
         self.addCleanup(process.kill)
         return process
 
-    def test_a_full_ring_stops_the_card_and_nothing_unsent_is_overwritten(self):
+    def test_a_full_ring_stops_the_card_and_keeps_unsent_data(self):
         readout = self.run_example("example_readout", "127.0.0.1:0")
         address = readout.stdout.readline().split()[-1]
         checker = self.run_example("example_readout_check", address)
@@ -234,7 +235,7 @@ class Reading(Case):
         self.assertEqual(readout.stdout.readline(), "the ring was full\n")
         checkers = [checker, self.run_example("example_readout_check", address)]
         checker.send_signal(signal.SIGCONT)
-        for checker in checkers:  # each has seen some of it
+        for checker in checkers:  # each has received some of it
             self.assertRegex(checker.stdout.readline(), r"first message is of event \d+")
         readout.send_signal(signal.SIGINT)
         for checker in checkers:
@@ -260,13 +261,14 @@ class Idling(Case):
                 return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
 
         before = switches()
-        # Another process's heartbeat is the clock: the loop of a subscriber with progress lines.
+        # The clock is another process's heartbeat: the loop of a subscriber with progress lines.
         clock = self.start("subscribe", address, "--fid", "2", "--progress")
         for count in range(1, 7):
             with clock.changed:
                 while sum("progress" in line for line in clock.lines if line) < count:
                     self.assertTrue(clock.changed.wait(DEADLINE))
-        # 51 links in 6 seconds: two heartbeats each way, a few for coming, and the sends of them.
+        # 51 connections in 6 seconds: two heartbeats each way, a few for connecting, and their
+        # sends.
         self.assertLess(switches() - before, 51 * 2 * 6 + 100)
 
 

@@ -24,7 +24,7 @@ STUDY = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "study.py")
 
 class Pumping(Case):
     def pump(self, client=(), server=()):
-        """(status, report of the client with that of the server in it)."""
+        """(status, the client's report, which contains the server's)."""
         serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once", *server)
         pump = self.start("pump", serving.address(), *client)
         status, report, log = pump.end()
@@ -63,10 +63,10 @@ class Pumping(Case):
     def test_a_server_without_memory_says_so_to_its_client(self):
         for both_ways in ((), ("--bidirectional",)):
             serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once",
-                                 "--receive-size", "8t")  # 32 of them: more than there are addresses
+                                 "--receive-size", "8t")  # 32 of them exceed the address space
             status, _, log = self.start("pump", serving.address(), "--bytes", "100m", *both_ways).end()
             self.assertEqual(status, 1, log)
-            if not both_ways:  # else the client expects bytes, and no report before them
+            if not both_ways:  # otherwise the client expects bytes, and no report before them
                 self.assertIn("the server reports no memory for", log)
             status, report, log = serving.end()
             self.assertEqual(status, 1, log)
@@ -104,7 +104,7 @@ class Pumping(Case):
         self.assertEqual(report["server"]["bytes"], mib << 20)
         self.assertEqual(serving.end()[0], 0)
 
-    def test_the_death_of_either_side_is_told_by_the_other(self):
+    def test_the_death_of_either_side_is_reported_by_the_other(self):
         for victim in ("client", "server"):
             serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
             pump = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
@@ -115,7 +115,7 @@ class Pumping(Case):
             self.assertRegex(log, re.escape(HOST))
             self.assertNotEqual(report["error"], "")
 
-    def test_an_interruption_is_told_by_whom_it_ended(self):
+    def test_a_report_names_the_interrupted_side(self):
         for once, interrupted in ((True, "client"), (True, "server"), (False, "server")):
             with self.subTest(once=once, interrupted=interrupted):
                 serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", *(["--once"] if once else []))
@@ -135,7 +135,7 @@ class Pumping(Case):
         self.assertEqual(status, 1, log)
         self.assertIn("interrupted before a client has connected", log)
 
-    def test_a_server_serves_others_after_a_stranger_and_several_at_once(self):
+    def test_a_server_serves_several_peers_also_after_a_bad_one(self):
         serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
         host, port = serving.address().split(":")
         with contextlib.ExitStack() as strangers:
@@ -205,7 +205,7 @@ class Chatting(Case):
         return process
 
     def test_what_goes_in_comes_out_both_ways_at_once(self):
-        """From files and from pipes, more than all the buffers between hold."""
+        """From files and from pipes, with more data than all the buffers between hold."""
         there, back = (random.Random(seed).randbytes(6_000_000) for seed in (1, 2))
         for through_pipes in (False, True):
             with open(self.path("there", there), "rb") as one, \
@@ -227,8 +227,8 @@ class Chatting(Case):
                 self.assertEqual(outputs[listening], back)
                 self.assertEqual((listening.returncode, connecting.returncode), (0, 0))
 
-    def test_who_has_no_standard_input_sends_an_end_at_once(self):
-        """Its descriptor would be given to the connection, which would be read as if it were."""
+    def test_without_standard_input_an_end_is_sent_at_once(self):
+        """The connection would get its free descriptor and would be read as standard input."""
         listening, address = self.listening(stdin=subprocess.DEVNULL)
         connecting = subprocess.run(["sh", "-c", 'exec "$0" cat "$1" <&-', PROGRAM, address],
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -248,7 +248,7 @@ class Chatting(Case):
         writer = self.cat(address, stdin=subprocess.PIPE)
         writing = threading.Thread(target=lambda: (writer.stdin.write(data), writer.stdin.flush()))
         writing.start()
-        self.assertEqual(reader.stdout.read(len(data)), data)  # and the input stays open
+        self.assertEqual(reader.stdout.read(len(data)), data)  # while the input stays open
         writing.join()
         writer.stdin.close()
         self.assertEqual((writer.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
@@ -280,7 +280,7 @@ class Chatting(Case):
         os.close(into)
         self.assertEqual((writer.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
 
-    def test_who_listens_for_one_peer_refuses_the_next(self):
+    def test_a_listener_for_one_peer_refuses_the_next(self):
         reader, address = self.listening(stdin=subprocess.DEVNULL)
         first = self.cat(address, stdin=subprocess.PIPE)
         first.stdin.write(b"line\n")
@@ -291,7 +291,7 @@ class Chatting(Case):
         first.stdin.close()
         self.assertEqual((first.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
 
-    def test_nobody_there_is_an_error(self):
+    def test_a_missing_listener_is_an_error(self):
         process = self.cat("127.0.0.1:1", stdin=subprocess.DEVNULL)
         _, log = process.communicate(timeout=DEADLINE)
         self.assertEqual(process.returncode, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every field of a report in JSON stands in docs/reports.md.
+"""Every field of a JSON report is documented in docs/reports.md.
 
 reports_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -15,7 +15,7 @@ from program_case import CONFIG, DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Ca
 
 PAGE = os.path.join(CONFIG, "..", "docs", "reports.md")
 EVERYWHERE = {"role", "report_version"}
-MAPS = {"triggers", "fids", "parameters"}  # with names of the user's
+MAPS = {"triggers", "fids", "parameters"}  # with user-defined names
 
 
 def documented():

@@ -15,7 +15,7 @@ from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 
 class Way:
-    """To a listener, on which what the sender says can be held."""
+    """A forwarding path to a listener that can hold back the sender's data."""
 
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
@@ -46,7 +46,7 @@ class Way:
                     free.wait()
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
-        except OSError:  # one of them has gone
+        except OSError:  # one side has closed
             pass
 
     def hold(self):
@@ -109,7 +109,7 @@ class Sending(Case):
         self.assertEqual(status, 0, log)
         self.assertEqual(listener.end()[1]["bytes"], 3 << 20)
 
-    def test_a_listener_says_how_large_a_message_and_how_many_senders_it_takes(self):
+    def test_a_listener_reports_its_limits_of_size_and_senders(self):
         listener = self.listener("--largest-message", "20M", "--senders", 1)
         status, _, log = self.send(listener, "--messages", "1", "--size", "20M", "--page-size", "32k", "--pages", "1024")
         self.assertEqual(status, 0, log)
@@ -140,7 +140,7 @@ class Sending(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.end(listener)[1]["messages"], 10001)
 
-    def test_what_cannot_be_read_is_told_and_what_was_read_before_has_arrived(self):
+    def test_a_read_error_is_reported_and_earlier_data_arrives(self):
         long_line = self.path("long", "x\n" * 3 + "a" * (17 << 20))
         listener = self.listener()
         for place, flaw, messages in ((self.folder.name, "Is a directory", 0), (long_line, "more than 16 MiB", 3)):
@@ -152,7 +152,7 @@ class Sending(Case):
                 self.assertRegex(log, f"standard input: .*{flaw}")
         self.assertEqual(self.end(listener)[1]["messages"], 3)
 
-    def test_nobody_at_the_address_is_told(self):
+    def test_a_missing_listener_is_reported(self):
         done = subprocess.run([PROGRAM, "send", "127.0.0.1:1"], input="x\n", capture_output=True,
                               text=True, timeout=DEADLINE)
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -184,7 +184,7 @@ class Sending(Case):
         sender = self.start("send", listener.address(), stdin=subprocess.PIPE)
         self.addCleanup(sender.process.stdin.close)
         sender.wait_for("connected to")
-        listener.wait_for("is connected")  # whom it does not know yet it cannot end in order
+        listener.wait_for("is connected")  # only a known sender ends in order
         self.end(listener)
         self.assertEqual(sender.end()[1]["end"], "closed in order")
 
@@ -197,7 +197,7 @@ class Sending(Case):
         listener.wait_for("is connected")
         way.hold()
         listener.process.send_signal(signal.SIGINT)
-        way.wait_for_answer()  # the sender has heard that its listener ends, and not yet that it has ended
+        way.wait_for_answer()  # the sender knows that the listener is ending, not that it ended
         sender.process.stdin.close()
         with self.assertRaises(subprocess.TimeoutExpired):
             sender.process.wait(1)

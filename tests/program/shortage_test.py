@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What netio says and does when it lacks the means for another peer.
+"""The messages and the behaviour of netio when resources for another peer are missing.
 
 shortage_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -15,7 +15,7 @@ REASON = "it lacks the memory or the descriptors for another peer"
 
 class Shortage(Case):
     def limit(self, process, more):
-        """From now on the program may open so many more descriptors; None: as many as before."""
+        """From now on the program may open this many more descriptors; None: the former limit."""
         pid = process.process.pid
         _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
@@ -23,7 +23,7 @@ class Shortage(Case):
         resource.prlimit(pid, resource.RLIMIT_NOFILE,
                          (hard if more is None else lowest_free + more, hard))
 
-    def test_a_publisher_warns_and_its_subscriber_waits_until_there_is_enough(self):
+    def test_a_publisher_warns_and_its_subscriber_waits(self):
         publisher = self.start("publish", self.config(self.PATTERN), "--messages", 6400)
         address = publisher.address()
         self.limit(publisher, 20)
@@ -46,7 +46,7 @@ class Shortage(Case):
         status, _, log = self.start(*client, address).end()
         self.assertEqual(status, 0, log)
 
-    def test_a_copy_server_warns_and_its_sender_fails_with_the_reason(self):
+    def test_a_copy_server_warns_and_its_sender_reports_the_reason(self):
         os.mkdir(self.path("served"))
         self.check_turned_away(
             self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open"),
@@ -56,7 +56,7 @@ class Shortage(Case):
         self.check_turned_away(self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open"),
                                "pump", "--bytes", "1m")
 
-    def test_a_serving_doctor_warns_and_the_asking_one_fails_with_the_reason(self):
+    def test_a_doctor_server_warns_and_its_client_reports_the_reason(self):
         server = self.start("doctor", "--serve", f"{HOST}:0", "--open")
         address = server.address()
         self.limit(server, 20)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking the programs for what they show of themselves while they run."""
+"""Queries metrics of running programs."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def metrics_of(process):
 
 class Asking(Case):
     def until(self, condition, what):
-        """Asks again until there is something."""
+        """Repeats the query until it has a result."""
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             found = condition()

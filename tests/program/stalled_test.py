@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs do where nobody takes what they say: a full disk, a reader who stands still or has
-gone, a terminal that is stopped.
+"""The programs when their output is not read or cannot be written: a full disk, a reader that
+stalls or has gone, a stopped terminal.
 
 stalled_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -20,10 +20,10 @@ SHORT = "streams:\n  - {fids: 0, source: pattern, size: 40, rate: 1}\n"
 
 
 class Unwritable(Case):
-    """The exit status is the last that is left."""
+    """Only the exit status can still be reported."""
 
     def full_pipe(self):
-        """What nobody reads, and takes no more."""
+        """A full pipe without a reader that reads."""
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         self.addCleanup(os.close, writer)
@@ -35,11 +35,11 @@ class Unwritable(Case):
         return writer
 
     def ended(self, words):
-        """(exit status, standard output) of a line of the shell."""
+        """(exit status, standard output) of a shell command line."""
         done = subprocess.run(words, shell=True, stdout=subprocess.PIPE, text=True, timeout=DEADLINE, check=False)
         return done.returncode, done.stdout
 
-    def test_a_full_disk_under_the_log_and_under_standard_error_changes_no_exit_status(self):
+    def test_a_full_disk_for_the_log_changes_no_exit_status(self):
         config = self.config(SHORT)
         for where in ("2>/dev/full", "2>&-"):
             for words, status in (
@@ -50,7 +50,7 @@ class Unwritable(Case):
                 with self.subTest(words=words, where=where):
                     self.assertEqual(self.ended(f"'{PROGRAM}' {words} {where}")[0], status)
 
-    def test_a_reader_of_standard_error_who_stands_still_or_has_gone_keeps_no_program_from_its_end(self):
+    def test_a_stalled_reader_of_standard_error_delays_no_end(self):
         config = self.config(SHORT)
         reader, gone = os.pipe()
         os.close(reader)
@@ -63,24 +63,24 @@ class Unwritable(Case):
                                           timeout=DEADLINE, check=False)
                     self.assertEqual(done.returncode, status)
 
-    def test_a_reader_of_a_report_who_stands_still_is_not_waited_for_behind_a_second_signal(self):
+    def test_a_second_signal_ends_the_wait_for_a_stalled_report(self):
         server = self.start("copy", "--serve", self.folder.name, "--listen", f"{HOST}:0", "--open",
                             stdout=self.full_pipe())
         server.address()
-        for number in (signal.SIGINT, signal.SIGTERM):  # two of a kind might count as one
+        for number in (signal.SIGINT, signal.SIGTERM):  # two equal signals might count as one
             server.process.send_signal(number)
         status, _, log = server.end()
         self.assertEqual(status, 1, log)
         self.assertIn("cannot write the report to standard output: its reader is blocked", log)
 
-    def test_a_report_comes_behind_the_lines_of_the_log_that_explain_it(self):
+    def test_a_report_follows_the_log_lines_that_explain_it(self):
         for words in ("send 127.0.0.1:1 --messages 1", "subscribe 127.0.0.1:1 --fid 0 --duration 1s"):
             out = self.ended(f"'{PROGRAM}' {words} 2>&1")[1].splitlines()
             logged = [at for at, line in enumerate(out) if re.match(r"\d{4}-\d\d-\d\d ", line)]
             self.assertTrue(logged, out)
             self.assertRegex(out[logged[-1] + 1], "^(sender|subscriber)")
 
-    def test_a_reader_of_a_report_that_is_gone_is_a_failure_and_no_signal(self):
+    def test_a_report_without_a_reader_is_an_error_and_no_signal(self):
         reader, gone = os.pipe()
         os.close(reader)
         self.addCleanup(os.close, gone)
@@ -103,7 +103,7 @@ class Unwritable(Case):
             with self.subTest(arguments=arguments):
                 self.refuses(*arguments)
 
-    def test_a_report_of_a_pump_or_a_copy_that_cannot_be_written_is_a_failure(self):
+    def test_an_unwritable_report_of_a_pump_or_copy_is_an_error(self):
         pumped = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
         os.mkdir(self.path("served"))
         served = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open")
@@ -129,10 +129,10 @@ class Unwritable(Case):
 
 
 class Stopped(Case):
-    """A terminal that is stopped (Ctrl-S), as one whose other end does not answer any more."""
+    """A terminal that is stopped (Ctrl-S), as if its other end did not answer any more."""
 
     def terminal(self):
-        """(the person's end, the programs' end)"""
+        """(the user's end, the programs' end)"""
         leader, follower = pty.openpty()
         self.addCleanup(os.close, leader)
         self.addCleanup(os.close, follower)
@@ -149,11 +149,11 @@ class Stopped(Case):
         os.write(leader, b"\x13")
         asked = select.poll()
         asked.register(follower, select.POLLOUT)
-        while asked.poll(0):  # another thread of the kernel's does it
+        while asked.poll(0):  # another kernel thread does it
             pass
 
     def wait_for_another(self, process, pattern, times):
-        """So many lines of its log behind those that there are."""
+        """Waits for this many more lines of its log."""
         seen = sum(1 for line in process.lines if line and re.search(pattern, line))
         process.wait_for(pattern, seen + times)
 
@@ -183,7 +183,7 @@ class Stopped(Case):
 
     PACED = "streams:\n  - {fids: 0, source: pattern, size: 40, rate: 100}\n"
 
-    def test_holds_up_no_copy(self):
+    def test_blocks_no_copy(self):
         os.mkdir(self.path("served"))
         server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open")
         leader, follower = self.terminal()
@@ -220,7 +220,7 @@ class Priorities(Case):
         with os.fdopen(reader, encoding="utf-8") as log:
             return log.read()
 
-    def test_are_for_the_journal_and_for_nobody_else(self):
+    def test_are_only_for_the_journal(self):
         self.assertRegex(self.log_of(), r"\A<3>[^0-9].*no/where")
         for other in ({"inode": 1}, {"device": 1}):  # standard error was led elsewhere since
             self.assertRegex(self.log_of(**other), r"\A\d{4}-\d\d-\d\d .* error .*no/where")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start of netio loads, and what it says where that is missing.
+"""What a start of netio loads, and its message if a library is missing.
 
 start_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -18,7 +18,7 @@ class Starting(Case):
                               timeout=DEADLINE, check=False, env={**os.environ, **environment})
 
     def loaded(self, *arguments):
-        """The names of the libraries that were loaded, as the dynamic linker tells them."""
+        """The names of the loaded libraries, from the dynamic linker."""
         trace = self.path("trace")
         self.run_with({"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": trace}, *arguments)
         names = set()
@@ -50,7 +50,7 @@ class Starting(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, "cannot load libfabric: .*install libfabric .*libfabric1")
 
-    def test_a_library_that_is_too_old_is_told(self):
+    def test_a_too_old_library_is_reported(self):
         os.mkdir(self.path("other"))
         crypto = re.search(r"libcrypto\.so\.\d+ => (\S+)",
                            subprocess.run(["ldd", PROGRAM], capture_output=True, text=True,
@@ -60,7 +60,7 @@ class Starting(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, "libfabric does not suit: .*fi_dupinfo.* newer libfabric")
 
-    def test_a_foreign_choice_of_providers_is_blamed_and_not_the_installation(self):
+    def test_a_foreign_provider_choice_is_named_as_the_cause(self):
         for choice, arguments, status in (("sockets", ["info"], 1), ("sockets", ["info", "--json"], 1),
                                           ("sockets", ["doctor"], 1), ("sockets", ["doctor", "--json"], 1),
                                           ("", ["info"], 1), ("", ["doctor"], 1), ("", ["send", "127.0.0.1:1"], 3)):

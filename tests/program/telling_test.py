@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program netio says of itself: names of recordings, exit status, wrong command lines.
+"""Outcomes of the program netio: names of recordings, exit status, wrong command lines.
 
 telling_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -19,7 +19,7 @@ class Recording(Case):
     PACED = "streams:\n  - {fids: 0, source: pattern, size: 40, rate: 10k}\n"
 
     def record(self, *arguments, fid="0", publisher=None):
-        """A recording into the folder, of a publisher that goes on."""
+        """Records into the folder, from a publisher that keeps running."""
         publisher = publisher or self.start("publish", self.config(self.PACED))
         process = self.start("subscribe", publisher.address(), "--fid", fid, "--output",
                              self.path("rec"), "--progress", *arguments)
@@ -54,7 +54,7 @@ class Recording(Case):
             publisher.process.send_signal(signal.SIGINT)
             publisher.end()
 
-    def test_an_earlier_recording_is_never_touched_unless_one_says_so(self):
+    def test_an_earlier_recording_is_kept_unless_requested(self):
         publisher, recorder = self.record("--messages", 100)
         self.assertEqual(recorder.end()[0], 0)
         first = self.content()
@@ -91,7 +91,7 @@ class Recording(Case):
         recorder.wait_for("subscribed to")
         recorder.process.send_signal(signal.SIGSTOP)
         other = self.start("subscribe", publisher.address(), "--fid", "0-63", "--messages", 64000)
-        self.assertIn(other.end()[0], (0, 5))  # it may have missed some as well
+        self.assertIn(other.end()[0], (0, 5))  # it may have lost some as well
         publisher.process.send_signal(signal.SIGINT)
         recorder.process.send_signal(signal.SIGCONT)
         status, report, log = recorder.end()
@@ -102,7 +102,7 @@ class Recording(Case):
             fid = hex(int(name[:16], 16))
             self.assertEqual(name.endswith(".gap"), fid in lost, name)
 
-    def test_what_was_verified_and_is_not_sound_has_not_the_name_of_a_whole_recording(self):
+    def test_a_recording_that_fails_verification_is_not_named_whole(self):
         stream = "  - {fids: %d, source: pattern, size: 40, count: 200%s}\n"
         publisher = self.start("publish", self.config("wait_subscribers: 1\nstreams:\n" + "".join(
             stream % each for each in ((1, ", faults: {truncated: 0.5}"), (2, ", faults: {missing: 0.5}"), (3, "")))))
@@ -113,9 +113,9 @@ class Recording(Case):
         self.assertEqual(sorted(os.listdir(self.path("rec"))),
                          [f"{1:016x}.gap", f"{2:016x}.gap", f"{3:016x}"])
 
-    def test_of_two_publishers_one_that_was_never_there_leaves_no_recording_that_is_whole(self):
+    def test_an_absent_publisher_leaves_no_whole_recording(self):
         publisher = self.start("publish", self.config(self.PACED))
-        with socket.socket() as nobody:  # its port is taken, and nobody listens
+        with socket.socket() as nobody:  # its port is reserved, without a listener
             nobody.bind(("127.0.0.1", 0))
             recorder = self.start("subscribe", publisher.address(), f"127.0.0.1:{nobody.getsockname()[1]}",
                                   "--fid", "0", "--messages", 100, "--output", self.path("rec"))
@@ -145,7 +145,7 @@ class Telling(Case):
                          log)
         self.assertIsNone(report["lost"])
 
-    def test_a_fid_that_nobody_publishes_is_no_success(self):
+    def test_an_unpublished_fid_is_no_success(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         process = self.start("subscribe", publisher.address(), "--fid", "999")
         process.wait_for("subscribed to 0x3e7")
@@ -154,7 +154,7 @@ class Telling(Case):
         self.assertEqual((status, report["outcome"], report["end"], report["lost"]),
                          (4, "nothing", "orderly", 0), log)
 
-    def test_whoever_is_interrupted_before_all_has_come_is_incomplete(self):
+    def test_an_interruption_before_all_has_arrived_is_incomplete(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         process = self.start("subscribe", publisher.address(), "--fid", "0", "--messages", "1G",
                              "--progress")
@@ -164,7 +164,7 @@ class Telling(Case):
         self.assertEqual((status, report["outcome"], report["end"]),
                          (5, "incomplete", "interrupted"), log)
 
-    def test_whoever_is_interrupted_and_knows_of_a_loss_is_incomplete(self):
+    def test_an_interruption_with_known_losses_is_incomplete(self):
         config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
                              + self.PATTERN)
         publisher = self.start("publish", config)
@@ -180,9 +180,9 @@ class Telling(Case):
         self.assertEqual((status, report["outcome"], report["end"]),
                          (5, "incomplete", "interrupted"), log)
 
-    def test_a_publisher_whose_subscriber_has_not_confirmed_the_end_says_so(self):
+    def test_a_publisher_reports_an_unconfirmed_end(self):
         config = self.config("wait_subscribers: 2\nstreams:\n  - {fids: 0, source: pattern, size: 40, count: 100}\n")
-        for number in (signal.SIGKILL, signal.SIGINT):  # it dies, or the publisher is told not to wait for it
+        for number in (signal.SIGKILL, signal.SIGINT):  # it dies, or the wait is interrupted
             publisher = self.start("publish", config)
             stopped = self.start("subscribe", publisher.address(), "--fid", "0")
             stopped.wait_for("subscribed to")
@@ -194,12 +194,12 @@ class Telling(Case):
                 stopped.process.kill()
             else:
                 publisher.process.send_signal(signal.SIGINT)
-                publisher.process.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+                publisher.process.send_signal(signal.SIGTERM)  # equal signals may be merged
             status, report, log = publisher.end()
             self.assertEqual((status, report["end"], report["unconfirmed"]), (5, "finished", 1), log)
             stopped.process.kill()
 
-    def test_a_subscriber_that_dies_before_the_end_is_counted_and_no_failure_of_its_publisher(self):
+    def test_a_dead_subscriber_is_counted_without_a_publisher_error(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         dies = self.start("subscribe", publisher.address(), "--fid", "0")
         publisher.wait_for("subscribes to")
@@ -210,7 +210,7 @@ class Telling(Case):
         self.assertEqual((status, report["disconnected"], report["unconfirmed"]), (0, 1, 0), log)
 
     def test_colours_are_left_out_where_they_are_not_wanted(self):
-        """On a terminal, which is where there are any."""
+        """On a terminal, where colours are used by default."""
         for value, coloured in (("1", False), ("", True)):
             master, slave = os.openpty()
             ended = subprocess.run([PROGRAM, "publish", "/no/where.yaml"], stderr=slave,
@@ -250,8 +250,8 @@ class Dumping(Case):
         for line in shown:
             self.assertRegex(line, r"^  000000  18 00 00 00 ..( ..){3}  5a ")
 
-    def test_that_it_waits_is_said_once_however_often_it_tries(self):
-        with socket.socket() as nobody:  # its port is taken, and nobody listens
+    def test_waiting_is_reported_once_however_often_it_retries(self):
+        with socket.socket() as nobody:  # its port is reserved, without a listener
             nobody.bind(("127.0.0.1", 0))
             where = f"127.0.0.1:{nobody.getsockname()[1]}"
             dump = subprocess.run([PROGRAM, "dump", where, "--fid", "7", "--duration", "2s"],
@@ -269,7 +269,7 @@ class Usage(Case):
         self.assertRegex(log, saying)
         self.assertLess(len(log), 300, log)
 
-    def test_a_wrong_word_of_the_command_line_is_named_with_the_nearest_right_one(self):
+    def test_a_wrong_word_is_reported_with_the_nearest_right_one(self):
         for arguments, saying in (
                 (("subcribe",), "unknown command 'subcribe'.*did you mean 'subscribe'"),
                 (("version",), "unknown command 'version'.*did you mean '--version'"),
@@ -326,7 +326,7 @@ class Usage(Case):
                 self.check_usage(*command, "--duration", word,
                                  saying=f"--duration: '{word}'; allowed: a number of seconds")
 
-    def test_a_publisher_of_larger_messages_is_read_by_who_asks_for_them(self):
+    def test_larger_messages_need_an_option_of_the_subscriber(self):
         publisher = self.start("publish", self.config("largest_message: 100M\n" + self.LARGE, "unbuffered"))
         for command in (("subscribe",), ("dump",)):
             arguments = (*command, publisher.address(), "--fid", "0", "--messages", 1)
@@ -340,7 +340,7 @@ class Usage(Case):
             status, _, log = taken.end()
             self.assertEqual(status, 0, log)
 
-    def test_the_newest_of_an_unbuffered_publisher_is_refused_with_what_to_do(self):
+    def test_conflation_unbuffered_is_refused_with_a_remedy(self):
         publisher = self.start("publish", self.config(self.LARGE, "unbuffered"))
         process = self.start("subscribe", publisher.address(), "--fid", "0", "--policy", "newest")
         status, report, log = process.end()
@@ -373,7 +373,7 @@ class Usage(Case):
                                 json_report=False)
             self.assertEqual(beside.end()[0], 0, "another publisher may run there")
 
-    def test_a_word_that_is_looked_at_later_is_a_wrong_command_line_too(self):
+    def test_a_word_checked_later_is_a_wrong_command_line_too(self):
         config = self.config(self.PATTERN)
         for arguments, saying in (
                 (("subscribe", "127.0.0.1:1", "--fid", "x"), "'x' is not a fid; allowed"),
@@ -387,7 +387,7 @@ class Usage(Case):
                 (("doctor", "--serve", "nonsense"), "the port is missing")):
             self.check_usage(*arguments, saying=saying)
 
-    def test_a_report_that_nobody_can_read_is_a_failure(self):
+    def test_an_unreadable_report_is_an_error(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 1}\n")
         for command in (f"'{PROGRAM}' publish {config} --duration 10ms >/dev/full",
                         f"'{PROGRAM}' publish {config} --duration 10ms >&-",
@@ -398,7 +398,7 @@ class Usage(Case):
             self.assertIn("cannot write the report to standard output", ended.stderr)
 
 
-    def test_lines_that_nobody_can_read_end_a_program_and_not_by_a_signal(self):
+    def test_unreadable_lines_end_a_program_and_not_by_a_signal(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 1000}\n")
         bus = self.path("bus")
         os.mkdir(bus)
@@ -422,7 +422,7 @@ class Usage(Case):
 
 
 class FirstPrograms(Case):
-    """Those of the guide that run on a loop of their own."""
+    """The programs of the guide that have their own loop."""
 
     FOLDER = os.path.dirname(PROGRAM)
 
@@ -434,7 +434,7 @@ class FirstPrograms(Case):
         return process
 
     def test_they_end_in_order_and_tell_an_error_in_one_line(self):
-        with socket.socket() as probe:  # it is free, and soon taken
+        with socket.socket() as probe:  # free now, used later
             probe.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{probe.getsockname()[1]}"
         publisher = self.run_example("example_publisher_on_a_loop", address)
@@ -456,7 +456,7 @@ class FirstPrograms(Case):
         self.assertEqual(reader.returncode, 0, error)
         self.assertRegex(out, "[1-9][0-9]* messages, ")
 
-    def test_the_publisher_says_who_has_not_everything_and_a_second_signal_does_not_wait(self):
+    def test_a_second_signal_ends_the_wait_and_reports_the_subscriber(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -465,7 +465,7 @@ class FirstPrograms(Case):
         stopped.wait_for(r"progress [1-9]")
         stopped.process.send_signal(signal.SIGSTOP)
         publisher.send_signal(signal.SIGINT)
-        publisher.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+        publisher.send_signal(signal.SIGTERM)  # equal signals may be merged
         _, error = publisher.communicate(timeout=DEADLINE)
         self.assertEqual((publisher.returncode, error.count("\n")), (1, 1), error)
         stopped.process.send_signal(signal.SIGCONT)

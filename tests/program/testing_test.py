@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `netio publish` and `netio subscribe` are to who tests a readout: triggers, faults on
-purpose, one-way latency, a slow reader, places that cannot be written.
+"""`netio publish` and `netio subscribe` as test tools for a readout: triggers, intended faults,
+one-way latency, a slow reader, output that cannot be written.
 
 testing_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -14,7 +14,7 @@ import unittest
 
 from program_case import CONFIG, DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
-# What the publisher calls a fault, and what the subscriber calls what it finds.
+# The publisher's name of a fault, and the subscriber's name of what it finds.
 NAMES = {"missing": "missing", "duplicated": "duplicates", "corrupted": "corrupt", "late": "reordered",
          "truncated": "truncated"}
 
@@ -60,7 +60,7 @@ class TestPublishing(Case):
         status, made, log = publisher.end()
         self.assertEqual((status, made["triggers"]["l1"]["events"]), (0, 50), log)
 
-    def test_several_publishers_of_one_process_are_several_to_a_subscriber(self):
+    def test_a_subscriber_sees_each_publisher_of_one_process(self):
         text = ("publishers:\n"
                 f"  - {{listen: '{HOST}:0', mode: buffered, wait_subscribers: 1, name: small,\n"
                 "     streams: [{fids: 0-9, source: pattern, size: 40, count: 50}]}\n"
@@ -107,7 +107,7 @@ class TestPublishing(Case):
             "--duration", "1s")
         status, report, log = publisher.end()
         self.assertEqual(status, 0, log)
-        # A slow machine may fall behind, or end late, but none may run ahead of its time.
+        # A slow machine may be late, but none may be too early.
         self.assertLessEqual(report["without_subscribers"], 1000 * report["seconds"] + 1)
         self.assertGreater(report["without_subscribers"], 0)
 
@@ -120,7 +120,7 @@ class TestPublishing(Case):
         self.assertEqual((status, report["messages"], report["passed_over"]), (0, 100, 90), log)
         self.assertEqual([name.endswith(".gap") for name in os.listdir(folder)], [True])
 
-    def test_a_subscriber_is_as_slow_as_it_is_told(self):
+    def test_a_subscriber_is_as_slow_as_configured(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         thinking = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify", "--think",
                               "2ms", "--messages", 200)
@@ -130,7 +130,7 @@ class TestPublishing(Case):
         pausing = self.start("subscribe", publisher.address(), "--fid", "0-63", "--pause", "99s@100s",
                              "--think", "1h", "--progress")
         pausing.wait_for("connected to")
-        pausing.process.send_signal(signal.SIGINT)  # though it thinks for an hour
+        pausing.process.send_signal(signal.SIGINT)  # although each message takes an hour
         self.assertEqual(pausing.end()[1]["end"], "interrupted")
         for wrong in ("1s", "2s@1s", "@", "x@1s"):
             wrong = self.start("subscribe", "a:1", "--fid", "1", "--pause", wrong, json_report=False)
@@ -140,7 +140,7 @@ class TestPublishing(Case):
 
 
 class BadPlaces(Case):
-    """Where nothing can be written costs no message."""
+    """Output that cannot be written costs no message."""
 
     COUNTED = "wait_subscribers: 1\nstreams:\n  - {fids: 1, source: pattern, size: 40, count: 5000}\n"
 
@@ -169,7 +169,7 @@ class BadPlaces(Case):
         subscriber = self.start("subscribe", found.group(1), "--fid", "1", "--verify")
         status, report, log = subscriber.end()
         self.assertEqual((status, report["messages"], report["end"]), (0, 5000, "orderly"), log)
-        self.assertEqual(publisher.wait(DEADLINE), 1)  # nobody saw its report
+        self.assertEqual(publisher.wait(DEADLINE), 1)  # its report was lost
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ MANY = "streams:\n  - {fids: 0-99, source: pattern, size: 40, rate: 1000}\n"
 FEW = "streams:\n  - {fids: 500-501, source: pattern, size: 40, rate: 100}\n"
 
 
-# The leader of the terminal's session, which outlives the program, as a shell does: the end of a leader would
-# hang up the terminal. Says PID, and then "stopped" or "ended STATUS" each time.
+# The leader of the terminal's session, which outlives the program, like a shell: the end of a
+# leader would hang up the terminal. Prints PID, and then "stopped" or "ended STATUS" each time.
 LEADER = """
 import fcntl, os, signal, subprocess, sys, termios
 fcntl.ioctl(1, termios.TIOCSCTTY, 0)
@@ -49,7 +49,7 @@ class OnATerminal(Case):
         return publisher.wait_for(r"metrics at http://([^/]+)/metrics").group(1)
 
     def top(self, stdin="terminal"):
-        """Its process id. It shows two programs, of which the first has 100 fids."""
+        """Its process id. It shows two programs; the first one has 100 fids."""
         self.leader, self.follower = pty.openpty()
         said, saying = os.pipe()
         for end in (self.leader, self.follower, said):
@@ -67,7 +67,7 @@ class OnATerminal(Case):
         return int(self.heard())
 
     def heard(self):
-        """The next line of the session's leader. What is shown meanwhile is read and dropped."""
+        """The next line of the session's leader. Screen output before it is read and dropped."""
         line = b""
         while not line.endswith(b"\n"):
             ready = select.select([self.said, self.leader], [], [], DEADLINE)[0]
@@ -79,7 +79,7 @@ class OnATerminal(Case):
         return line.decode().strip()
 
     def screen(self, pattern):
-        """The first whole screen that shows this."""
+        """The first complete screen that shows this."""
         shown = ""
         while True:
             self.assertTrue(select.select([self.leader], [], [], DEADLINE)[0], shown)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the soak: each knows its process, its report, and what was done to it."""
+"""The programs of the soak test: each object has the process, its report, and its faults."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import threading
 
 
 class Program:
-    """One run of netio. What is done to it is remembered, for it excuses what follows."""
+    """One run of netio. Its faults are recorded, because they explain later errors."""
 
     def __init__(self, machines, machine, folder, name, words):
         self.name = name
@@ -50,7 +50,7 @@ class Program:
         self.send(signal.SIGINT)
 
     def wait(self, seconds):
-        """The exit status; None: it has not ended."""
+        """The exit status, or None if it has not ended."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -68,7 +68,7 @@ class Program:
         return self.log.read_text("utf-8", "replace")[-600:]
 
     def weigh(self):
-        """Notes how much memory and how many descriptors it has."""
+        """Records its memory and its number of descriptors."""
         try:
             with open(f"/proc/{self.process.pid}/status", encoding="ascii", errors="replace") as status:
                 resident = next((int(line.split()[1]) for line in status if line.startswith("VmRSS")), 0)
@@ -79,7 +79,8 @@ class Program:
             self.resources.append((resident, descriptors))
 
     def growth(self):
-        """What has grown between the second quarter of its life and the last; empty: nothing."""
+        """What has grown between the second and the last quarter of its life; empty if nothing has.
+        """
         if len(self.resources) < 40:
             return ""
         quarter = len(self.resources) // 4
@@ -93,7 +94,7 @@ class Program:
 
 
 def wait_for_line(program, text, seconds):
-    """Whether the log has it, by then."""
+    """Whether the log has the line by then."""
     pause = threading.Event()
     for _ in range(int(seconds * 20)):
         if text in program.log.read_text("utf-8", "replace"):

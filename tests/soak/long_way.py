@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long way in front of a publisher, and what its figures show meanwhile: that the windows of its
-subscribers grow, and that small messages which wait share frames."""
+"""A long path to a publisher, and its metrics: the windows of its subscribers grow, and queued
+small messages share frames."""
 
 import re
 import subprocess
 import sys
 import threading
 
-DELAY_MS = 10  # each way
-WINDOW = 8  # receives that a subscriber begins with
-FRAMES = 0.5  # of a message: where so few leave, they are shared
-ENOUGH = 200  # messages, to tell
+DELAY_MS = 10  # in each direction
+WINDOW = 8  # initial receives of a subscriber
+FRAMES = 0.5  # of a message: with so few credits, frames are shared
+ENOUGH = 200  # messages needed for a verdict
 SCRAPE = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=2).read().decode())"
 MESSAGES = re.compile(r"^netio_publisher_messages_total (\d+)", re.M)
 CREDITS = re.compile(r'^netio_peer_credits\{.*id="(\d+)"\} (\d+)', re.M)
@@ -19,7 +19,7 @@ FRAMES_SENT = re.compile(r'^netio_peer_frames_total\{.*id="(\d+)"\} (\d+)', re.M
 
 class LongWay:
     def __init__(self, machines, program, host, here, there, figures):
-        """From a port to the publisher's; `figures`: the port where it shows them."""
+        """Forwards a port to the publisher's; `figures`: the port of its metrics."""
         words = [program, "--host", host, "--listen", here, "--to", there, "--delay-ms", DELAY_MS, "--room-mib", 8]
         self.machines = machines
         self.figures = f"http://127.0.0.1:{figures}/metrics"
@@ -37,7 +37,7 @@ class LongWay:
         while not self.over.wait(1):
             words = self.machines.command(0, [sys.executable, "-c", SCRAPE, self.figures])
             done = subprocess.run(words, capture_output=True, text=True, check=False)
-            if done.returncode == 0:  # else it is stopped, or not there yet
+            if done.returncode == 0:  # otherwise it is stopped or not yet started
                 self.look(done.stdout)
 
     def look(self, text):
@@ -51,7 +51,7 @@ class LongWay:
         if published < ENOUGH:
             return
         sent = [now[1][peer] - self.before[1][peer] for peer in now[1] if peer in self.before[1]]
-        shares = [frames / published for frames in sent if frames > 0]  # of those that subscribe
+        shares = [frames / published for frames in sent if frames > 0]  # of subscribers
         self.fewest_frames = min([share for share in [self.fewest_frames, *shares] if share is not None], default=None)
         self.before = now
 

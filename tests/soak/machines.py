@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines for the soak: network namespaces on one bridge, whose links can be slowed and cut; or,
-where that is not allowed, one machine on the loopback interface."""
+"""Machines for the soak test: network namespaces on one bridge, whose links can be slowed down and
+cut; or, if that is not permitted, one machine on the loopback interface."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ class Loopback:
 
 
 class Namespaces:
-    """Machine 0 has the servers; the others reach it over links of their own."""
+    """Machine 0 has the servers; the others reach it over their own links."""
 
     def __init__(self, count):
         self.tag = f"soak{os.getpid()}"
@@ -69,7 +69,7 @@ class Namespaces:
     def command(self, machine, words):
         return ["ip", "netns", "exec", self._name(machine), *words]
 
-    # Of what the bridge sends to the machine, which is where the messages go.
+    # Applies to traffic from the bridge to the machine, which carries the messages.
     def slow_down(self, machine, mbit):
         self._in("hub", "tc", "qdisc", "replace", "dev", f"port{machine}", "root", "tbf",
                  "rate", f"{mbit}mbit", "burst", "64kb", "latency", "100ms")  # fmt: skip

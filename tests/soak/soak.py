@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the programs as processes over tcp and does to them what machines and networks do.
+"""Runs the programs as processes over tcp, with faults like those of real machines and networks.
 
     soak.py NETIO SECONDS [--seed S] [--keep]
 
 Publishers, buffered and unbuffered, subscribers with every policy, copies and pumps are stopped,
-continued, killed and started again; links are slowed down and cut where network namespaces are
-allowed; some publishers are a long way off. What is done, to whom and when follows from the seed, which is printed; what comes of it
-also depends on the machine. At the end the books must balance: what a publisher says it sent, what
-each subscriber says it received and missed, the bytes of every file; and no long-lived process may
-have grown.
+continued, killed and restarted; links are slowed down and cut if network namespaces are permitted;
+some publishers are at a long distance. The printed seed decides the faults, their targets and
+times; the results also depend on the machine. At the end all counters must agree: what a publisher
+reports as sent, what each subscriber reports as received and lost, the bytes of every file. No
+long-lived process may have grown.
 """
 
 import argparse
@@ -30,8 +30,8 @@ from machines import make_machines  # noqa: E402
 
 MACHINES = 3
 FIDS = 4
-ENDING_S = 120  # the longest that anything may take to end
-# (name, mode, what it does with slow subscribers, loops)
+ENDING_S = 120  # longest permitted time for any end
+# (name, mode, policy for slow subscribers, loops)
 PUBLISHERS = (
     ("buffered-block", "buffered", "block", 1),
     ("buffered-drop", "buffered", "drop", 1),
@@ -39,7 +39,7 @@ PUBLISHERS = (
     ("unbuffered-block", "unbuffered", "block", 1),
     ("unbuffered-drop", "unbuffered", "drop", 1),
     ("looped-block", "buffered", "block", 2),
-    # Over a long way, of small messages.
+    # Over a long path, with small messages.
     ("far-pages-block", "buffered", "block", 1),
     ("far-lent-block", "unbuffered", "block", 1),
 )
@@ -63,12 +63,12 @@ class Soak:
         self.machines = make_machines(MACHINES)
         self.count = 0
         self.publishers, self.servers, self.clients, self.ended, self.ways = {}, [], {}, [], {}
-        self.waiting = []  # (when, what to do then), for what has been stopped or cut
+        self.waiting = []  # (time, action), for what has been stopped or cut
         self.pause = threading.Event()
         self.complaints = []
         self.deeds = {}
 
-    # --- what runs ---
+    # --- programs ---
 
     def start(self, machine, name, *words):
         self.count += 1
@@ -85,7 +85,7 @@ class Soak:
     def begin(self):
         host = self.machines.address(0)
         for number, (name, mode, policy, loops) in enumerate(PUBLISHERS):
-            port = 21000 + 2 * number  # and the next one of a second loop
+            port = 21000 + 2 * number  # and the next one for a second loop
             far = name.startswith("far-")
             largest, rate = (2000, 5000) if far else (600, 4000) if mode == "buffered" else (40000, 200)
             text = CONFIG.format(host=host, port=port, figures=port + 200, mode=mode, policy=policy,
@@ -133,7 +133,7 @@ class Soak:
         words += ["--size", self.chance.choice(["1k", "64k", "300k"]), "--seed", self.count]
         return self.start(machine, name, *words)
 
-    # --- what is done to it ---
+    # --- faults ---
 
     def later(self, seconds, deed):
         self.waiting.append((time.monotonic() + seconds, deed))
@@ -141,7 +141,7 @@ class Soak:
     def stop(self, program):
         if program.stopped or not program.running():
             return
-        # Mostly short; sometimes beyond every time-out.
+        # Mostly short; sometimes longer than every time-out.
         span = self.chance.choice([0.05, 0.3, 1, 3, 3, 12])
         program.stop()
         self.later(span, lambda: program.go_on(span))
@@ -210,7 +210,7 @@ class Soak:
             program.go_on()
         deadline = time.monotonic() + ENDING_S
         names = set(self.publishers.values())
-        for server in self.servers:  # those without an end of their own, behind their clients
+        for server in self.servers:  # programs that run until stopped, after their clients
             if server in names and server.wait(max(1.0, deadline - time.monotonic())) is None:
                 self.complain(f"{server.name} does not end")
         for program in programs:
@@ -228,7 +228,7 @@ class Soak:
 
     @staticmethod
     def waits_in_vain(program):
-        """For a publisher that will not come: it never did, or ended before it had accepted anything."""
+        """Waits for a publisher that never started, or ended before it had accepted anything."""
         words = program.last_words().splitlines()
         is_connected = any("connected to" in line for line in words)
         return "subscribe" in program.name and (not is_connected or "waiting for the publisher" in words[-1])
@@ -241,7 +241,7 @@ class Soak:
             way.close()
         self.machines.close()
 
-    # --- the books ---
+    # --- checks of the counters ---
 
     def complain(self, text):
         self.complaints.append(text)
@@ -261,13 +261,13 @@ class Soak:
             if program.killed or program.running():
                 continue
             if program.interrupted and program.process.returncode == -signal.SIGINT:
-                continue  # before it had begun to listen for that
+                continue  # before it listened for that signal
             if program.process.returncode < 0:
                 self.complain(f"{program.name} died of signal {-program.process.returncode}: {program.last_words()}")
                 continue
             report = program.report()
             if report is None:
-                # Where nobody listened any more, or the way there was cut.
+                # Where there was no listener any more, or the path to it was cut.
                 if program.process.returncode == 0:
                     self.complain(f"{program.name} says nothing and ends with 0")
                 continue
@@ -289,7 +289,8 @@ class Soak:
         total = publisher.report() if publisher else None
         if total is None or report["end"] != "orderly":
             return
-        # Of each fid: what was published since its first message. What was missed before that is lost too.
+        # For each fid: the messages published since its first message. Earlier losses are reported
+        # too.
         for fid, row in report["fids"].items():
             published = total["fids"][fid]["messages"]
             account = row["messages"] + row["lost"]
@@ -298,7 +299,7 @@ class Soak:
                 self.complain(f"{program.name}: fid {fid}: {row} of {published} that were published")
 
     def check_copy(self, program, report):
-        # A sender that ends well has been told that the file is whole.
+        # A sender without an error was notified that the file is complete.
         if program.process.returncode != 0:
             return
         source = pathlib.Path(program.words[2])

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers that are stopped, over tcp, as processes: what do they cost the others, and do the
-books balance when they go on?
+"""Stopped subscribers over tcp, as processes: what do they cost the others, and do all counters
+agree after they continue?
 
     stopped.py NETIO [CASE...] [--stop SECONDS] [--subscribers N] [--stopped N] [--keep]
 
-Cases: `buffered`, `unbuffered`, and `posts` (unbuffered with so little memory that what has been sent
-to the stopped ones and cannot be taken back holds too much of it): a publisher with policy `drop`, 50
-subscribers, of whom 40 are stopped for 60 s, one after another a second apart; half of those want
-the fids that the ten others want, half have a fid of their own. `short` and `long`: with default
-options, 16,000 messages of 256 bytes a second, and a subscriber that pauses for 500 ms, or for 4 s.
+Cases `buffered`, `unbuffered`, and `posts` (unbuffered with little memory, so that messages sent to
+stopped subscribers, which cannot be withdrawn, hold too much of it): a publisher with policy `drop`
+and 50 subscribers, of which 40 are stopped for 60 s, one after another, one second apart. Half of
+these have the same fids as the ten others, half have a fid of their own. Cases `short` and `long`:
+default options, 16,000 messages of 256 bytes a second, and a subscriber that pauses for 500 ms or
+for 4 s.
 """
 
 import argparse
@@ -31,17 +32,17 @@ AFTER_S = 8
 ENDING_S = 90
 SHARED_FIDS = 16
 FIRST_OWN_FID = 100
-WINDOW_S = 5  # the rate of the others is looked at in pieces of it
-LEAST_SHARE = 0.9  # of the rate before, all in all
-LEAST_EVER = 0.5  # and in the worst piece: the machine may have other work, but nobody may be held up
+WINDOW_S = 5  # length of the intervals in which the rate of the others is measured
+LEAST_SHARE = 0.9  # minimum of the earlier rate, on average
+LEAST_EVER = 0.5  # in the worst interval: the machine may be busy, but no other may be blocked
 
-# (mode, further lines of the configuration, bytes of a message, messages a second of the shared fids
-# together, of an own fid, receive buffers of a subscriber)
+# (mode, further lines of the configuration, bytes of a message, messages a second of the shared
+# fids together, of an own fid, receive buffers of a subscriber)
 BAD_DAYS = {
     "buffered": ("buffered", "", 1024, 4000, 400, 8),
-    # As much memory as the buffered one has, and as large a share of it.
+    # As much memory as the buffered one, and as large a limit per subscriber.
     "unbuffered": ("unbuffered", "unbuffered: {outstanding: 2048, remainder: 256}\n", 16384, 320, 25, 8),
-    # More than the kernel takes for who does not read.
+    # More than the kernel stores for a process that does not read.
     "posts": ("unbuffered", "unbuffered: {outstanding: 48}\n", 131072, 40, 3, 64),
 }
 PAUSES = {"short": 0.5, "long": 4.0}
@@ -68,7 +69,8 @@ class Case:
         return Program(Loopback(), 0, self.folder, name, command)
 
     def begin(self, text, wants, buffers=8):
-        """Nothing is published before everybody has subscribed, so all books begin with the first message."""
+        """Publishing starts after all have subscribed, so all counters begin with the first
+        message."""
         config = self.folder / "publish.yaml"
         config.write_text("listen: 127.0.0.1:0\nslow_subscribers: drop\n" + text, "utf-8")
         self.publisher = self.start("publisher", "publish", config, "--wait-subscribers", len(wants))
@@ -102,14 +104,15 @@ class Case:
     def complain(self, text):
         self.complaints.append(f"{self.name}: {text}")
 
-    # --- the books ---
+    # --- checks of the counters ---
 
     def count_closed(self):
-        """How many the publisher has closed because the others need what they keep."""
+        """How many subscribers the publisher has disconnected because others need their memory."""
         return self.publisher.log.read_text("utf-8", "replace").count("the others need the memory")
 
     def check_books(self, may_be_closed=False):
-        """Of every subscriber: what it got and what it was told of make what was published."""
+        """For every subscriber: received and reported lost messages together are all published
+        ones."""
         published = {}
         told = closed = 0
         for program, _ in self.subscribers:
@@ -143,22 +146,22 @@ class Case:
         print(f"stopped: {self.name}: {report['messages']} published, {report['dropped']} dropped, {told} told to "
               f"those who went on, {closed} closed as too slow, {report['again']} times again")  # fmt: skip
 
-    # --- what the others got meanwhile ---
+    # --- what the others received during the stops ---
 
     @staticmethod
     def count(program):
-        """What it had received when it last said so."""
+        """The number of messages received according to its latest line."""
         found = PROGRESS.findall(program.log.read_text("utf-8", "replace"))
         return int(found[-1][0]) if found else 0
 
 
 class RateWatch(threading.Thread):
-    """Notes twice a second how many messages each of some programs has received."""
+    """Records twice a second how many messages each of some programs has received."""
 
     def __init__(self, programs):
         super().__init__(daemon=True)
         self.programs = programs
-        self.samples = []  # (when, count of each)
+        self.samples = []  # (time, count of each)
         self.over = threading.Event()
         self.start()
 
@@ -171,7 +174,7 @@ class RateWatch(threading.Thread):
         self.join()
 
     def rates(self, begin, end, window):
-        """Of the slowest program, in each piece of that length."""
+        """Rates of the slowest program, in each interval of that length."""
         inside = [sample for sample in self.samples if begin <= sample[0] <= end]
         rates = []
         for index, (when, counts) in enumerate(inside):
@@ -189,7 +192,7 @@ def bad_day(case, options):
     text += STREAM.format(fids=f"{FIRST_OWN_FID}-{FIRST_OWN_FID + owners - 1}", size=size, rate=own * owners)
     all_shared = f"0-{SHARED_FIDS - 1}"
     own_fids = [str(FIRST_OWN_FID + number) for number in range(owners)]
-    # Those with fids of their own and those with shared ones take turns at being stopped.
+    # Subscribers with own fids and with shared fids are stopped alternately.
     pairs = itertools.zip_longest([all_shared] * (stopped - owners), own_fids)
     wants = [fids for pair in pairs for fids in pair if fids]
     case.begin(text, [all_shared] * others + wants, buffers)
@@ -226,7 +229,7 @@ def bad_day(case, options):
         case.complain(f"the others fell to {100 * mean_rate / max(1.0, baseline):.1f} % of their rate, at worst {worst:.0f}")
     for program in healthy:
         report = program.report() or {}
-        # So few publications for so many subscribers: two at once are one too many.
+        # Few publications for many subscribers: two in flight at once are already too many.
         if (report.get("lost") or 0) > (5 if case.name == "posts" else 0):
             case.complain(f"{program.name}, which was never stopped, lost {report.get('lost')}")
     if case.name == "posts" and case.count_closed() == 0:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A process beside one with a thousand peers, on simulated tcp and on simulated verbs. The first
-// one's turns are measured in calls, each of which takes some of the simulator's time.
+// One process and a second process with a thousand peers, on simulated tcp and on simulated verbs.
+// The duration of the first process's turns is measured in calls; each call takes some simulated
+// time.
 
 #include "tests/support/sim_node.hpp"
 #include "tests/support/sim_scheduler.hpp"
@@ -24,7 +25,7 @@ class Crowd : public testing::TestWithParam<CrowdedProvider> {
     static constexpr std::size_t count = 1000;
     static constexpr SimTransport::Costs costs{.post = std::chrono::microseconds{5},
                                                .connection = std::chrono::microseconds{50}};
-    // One thing of each kind a peer would take more than ten times as long as this.
+    // One operation of each kind for each peer would take more than ten times this duration.
     static constexpr Duration longest_turn = std::chrono::milliseconds{6};
 
     Crowd() {
@@ -32,7 +33,7 @@ class Crowd : public testing::TestWithParam<CrowdedProvider> {
         scheduler_.add(far_.process, far_.loop);
         near_.transport.set_costs(costs);
     }
-    // Within ten minutes of the simulator's time.
+    // Waits at most ten minutes of simulated time.
     bool run_until(const std::function<bool()>& done) {
         near_.process.wake();
         far_.process.wake();
@@ -42,7 +43,7 @@ class Crowd : public testing::TestWithParam<CrowdedProvider> {
         }
         return true;
     }
-    // Nothing is heard of the thousand any more; `silently`: not even that they are gone.
+    // Kills the thousand peers. With `silently`, their connections are not reset either.
     void kill_all(bool silently) { network_.kill(far_number, silently); }
 
   private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// While it lives, this process may open so many more descriptors.
+// While this object exists, the process may open only `more` further descriptors.
 
 #include "netio/base/check.hpp"
 

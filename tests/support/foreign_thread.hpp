@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Calls that come from a thread other than the one that runs the loop.
+// Calls from a thread other than the loop's thread.
 
 #include "netio/loop/check_caller.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -16,11 +16,11 @@
 namespace netio::test {
 
 struct ForeignCall {
-    std::string name; // as the check tells it
+    std::string name; // as the check prints it
     std::function<void()> call;
 };
 
-// While the loop runs.
+// Makes the call while the loop runs.
 inline void call_elsewhere(EventLoop& loop, const std::function<void()>& call) {
     const bool posted = loop.post([&call] {
         std::thread other{call};
@@ -30,7 +30,7 @@ inline void call_elsewhere(EventLoop& loop, const std::function<void()>& call) {
     loop.run_once();
 }
 
-// Each of them ends the program with its name and the remedy, where it is built for debugging.
+// In a debug build, each call ends the program with a message: its name and the remedy.
 inline void expect_refused(EventLoop& loop, const std::vector<ForeignCall>& calls) {
     for (const ForeignCall& each : calls) {
         const std::size_t destructor = each.name.find("::~");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ForwardingTransport: another transport as it is; a test changes what it is about.
+// ForwardingTransport forwards every call to another transport; a test overrides some of them.
 
 #include "netio/transport.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A site's key file and the files of its clients, in a folder that goes with this.
+// The key file of a site and the files of its clients, in a folder removed with this object.
 
 #include "netio/access/key_source.hpp"
 #include "netio/access/rights.hpp"
@@ -30,7 +30,7 @@ class KeyFiles {
     KeyFiles(const KeyFiles&) = delete;
     KeyFiles& operator=(const KeyFiles&) = delete;
 
-    // Adds it to the site's, changes its rights, or lets in again who was revoked.
+    // Adds a key to the site's file, changes its rights, or permits a revoked key again.
     void permit(int id, const std::string& rights) {
         keys_.insert(revoked_.extract(id));
         access::Key& key = keys_.try_emplace(id, make(id)).first->second;
@@ -48,7 +48,7 @@ class KeyFiles {
     void spoil() const { access::write_key_file(site(), "netio-keys 1\n7 ", true); }
 
     std::string site() const { return folder_ + "/site.keys"; }
-    // The file of a client; of one that the site does not know, or has revoked, too.
+    // The file of a client, including one that the site does not know or has revoked.
     std::string client(int id) {
         for (const auto* known : {&keys_, &revoked_}) {
             if (const auto found = known->find(id); found != known->end())
@@ -56,9 +56,9 @@ class KeyFiles {
         }
         return put("client" + std::to_string(id), make(id));
     }
-    // Of somebody who claims an id and has another secret.
+    // The file of an impostor that uses a known id with another secret.
     std::string forged(int id) { return put("forged" + std::to_string(id), make(id)); }
-    // What only the site and its client know.
+    // The secret that only the site and its client know.
     const access::Key& key(int id) const { return keys_.at(id); }
 
   private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A server at a port of its own that answers whoever connects with what it was made with.
+// A server on a port of its own that sends fixed bytes to every client that connects.
 
 #include "apps/common/io.hpp"
 #include "netio/base/status.hpp"
@@ -20,7 +20,7 @@
 
 namespace netio::test {
 
-// Says the same to everybody, again and again if that is wanted, and stays.
+// Sends the same bytes to every client, repeatedly if requested, and keeps the connection open.
 class Liar {
   public:
     Liar(std::string text, bool for_ever)

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A program is needed for the headers that all tests share (tests/CMakeLists.txt); it has nothing
-// to do.
+// The headers that all tests share need a program of their own (tests/CMakeLists.txt); it does
+// nothing.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// OnPath: a transport between two that believe to talk to each other, which reads, changes, leaves
-// out, repeats or moves what is sent over it.
+// OnPath is an attacker on the path: a transport between two peers that reads, changes, drops,
+// repeats or reorders their messages.
 
 #include "tests/support/forwarding_transport.hpp"
 
@@ -22,8 +22,8 @@ class OnPath final : public ForwardingTransport {
 
     using ForwardingTransport::ForwardingTransport;
 
-    std::size_t endpoints = 0; // made for peers that asked for one
-    // What travels in place of a message: it, others, several, none.
+    std::size_t endpoints = 0; // created for peers that asked for one
+    // Returns the messages that are forwarded instead of `message`: it, others, several or none.
     std::function<std::vector<Message>(Message message)> tamper;
 
     std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
@@ -47,7 +47,7 @@ class OnPath final : public ForwardingTransport {
 
   private:
     static QueueLimits with_more(QueueLimits limits) {
-        limits.send_count += 8; // for what is added
+        limits.send_count += 8; // for the added messages
         return limits;
     }
 
@@ -121,9 +121,9 @@ class OnPath final : public ForwardingTransport {
       private:
         struct Sent {
             std::unique_ptr<RegisteredBuffer> memory;
-            std::optional<Cookie> cookie; // of the user's
+            std::optional<Cookie> cookie; // the user's cookie
         };
-        // It believes that it has been sent.
+        // Completes sends that were dropped: the sender must not notice.
         void tell_left_out() {
             const Cookie cookie = left_out_.front();
             left_out_.pop_front();
@@ -139,7 +139,7 @@ class OnPath final : public ForwardingTransport {
         Timer later_{path_.loop(), [this] { tell_left_out(); }};
 
       public:
-        std::unique_ptr<netio::Connection> inner; // goes first
+        std::unique_ptr<netio::Connection> inner; // destroyed first
     };
 
     class Request final : public ConnectionRequest {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The descriptors that this process has open.
+// The file descriptors that this process has open.
 
 #include <dirent.h>
 
@@ -18,7 +18,7 @@ inline std::set<int> open_descriptors() {
         if (fd != ::dirfd(directory)) descriptors.insert(fd);
     }
     ::closedir(directory);
-    return descriptors; // with "." and "..", which read as 0
+    return descriptors; // includes "." and "..", which read as 0
 }
 
 } // namespace netio::test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A bed, and how what travels there is protected: for scenarios that have to be the same on each
-// level.
+// A bed with a protection level for its connections, for scenarios that must behave the same at
+// each level.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -29,7 +29,7 @@ inline std::string protected_bed_name(const testing::TestParamInfo<ProtectedBed>
            std::string{to_string(std::get<1>(info.param))};
 }
 
-// Both sides' keys, with which a server and its clients agree on one level.
+// The keys of a server and its clients, which agree on one protection level.
 class AgreedKeys {
   public:
     AgreedKeys(EventLoop& loop, access::Protection level) : level_{level} {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A peer made by hand: it says the words of libfabric's tcp provider (wire format 3) on a plain
-// socket, good ones and others. It reads what it is told to, and never blocks the test.
+// A hand-made peer: it sends packets of libfabric's tcp provider (wire format 3) on a plain socket,
+// both valid and invalid ones. It reads only on request and never blocks the test.
 
 #include "netio/base/endpoint.hpp"
 #include "netio/base/wire.hpp"
@@ -27,7 +27,7 @@ namespace netio::test {
 
 class RawTcpPeer {
   public:
-    // What a packet asks for.
+    // The operation in a packet.
     enum Operation : std::uint8_t { message = 0, tagged = 1, read = 2, read_answer = 3, write = 4 };
     enum Flag : std::uint16_t { with_data = 1, confirm = 4 };
     struct Packet {
@@ -44,7 +44,7 @@ class RawTcpPeer {
         EXPECT_EQ(::inet_pton(AF_INET, address.host.c_str(), &to.sin_addr), 1);
         EXPECT_EQ(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     }
-    // That has connected here; it belongs to this object now.
+    // Takes ownership of an accepted connection.
     explicit RawTcpPeer(int fd) : fd_{fd} {}
     ~RawTcpPeer() {
         if (fd_ >= 0) ::close(fd_);
@@ -53,18 +53,18 @@ class RawTcpPeer {
     RawTcpPeer(const RawTcpPeer&) = delete;
     RawTcpPeer& operator=(const RawTcpPeer&) = delete;
 
-    // A connection request as long as the provider reads, whatever of it is data.
+    // A connection request of the full length that the provider reads, with `data` inside.
     void request(std::span<const std::byte> data) const {
         constexpr std::size_t header_bytes = 32;
         constexpr std::size_t data_bytes = 256;
         std::vector<std::byte> bytes(header_bytes + data_bytes);
         bytes[0] = std::byte{3};                // version
-        bytes[2] = std::byte{data_bytes / 256}; // in the network's order
-        bytes[24] = std::byte{1};               // our order of bytes is that of the host
+        bytes[2] = std::byte{data_bytes / 256}; // in network byte order
+        bytes[24] = std::byte{1};               // our byte order is the host's
         std::ranges::copy(data, bytes.begin() + header_bytes);
         EXPECT_EQ(send(bytes), bytes.size());
     }
-    // The answer that lets in who has asked so.
+    // The answer that accepts a connection request.
     void accept_request(std::span<const std::byte> data) const {
         const std::vector<std::byte> bytes = accept_message(data);
         EXPECT_EQ(send(bytes), bytes.size());
@@ -74,8 +74,8 @@ class RawTcpPeer {
         std::vector<std::byte> bytes(header_bytes + data.size());
         bytes[0] = std::byte{3};                        // version
         bytes[1] = std::byte{1};                        // accepted
-        bytes[3] = static_cast<std::byte>(data.size()); // in the network's order
-        bytes[24] = std::byte{1};                       // our order of bytes
+        bytes[3] = static_cast<std::byte>(data.size()); // in network byte order
+        bytes[24] = std::byte{1};                       // our byte order
         std::ranges::copy(data, bytes.begin() + header_bytes);
         return bytes;
     }
@@ -93,19 +93,19 @@ class RawTcpPeer {
         return bytes;
     }
 
-    // Returns how many bytes the other side's kernel took.
+    // Returns how many bytes the other side's kernel accepted.
     std::size_t send(std::span<const std::byte> bytes) const {
         const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         return sent > 0 ? static_cast<std::size_t>(sent) : 0;
     }
     void shutdown_send() const { ::shutdown(fd_, SHUT_WR); }
-    // What has arrived, of so many bytes at most.
+    // Returns the bytes that have arrived, at most `limit`.
     std::size_t receive(std::size_t limit) const {
         std::vector<std::byte> bytes(limit);
         const ssize_t got = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
         return got > 0 ? static_cast<std::size_t>(got) : 0;
     }
-    // Whether the other side has ended the connection.
+    // Returns whether the other side has closed the connection.
     bool is_cut_off() const {
         pollfd wanted{.fd = fd_, .events = POLLRDHUP, .revents = 0};
         return ::poll(&wanted, 1, 0) == 1;
@@ -115,7 +115,7 @@ class RawTcpPeer {
     int fd_;
 };
 
-// Where such a peer is connected to.
+// A listener to which the library connects.
 class RawTcpHost {
   public:
     RawTcpHost() : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
@@ -133,7 +133,7 @@ class RawTcpHost {
     RawTcpHost& operator=(const RawTcpHost&) = delete;
 
     Address address() const { return {.host = "127.0.0.1", .port = port_}; }
-    // Who has connected, if somebody has.
+    // Returns the peer that has connected, if there is one.
     void accept(std::optional<RawTcpPeer>& peer) const {
         const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
         if (fd >= 0) peer.emplace(fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An observer that remembers what it was told, for tests.
+// An observer for tests that records its notifications.
 
 #include "netio/base/observer.hpp"
 

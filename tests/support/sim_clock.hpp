@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Virtual time, and what is to happen in it. What happens at the same time happens in the order of
-// scheduling, so a run is the same every time.
+// Virtual time and its scheduled events. Events at the same time run in the order in which they
+// were scheduled, so every run is the same.
 
 #include "netio/base/time.hpp"
 
@@ -20,12 +20,12 @@ class SimClock {
     void at(TimePoint when, std::function<void()> event) {
         events_.emplace(std::pair{std::max(when, now_), order_++}, std::move(event));
     }
-    // When the next event is due; max(): there is none.
+    // When the next event is due, or max() if no event is scheduled.
     TimePoint next() const noexcept {
         return events_.empty() ? TimePoint::max() : events_.begin()->first.first;
     }
-    // Time moves to the next event, which happens, or to `until` if that comes first. Whether an
-    // event has happened.
+    // Advances time to the next event and runs it, or to `until` if that is earlier. Returns
+    // whether an event ran.
     bool step(TimePoint until);
 
   private:

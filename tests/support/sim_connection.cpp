@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The life of a simulated connection. What it carries is in sim_operations.cpp, and how in
-// sim_travel.cpp.
+// Opening and closing of a simulated connection. Its operations are in sim_operations.cpp, the
+// transfer to the peer is in sim_travel.cpp.
 
 #include "tests/support/sim_connection.hpp"
 
@@ -77,7 +77,7 @@ void SimConnection::request(const Bytes& data) {
     if (!network_.path(process(), there).blocked && !network_.path(there, process()).blocked) {
         return listener->request({.connection = number_, .data = data, .dialled = *remote_});
     }
-    // It is sent again until an answer comes.
+    // The request is sent again until an answer arrives.
     network_.clock().at(now() + std::chrono::seconds{1},
                         [&network = network_, number = number_, data] {
                             SimConnection* const self = network.find(number);
@@ -127,7 +127,7 @@ void SimConnection::tell_peer_of_end() {
             peer.end({.reason = CloseReason::lost, .detail = "the peer is gone"});
         });
     } else if (!remote_) {
-        // An endpoint that was made for a request and not opened does not accept it.
+        // An endpoint that was created for a request but not opened rejects it.
         network_.turn_away(peer_, state_ == State::made ? CloseReason::rejected : CloseReason::lost,
                            {});
     }
@@ -139,7 +139,7 @@ void SimConnection::die(bool host) {
         if (peer != nullptr) peer->cut_ = now();
         stuck_.clear();
     } else if (state_ == State::established && network_.random_() % 100 < network_.reset_percent_) {
-        // A reset overtakes what is still under way.
+        // A reset overtakes messages that are still in transit.
         const auto jitter = static_cast<std::uint64_t>(profile_.latency.count());
         network_.clock().at(network_.arrival({}, {}, jitter), [&network = network_, to = peer_] {
             SimConnection* const end = network.find(to);
@@ -154,13 +154,13 @@ void SimConnection::die(bool host) {
     end({.reason = CloseReason::lost, .detail = "killed"});
 }
 
-// Everything outstanding ends, then comes on_closed.
+// All outstanding operations complete, then on_closed is called.
 void SimConnection::end(Closed closed) {
     if (state_ == State::ending || state_ == State::ended) return;
     state_ = State::ending;
     not_left_.clear();
     for (auto& [cookie, operation] : outgoing_) {
-        if (std::exchange(operation.completed, true)) continue; // it waits to be told
+        if (std::exchange(operation.completed, true)) continue; // its completion is already queued
         tell(Completion{
             .kind = operation.kind, .outcome = Completion::Outcome::canceled, .cookie = cookie});
     }
@@ -172,7 +172,7 @@ void SimConnection::end(Closed closed) {
     tell(std::move(closed));
 }
 
-// --- telling the handler --------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void SimConnection::tell(Event event) {
     inbox_.push_back(std::move(event));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The two ends of a simulated connection; private to the simulator.
+// One end of a simulated connection; private to the simulator.
 
 #include "tests/support/sim_transport.hpp"
 
@@ -12,7 +12,7 @@ namespace netio::test {
 
 class SimConnection final : public Connection, public EventSource {
   public:
-    // Connecting, if there is a remote; otherwise accepting a request of `peer`.
+    // Connects if there is a remote; otherwise accepts a request of `peer`.
     SimConnection(SimTransport& transport, const SimProfile& profile, SimTransport::Domain& domain,
                   std::optional<Address> remote, std::uint64_t peer, const QueueLimits& limits,
                   Handler& handler);
@@ -36,9 +36,10 @@ class SimConnection final : public Connection, public EventSource {
 
     std::uint32_t process() const noexcept { return transport_.number(); }
     const SimProfile& profile() const noexcept { return profile_; }
-    // What became of a request to be connected.
+    // The result of a connection request that was not accepted.
     void turned_away(CloseReason how, const std::vector<std::byte>& data);
-    // Its process is killed; with `host` nobody hears of it.
+    // The process is killed. With `host`, its host vanishes too and the peers receive no
+    // notification.
     void die(bool host);
 
   private:
@@ -46,7 +47,7 @@ class SimConnection final : public Connection, public EventSource {
 
     enum class State : std::uint8_t { made, opening, established, ending, ended };
     using Bytes = std::vector<std::byte>;
-    // Something that is on its way to this end, or has to be told to the handler.
+    // An event that is in transit to this end or waits for the handler.
     struct Connected {
         Bytes data;
     };
@@ -54,14 +55,14 @@ class SimConnection final : public Connection, public EventSource {
         Bytes data;
     };
     using Event = std::variant<Connected, Rejected, Completion, Closed>;
-    // A send or write until the handler has been told of its completion.
+    // A send or write whose completion the handler has not received yet.
     struct Outstanding {
         Completion::Kind kind = Completion::Kind::send;
         std::vector<Slice> slices;
-        Bytes copy; // of what was lent, to see whether it is changed too early
+        Bytes copy; // of the borrowed memory, to detect a change that is too early
         bool completed = false;
     };
-    // What this end has sent and the way to the peer does not let pass.
+    // Data that this end has sent and that a blocked path holds back.
     struct Stuck {
         std::size_t bytes = 0;
         std::function<void(SimConnection&)> event;
@@ -78,7 +79,7 @@ class SimConnection final : public Connection, public EventSource {
     void complete_outgoing(Cookie cookie);
     void complete_later(Cookie cookie, Duration delay);
     void complete_left();
-    // The event happens at the peer, behind everything that this end has sent before.
+    // The event reaches the peer after everything that this end has sent before.
     void depart(std::size_t bytes, std::function<void(SimConnection&)> event);
     void depart_again();
     void travel(std::size_t bytes, std::function<void(SimConnection&)> event);
@@ -88,7 +89,7 @@ class SimConnection final : public Connection, public EventSource {
     void release();
     void request(const Bytes& data);
     void accept(const Bytes& answer);
-    // Since when a question to the peer's host gets no answer; none: it does.
+    // Since when the peer's host has not answered, or nullopt if it answers.
     std::optional<TimePoint> unanswered_since() const;
     void ask_device();
     void reset_later();
@@ -112,22 +113,22 @@ class SimConnection final : public Connection, public EventSource {
     State state_ = State::made;
     bool received_ = false; // something from the peer
     bool closed_here_ = false;
-    bool dead_ = false; // its process is
+    bool dead_ = false; // its process is dead
     bool held_ = false;
     std::size_t posted_count_ = 0; // sends and writes so far
     std::size_t receives_outstanding_ = 0;
     std::optional<TimePoint> cut_;
-    std::deque<std::function<void(SimConnection&)>> waiting_; // while held
+    std::deque<std::function<void(SimConnection&)>> waiting_; // while the end is held
     std::deque<Stuck> stuck_;
-    std::uint64_t stuck_count_ = 0; // that have ever been
+    std::uint64_t stuck_count_ = 0; // total so far
     TimePoint last_arrival_;        // of what this end has sent
-    TimePoint last_heard_;          // of the peer's host or device
+    TimePoint last_heard_;          // from the peer's host or device
     std::optional<TimePoint> signs_wanted_since_;
     bool sign_asked_for_ = false;
-    std::size_t unread_bytes_ = 0; // that have arrived, and its process has not seen
-    std::deque<Cookie> not_left_;  // sends that the peer's kernel has no room for
+    std::size_t unread_bytes_ = 0; // arrived, but not yet seen by its process
+    std::deque<Cookie> not_left_;  // sends for which the peer's kernel has no space
     std::deque<std::pair<Cookie, std::vector<Slice>>> receives_;
-    std::map<Cookie, Outstanding> outgoing_; // until the handler was told
+    std::map<Cookie, Outstanding> outgoing_; // until the handler has received the completion
     std::deque<Event> inbox_;
     bool* destroyed_ = nullptr;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A bus of a test's own: what it says is told from the loop, in order. A partition keeps what is
-// said until it heals; then it is told as a reader that looks again would see it.
+// A registry controlled by the test: its events are delivered from the loop, in order. During a
+// partition it collects changes; when the partition ends it reports them as a reader that looks
+// again would see them.
 
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/discovery/discovery.hpp"
@@ -27,7 +28,7 @@ class SimDiscovery final : public pubsub::Discovery {
 
     void unwatch() noexcept override { handler_ = nullptr; }
 
-    // What the bus is to say.
+    // Announces a publisher to the readers.
     void announce(pubsub::Announcement announcement) {
         there_[announcement.name] = std::move(announcement);
         wake();
@@ -50,7 +51,7 @@ class SimDiscovery final : public pubsub::Discovery {
     void wake() {
         if (!cut_off_ && handler_ != nullptr) turn_.start(std::chrono::nanoseconds::zero());
     }
-    // One event a turn, since its handler may destroy this.
+    // Delivers one event per turn, because its handler may destroy this object.
     void tell() {
         if (cut_off_ || handler_ == nullptr) return;
         if (!troubles_.empty()) {

@@ -10,7 +10,7 @@
 
 namespace netio::test {
 
-// A request while its handler looks at it.
+// A request while its handler examines it.
 class SimListener::Request final : public ConnectionRequest {
   public:
     Request(SimListener& listener, const Asking& asking)
@@ -47,13 +47,13 @@ class SimListener::Request final : public ConnectionRequest {
     MemoryDomain& domain() override { return domain_; }
     bool guards_memory() const noexcept override { return profile_.guards_memory; }
     bool is_answered() const noexcept override { return answered_; }
-    // The listener goes, and the request with it.
+    // The listener is destroyed, and the request with it.
     void abandon() {
         if (!answered_) reject({});
     }
 
   private:
-    // Not the listener, which its handler may destroy.
+    // Does not refer to the listener, because the handler may destroy it.
     SimTransport& transport_;
     const SimProfile& profile_;
     SimTransport::Domain& domain_;

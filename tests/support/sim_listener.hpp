@@ -30,7 +30,8 @@ class SimListener final : public Listener, public EventSource {
         Address dialled;
     };
     void request(Asking asking);
-    // Its process is killed; with `host` nobody hears of it.
+    // The process is killed. With `host`, its host vanishes too and the peers receive no
+    // notification.
     void die(bool host);
 
   private:
@@ -43,7 +44,7 @@ class SimListener final : public Listener, public EventSource {
     SimTransport::Domain& domain_;
     Listener::Handler& handler_;
     std::deque<Asking> requests_;
-    Request* pending_ = nullptr; // in on_request now
+    Request* pending_ = nullptr; // currently in on_request
     bool* destroyed_ = nullptr;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The simulator's only device: where memory is registered. Keys are never reused.
+// The only device of the simulator, where memory is registered. Keys are never reused.
 
 #include "tests/support/sim_transport.hpp"
 
@@ -36,7 +36,7 @@ struct SimTransport::Domain final : MemoryDomain {
         }
         return std::make_unique<Region>(*this, memory, access);
     }
-    // The memory behind a key, if the peer may write there.
+    // The memory of a key, if the peer may write there.
     std::byte* writable(const RemoteSlice& target, std::size_t size) {
         const auto found = regions_.find(target.key);
         if (found == regions_.end()) return nullptr;

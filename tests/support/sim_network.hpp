@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What lies between simulated processes: connections in memory, in virtual time, the same every
-// time for a seed. It is stricter than any provider: what would break on RDMA hardware, or corrupt
-// data, is noted as a violation, and a test bed fails the test for it.
+// The network between simulated processes: connections in memory and in virtual time, reproducible
+// for each seed. It is stricter than any provider: it records as a violation whatever would break
+// on RDMA hardware or corrupt data, and a test bed then fails the test.
 //
-// Faults of one connection are asked for by its number: 1, 2, ... in the order of their making, the
-// connecting and the accepting side each. Those of processes by theirs (SimTransport::process).
+// Connection faults address a connection by its number: 1, 2, ... in the order of creation; the
+// connecting and the accepting side each have one. Process faults use the process number
+// (SimTransport::process).
 
 #include "netio/access/host.hpp"
 #include "netio/base/status.hpp"
@@ -28,21 +29,21 @@ namespace netio::test {
 class SimConnection;
 class SimListener;
 
-// Calls that can fail, each counted for each process.
+// Calls that can fail, counted separately for each process.
 enum class SimCall : std::uint8_t {
-    register_memory, // no memory, or more than may be locked
-    make_connection, // no descriptor, no endpoint: for who connects
-    accept,          // the same for who accepts
+    register_memory, // no memory, or above the limit of locked memory
+    make_connection, // no descriptor, no endpoint: connecting side
+    accept,          // the same on the accepting side
     listen,
-    post,   // of a send, a write or a receive: the connection breaks
-    search, // for a way to a peer: no thread, no descriptor
+    post,   // a send, a write or a receive: the connection breaks
+    search, // route lookup: no thread, no descriptor
 };
 inline constexpr std::size_t sim_call_count = 6;
 
-// How one process reaches another.
+// The path from one process to another.
 struct SimPath {
-    bool blocked = false;        // what is sent waits
-    Duration delay{};            // longer than usual
+    bool blocked = false;        // sent data waits
+    Duration delay{};            // added to the usual latency
     double bytes_per_second = 0; // 0: no limit
 };
 
@@ -51,23 +52,24 @@ class SimNetwork {
     SimNetwork(SimClock& clock, std::uint64_t seed) : clock_{clock}, random_{seed} {}
 
     SimClock& clock() noexcept { return clock_; }
-    // What a test has to answer for.
+    // Violations that the test caused.
     const std::vector<std::string>& violations() const noexcept { return violations_; }
     void violation(const std::string& what) { violations_.push_back(what); }
-    // That exist now.
+    // Registrations that exist now.
     std::size_t registration_count() const noexcept { return registrations_; }
     std::size_t connection_count() const noexcept { return connections_.size(); }
     std::size_t listener_count() const noexcept { return listeners_.size(); }
     std::uint64_t next_connection() const noexcept { return next_connection_; }
-    // Who has made it, also once it is gone.
+    // The process that created the connection, also after the connection is destroyed.
     std::uint32_t process_of(std::uint64_t connection) const {
         const auto found = makers_.find(connection);
         return found == makers_.end() ? UINT32_MAX : found->second;
     }
-    // Of a process: each is a machine. And of an address; a host that is not numeric gets a number.
+    // The host of a process (each process has its own machine) or of an address; a host name that
+    // is not numeric gets a number.
     static access::Host host_of(std::uint32_t process);
     static access::GateAddress gate_address_of(const Address& address);
-    // The last that this process has asked for; 0: none.
+    // The latest connection that this process has requested, or 0.
     std::uint64_t newest_connection(std::uint32_t process) const {
         const auto found = newest_.find(process);
         return found == newest_.end() ? 0 : found->second;
@@ -78,7 +80,7 @@ class SimNetwork {
         return found == newest_at_.end() ? 0 : found->second;
     }
 
-    // The same in every run, whatever its seed.
+    // The same in every run, independent of the seed.
     std::uint64_t draw_number() {
         std::uint64_t number = ++drawn_ * 0x9e3779b97f4a7c15;
         number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
@@ -86,43 +88,43 @@ class SimNetwork {
     }
 
     // --- faults of a connection ---
-    // Both sides are told that the connection is lost.
+    // Both sides are notified that the connection is lost.
     void sever(std::uint64_t connection);
-    // Nothing passes any more, and nobody is told.
+    // Stops all traffic without notifying either side.
     void cut(std::uint64_t connection);
-    // Nothing arrives at this end until release(): its process, or the way to it, has stopped. Its
-    // host still shows signs of life.
+    // Nothing arrives at this end until release(), because its process or the path to it has
+    // stopped. Its host still shows signs of life.
     void hold(std::uint64_t connection);
     void release(std::uint64_t connection);
-    // What this end sends takes so much longer from now on.
+    // Data that this end sends from now on takes longer by this duration.
     void delay(std::uint64_t connection, Duration by) { delays_[connection] = by; }
-    // The connection breaks at the posting of its nth send or write.
+    // The connection breaks when its nth send or write is posted.
     void break_at_send(std::uint64_t connection, std::size_t nth) { break_at_[connection] = nth; }
     void heal_breaks() { break_at_.clear(); }
-    // Nobody answers at any address.
+    // No connection request is answered, at any address.
     void ignore_connects(bool ignore) noexcept { ignore_connects_ = ignore; }
-    // All connections that are established, either end.
+    // All established connections, counting either end.
     std::vector<std::uint64_t> established() const;
 
     // --- faults of a process ---
-    // The calls number first, first + 1, ..., count of them, of this kind fail; counted from the
-    // next one, which is 1.
+    // Calls number `first`, `first` + 1, ... of this kind fail, `count` in total; the next call has
+    // number 1.
     void fail_calls(std::uint32_t process, SimCall call, std::uint64_t first,
                     std::uint64_t count = UINT64_MAX);
     void heal_calls(std::uint32_t process);
-    // So many have.
+    // The number of calls that have failed.
     std::uint64_t failed_calls(std::uint32_t process, SimCall call) const {
         const auto found = failed_.find({process, call});
         return found == failed_.end() ? 0 : found->second;
     }
-    // What the one sends to the other. Blocked is told nobody: it arrives when this is over,
-    // unless an end has given up (SimProfile::retransmission).
+    // The path from one process to the other. Senders get no notification that it is blocked: data
+    // arrives when the block ends, unless an end has given up (SimProfile::retransmission).
     const SimPath& path(std::uint32_t from, std::uint32_t to) const;
     void set_path(std::uint32_t from, std::uint32_t to, const SimPath& path);
-    // Its sockets are closed by its kernel: peers hear of it. With `host` nobody does. What it
-    // still calls has no effect; destroy what it had.
+    // Kills a process. Its kernel closes the sockets, so peers are notified; with `host` they are
+    // not. Later calls of the process have no effect; destroy its objects.
     void kill(std::uint32_t process, bool host);
-    // How often a kill resets connections, so that what is under way is lost as well.
+    // How often a kill resets connections, so that data in transit is lost as well.
     void reset_percent(unsigned percent) noexcept { reset_percent_ = percent; }
 
   private:
@@ -141,11 +143,11 @@ class SimNetwork {
         TimePoint blocked_since;
     };
 
-    // What was sent by an end that does not exist any more, and waits for a path.
+    // Data of an end that no longer exists, waiting for a path.
     struct Orphan {
         std::uint32_t from = 0;
         std::uint32_t to = 0;
-        TimePoint not_before; // behind what has left before it
+        TimePoint not_before; // after what has left before it
         std::function<void()> arrive;
     };
 
@@ -153,8 +155,8 @@ class SimNetwork {
     TimePoint arrival(TimePoint not_before, Duration latency, std::uint64_t jitter);
     SimConnection* find(std::uint64_t connection) const;
     SimListener* listener_at(const Place& place) const;
-    // What a connecting end hears instead of being accepted: rejected, with data; refused, if there
-    // is no listener any more; lost.
+    // The answer to a connecting end that is not accepted: rejected (with data), refused (no
+    // listener any more) or lost.
     void turn_away(std::uint64_t connection, CloseReason how, std::span<const std::byte> data);
     const Way* way(std::uint32_t from, std::uint32_t to) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One of several simulated processes: its loop, and its transport on the network of all.
+// One of several simulated processes: its loop and its transport on the shared network.
 
 #include "netio/loop/event_loop.hpp"
 #include "tests/support/sim_transport.hpp"

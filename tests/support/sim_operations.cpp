@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a simulated connection does with sends, writes and receives, and what it does not forgive.
+// Sends, writes and receives of a simulated connection, and the violations that it detects.
 
 #include "tests/support/sim_connection.hpp"
 #include "tests/support/sim_memory.hpp"
@@ -11,8 +11,9 @@
 namespace netio::test {
 namespace {
 
-// A device may write to a posted receive at any time, so its old content is gone. The first page
-// shows a reader of stale memory as well as all of it would, and costs less.
+// A device may write to a posted receive at any time, so its old content is overwritten.
+// Overwriting the first page shows a reader of stale memory as well as overwriting all, and costs
+// less.
 constexpr std::size_t spoiled_bytes = 4096;
 constexpr std::byte spoiled{0xa5};
 
@@ -29,7 +30,7 @@ bool SimConnection::good_slices(std::span<const Slice> slices, bool for_receivin
             good = false;
             continue;
         }
-        // May throw, as on any device.
+        // May throw, as registration does on any device.
         const auto& region =
             static_cast<const SimTransport::Region&>(slice.buffer->registration(domain_));
         if (for_receiving && !region.may_receive()) {
@@ -136,7 +137,7 @@ Status SimConnection::post_receive(std::span<const Slice> slices, Cookie cookie)
 
 // --- arriving -------------------------------------------------------------------------------
 
-// The receive that a message of so many bytes uses up; its content is copied there.
+// Takes the receive that a message of this size uses and copies the content into it.
 std::optional<Cookie> SimConnection::take_receive(std::size_t bytes, const Bytes* content) {
     if (receives_.empty()) {
         network_.violation("a message without a posted receive");

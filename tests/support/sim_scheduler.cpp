@@ -34,7 +34,7 @@ void SimScheduler::step(TimePoint until) {
         if (entry.stopped) continue;
         const TimePoint due = entry.process->due();
         next = std::min(next, due);
-        // Each of those that are due with the same probability.
+        // Chooses among all due loops with equal probability.
         if (due <= clock_.now() && random_() % ++due_count == 0) chosen = &entry;
     }
     if (chosen == nullptr) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One scheduler over the loops of many simulated processes, without a thread: whose loop turns next
-// is drawn among those that are due, and time moves when none is.
+// Runs the loops of many simulated processes without a thread: it draws the next loop among those
+// that are due, and advances time when none is due.
 
 #include "tests/support/sim_world.hpp"
 
@@ -18,15 +18,15 @@ class SimScheduler {
     SimScheduler(SimClock& clock, std::uint64_t seed) : clock_{clock}, random_{seed} {}
 
     void add(SimProcess& process, EventLoop& loop);
-    // Legal between two steps.
+    // May be called between two steps.
     void remove(SimProcess& process);
-    // As SIGSTOP and SIGCONT: the loop does not turn, and the time of all goes on.
+    // Like SIGSTOP and SIGCONT: the loop does not turn while time advances for all.
     void stop(SimProcess& process);
     void go_on(SimProcess& process);
 
-    // One turn, or one event, or time moves on to `until` at most.
+    // Runs one turn or one event, or advances time to at most `until`.
     void step(TimePoint until);
-    // Turns since time moved: many of them are work without end.
+    // Number of turns since time last advanced; a high number shows an endless loop.
     std::size_t turns_at_once() const noexcept { return turns_at_once_; }
     std::uint64_t turns() const noexcept { return turns_; }
 

@@ -40,7 +40,7 @@ SimProfile iwarp_profile() {
     SimProfile profile = verbs_profile();
     profile.capabilities.provider = "sim-iwarp";
     profile.capabilities.immediate_bytes = 0;
-    profile.completes_at_peer = false; // it says only that the host has it
+    profile.completes_at_peer = false; // it reports only that the peer's host has it
     profile.sign = SimProfile::Sign::none;
     profile.retransmission = std::chrono::minutes{2};
     return profile;

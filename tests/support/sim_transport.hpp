@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The seam without a network: what one simulated process has of it. Everything interesting is in
-// SimNetwork, which several transports may share.
+// The transport of one simulated process, without a network. The logic is in SimNetwork, which
+// several transports may share.
 
 #include "netio/transport.hpp"
 #include "tests/support/sim_network.hpp"
@@ -18,38 +18,39 @@
 namespace netio::test {
 
 struct SimProfile {
-    // What a provider knows of a peer that says nothing.
+    // What a provider knows about a silent peer.
     enum class Sign : std::uint8_t {
-        kernel, // its host's acknowledgements, about one a second once they are asked for
-        device, // when its device last acknowledged something of ours
+        kernel, // acknowledgements of its host, about one per second once requested
+        device, // when its device last acknowledged our data
         none,
     };
 
     Capabilities capabilities;
-    bool guards_memory = false; // Transport::guards_memory
-    // Messages arrive this much later; each direction of a connection keeps its order.
+    bool guards_memory = false; // see Transport::guards_memory
+    // Latency of messages; each direction of a connection keeps its order.
     Duration latency = std::chrono::microseconds{20};
     Duration jitter = std::chrono::microseconds{15};
-    // A send completes when the peer has the message (verbs), or as soon as it has left (tcp).
+    // A send completes when the peer has the message (verbs) or as soon as it has left (tcp).
     bool completes_at_peer = false;
-    bool receives_may_grow = false; // a connection may be given more than it was made with
-    // tcp: what a peer's kernel takes that its process does not read. Beyond it nothing leaves.
+    bool receives_may_grow = false; // receives may be added after the connection was made
+    // tcp: bytes that a peer's kernel stores while its process does not read. Beyond this limit
+    // nothing leaves.
     std::size_t window_bytes = SIZE_MAX;
     Sign sign = Sign::kernel;
-    // After so long without an answer the connection breaks; each side finds it by itself.
+    // The connection breaks after this time without an answer; each side detects it separately.
     Duration retransmission = std::chrono::minutes{15};
 };
 SimProfile tcp_profile();
 SimProfile verbs_profile();
-// iWARP: without immediate data, and nobody knows whether a silent peer lives.
+// iWARP: no immediate data, and no way to find out whether a silent peer is alive.
 SimProfile iwarp_profile();
 
 class SimTransport final : public Transport {
   public:
-    // Alone, with a network of its own.
+    // A single process with a network of its own.
     SimTransport(EventLoop& loop, SimProcess& process, SimProfile profile, std::uint64_t seed);
-    // One of several, which reaches and serves every address with these providers, best first.
-    // `process`: its number, for faults.
+    // One of several processes; it reaches and serves every address with these providers, best
+    // first. `process`: its number, for faults.
     SimTransport(EventLoop& loop, SimProcess& process, SimNetwork& network,
                  std::vector<SimProfile> profiles, std::uint32_t number);
     ~SimTransport() override;
@@ -69,18 +70,18 @@ class SimTransport final : public Transport {
                                      const ListenOptions& options,
                                      Listener::Handler& handler) override;
 
-    // A host that stands for several others, or for none: then it does not resolve. Any other
-    // stands for itself.
+    // Makes a host name stand for several hosts, or for none: then it does not resolve. Any other
+    // name stands for itself.
     void name(const std::string& host, std::vector<std::string> hosts) {
         names_[host] = std::move(hosts);
     }
-    // How long it takes to find routes from now on.
+    // Sets how long a route lookup takes from now on.
     void delay_resolution(Duration by) noexcept { resolution_ = by; }
 
-    // How long calls take from now on: by that a test counts them, in the time of a turn.
+    // Sets how long calls take from now on, so that a test can count them by the time of a turn.
     struct Costs {
-        Duration post{};       // of a send, a write or a receive, or a question for signs of life
-        Duration connection{}; // making one, opening, closing, destroying it
+        Duration post{};       // a send, a write, a receive or a query for signs of life
+        Duration connection{}; // creating, opening, closing or destroying a connection
     };
     void set_costs(const Costs& costs) noexcept { costs_ = costs; }
 
@@ -103,11 +104,11 @@ class SimTransport final : public Transport {
     void ignore_connects(bool ignore) noexcept { network_.ignore_connects(ignore); }
     // Registrations fail from now on.
     void refuse_registrations(bool refuse) { this->refuse(SimCall::register_memory, refuse); }
-    // No endpoint can be made by who connects.
+    // No endpoint can be created to connect.
     void refuse_connecting(bool refuse) { this->refuse(SimCall::make_connection, refuse); }
-    // No search for a way can begin.
+    // No route lookup can start.
     void refuse_searching(bool refuse) { this->refuse(SimCall::search, refuse); }
-    // No endpoint can be made for who asks to be connected.
+    // No endpoint can be created for an incoming request.
     void refuse_endpoints(bool refuse) { this->refuse(SimCall::accept, refuse); }
 
   private:
@@ -138,7 +139,7 @@ class SimTransport final : public Transport {
     std::map<std::string, std::vector<std::string>> names_;
     Duration resolution_{0};
     Costs costs_;
-    std::size_t users_ = 0; // connections and listeners that exist
+    std::size_t users_ = 0; // existing connections and listeners
 };
 
 } // namespace netio::test

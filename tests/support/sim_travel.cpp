@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How what a simulated connection sends gets to the other end, and what shows that this end lives.
+// How data of a simulated connection reaches the other end, and the signs of life of this end.
 
 #include "tests/support/sim_connection.hpp"
 
@@ -26,7 +26,7 @@ void SimConnection::depart(std::size_t bytes, std::function<void(SimConnection&)
 }
 
 void SimConnection::give_up_if_stuck(std::uint64_t since) {
-    // The oldest that is stuck has this number.
+    // The number of the oldest blocked message.
     if (stuck_.empty() || stuck_count_ - stuck_.size() + 1 > since) return;
     stuck_.clear();
     end({.reason = CloseReason::lost, .detail = "no acknowledgement"});
@@ -37,7 +37,7 @@ void SimConnection::depart_again() {
         travel(stuck.bytes, std::move(stuck.event));
 }
 
-// Its kernel goes on trying.
+// The kernel keeps trying.
 void SimConnection::leave_stuck_behind() {
     for (Stuck& stuck : std::exchange(stuck_, {})) {
         network_.orphans_.push_back({.from = process(),
@@ -100,7 +100,7 @@ void SimConnection::complete_later(Cookie cookie, Duration delay) {
     });
 }
 
-// Sends that waited for room in the peer's kernel leave in their order.
+// Sends that waited for space in the peer's kernel leave in their order.
 void SimConnection::complete_left() {
     const SimConnection* const peer = network_.find(peer_);
     while (!not_left_.empty() && peer != nullptr && peer->unread_bytes_ <= profile_.window_bytes) {
@@ -130,18 +130,19 @@ TimePoint SimConnection::last_sign_of_life(Duration interval) {
     } else {
         const Duration every = std::max<Duration>(interval, std::chrono::seconds{1});
         if (!signs_wanted_since_) signs_wanted_since_ = now();
-        // The kernel asks after each silence of so long, and is answered where an answer can come.
+        // The kernel sends a keepalive after each silence of this length, and gets an answer if one
+        // can arrive.
         const TimePoint answered = std::min(now(), unanswered_since().value_or(now()));
         if (answered > *signs_wanted_since_) {
             heard(*signs_wanted_since_ + (answered - *signs_wanted_since_) / every * every);
         }
     }
     if (network_.find(peer_) == nullptr && !unanswered_since()) reset_later();
-    // In the time of this process.
+    // Converted to the time of this process.
     return transport_.process_.now() - (now() - std::min(last_heard_, now()));
 }
 
-// Who asks a host that does not know the connection any more is told so.
+// A host that does not know the connection any more answers a query with a reset.
 void SimConnection::reset_later() {
     network_.clock().at(now() + 2 * profile_.latency, [&network = network_, number = number_] {
         SimConnection* const end = network.find(number);
@@ -151,7 +152,7 @@ void SimConnection::reset_later() {
     });
 }
 
-// A write of nothing, which the peer's device acknowledges whatever its process does.
+// Posts an empty write, which the peer's device acknowledges independently of its process.
 void SimConnection::ask_device() {
     if (state_ != State::established || sign_asked_for_ || !outgoing_.empty()) return;
     sign_asked_for_ = true;

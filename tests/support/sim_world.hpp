@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A process in virtual time: how its event loop learns the time and waits. Nothing sleeps.
+// A process in virtual time: how its event loop gets the time and waits. Nothing sleeps.
 //
-// Alone it moves time itself, when its loop has nothing to do; a loop that would then wait for
-// ever, with nothing scheduled that could wake it, has dead-locked: wait() throws std::logic_error,
-// which fails the test at once instead of hanging it. One of several never waits: who turns their
-// loops (SimScheduler) is to each the outer loop in which it lives, asks it until when it sleeps,
-// and moves the time of all.
+// A single process advances time itself when its loop is idle. If its loop would wait without any
+// scheduled event to wake it, it has deadlocked: wait() throws std::logic_error, which fails the
+// test at once instead of hanging it. One of several processes never waits: SimScheduler is the
+// outer loop of each of them, asks each loop until when it sleeps, and advances the time of all.
 
 #include "netio/loop/event_loop.hpp"
 #include "tests/support/sim_clock.hpp"
@@ -25,9 +24,9 @@ namespace netio::test {
 
 class SimProcess final : public Poller {
   public:
-    // Alone, with a clock of its own.
+    // A single process with a clock of its own.
     SimProcess() : own_clock_{std::make_unique<SimClock>()}, clock_{*own_clock_} {}
-    // One of several. `seed`: of the order in which it looks at sources that are ready together.
+    // One of several. `seed` sets the order in which it polls sources that are ready together.
     SimProcess(SimClock& clock, std::uint64_t seed) : clock_{clock}, random_{seed} {}
 
     TimePoint now() override { return clock_.now() + ahead_ + spent_; }
@@ -40,22 +39,22 @@ class SimProcess final : public Poller {
         asleep_ = true;
         return -1;
     }
-    // Alone: what another loop does that waits until pollable_fd() is readable.
+    // For a single process: acts as an outer loop that waits until pollable_fd() is readable.
     void sleep_outside() { wait_alone(sleeps_until_); }
 
     SimClock& clock() noexcept { return clock_; }
     void at(TimePoint when, std::function<void()> event) { clock_.at(when, std::move(event)); }
-    // The source has something to drain.
+    // The source has events to drain.
     void ready(EventSource& source);
 
     // --- faults ---
-    // Its clock jumps, as that of a machine that was paused.
+    // The clock jumps, as on a machine that was suspended.
     void leap(Duration by) noexcept { ahead_ += by; }
-    // What it does now takes so long: its clock goes on, and its loop does not turn meanwhile.
+    // The current work takes this long: the clock advances while the loop does not turn.
     void spend(Duration time);
-    // In this turn so far; only as one of several.
+    // Time spent in this turn so far; only for one of several processes.
     Duration spent() const noexcept { return spent_; }
-    // What is done with one event, while it lives: the loop looks at the time only behind it.
+    // The handling of one event: the loop reads the time only after this object is destroyed.
     class Piece {
       public:
         explicit Piece(SimProcess& process) : process_{process}, begin_{process.spent_} {}
@@ -71,12 +70,12 @@ class SimProcess final : public Poller {
     };
     Duration longest_piece() const noexcept { return longest_piece_; }
 
-    // --- for who turns its loop ---
-    // When the loop wants a turn, in the time of all; now or before: at once.
+    // --- for the scheduler ---
+    // When the loop needs a turn, in global time. A time that is not in the future means at once.
     TimePoint due() const noexcept;
-    // Its last turn takes until then.
+    // The time at which its last turn ends.
     TimePoint busy_until() const noexcept { return busy_until_; }
-    // Before a turn, and behind it: what the turn took has passed only then.
+    // Call before and after a turn. Time advances by the duration of the turn only afterwards.
     void begin_turn() noexcept { asleep_ = false; }
     void end_turn() noexcept;
 
@@ -89,7 +88,7 @@ class SimProcess final : public Poller {
     Duration ahead_{};
     Duration spent_{}; // in this turn
     Duration longest_piece_{};
-    TimePoint busy_until_; // the last turn took so long
+    TimePoint busy_until_; // end of the last turn
     bool asleep_ = false;
     TimePoint sleeps_until_; // in its own time
     std::vector<EventSource*> ready_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Somebody without a key who listens where a server was, and answers each request in another way:
-// with every rejection there is, with one that is none, with an answer that is not the protocol's,
-// and with one that proves nothing.
+// A process without a key that listens at a former server's address. It answers each request in a
+// different way: with every rejection that exists, with an undefined rejection, with an answer of
+// another protocol, and with an answer that proves nothing.
 
 #include "netio/session/handshake.hpp"
 #include "netio/transport.hpp"
@@ -24,7 +24,7 @@ class Squatter final : private Listener::Handler, private Connection::Handler {
                                                         {.open = true}, *this)} {}
 
     static constexpr std::size_t answers = 11;
-    std::size_t requests = 0; // each with the answer of its number, and so on from the first
+    std::size_t requests = 0; // request n gets answer n, then the answers start again
 
   private:
     static constexpr std::uint32_t wanted_bytes = 1U << 20U;
@@ -51,7 +51,7 @@ class Squatter final : private Listener::Handler, private Connection::Handler {
 
     Service service_;
     std::vector<std::unique_ptr<Connection>> connections_;
-    std::unique_ptr<Listener> listener_; // last: goes first
+    std::unique_ptr<Listener> listener_; // last member: destroyed first
 };
 
 } // namespace netio::test

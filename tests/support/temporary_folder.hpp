@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A folder for one test, gone with all that is in it.
+// A folder for one test, removed with its content.
 
 #include <cstdlib>
 #include <filesystem>

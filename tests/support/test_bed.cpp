@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-// libfabric's tcp provider does not free a connection request that is half received when its
-// listener is closed; that is not ours to mend. (Called by the address sanitizer's runtime.)
+// libfabric's tcp provider does not free a half-received connection request when its listener is
+// closed. This library cannot fix that. (The address sanitizer's runtime calls this function.)
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
     return "leak:libfabric.so\n";
@@ -21,7 +21,7 @@ extern "C" const char* __lsan_default_suppressions() {
 
 namespace netio::test {
 namespace {
-// Turns of a simulated loop in which time may stand still: work without end.
+// Limit of turns of a simulated loop without progress of time; more mean an endless loop.
 constexpr std::size_t turn_limit = 1'000'000;
 
 std::string_view environment(const char* name) {
@@ -29,7 +29,7 @@ std::string_view environment(const char* name) {
     return value == nullptr ? std::string_view{} : value;
 }
 
-// Of real or of virtual time.
+// Real or virtual time.
 std::chrono::seconds deadline() {
     constexpr std::chrono::seconds usual{60};
     const char* const factor = std::getenv("NETIO_TEST_DEADLINE_FACTOR");
@@ -148,8 +148,8 @@ void PrintTo(Bed bed, std::ostream* out) {
 }
 
 namespace {
-// Otherwise a library that libfabric brings along leaves a file with a backtrace in the working
-// folder whenever a death test dies. Before main, as not every test opens the fabric.
+// Otherwise a library that libfabric loads leaves a file with a backtrace in the working directory
+// whenever a death test dies. This runs before main, because not every test opens the fabric.
 [[maybe_unused]] const bool deaths_leave_no_files = (undo_foreign_signal_handlers(), true);
 } // namespace
 

@@ -34,35 +34,35 @@
 namespace netio::test {
 
 enum class Bed : std::uint8_t {
-    sim_tcp,      // the simulator with the manners of the tcp provider
-    sim_verbs,    // and with those of RDMA hardware
+    sim_tcp,      // the simulator with the behaviour of the tcp provider
+    sim_verbs,    // the simulator with the behaviour of RDMA hardware
     fabric_tcp,   // libfabric's tcp provider over the loopback interface
     fabric_verbs, // the verbs provider over the RDMA device at NETIO_TEST_ADDRESS
 };
 
 class TestBed {
   public:
-    // `seed`: of the simulator's interleaving.
+    // `seed` sets the interleaving in the simulator.
     explicit TestBed(Bed bed, std::uint64_t seed = default_seed());
-    // Fails the test if the simulator has seen a violation.
+    // Fails the test if the simulator has recorded a violation.
     ~TestBed();
     TestBed(const TestBed&) = delete;
     TestBed& operator=(const TestBed&) = delete;
 
     EventLoop& loop() noexcept { return *loop_; }
-    // What the loop's observer was told.
+    // The notifications of the loop's observer.
     Seen& seen() noexcept { return seen_; }
     Transport& transport() noexcept { return *transport_; }
-    // The simulator; null on the fabric.
+    // The simulator, or null on the fabric.
     SimTransport* sim() noexcept { return sim_; }
-    // The process that it runs in; null on the fabric.
+    // The simulated process, or null on the fabric.
     SimWorld* world() noexcept { return world_.get(); }
-    // Where to listen: any free port.
+    // An address to listen at, with any free port.
     Address address() const;
-    // Runs the loop until it is done. False: the deadline has passed, which is far beyond what any
-    // scenario needs, or virtual time stands still.
+    // Runs the loop until done() is true. Returns false after the deadline, which is far longer
+    // than any scenario needs, or if virtual time does not advance.
     bool run_until(const std::function<bool()>& done);
-    // Runs it until so much time has passed. Fails the test if that does not come.
+    // Runs the loop for this duration. Fails the test if the duration does not elapse.
     void let_pass(Duration time);
 
     // NETIO_TEST_SEED, or 1.
@@ -80,11 +80,10 @@ class TestBed {
     SimTransport* sim_ = nullptr;
 };
 
-// For INSTANTIATE_TEST_SUITE_P. Throws std::runtime_error if the environment asks for a bed that is
-// not known.
+// For INSTANTIATE_TEST_SUITE_P. Throws std::runtime_error if the environment names an unknown bed.
 testing::internal::ParamGenerator<Bed> all_beds();
 testing::internal::ParamGenerator<Bed> simulated_beds();
-// Those of them whose transport is libfabric.
+// The beds whose transport is libfabric.
 testing::internal::ParamGenerator<Bed> fabric_beds();
 std::string bed_name(const testing::TestParamInfo<Bed>& info);
 // For GoogleTest's messages.

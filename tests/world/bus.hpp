@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The bus of a world: texts under names, which every process reads and writes by the product's own
-// reader and writer, over a way that may be cut off. Nobody but them judges a lease.
+// The registry of a world: texts under names. Every process reads and writes them with the
+// product's own reader and writer, over a path that may be cut. Only these judge whether a lease is
+// valid.
 
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/discovery/discovery.hpp"
@@ -21,7 +22,7 @@ namespace netio::world {
 using BusTexts = std::map<std::string, std::string>;
 inline constexpr std::chrono::milliseconds bus_lease{1500};
 
-// What one process sees of it.
+// The view of one process.
 class BusView final : public pubsub::Board {
   public:
     explicit BusView(BusTexts& texts) : texts_{texts} {}
@@ -66,7 +67,7 @@ class BusView final : public pubsub::Board {
     bool cut_ = false;
 };
 
-// A publisher's place on it, as long as it lives; whoever is killed leaves its text behind.
+// The registry entry of a publisher while it lives; a killed process leaves its text in place.
 class BusPlace {
   public:
     BusPlace(EventLoop& loop, BusView& view, pubsub::Announcement announcement)

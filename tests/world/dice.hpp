@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a seed decides.
+// Random decisions that follow from a seed.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ class Dice {
         return values[static_cast<std::size_t>(
             between(0, static_cast<std::int64_t>(values.size()) - 1))];
     }
-    // As long as it takes for nothing, for something and for every time-out.
+    // A duration between zero and longer than every time-out.
     std::int64_t while_us() {
         const std::int64_t kind = between(0, 9);
         if (kind < 4) return between(50, 3'000);

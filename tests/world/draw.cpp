@@ -53,7 +53,7 @@ class Drawing {
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
-    // Publishers that are found on a bus, and those who know fids only.
+    // Publishers that are found in a registry, and subscribers that know only fids.
     Schedule draw_found() {
         const std::int64_t publishers = found_dice_.between(1, 3);
         for (std::int64_t i = 0; i < publishers; ++i)
@@ -71,7 +71,7 @@ class Drawing {
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
-    // A publisher dies, and its lease ends, while a finder has paused.
+    // A publisher dies and its lease expires while a finder is paused.
     void draw_untold_end() {
         std::uint32_t finder = 0;
         std::uint32_t publisher = 0;
@@ -119,7 +119,7 @@ class Drawing {
     bool has(const std::string& fault) const { return faults_.has(fault); }
     bool has_many_fids() const noexcept { return fids_ > few_fids; }
     std::int64_t moment() { return dice_.between(0, span_us_); }
-    // By dice of its own: the rest of a world is the same with and without it.
+    // Uses its own dice, so the rest of the world is the same with and without it.
     void draw_names() {
         for (ProcessPlan& plan : schedule_.processes) {
             if (!plan.options.has("of")) continue;
@@ -130,7 +130,7 @@ class Drawing {
         }
     }
 
-    // So are the keys.
+    // Also with its own dice.
     void draw_keys() {
         for (ProcessPlan& plan : schedule_.processes)
             if (plan.kind == "stream" && key_dice_.percent(30)) plan.options.set("trusts", 1);
@@ -151,15 +151,15 @@ class Drawing {
         if (dice_.percent(30)) {
             const std::int64_t heartbeat = dice_.one_of(std::vector<std::int64_t>{20, 100, 1000});
             options.set("heartbeat_ms", heartbeat);
-            // Who takes nobody for dead waits for ever for one that has vanished, or whose device
-            // has given up while nothing passed.
+            // Without a time-out for silent peers, a process waits forever for a peer that has
+            // vanished or whose device gave up during a block.
             const bool breaks = schedule_.world.has("device") && has("block");
             const bool strikes = has("strike") || has("farewell");
             const bool trusts = dice_.percent(20) && !has("vanish") && !breaks && !strikes;
             options.set("dead_ms", trusts ? 0 : std::max<std::int64_t>(3000, heartbeat * 3));
         }
         if (dice_.percent(10)) options.set("handshake_ms", dice_.between(20, 500));
-        // It has no device, and its peers have to find that out.
+        // It has no such device, and its peers have to find that out.
         if (schedule_.world.has("device") && dice_.percent(15)) options.set("device", 0);
         if (dice_.percent(10)) options.set("resolve_us", dice_.while_us() % 5'000'000);
     }
@@ -180,7 +180,7 @@ class Drawing {
             const std::int64_t mode = dice_.percent(45) ? 0 : dice_.between(1, 2);
             if (mode != 0) options.set("mode", mode);
             if (addresses == 2) options.set("addresses", addresses);
-            policies_ = mode == 0 ? 4 : 3; // only buffered publishers keep what is newest
+            policies_ = mode == 0 ? 4 : 3; // only buffered publishers support conflation
             if (dice_.percent(60)) options.set("policy", dice_.between(0, policies_ - 1));
             if (dice_.percent(50)) options.set("disconnect_ms", dice_.between(5, 2000));
             frame = dice_.one_of(std::vector<std::int64_t>{256, 300, 512, 1000, 4096});
@@ -212,8 +212,8 @@ class Drawing {
         if (memory_dice_.percent(15)) draw_little_memory(publisher);
     }
 
-    // By dice of its own: more than a few pages hold, again and again, for subscribers that mostly
-    // may miss messages.
+    // Uses its own dice: repeatedly publishes more than a few pages hold, for subscribers that
+    // mostly may lose messages.
     void draw_little_memory(std::uint32_t publisher) {
         for (ProcessPlan& plan : schedule_.processes) {
             if (plan.number != publisher) continue;
@@ -235,7 +235,7 @@ class Drawing {
         }
     }
 
-    // By dice of its own.
+    // Uses its own dice.
     void draw_close_limit(Values& options) {
         const std::int64_t limit = close_dice_.between(500, 6000);
         options.set("close_limit_ms", limit);
@@ -247,7 +247,7 @@ class Drawing {
         Values& options = schedule_.add("subscriber").options;
         options.set("of", publisher);
         if (addresses == 2) options.set("via", dice_.between(0, 1));
-        // The publisher's page and the frame around it fit; or the socket finds out by itself.
+        // Large enough for the publisher's page with its frame; otherwise the socket detects it.
         options.set("receive_bytes", dice_.percent(80) ? frame + 64 : 256);
         if (has("restart") || dice_.percent(70)) {
             if (dice_.percent(30)) options.set("retry_ms", dice_.between(1, 500));
@@ -268,7 +268,7 @@ class Drawing {
                 "last", dice_.percent(10) ? -1 : dice_.between(step.with.get("first"), fids_ - 1));
             if (more && dice_.percent(20)) step.with.set("policy", dice_.between(0, policies_ - 1));
         }
-        // Wants nothing any more, is let go, and comes back.
+        // Unsubscribes from everything, is disconnected, and subscribes again.
         if (!dice_.percent(20)) return;
         const std::int64_t when = std::max(late, moment());
         schedule_.at(when, number, "unsubscribe").with.set("last", -1);
@@ -291,7 +291,8 @@ class Drawing {
         }
     }
 
-    // Each message is of the next fid, so that many have gaps, and many groups an open page.
+    // Each message has the next fid, so that many fids lose messages and many groups have an open
+    // page.
     void draw_round(Step& step) {
         const std::int64_t fids = dice_.between(1, fids_);
         step.with.set("fids", fids);
@@ -377,7 +378,7 @@ class Drawing {
             draw_close(number, serves ? number + 1 : server, options);
         }
     }
-    // By dice of its own, too: it ends in order with one call, and waits for its peer.
+    // Uses its own dice, too: ends in order with one call and waits for its peer.
     void draw_close(std::uint32_t number, std::uint32_t peer, Values& options) {
         if (!close_dice_.percent(50)) return;
         options.set("closes", 1);
@@ -387,8 +388,8 @@ class Drawing {
         }
         if (close_dice_.percent(50)) draw_backlog(number, peer, options);
     }
-    // It closes with much to come, and is stopped itself while it waits for a peer that takes
-    // nothing.
+    // It closes with much data to send, and is stopped itself while it waits for a peer that
+    // receives nothing.
     void draw_backlog(std::uint32_t number, std::uint32_t peer, const Values& options) {
         const std::int64_t when = close_dice_.between(500, span_us_);
         schedule_.at(when, number, "close");
@@ -416,7 +417,7 @@ class Drawing {
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);
-    std::int64_t policies_ = 3; // of the publisher that was drawn last
+    std::int64_t policies_ = 3; // of the latest publisher
     std::int64_t span_us_ = dice_.percent(70) ? 20'000 : 2'000'000;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A seed becomes a world. It first draws which features and faults exist in it at all, so that a
-// fault that needs three hundred quiet messages gets them; one world in ten has no fault, and there
-// every promise holds to the letter.
+// Draws a world from a seed. It first draws which features and faults exist in the world at all, so
+// that a fault that needs three hundred undisturbed messages gets them. One world in ten has no
+// fault; there every promise must hold without exception.
 
 #include "tests/world/schedule.hpp"
 

@@ -26,7 +26,7 @@ void CopyDrawing::draw_troubled(Schedule& schedule, std::int64_t span_us) {
     }
 }
 
-// What is there of a file, as its copy broke off, is of another one when it is copied again.
+// After a broken copy, the partial file belongs to an older state when it is copied again.
 void CopyDrawing::draw_changing() {
     const std::uint32_t copier = add_copier(add_server(), true);
     const std::int64_t files = dice_.between(1, 3);
@@ -37,7 +37,7 @@ void CopyDrawing::draw_changing() {
         if (dice_.percent(40)) {
             schedule_->at(broken, copier, "sever");
             copy(copier, broken + dice_.between(100, 250'000), file, dice_.between(0, 2'500'000));
-        } else { // begins anew when nothing has happened for a while
+        } else { // starts again after an idle time
             schedule_->at(broken, copier, "kill");
             schedule_->at(broken + dice_.between(100, 500'000), copier, "restart");
             copy(copier, broken + 2'000'000, file, dice_.percent(80) ? large() : 0);
@@ -45,7 +45,7 @@ void CopyDrawing::draw_changing() {
     }
 }
 
-// Two begin at about the same moment to write what has the same name.
+// Two copiers start to write the same name at about the same moment.
 void CopyDrawing::draw_rivals() {
     const std::uint32_t server = add_server();
     const std::uint32_t one = add_copier(server, true);
@@ -58,7 +58,7 @@ void CopyDrawing::draw_rivals() {
     }
 }
 
-// One of several files fails in its middle: all but the first are tried together, some 300 ms
+// One of several files fails in its middle: all except the first are tried together, about 300 ms
 // later.
 void CopyDrawing::draw_failing() {
     const std::uint32_t server = add_server();
@@ -91,7 +91,7 @@ void CopyDrawing::draw_files(std::uint32_t copier, const Terms& terms, bool over
     const std::int64_t files = dice_.between(1, 4);
     for (std::int64_t file = 0; file < files; ++file) {
         const std::int64_t when = dice_.percent(50) ? 0 : moment();
-        // The same again is another file under its name.
+        // A repeated copy is another file with the same name.
         copy(copier, when, overwrites ? dice_.between(0, 2) : file,
              dice_.between(0, dice_.percent(terms.large_percent) ? 2'500'000 : 5000));
     }
@@ -121,12 +121,12 @@ void CopyDrawing::copy(std::uint32_t copier, std::int64_t when, std::int64_t fil
     step.with.set("bytes", bytes);
 }
 
-// Has several chunks (apps/copy/protocol.hpp).
+// A size of several chunks (apps/copy/protocol.hpp).
 std::int64_t CopyDrawing::large() {
     return dice_.between(1'100'000, 2'500'000);
 }
 
-// A small file takes less than a millisecond: what is to meet it comes right behind it.
+// A small file takes less than a millisecond, so its fault follows immediately.
 std::int64_t CopyDrawing::moment() {
     std::vector<std::int64_t> begun;
     for (const Step& step : schedule_->steps)

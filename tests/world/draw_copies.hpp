@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Copies of files in a world, by dice of their own: the rest of it is the same with and without
+// Draws copies of files with its own dice, so the rest of the world is the same with and without
 // them.
 
 #include "tests/world/dice.hpp"
@@ -15,21 +15,20 @@ class CopyDrawing {
   public:
     explicit CopyDrawing(std::uint64_t seed) : dice_{seed} {}
 
-    // Whether this world has nothing but copies, to be asked first; or some beside the others.
+    // Whether this world has only copies, to be called first; otherwise it may add some.
     bool are_alone() { return dice_.percent(7); }
     bool are_among_others() { return dice_.percent(4); }
-    // Adds a server and those who copy to it, to a world in which everything happens within
-    // `span_us`.
+    // Adds a server and copiers to a world in which everything happens within `span_us`.
     void draw(Schedule& schedule, std::int64_t span_us);
-    // With files of several chunks that change while they are under way, over connections that
-    // break, from and to disks that fail.
+    // Adds files of several chunks that change during the copy, connections that break, and disks
+    // that fail.
     void draw_troubled(Schedule& schedule, std::int64_t span_us);
 
   private:
     struct Terms {
-        std::int64_t large_percent;       // of the files: may have several chunks
-        std::int64_t overwriting_percent; // of the worlds: files replace those of their name
-        std::int64_t troubled_percent;    // of the disks: fail for a while
+        std::int64_t large_percent;       // files that may have several chunks
+        std::int64_t overwriting_percent; // worlds in which files replace others
+        std::int64_t troubled_percent;    // disks that fail for a while
     };
     void draw_all(const Terms& terms);
     void draw_changing();

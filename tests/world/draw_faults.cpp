@@ -8,12 +8,12 @@
 namespace netio::world {
 namespace {
 
-// What meets rarely has its place here more than once.
+// Rare combinations are listed more than once.
 const std::vector<std::string> all_kinds{
     "stop", "kill", "vanish", "block",  "thin",   "sever",  "fail",     "leap",    "slow", "busy",
     "deed", "end",  "break",  "strike", "strike", "strike", "farewell", "restart", "pause"};
 
-// The states that last for a moment only come first.
+// Only momentary states, at the beginning of the list.
 const std::vector<Event> events_to_strike_at{
     Event::again,       Event::closing, Event::partial,   Event::unsubscribed, Event::again,
     Event::closing,     Event::partial, Event::connected, Event::subscribed,   Event::message,
@@ -65,7 +65,7 @@ std::int64_t FaultDrawing::moment() {
     return dice_.one_of(schedule_->steps).at_us + dice_.between(0, 1'500);
 }
 
-// Most of those that are served stop at about the same time.
+// Most of the served processes stop at about the same time.
 void FaultDrawing::draw_crowd() {
     const std::int64_t when = moment();
     const std::int64_t time = dice_.between(2'000'000, 20'000'000);
@@ -73,14 +73,14 @@ void FaultDrawing::draw_crowd() {
     for (const ProcessPlan& plan : schedule_->processes) {
         if (plan.kind != "subscriber" || plan.number == spared) continue;
         schedule_->at(when + dice_.between(0, 300), plan.number, "stop").with.set("us", time);
-        // What it asks for at the last moment is under way while it stops.
+        // A request made at the last moment is in transit while the process is stopped.
         if (!dice_.percent(30)) continue;
         schedule_->at(when - dice_.between(0, 100), plan.number, "unsubscribe")
             .with.set("last", fids_ - 1);
     }
 }
 
-// It strikes who is told something, or the other end.
+// Hits the process that gets a callback, or its peer.
 void FaultDrawing::draw_strike() {
     const std::uint32_t who = somebody();
     const std::uint32_t other = partner_of(who);
@@ -97,7 +97,7 @@ void FaultDrawing::draw_strike() {
     step.with.set("call", dice_.between(0, 5));
 }
 
-// Somebody ends in order, and somebody else does not hear all of it.
+// One process ends in order while another one does not receive all of it.
 void FaultDrawing::draw_farewell() {
     const std::uint32_t who = somebody();
     const std::uint32_t other = partner_of(who);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What goes wrong in a world, and when. Many faults strike when somebody has just been told
-// something (Event, actors/actor.hpp), rather than at a time: a wait, an end, a half delivery last
-// for microseconds, and no time that is drawn would meet them.
+// Draws the faults of a world and their times. Many faults happen right after a callback (Event,
+// actors/actor.hpp) instead of at a time: a wait, an end or a partial delivery lasts for
+// microseconds, and a drawn time would not hit it.
 
 #include "tests/world/dice.hpp"
 #include "tests/world/schedule.hpp"
@@ -16,11 +16,11 @@ namespace netio::world {
 
 class FaultDrawing {
   public:
-    // Draws which kinds of faults this world has; one in ten has none.
+    // Draws which kinds of faults this world has; one world in ten has none.
     explicit FaultDrawing(Dice& dice);
 
     bool has(const std::string& kind) const;
-    // Adds them to a world whose processes do what they do within `span_us`.
+    // Adds faults to a world whose processes act within `span_us`.
     void draw(Schedule& schedule, std::int64_t span_us, std::int64_t fids);
 
   private:
@@ -30,9 +30,9 @@ class FaultDrawing {
     void draw_farewell();
     void draw_block(bool thin);
     std::uint32_t somebody();
-    // Who is served by this process, or serves it; or anybody.
+    // A process that serves this one or is served by it; otherwise any process.
     std::uint32_t partner_of(std::uint32_t process);
-    // Half of the faults come when something has just begun.
+    // Half of the faults happen just after another operation has begun.
     std::int64_t moment();
 
     Dice& dice_;

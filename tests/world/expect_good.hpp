@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs a world and fails the test for each rule that it breaks.
+// Runs a world and fails the test for each rule that the world breaks.
 
 #include "tests/world/schedule.hpp"
 #include "tests/world/world.hpp"

@@ -21,7 +21,7 @@ FileOracle::~FileOracle() {
 
 fs::path FileOracle::folder_of(std::uint32_t process) {
     if (root_.empty()) {
-        // In memory, where that is possible: worlds are many, and no disk is tried here.
+        // In memory where possible: there are many worlds, and no real disk is under test.
         const fs::path memory = "/dev/shm";
         std::string made =
             ((::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path()) /
@@ -45,7 +45,7 @@ std::string FileOracle::content(const State& state) {
     return bytes;
 }
 
-// Under its name all at once: who has it open keeps what it was.
+// Replaces the file atomically: a process that has it open keeps the old content.
 void FileOracle::write(std::uint32_t process, const std::string& name, std::uint64_t bytes) {
     const State state{.bytes = bytes, .salt = next_salt_++};
     states_[name].push_back(state);

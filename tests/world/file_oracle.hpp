@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The files of a world, in a folder that goes with it: what each process has to copy, with every
-// state that it was ever in, and what has come to the servers' folders.
+// The files of a world, in a folder removed with this object: what each process has to copy, in
+// every state that it ever had, and what has arrived in the servers' folders.
 
 #include "tests/world/oracle.hpp"
 
@@ -21,13 +21,13 @@ class FileOracle {
     FileOracle(const FileOracle&) = delete;
     FileOracle& operator=(const FileOracle&) = delete;
 
-    // Where a process keeps its own; made when it is first asked for.
+    // The folder of a process; created on first use.
     std::filesystem::path folder_of(std::uint32_t process);
-    // The file has this size and bytes of its own from now on.
+    // From now on the file has this size and unique content.
     void write(std::uint32_t process, const std::string& name, std::uint64_t bytes);
-    // Somebody was told that the file is there.
+    // The copier was notified that the file is there.
     void said_copied(std::uint32_t server, const std::string& name);
-    // Whatever has a name there is one of the states of that file.
+    // Each file on the server must be one of the states of that name.
     void check_all(std::uint32_t server);
 
   private:

@@ -109,7 +109,7 @@ void FoundOracle::message(std::uint32_t finder, std::uint64_t fid,
     std::memcpy(name, bytes.data(), name_bytes);
     if (name[0] != fid) return violate(finder, fid, "a message of another fid");
     const auto known = finders_[finder].known.find(fid);
-    if (known == finders_[finder].known.end()) return; // it does not want it any more
+    if (known == finders_[finder].known.end()) return; // it is not subscribed any more
     if (name[1] != known->second.life || name[2] != known->second.next) {
         violate(finder, fid,
                 text_of(name[1], name[2]) + " in place of " +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs many worlds, each drawn from a seed: world_run [--seeds N] [--seed S] [--show]
-// [--no-shrink]. A tenth of the seeds runs twice and must do the same. What breaks a rule is shrunk
-// and printed.
+// [--no-shrink]. A tenth of the seeds runs twice and must do the same. A schedule that breaks a
+// rule is shrunk and printed.
 
 #include "tests/world/draw.hpp"
 #include "tests/world/shrink.hpp"
@@ -32,7 +32,7 @@ constexpr const char* usage =
     "  --stop           end with the first seed that fails\n"
     "  --meetings       print which features, faults and states have met\n"
     "  --show           print everything that anybody does or is told\n";
-// A fault that many seeds find is shrunk for the first of them only.
+// If many seeds break the same rule, only the first ones are shrunk.
 constexpr std::uint64_t shrinks_of_a_rule = 2;
 
 struct Arguments {
@@ -40,7 +40,7 @@ struct Arguments {
     std::optional<std::uint64_t> count;
     std::optional<double> seconds;
     std::uint64_t steer = 1;
-    bool one = false; // a seed was named
+    bool one = false; // a seed was given
     bool show = false;
     bool stops = false;
     bool shrinks = true;
@@ -141,7 +141,7 @@ class Seeds {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     }
 
-    // Of the group of seeds with this number, the one whose world is worth most.
+    // From the group of seeds with this number, the seed whose world has the highest worth.
     std::uint64_t next_seed(std::uint64_t group) const {
         const std::uint64_t first = arguments_.first + group * arguments_.steer;
         std::uint64_t best = first;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which features and states a fault has met: it shows what the seeds never tried.
+// Counts which features and states each fault has met, to show what the seeds never tried.
 
 #include <cstdint>
 #include <map>
@@ -24,9 +24,10 @@ class Meetings {
             met_[key] += count;
     }
     const std::map<Key, std::uint64_t>& met() const noexcept { return met_; }
-    // A line for each feature and fault: how often in each state; then how many never met.
+    // Prints a line for each feature and fault with the count of each state, then the states never
+    // met.
     void print(std::ostream& out) const {
-        std::map<std::string, std::set<std::string>> states; // of a feature, in any fault
+        std::map<std::string, std::set<std::string>> states; // of a feature, with any fault
         std::map<std::pair<std::string, std::string>, std::map<std::string, std::uint64_t>> lines;
         std::set<std::string> faults;
         for (const auto& [key, count] : met_) {

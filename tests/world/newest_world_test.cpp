@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Schedules of subscribers that are to have the newest message of each fid.
+// Schedules with subscribers that want conflation: only the newest message of each fid.
 
 #include "tests/world/expect_good.hpp"
 
 namespace netio::world::newest_world_test {
 namespace {
 
-// The pool has one message at a time, and the one that waits for memory has no credit when it
-// comes.
-TEST(WorldOfNewest, WhatIsKeptForWantOfMemoryAndThenOfCreditIsSentInTheEnd) {
+// The pool holds one message at a time, and the message that waits for memory finds no credit when
+// the memory is free.
+TEST(WorldOfNewest, MessagesStoredWithoutMemoryAndThenCreditAreSentInTheEnd) {
     expect_good("world seed=1795414000002871\n"
                 "process 0 publisher page_bytes=512 pages=4 policy=3\n"
                 "process 1 subscriber heartbeat_ms=100\n"
@@ -20,8 +20,8 @@ TEST(WorldOfNewest, WhatIsKeptForWantOfMemoryAndThenOfCreditIsSentInTheEnd) {
                 "at 11007 process 0 publish bytes=1470 count=4 gap_us=10\n");
 }
 
-// Another one has all of the memory, and the publisher is ending.
-TEST(WorldOfNewest, WhoWaitsForMemoryWhileThePublisherEndsIsNotTakenForSlow) {
+// Another subscriber uses all of the memory, and the publisher is ending.
+TEST(WorldOfNewest, WaitingForMemoryWhileThePublisherEndsIsNotSlow) {
     expect_good("world seed=1795417000001363\n"
                 "process 0 publisher page_bytes=512 pages=4\n"
                 "process 1 subscriber\n"
@@ -33,8 +33,9 @@ TEST(WorldOfNewest, WhoWaitsForMemoryWhileThePublisherEndsIsNotTakenForSlow) {
                 "at 14148 process 0 close\n");
 }
 
-// The last message of a fid in it is too large to be kept: then the one before it is no last one.
-TEST(WorldOfNewest, OfAPageThatIsTakenBackNoneIsKeptBeforeOneThatFindsNoRoom) {
+// The last message of a fid in the page is too large to store: then the message before it does not
+// count as the last one.
+TEST(WorldOfNewest, ARemovedPageStoresNoMessageBeforeOneThatDoesNotFit) {
     expect_good("world seed=1795550000000446\n"
                 "process 6 publisher newest=357 page_bytes=1000\n"
                 "process 9 subscriber of=6\n"
@@ -46,8 +47,8 @@ TEST(WorldOfNewest, OfAPageThatIsTakenBackNoneIsKeptBeforeOneThatFindsNoRoom) {
                 "at 12812 process 6 publish bytes=3861 count=3 gap_us=10\n");
 }
 
-// It misses most of them: of each fid what is behind the last that arrived counts once.
-TEST(WorldOfNewest, WhatIsMissedBetweenTwoThatArriveIsToldOnce) {
+// It loses most of them: for each fid, the messages lost after the last arrival count once.
+TEST(WorldOfNewest, MessagesLostBetweenTwoArrivalsAreReportedOnce) {
     expect_good("world\n"
                 "process 0 publisher newest=286 page_bytes=256 pages=4 policy=3\n"
                 "process 1 subscriber slow_us=2535\n"

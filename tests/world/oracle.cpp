@@ -8,7 +8,7 @@
 namespace netio::world {
 
 void Oracle::violate(RuleId rule, std::string what) {
-    // What follows from the first is of no interest, and may be endless.
+    // Later violations follow from the first ones and could be endless.
     constexpr std::size_t enough = 20;
     if (violations_.size() < enough) {
         violations_.push_back({.rule = rule, .at_us = now_us(), .what = std::move(what)});

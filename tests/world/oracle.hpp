@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What every part of the oracle shares: the time, what has gone wrong, a trace whose hash shows
-// whether two runs are the same, and what the world did to its processes, so that an end that
-// somebody is told can be held against what really happened. It knows nothing of the product.
+// The common part of the oracles: the time, the violations, a trace whose hash shows whether two
+// runs are the same, and the faults of each process, so that a reported end can be compared with
+// what really happened. Independent of the product.
 
 #include "netio/base/time.hpp"
 #include "tests/support/sim_clock.hpp"
@@ -18,14 +18,14 @@
 
 namespace netio::world {
 
-// What the world does to a process, or to the way between two.
+// A fault of a process, or of the path between two.
 enum class Trouble : std::uint8_t {
     stopped,  // its loop does not turn
-    busy,     // its user takes long
-    blocked,  // nothing passes
-    broken,   // a connection of its was broken, a call of its failed
-    gone,     // killed, or its socket destroyed or ended at once
-    vanished, // and nobody was told
+    busy,     // its user takes a long time
+    blocked,  // no traffic passes
+    broken,   // one of its connections was broken, one of its calls failed
+    gone,     // killed, or its socket destroyed or aborted
+    vanished, // without any notification
     slow_way,
 };
 
@@ -41,30 +41,30 @@ class Oracle {
     const std::vector<Violation>& violations() const noexcept { return violations_; }
 
     // --- trace ---
-    // Everything that somebody did or was told. `show`: also as text, line by line.
+    // Records every action and callback. `show`: also as text, line by line.
     void note(std::uint32_t process, const char* what, std::uint64_t one = 0,
               std::uint64_t two = 0);
     std::uint64_t trace_hash() const noexcept { return hash_; }
     std::uint64_t note_count() const noexcept { return notes_; }
     std::function<void(const std::string&)> show;
 
-    // --- troubles ---
+    // --- faults ---
     void begin(Trouble trouble, std::uint32_t process, std::uint32_t other = nobody);
     void end(Trouble trouble, std::uint32_t process, std::uint32_t other = nobody);
     void happens(Trouble trouble, std::uint32_t process);
-    // From now on for so long.
+    // The fault lasts for this time from now on.
     void lasts(Trouble trouble, std::uint32_t process, Duration time);
-    // How long, of the time since then, this went on; `other`: of the way to it, either direction.
-    // Of each time only what is beyond `hidden`.
+    // How long the fault lasted since then; `other`: the fault is on the path to it, in either
+    // direction. Of each period only the part beyond `hidden` counts.
     Duration lasted(Trouble trouble, std::uint32_t process, TimePoint since,
                     Duration hidden = {}) const;
     Duration blocked_between(std::uint32_t one, std::uint32_t other, TimePoint since) const;
     bool happened(Trouble trouble, std::uint32_t process, TimePoint since) const;
-    // Since when what this process hears at that time may have waited for it: it did not look.
+    // The time since when an event that this process sees at `when` may have waited for it.
     TimePoint looked_before(std::uint32_t process, TimePoint when) const;
-    // Nothing held this process up since then.
+    // Nothing has delayed this process since then.
     bool was_free(std::uint32_t process, TimePoint since) const;
-    // Nor anybody else, nor shortly before it: it may be on its way.
+    // No process has been delayed since then or shortly before it; the effect may be in transit.
     bool was_calm(TimePoint since) const;
 
     static constexpr std::uint32_t nobody = UINT32_MAX;
@@ -75,7 +75,7 @@ class Oracle {
         std::uint32_t process;
         std::uint32_t other;
         TimePoint from;
-        TimePoint to = TimePoint::max(); // it lasts
+        TimePoint to = TimePoint::max(); // the end of the period
     };
     Duration overlap(const Period& period, TimePoint since) const;
 

@@ -43,7 +43,7 @@ void PipeOracle::arrived(const Pipe& pipe, std::uint32_t process,
                              : ", which was not sent"));
 }
 
-// Every byte of a stream says where it belongs.
+// Every byte of a stream follows from its position.
 std::byte PipeOracle::byte_at(const Pipe& pipe, std::uint64_t offset) const {
     const std::uint64_t mixed = (offset + pipe.connection * 131 + pipe.back * 7) * 2654435761U;
     return static_cast<std::byte>(mixed >> 24);
@@ -139,13 +139,13 @@ void PipeOracle::closed(const Pipe& pipe, const Pipe& other) {
     check_in_time(pipe, *state.closing);
 }
 
-// In which it did not look, and that it blames on nobody.
+// The time in which it did not look; the peer is not to blame for it.
 Duration PipeOracle::time_away(const Closing& closing) const {
     return oracle_.lasted(Trouble::stopped, closing.process, closing.since) +
            oracle_.lasted(Trouble::busy, closing.process, closing.since);
 }
 
-// A clock that leaps goes ahead of the others', so who waits by it waits less.
+// A clock that leaps runs ahead of the others, so a wait measured by it is shorter.
 void PipeOracle::check_in_time(const Pipe& pipe, const Closing& closing) const {
     const Duration slack = std::chrono::seconds{2};
     if (oracle_.now() - closing.since <= closing.limit + time_away(closing) + slack) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A simulated process: a loop or two, in virtual time and without a thread, and its user.
+// A simulated process: one or two loops in virtual time without a thread, and their user.
 
 #include "netio/loop/event_loop.hpp"
 #include "tests/support/sim_network.hpp"
@@ -16,13 +16,13 @@ namespace netio::world {
 
 class Actor;
 
-// One life of a process: a new one begins when it is restarted.
+// One life of a process: a restart begins a new one.
 struct Process {
     Process(test::SimClock& clock, test::SimNetwork& network,
             std::vector<test::SimProfile> profiles, const ProcessPlan& plan, std::uint64_t seed);
     ~Process();
 
-    // What a further loop has, which in a real process is a thread's.
+    // The state of a second loop, which would run in its own thread in a real process.
     struct Loop {
         Loop(test::SimClock& clock, test::SimNetwork& network,
              std::vector<test::SimProfile> profiles, std::uint32_t process, std::uint64_t seed);
@@ -31,7 +31,7 @@ struct Process {
         EventLoop loop;
         test::SimTransport transport;
     };
-    // Of all its loops.
+    // Visits all its loops.
     template <class Visit>
     void for_each_loop(Visit visit) {
         visit(poller, loop);
@@ -42,11 +42,11 @@ struct Process {
     test::SimProcess poller;
     EventLoop loop;
     test::SimTransport transport;
-    Duration longest_handler{}; // that its user took
+    Duration longest_handler{}; // of its user
     bool has_paused = false;
     std::uint64_t listens_failed_before = 0; // in its earlier lives
-    std::unique_ptr<Loop> second;            // null: there is one loop
-    std::unique_ptr<Actor> actor;            // last: goes first
+    std::unique_ptr<Loop> second;            // null: only one loop
+    std::unique_ptr<Actor> actor;            // last member: destroyed first
 };
 
 } // namespace netio::world

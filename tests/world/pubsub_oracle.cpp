@@ -7,7 +7,7 @@
 namespace netio::world {
 namespace {
 
-// A wait that nobody causes ends within this.
+// A wait without a cause must end within this time.
 constexpr Duration prompt = std::chrono::seconds{2};
 
 std::uint64_t seed_of(const MessageName& name) {
@@ -61,7 +61,7 @@ void PubSubOracle::vanishes(std::uint32_t publisher) {
         if (link.publisher == publisher) link.closed_at_publisher = true;
 }
 
-// Nothing more is accepted; what waits is told by the last word.
+// No message is accepted any more; the end reports what is still queued.
 void PubSubOracle::begins_to_close(std::uint32_t publisher) {
     Publisher& it = publishers_[publisher];
     it.open = false;
@@ -208,7 +208,7 @@ void PubSubOracle::subscribed(std::uint32_t subscriber, const std::set<std::uint
         ++link.accounts[fid].answers;
 }
 
-// What was published before the request comes before its answer, whatever it has asked for since.
+// Messages published before the request arrive before its answer, whatever is requested later.
 void PubSubOracle::unsubscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids) {
     Link& link = links_[subscribers_[subscriber].connection];
     for (const std::uint64_t fid : fids) {
@@ -219,7 +219,7 @@ void PubSubOracle::unsubscribed(std::uint32_t subscriber, const std::set<std::ui
             return one.request < answer && !one.may_miss;
         });
         if (due > 0) not_told(subscriber, fid, account, due, "unsubscribed");
-        // What had not left by then does not come any more: a gap behind this is of others.
+        // Messages not sent by then do not arrive any more; later losses belong to other messages.
         std::erase_if(account.expected,
                       [&](const Expected& one) { return one.request < answer && one.may_miss; });
     }
@@ -296,7 +296,7 @@ void PubSubOracle::gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_
         account.expected.clear();
         return;
     }
-    // Unless it has just unsubscribed from it, what is newest is never missed.
+    // With conflation the newest message is never lost, unless the fid was just unsubscribed.
     if (count == account.expected.size() && account.requests == account.answers &&
         !publishers_[link.publisher].keeps_little && wants_newest(subscriber, link, fid)) {
         oracle_.violate(RuleId::newest_arrives,
@@ -358,8 +358,8 @@ TimePoint PubSubOracle::patience(std::uint32_t publisher, std::uint64_t fid,
     for (const auto& [connection, link] : links_) {
         if (link.publisher != publisher || link.closed_at_publisher) continue;
         const auto owner = owners_.find(connection);
-        if (owner == owners_.end()) return TimePoint::max(); // it is only just coming
-        // A host that has come back does not answer for the connections that it had before.
+        if (owner == owners_.end()) return TimePoint::max(); // it is still connecting
+        // A host that has come back does not know the connections that it had before.
         const bool vanished =
             link.since && oracle_.happened(Trouble::vanished, owner->second, *link.since);
         if (!vanished && oracle_.was_free(owner->second, since - prompt)) continue;
@@ -386,7 +386,7 @@ void PubSubOracle::check_waits() {
                     ": publish said again, and for " +
                     std::to_string((oracle_.now() - since) / std::chrono::milliseconds{1}) +
                     " ms no on_writable has come, although no rule holds it up");
-            since = TimePoint::max() - std::chrono::hours{1}; // once
+            since = TimePoint::max() - std::chrono::hours{1}; // reported once
         }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What publishers accepted and what subscribers were told, held against each other: for each
-// connection and fid a list of what was accepted while it was subscribed. It sees only what users
-// see: the answers to their calls, and what their handlers are called with.
+// Compares what publishers accepted with what subscribers received: for each connection and fid it
+// has a list of the messages accepted while it was subscribed. It uses only what users see: the
+// results of their calls and the arguments of their callbacks.
 
 #include "tests/world/oracle.hpp"
 
@@ -24,7 +24,7 @@ constexpr bool may_miss(Policy policy) noexcept {
     return policy == Policy::drop || policy == Policy::newest;
 }
 
-// The bytes of a message follow from who it is.
+// The bytes of a message follow from its name.
 struct MessageName {
     std::uint64_t publisher = 0; // process and incarnation
     std::uint64_t fid = 0;
@@ -38,34 +38,34 @@ class PubSubOracle {
     explicit PubSubOracle(Oracle& oracle) : oracle_{oracle} {}
 
     // --- publishers ---
-    // `explicitly`: who publishes waits for everybody, whatever the policy.
+    // `explicitly`: an explicit publication waits for all subscribers, whatever the policy.
     void opens(std::uint32_t publisher, std::uint64_t incarnation, Policy policy,
                Duration disconnect_after, bool explicitly);
-    // It keeps so little of the newest messages that the limit may be hit.
+    // Its limit for conflated messages is low enough to be reached.
     void keeps_little(std::uint32_t publisher);
-    // The socket is gone: destroyed, or with its process.
+    // The socket is destroyed, alone or with its process.
     void vanishes(std::uint32_t publisher);
     void begins_to_close(std::uint32_t publisher);
     void closed(std::uint32_t publisher, bool everything_confirmed);
-    // Peers by the number of their connection.
+    // Peers are identified by the number of their connection.
     void peer_subscribed(std::uint32_t publisher, std::uint64_t connection,
                          const std::set<std::uint64_t>& fids);
     void peer_unsubscribed(std::uint32_t publisher, std::uint64_t connection,
                            const std::set<std::uint64_t>& fids);
-    // `in_end`: the publisher has begun to end in order.
+    // `in_end`: the publisher has begun its orderly end.
     void peer_closed(std::uint32_t publisher, std::uint64_t connection, bool in_end);
-    // How the next message of this fid is called.
+    // The name of the next message of this fid.
     MessageName next(std::uint32_t publisher, std::uint64_t fid) const;
     void accepted(std::uint32_t publisher, std::uint64_t fid, std::size_t bytes,
                   std::uint8_t status);
     void nobody_wants(std::uint32_t publisher, std::uint64_t fid);
     void ticket_opens(std::uint32_t publisher, std::uint64_t fid);
     void ticket_closes(std::uint32_t publisher, std::uint64_t fid);
-    void refused(std::uint32_t publisher, std::uint64_t fid); // again
+    void refused(std::uint32_t publisher, std::uint64_t fid); // the call returned again
     void writable(std::uint32_t publisher);
 
     // --- subscribers ---
-    // No policy: the publisher's own.
+    // Without a policy the publisher's own applies.
     void asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids,
               std::optional<Policy> policy);
     void connected(std::uint32_t subscriber, std::uint32_t publisher, std::uint64_t connection);
@@ -76,15 +76,15 @@ class PubSubOracle {
                  std::uint8_t status);
     void gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_t count);
     void totals(std::uint32_t subscriber, std::uint64_t missing, std::uint64_t surplus);
-    // `by_publisher`: the publisher has ended in order.
+    // `by_publisher`: the publisher ended in order.
     void ended(std::uint32_t subscriber, bool orderly, bool closed_here);
 
-    // --- whenever time has passed ---
+    // --- periodic checks ---
     void check_waits();
-    // In the end, when all is healed: this subscriber wants these fids, its publisher lives.
+    // At the end, after all faults: the subscriber wants these fids, and its publisher lives.
     void served(std::uint32_t subscriber, std::uint32_t publisher,
                 const std::set<std::uint64_t>& wanted);
-    // What the world is in, for the table of meetings.
+    // Current states, for the table of meetings.
     bool waits(std::uint32_t publisher) const;
     bool has_backlog(std::uint32_t publisher) const;
     bool has_ticket(std::uint32_t publisher) const;
@@ -96,20 +96,20 @@ class PubSubOracle {
         std::uint64_t number = 0;
         std::size_t bytes = 0;
         std::uint8_t status = 0;
-        std::uint64_t request = 0; // the last before it
+        std::uint64_t request = 0; // the last one before it
         bool may_miss = false;     // an explicit publication that it unsubscribed from
     };
     struct Account { // of one connection and fid
         std::deque<Expected> expected;
-        std::uint64_t missed = 0;   // told, since it subscribed
-        std::uint64_t requests = 0; // that the publisher has granted
-        std::uint64_t answers = 0;  // that the subscriber has heard
+        std::uint64_t missed = 0;   // reported since it subscribed
+        std::uint64_t requests = 0; // granted by the publisher
+        std::uint64_t answers = 0;  // received by the subscriber
     };
     struct Link {
         std::uint32_t publisher = 0;
         std::uint64_t incarnation = 0;
-        std::optional<TimePoint> since;     // the publisher knows of it
-        std::set<std::uint64_t> subscribed; // there
+        std::optional<TimePoint> since;     // known to the publisher
+        std::set<std::uint64_t> subscribed; // at the publisher
         std::map<std::uint64_t, Account> accounts;
         bool closed_at_publisher = false;
     };
@@ -120,16 +120,16 @@ class PubSubOracle {
         bool explicitly = false;
         bool open = false;
         bool keeps_little = false;
-        std::uint64_t unserved = 0; // who ended within its end without everything
-        std::map<std::uint64_t, std::uint64_t> numbers; // next, by fid
-        std::map<std::uint64_t, TimePoint> waits;       // by fid: since when it said again
+        std::uint64_t unserved = 0; // ended by an orderly end without all messages
+        std::map<std::uint64_t, std::uint64_t> numbers; // next number, by fid
+        std::map<std::uint64_t, TimePoint> waits;       // by fid: blocked since
         std::set<std::uint64_t> tickets;
     };
     struct Subscriber {
         std::uint64_t connection = 0;          // 0: none
-        std::set<std::uint64_t> asked_to_drop; // or for the newest
+        std::set<std::uint64_t> asked_to_drop; // or for conflation
         std::set<std::uint64_t> ever_dropped;
-        // All that it has ever asked for, by fid; nothing: the publisher's own.
+        // All policies that it has ever requested, by fid; nullopt: the publisher's own.
         std::map<std::uint64_t, std::set<std::optional<Policy>>> asked;
     };
 
@@ -138,20 +138,20 @@ class PubSubOracle {
     }
     std::string name_of(std::uint32_t subscriber, std::uint64_t fid) const;
     bool may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;
-    // It has never had another policy for this fid.
+    // Whether it has never had another policy for this fid.
     bool wants_newest(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;
     void expect_everything(std::uint32_t subscriber, const Link& link,
                            const std::set<std::uint64_t>& fids, const char* when);
     void not_told(std::uint32_t subscriber, std::uint64_t fid, const Account& account,
                   std::ptrdiff_t due, const char* when);
-    // Until when a wait for this fid may last; max(): a rule holds it up.
+    // Until when a wait for this fid may last, or max() if a rule permits the wait.
     TimePoint patience(std::uint32_t publisher, std::uint64_t fid, TimePoint since) const;
 
     Oracle& oracle_;
     std::map<std::uint32_t, Publisher> publishers_;
     std::map<std::uint32_t, Subscriber> subscribers_;
     std::map<std::uint64_t, Link> links_;           // by connection
-    std::map<std::uint64_t, std::uint32_t> owners_; // connection: its subscriber
+    std::map<std::uint64_t, std::uint32_t> owners_; // subscriber of each connection
     std::uint64_t delivered_ = 0;
     std::uint64_t gaps_ = 0;
 };

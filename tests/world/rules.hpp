@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What was promised, and where: each rule of the oracle quotes the sentence that it holds the
-// product to. A test looks the sentences up, so a promise that is withdrawn takes its rule along.
+// The promises of the product: each rule of the oracle quotes the sentence that it enforces. A test
+// looks the sentences up, so a withdrawn promise removes its rule.
 
 #include <cstdint>
 #include <span>
@@ -47,7 +47,7 @@ enum class RuleId : std::uint8_t {
 struct Rule {
     RuleId id;
     const char* name;
-    const char* sentence; // as it stands in the file, but for line breaks and comment marks
+    const char* sentence; // as in the file, except for line breaks and comment marks
     const char* file;
 };
 std::span<const Rule> rules();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A world as plain data: who takes part, with which options, and what happens when. A seed is drawn
-// into one (draw.hpp), a run carries it out (world.hpp), and what fails is shrunk as one
-// (shrink.hpp). As text it is a line each, which can be pasted into a named test:
+// A world as plain data: its processes, their options and the steps. A seed is drawn into a
+// schedule (draw.hpp), a run carries it out (world.hpp), and a failing schedule is shrunk
+// (shrink.hpp). As text it has one line per item, which can be pasted into a named test:
 //
 //     world seed=7 verbs=1
 //     process 0 publisher pages=4 page_bytes=1024
@@ -11,7 +11,8 @@
 //     at 0 process 1 subscribe first=0 last=3
 //     at 2000 process 0 publish fid=1 count=20 bytes=300 gap_us=50
 //
-// Every value is a number with a name; what is not said has its default. Times are microseconds.
+// Every value is a number with a name; a value that is not given has its default. Times are in
+// microseconds.
 
 #include <cstdint>
 #include <map>
@@ -21,7 +22,7 @@
 
 namespace netio::world {
 
-inline constexpr std::uint64_t fid_count = 32; // that a world knows: 0, 1, ...
+inline constexpr std::uint64_t fid_count = 32; // fids of a world: 0, 1, ...
 
 class Values {
   public:
@@ -56,7 +57,7 @@ struct Schedule {
     std::vector<ProcessPlan> processes;
     std::vector<Step> steps;
 
-    // The reference holds until the next one is added.
+    // The reference is valid until the next process is added.
     ProcessPlan& add(const std::string& kind) {
         return processes.emplace_back(
             ProcessPlan{.number = next_number(), .kind = kind, .options = {}});
@@ -65,7 +66,7 @@ struct Schedule {
         return steps.emplace_back(
             Step{.at_us = when, .process = process, .what = what, .with = {}});
     }
-    // Of the process that is added next.
+    // The number of the next added process.
     std::uint32_t next_number() const noexcept {
         return static_cast<std::uint32_t>(processes.size());
     }

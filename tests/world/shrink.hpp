@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Makes a schedule that breaks a rule as short as it gets and still breaks it: without processes,
-// steps and options, with fewer messages.
+// Reduces a schedule that breaks a rule as far as it still breaks the rule: fewer processes, steps,
+// options and messages.
 
 #include "tests/world/rules.hpp"
 #include "tests/world/schedule.hpp"
@@ -12,7 +12,7 @@
 
 namespace netio::world {
 
-// `breaks`: whether a schedule still breaks the rule; asked at most `limit` times.
+// `breaks`: returns whether a schedule still breaks the rule; called at most `limit` times.
 Schedule shrink(Schedule schedule, const std::function<bool(const Schedule&)>& breaks,
                 std::size_t limit);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The key file of a world's site, and of each process in it: who listens lets in those of this
-// file, who connects shows its own.
+// The key file of a world's site and of each of its processes: a listener admits the keys of the
+// site's file, a connecting process uses its own key.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -17,7 +17,7 @@ namespace netio::world {
 
 class SiteKeys {
   public:
-    // Of who listens, at the file.
+    // How often a listener rereads the file.
     static constexpr std::chrono::seconds look_interval{2};
 
     explicit SiteKeys(access::Protection level) : level_{level} {}

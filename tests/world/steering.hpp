@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which of several seeds to run: the one whose world has what has met least in the worlds before. A
-// seed's own world stays what it is, so what fails is run again by its seed alone.
+// Chooses which of several seeds to run: the one whose world has the combinations that were rarest
+// so far. A seed always gives the same world, so a failure is reproduced from its seed alone.
 
 #include "tests/world/schedule.hpp"
 
@@ -15,7 +15,7 @@ namespace netio::world {
 
 class Steering {
   public:
-    // The rarer what meets in this world was until now, the higher.
+    // Higher for a world with rarer combinations.
     double worth(const Schedule& schedule) const {
         double sum = 0;
         for (const std::string& meeting : meetings_of(schedule)) {
@@ -30,7 +30,7 @@ class Steering {
     }
 
   private:
-    // What is to happen to which kind of process, and at which moment.
+    // Which fault happens to which kind of process, and at which moment.
     static std::set<std::string> meetings_of(const Schedule& schedule) {
         std::map<std::uint32_t, std::string> kinds;
         for (const ProcessPlan& plan : schedule.processes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Schedules of streams alone.
+// Schedules with streams only.
 
 #include "tests/world/expect_good.hpp"
 
@@ -9,8 +9,9 @@
 namespace netio::world::stream_world_test {
 namespace {
 
-// Its peer receives nothing until long behind the close, is stopped, or takes longer for its ring.
-TEST(WorldOfStreams, AStreamThatClosesIsOverInItsTime) {
+// The peer receives nothing until long after the close, is stopped, or takes longer because of its
+// ring.
+TEST(WorldOfStreams, AStreamClosesWithinItsTimeLimit) {
     const std::string all = "process 0 stream ring=65536\n"
                             "process 1 stream of=0 closes=1 session_close_ms=500 "
                             "close_limit_ms=2000\n"

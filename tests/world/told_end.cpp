@@ -9,7 +9,7 @@
 namespace netio::world {
 namespace {
 
-// The peer or the way to it is said to be at fault; it takes a fault of either, or of this side.
+// The reason blames the peer or the path to it; it needs a fault of one of them or of this side.
 bool blames_the_peer(CloseReason reason) {
     return reason == CloseReason::lost || reason == CloseReason::handshake_timeout ||
            reason == CloseReason::failed;
@@ -23,7 +23,7 @@ void judge_end(Oracle& oracle, std::int64_t device, const ToldEnd& told) {
                std::to_string(told.peer) + ": " + std::string{to_string(told.closed.reason)} + ' ' +
                told.closed.detail;
     };
-    // Who was busy when it was connected may hear late of what has happened, over a slow way too.
+    // A process that was busy when it was connected may notice a fault late, also over a slow path.
     const TimePoint from = oracle.looked_before(told.process, told.since) - std::chrono::seconds{4};
     const auto has = [&](Trouble trouble) {
         return oracle.happened(trouble, told.process, from) ||
@@ -34,7 +34,7 @@ void judge_end(Oracle& oracle, std::int64_t device, const ToldEnd& told) {
     if (told.closed.reason == CloseReason::protocol_error) {
         oracle.violate(RuleId::no_protocol_error, says());
     } else if (told.closed.reason == CloseReason::silent && !broken) {
-        // Where only the process itself can answer, it must have been silent for so long.
+        // Where only the process itself can answer, it must have been silent for this long.
         const bool can_tell = device != 2;
         const Duration blocked = oracle.blocked_between(told.process, told.peer, from);
         const bool given_up = device != 0 && blocked >= test::verbs_profile().retransmission;
@@ -42,8 +42,8 @@ void judge_end(Oracle& oracle, std::int64_t device, const ToldEnd& told) {
             blocked + (can_tell ? Duration{}
                                 : oracle.lasted(Trouble::stopped, told.peer, from) +
                                       oracle.lasted(Trouble::stopped, told.process, from));
-        // A user that takes so long keeps its loop from turning as well.
-        // And who sleeps cannot tell a pause of its own from its sleep, until the sleep was to end.
+        // A user that takes this long also stops its loop from turning. And a sleeping process
+        // cannot tell a pause of its own from its sleep until the planned end of the sleep.
         const bool was_busy = !can_tell && (oracle.happened(Trouble::busy, told.peer, from) ||
                                             oracle.happened(Trouble::busy, told.process, from));
         if (silence < told.dead_after - std::chrono::seconds{1} && !was_busy && !given_up)

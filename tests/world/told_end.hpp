@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Whether an end that a process was told has a reason in what happened to it and to its peer.
+// Checks that a reported end has a cause among the faults of the process and its peer.
 
 #include "netio/base/status.hpp"
 #include "tests/world/oracle.hpp"
@@ -13,12 +13,12 @@ namespace netio::world {
 struct ToldEnd {
     std::uint32_t process;
     std::uint32_t peer;
-    TimePoint since; // it was connected
+    TimePoint since; // when it was connected
     const Closed& closed;
-    Duration dead_after; // of the process
+    Duration dead_after; // configured in the process
 };
 
-// `device`: which one the world has, 0: none.
+// `device`: the device of the world, or 0.
 void judge_end(Oracle& oracle, std::int64_t device, const ToldEnd& told);
 
 } // namespace netio::world

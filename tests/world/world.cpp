@@ -18,10 +18,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Turns in which time may stand still: work without end. A stream that is read in receives of a few
-// bytes, one at a time, takes a hundred thousand.
+// Limit of turns without progress of time; more mean an endless loop. A stream that is read with
+// one receive of a few bytes at a time needs a hundred thousand.
 constexpr std::size_t turn_limit = 300'000;
-// Once everything is healed: until everybody is served, and until all have ended.
+// Time limits after the end of all faults: until all are served, and until all have ended.
 constexpr Duration serving_limit = seconds{75};
 constexpr Duration closing_limit = seconds{75};
 
@@ -44,7 +44,7 @@ World::World(const Schedule& schedule, std::function<void(const std::string&)> s
       scheduler_{clock_, static_cast<std::uint64_t>(schedule.world.get("seed", 1)) + 1},
       start_{clock_.now()} {
     oracle_.show = std::move(show);
-    spdlog::set_level(spdlog::level::off); // a server of copies logs what every peer does
+    spdlog::set_level(spdlog::level::off); // a copy server logs each peer's actions
     network_.reset_percent(static_cast<unsigned>(schedule.world.get("reset_percent", 50)));
     if (!schedule_.world.has("protection")) return;
     keys_ = std::make_unique<SiteKeys>(
@@ -109,12 +109,12 @@ void World::begin(const ProcessPlan& plan) {
     made.listens_failed_before = network_.failed_calls(plan.number, test::SimCall::listen);
     made.for_each_loop([this](auto& poller, auto& loop) { scheduler_.add(poller, loop); });
     made.transport.delay_resolution(microseconds{plan.options.get("resolve_us")});
-    // Its peer's name has another address too, where nobody is.
+    // The peer's name resolves to a second address where no process listens.
     if (plan.options.get("named") != 0) {
         const std::string host = address_of_peer(plan).host;
         made.transport.name(host, {"10.9.9.9", host});
     }
-    // Its program's first lines run before its loop does.
+    // The program's first lines run before its loop.
     try {
         made.actor = make_actor(*this, made);
     } catch (const std::invalid_argument& refused) {
@@ -159,7 +159,7 @@ void World::tell(std::uint32_t process, std::function<void(Actor&)> what) {
 void World::meet(const char* fault, std::uint32_t process) {
     const auto found = processes_.find(process);
     if (found == processes_.end() || found->second->actor == nullptr) return;
-    // What everybody is in the middle of when it happens.
+    // Records the current state of each process.
     for (const auto& [number, other] : processes_) {
         if (other->actor == nullptr) continue;
         const char* const side = number == process ? " here" : "";
@@ -177,7 +177,7 @@ void World::apply(const Step& step) {
         return;
     }
     if (!is_alive(step.process)) return;
-    if (step.what != "when") meet(step.what.c_str(), step.process); // that only prepares one
+    if (step.what != "when") meet(step.what.c_str(), step.process); // it only prepares a fault
     if (!apply_to_process(step)) {
         tell(step.process, [&step](Actor& actor) { actor.act(step); });
     }
@@ -190,7 +190,7 @@ std::span<const char* const> World::strikes() {
     return kinds;
 }
 
-// What happens to a process cannot happen within a call of its own.
+// A fault cannot hit a process during a call of that process.
 void World::strike(const Step& step) {
     Step fault = step;
     fault.process = static_cast<std::uint32_t>(step.with.get("whom"));
@@ -202,7 +202,7 @@ void World::strike(const Step& step) {
     clock_.at(clock_.now() + microseconds{step.with.get("us")}, [this, fault] { apply(fault); });
 }
 
-// Whether it was something that happens to a process, and not what its user does.
+// Returns whether the step was a fault of a process, and not an action of its user.
 bool World::apply_to_process(const Step& step) {
     const std::uint32_t number = step.process;
     const auto other = static_cast<std::uint32_t>(step.with.get("other"));
@@ -244,7 +244,7 @@ Address World::address_of_peer(const ProcessPlan& plan) {
     return address_of(static_cast<std::uint32_t>(plan.options.get("of")), plan.options.get("via"));
 }
 
-// The name service does not know its peer for so long.
+// The name service does not know its peer for this time.
 void World::lose_name(std::uint32_t process, Duration time) {
     Process& it = *processes_.at(process);
     if (!it.plan.options.has("of")) return;
@@ -260,7 +260,7 @@ void World::find_name(std::uint32_t process) {
     it.transport.name(host, {host});
 }
 
-// Nobody lets it in for so long, and who has let it in ends that.
+// Its key is revoked for this time; existing sessions of the key end.
 void World::revoke(std::uint32_t process, Duration time) {
     if (keys_ == nullptr) return;
     oracle_.lasts(Trouble::broken, process, time);
@@ -268,7 +268,7 @@ void World::revoke(std::uint32_t process, Duration time) {
     clock_.at(clock_.now() + time, [this, process] { permit(process); });
 }
 
-// Who is busy has looked at the file for the last time when its turn began.
+// A busy process has last read the file at the beginning of its turn.
 void World::permit(std::uint32_t process) {
     keys_->permit(process);
     const TimePoint from = std::max(clock_.now(), busy_until());
@@ -316,7 +316,7 @@ void World::block(std::uint32_t from, std::uint32_t to, const Step& step) {
 }
 
 void World::kill(std::uint32_t process, bool host) {
-    // Nobody tells its peers that a host has vanished: that lasts until they find out.
+    // Peers get no notification that a host has vanished; the fault lasts until they detect it.
     if (host) {
         oracle_.begin(Trouble::vanished, process);
     } else {
@@ -326,15 +326,15 @@ void World::kill(std::uint32_t process, bool host) {
     pubsub_.vanishes(process);
     pubsub_.ended(process, false, true);
     pipes_.forget(process);
-    // Its memory goes with it, without a word to anybody.
+    // Its memory vanishes without any notification.
     auto found = processes_.extract(process);
     found.mapped()->for_each_loop([&](auto& poller, auto&) { scheduler_.remove(poller); });
     stopped_until_.erase(process);
     oracle_.end(Trouble::stopped, process);
 }
 
-// Tasks, sources and timers each end behind the piece of work in which their time is up. What is
-// left of a page for a user who had paused comes by a timer: nobody measures how long that takes.
+// Tasks, sources and timers each end after the piece of work in which their time limit expires. The
+// rest of a page for a user that was paused is delivered by a timer, which has no time limit.
 void World::check_turns(Process& process) {
     Duration turn{};
     Duration piece = process.longest_handler;
@@ -381,10 +381,10 @@ void World::finish() {
             return entry.second->actor == nullptr || entry.second->actor->is_idle();
         });
     };
-    // A user who takes long ends that some time, and others have waited for it.
+    // Other processes have waited for a user that takes long, until it continues.
     while (busy_until() > clock_.now() && !stuck_)
         run_until(busy_until());
-    // Whatever timed out meanwhile has to be noticed, tried again, and made good.
+    // Time-outs have to be detected, retried and recovered.
     run_until(clock_.now() + seconds{1});
     if (!run_until_true(serving_limit, all_idle)) {
         for (const auto& [number, process] : processes_) {
@@ -397,8 +397,8 @@ void World::finish() {
     if (schedule_.world.get("settle_us", 0) != 0) {
         run_until(clock_.now() + microseconds{schedule_.world.get("settle_us")});
     }
-    // A connection may have been lost with nobody knowing yet: 30 s of silence count, and who was
-    // busy itself looks for signs of life after half of them only.
+    // A connection may be lost without either side knowing it yet: 30 s of silence count, and a
+    // process that was busy itself checks for signs of life only after half of them.
     run_until(clock_.now() + seconds{schedule_.world.get("patience_s", 55)});
     for (const auto& [number, process] : processes_)
         tell(number, [](Actor& actor) { actor.probe(); });
@@ -413,7 +413,7 @@ void World::end_all() {
     for (const bool first : {true, false}) {
         for (const auto& [number, process] : processes_) {
             if (process->actor == nullptr || process->actor->ends_first() != first) continue;
-            // Something is on its way when the end begins.
+            // Messages are in transit when the end begins.
             tell(number, [](Actor& actor) {
                 actor.probe();
                 actor.close();

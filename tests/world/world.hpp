@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Carries a schedule out: many simulated processes with the real loops and sockets, in virtual time
-// and without a thread. First what the schedule says happens, under its faults, and only safety is
-// demanded. Then everything is healed, and within a bound of virtual time everybody who is alive
-// must be served. Then all end in order, and nothing may be left.
+// Carries out a schedule: many simulated processes with the real loops and sockets, in virtual time
+// and without a thread. In the first phase the schedule runs with its faults, and only safety is
+// required. In the second phase all faults end, and every living process must be served within a
+// limit of virtual time. In the third phase all end in order, and nothing may be left.
 
 #include "netio/base/status.hpp"
 #include "tests/support/sim_network.hpp"
@@ -45,7 +45,7 @@ struct Outcome {
 
 class World {
   public:
-    // `show`: the trace, line by line.
+    // `show` receives the trace, line by line.
     explicit World(const Schedule& schedule, std::function<void(const std::string&)> show = {});
     ~World();
     World(const World&) = delete;
@@ -59,7 +59,7 @@ class World {
     PipeOracle& pipes() noexcept { return pipes_; }
     FoundOracle& found() noexcept { return found_; }
     BusTexts& bus() noexcept { return bus_; }
-    // Those who are to be found on it, whether or not they live.
+    // The processes that can be found in the registry, alive or not.
     template <class Visit>
     void for_each_announced(Visit visit) const {
         for (const ProcessPlan& plan : schedule_.processes)
@@ -71,21 +71,20 @@ class World {
             std::ranges::count(schedule_.processes, "copier", &ProcessPlan::kind));
     }
     test::SimNetwork& network() noexcept { return network_; }
-    // Where a process listens; it may have several places.
+    // An address at which a process listens; it may have several.
     static Address address_of(std::uint32_t process, std::int64_t which = 0);
-    // Whom a process lets in, and what it shows to be let in; null: this world has no keys.
+    // The keys that a server admits, and the key that a client uses; null in a world without keys.
     std::shared_ptr<ServerKeys> keys_of_server(EventLoop& loop) const;
     std::shared_ptr<const ClientKey> key_of(std::uint32_t process);
     std::uint64_t incarnation_of(std::uint32_t process) const { return incarnations_.at(process); }
     bool is_alive(std::uint32_t process) const { return processes_.contains(process); }
-    // Whether there is a socket that others can be served by, wherever it was to listen.
+    // Whether it has a socket that serves others, at any address.
     bool serves(std::uint32_t process) const;
-    // Whether this end, which a process was told, has a reason in what happened.
+    // Checks that a reported end has a cause among the faults.
     void judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since, const Closed& closed,
                    Duration dead_after);
 
-    // A fault at the moment at which somebody is told something: kinds[with.kind] happens to
-    // process with.whom.
+    // A fault during a callback: kinds[with.kind] happens to the process with.whom.
     void strike(const Step& step);
     static std::span<const char* const> strikes();
 
@@ -101,13 +100,13 @@ class World {
     void block(std::uint32_t from, std::uint32_t to, const Step& step);
     void revoke(std::uint32_t process, Duration time);
     void permit(std::uint32_t process);
-    TimePoint busy_until() const; // all of them
+    TimePoint busy_until() const; // the maximum over all
     void kill(std::uint32_t process, bool host);
     void meet(const char* fault, std::uint32_t process);
     void check_turns(Process& process);
     void heal();
     void run_until(TimePoint end);
-    // Whether it came true within the time.
+    // Returns whether the condition became true within the limit.
     bool run_until_true(Duration limit, const std::function<bool()>& done);
     void finish();
     void end_all();

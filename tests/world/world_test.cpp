@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Some hundred fixed seeds, and each schedule that has ever broken a rule, as short as it got.
+// A few hundred fixed seeds, and each schedule that has ever broken a rule, in its shrunk form.
 
 #include "tests/world/draw.hpp"
 #include "tests/world/expect_good.hpp"
@@ -18,7 +18,7 @@
 namespace netio::world::world_test {
 namespace {
 
-// The words of a text, without what begins a comment.
+// The words of a text without comment marks.
 std::string words_of(std::string_view text) {
     std::string words;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -93,7 +93,7 @@ TEST(World, AHealthyPairOnTcpOutlivesAStopOfEither) {
                 "at 9796 process 1 stop us=36799215\n");
 }
 
-TEST(World, WhoWasCutOffDuringAPartitionHearsOfItWhenTheWayIsFreeAgain) {
+TEST(World, ADisconnectionInAPartitionIsNotifiedWhenThePathIsFree) {
     expect_good("world\n"
                 "process 0 publisher dead_ms=3000 heartbeat_ms=100\n"
                 "process 1 subscriber\n"
@@ -102,7 +102,7 @@ TEST(World, WhoWasCutOffDuringAPartitionHearsOfItWhenTheWayIsFreeAgain) {
                 "at 1935890 process 0 publish\n");
 }
 
-TEST(World, AStreamHearsThatItsPeerWasKilledBehindABlockedWay) {
+TEST(World, AStreamIsNotifiedOfAPeerKilledBeyondABlockedPath) {
     expect_good("world\n"
                 "process 0 stream\n"
                 "process 1 stream of=0\n"
@@ -112,7 +112,7 @@ TEST(World, AStreamHearsThatItsPeerWasKilledBehindABlockedWay) {
                 "at 14888 process 1 kill\n");
 }
 
-TEST(World, WhoIsBusyForLongHearsLateThatItsPeerWasKilledMeanwhile) {
+TEST(World, ABusyProcessIsNotifiedLateThatItsPeerWasKilled) {
     expect_good("world\n"
                 "process 3 stream\n"
                 "process 4 stream of=3\n"
@@ -121,7 +121,7 @@ TEST(World, WhoIsBusyForLongHearsLateThatItsPeerWasKilledMeanwhile) {
                 "at 14153 process 3 kill\n");
 }
 
-TEST(World, EverybodyIsServedAfterAUserWhoTookLongForAll) {
+TEST(World, EverySubscriberIsServedAfterAUserThatWasSlowForAll) {
     expect_good("world\n"
                 "process 0 publisher\n"
                 "process 1 subscriber\n"
@@ -131,7 +131,7 @@ TEST(World, EverybodyIsServedAfterAUserWhoTookLongForAll) {
                 "at 15199 process 1 busy us=32161765\n");
 }
 
-TEST(World, AnAnswerSaysNothingOfWhatWasAskedForBehindIt) {
+TEST(World, AnAnswerDoesNotCoverLaterRequests) {
     expect_good("world\n"
                 "process 0 publisher\n"
                 "process 2 subscriber\n"
@@ -142,7 +142,7 @@ TEST(World, AnAnswerSaysNothingOfWhatWasAskedForBehindIt) {
                 "at 10021 process 0 publish count=14\n");
 }
 
-TEST(World, WhatWasMissedBeforeAnUnsubscriptionIsNotInTheBooksOfTheNext) {
+TEST(World, LossesBeforeAnUnsubscriptionDoNotCountForTheNextOne) {
     expect_good("world\n"
                 "process 0 publisher mode=1 outstanding=12\n"
                 "process 3 subscriber receives=5\n"
@@ -154,14 +154,14 @@ TEST(World, WhatWasMissedBeforeAnUnsubscriptionIsNotInTheBooksOfTheNext) {
                 "at 19564 process 3 subscribe\n");
 }
 
-TEST(World, ADeviceGivesUpLongBeforeTheWayIsFreeAgain) {
+TEST(World, ADeviceGivesUpLongBeforeThePathIsFreeAgain) {
     expect_good("world device=1\n"
                 "process 0 publisher\n"
                 "process 1 subscriber\n"
                 "at 1642136 process 0 block both=0 other=1 us=28645318\n");
 }
 
-TEST(World, WhoIsWaitedForIsCutOffAlsoIfItTookSomethingJustBefore) {
+TEST(World, ABlockingSubscriberIsDisconnectedAlsoAfterRecentProgress) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=1000 policy=2\n"
                 "process 3 subscriber\n"
@@ -171,7 +171,7 @@ TEST(World, WhoIsWaitedForIsCutOffAlsoIfItTookSomethingJustBefore) {
                 "at 15835 process 0 publish bytes=1873 count=6\n");
 }
 
-TEST(World, TheRestOfAMessageThatHasBegunToLeaveHoldsUpNobodyForLong) {
+TEST(World, TheRestOfAPartlySentMessageBlocksOthersOnlyBriefly) {
     expect_good("world\n"
                 "process 0 publisher flush_us=0 page_bytes=256 pages=8 policy=1\n"
                 "process 3 subscriber\n"
@@ -181,7 +181,7 @@ TEST(World, TheRestOfAMessageThatHasBegunToLeaveHoldsUpNobodyForLong) {
                 "at 17687 process 3 vanish\n");
 }
 
-TEST(World, WhoWasBusyForLongFindsOutInTimeThatItsPeerHasVanishedMeanwhile) {
+TEST(World, AProcessBusyForLongDetectsItsVanishedPeerInTime) {
     expect_good("world\n"
                 "process 0 publisher\n"
                 "process 1 subscriber\n"
@@ -193,7 +193,7 @@ TEST(World, WhoWasBusyForLongFindsOutInTimeThatItsPeerHasVanishedMeanwhile) {
                 "at 1712054 process 0 restart\n");
 }
 
-TEST(World, WhoHasItsPartOfAHalfDeliveryDoesNotKeepTheOthersFromTheirs) {
+TEST(World, AServedSubscriberOfAPartialDeliveryDoesNotDelayTheOthers) {
     expect_good("world\n"
                 "process 0 publisher mode=2 outstanding=2 patient=1\n"
                 "process 1 subscriber\n"
@@ -203,7 +203,7 @@ TEST(World, WhoHasItsPartOfAHalfDeliveryDoesNotKeepTheOthersFromTheirs) {
                 "at 1924028 process 2 subscribe first=2 last=-1\n");
 }
 
-TEST(World, WhoWasLetGoComesBackWhenItWantsSomethingAgain) {
+TEST(World, ADisconnectedIdleSubscriberReconnectsOnSubscribe) {
     expect_good("world\n"
                 "process 0 publisher\n"
                 "process 1 subscriber\n"
@@ -213,7 +213,7 @@ TEST(World, WhoWasLetGoComesBackWhenItWantsSomethingAgain) {
                 "at 19000 process 0 publish count=20\n");
 }
 
-TEST(World, TheHostOfAStoppedProcessHasShownThatItLivesUntilItsWayIsBlocked) {
+TEST(World, AHostOfAStoppedProcessShowsLifeUntilItsPathIsBlocked) {
     expect_good("world\n"
                 "process 0 publisher dead_ms=3000 heartbeat_ms=20\n"
                 "process 1 subscriber\n"
@@ -221,7 +221,7 @@ TEST(World, TheHostOfAStoppedProcessHasShownThatItLivesUntilItsWayIsBlocked) {
                 "at 1765206 process 1 block both=0 us=5105143\n");
 }
 
-TEST(World, WhoClosesWhenItHearsThatAMessageIsLostIsToldThatItsSubscriberHasNotEverything) {
+TEST(World, ClosingOnALostMessageReportsAnIncompleteSubscriber) {
     expect_good("world\n"
                 "process 0 publisher mode=2\n"
                 "process 1 subscriber receive_bytes=256 slow_us=1522\n"
@@ -231,7 +231,7 @@ TEST(World, WhoClosesWhenItHearsThatAMessageIsLostIsToldThatItsSubscriberHasNotE
                 "at 11843 process 1 sever\n");
 }
 
-TEST(World, WhoWaitedForSomebodyIsToldWhenThatOneUnsubscribes) {
+TEST(World, ABlockedPublisherIsNotifiedWhenItsSubscriberUnsubscribes) {
     expect_good("world\n"
                 "process 0 publisher mode=2\n"
                 "process 2 subscriber\n"
@@ -242,7 +242,7 @@ TEST(World, WhoWaitedForSomebodyIsToldWhenThatOneUnsubscribes) {
                 "at 2976380 process 2 subscribe\n");
 }
 
-TEST(World, WhoseHostHasVanishedIsWaitedForAlsoWhenItsHostIsBack) {
+TEST(World, ASubscriberOnAVanishedHostBlocksAlsoWhenTheHostIsBack) {
     expect_good("world\n"
                 "process 0 publisher mode=1 remainder=3\n"
                 "process 2 subscriber\n"
@@ -253,7 +253,7 @@ TEST(World, WhoseHostHasVanishedIsWaitedForAlsoWhenItsHostIsBack) {
                 "at 16172 process 0 publish count=7\n");
 }
 
-TEST(World, AGapBehindAnUnsubscriptionIsNotOfWhatWasPublishedBefore) {
+TEST(World, ALossAfterAnUnsubscriptionIsNotOfEarlierMessages) {
     expect_good("world protection=2\n"
                 "process 0 publisher mode=2 slot_bytes=16448\n"
                 "process 1 subscriber reconnect=0\n"
@@ -266,7 +266,7 @@ TEST(World, AGapBehindAnUnsubscriptionIsNotOfWhatWasPublishedBefore) {
                 "at 12248 process 1 subscribe policy=1\n");
 }
 
-TEST(World, WhatIsAbandonedForOneSubscriberLeavesRoomForTheFidsOfOthers) {
+TEST(World, MessagesAbandonedForOneSubscriberLeaveMemoryForOtherFids) {
     expect_good("world device=1\n"
                 "process 0 publisher abandons=1 mode=2 outstanding=11 receives=5\n"
                 "process 1 subscriber\n"
@@ -290,7 +290,7 @@ TEST(World, AMessageOfMoreThanAQuarterOfTheMemoryMayWaitForOthers) {
                 "at 11551 process 3 publish bytes=3862\n");
 }
 
-TEST(World, WhoseClockLeapsInItsSleepMayTakeItForSilence) {
+TEST(World, AProcessWhoseClockLeapsInItsSleepMayTakeItForSilence) {
     expect_good("world device=2\n"
                 "process 3 publisher\n"
                 "process 4 subscriber of=3\n"
@@ -298,13 +298,13 @@ TEST(World, WhoseClockLeapsInItsSleepMayTakeItForSilence) {
                 "at 18551 process 3 stop us=31277362\n");
 }
 
-TEST(World, WhoGoesOnAfterAStopShowsThatItLivesThoughItSentSomethingBefore) {
+TEST(World, AProcessShowsLifeAfterAStopAlsoIfItSentDataBefore) {
     expect_good("world device=2\n"
                 "process 0 receiver\nprocess 1 sender\nat 0 process 1 connect\n"
                 "at 1612471 process 1 stop us=28604412\n");
 }
 
-TEST(World, ALargeMessageGoesIntoTheGapsBetweenWhatAVanishedSubscriberKeeps) {
+TEST(World, ALargeMessageUsesTheFreePagesBetweenThoseOfAVanishedOne) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=256 pages=2\n"
                 "process 1 subscriber receives=4\n"
@@ -314,7 +314,7 @@ TEST(World, ALargeMessageGoesIntoTheGapsBetweenWhatAVanishedSubscriberKeeps) {
                 "at 907247 process 0 publish bytes=245\n");
 }
 
-TEST(World, AMessageThatNeedsWhatAVanishedSubscriberKeepsDoesNotWaitForItsDeath) {
+TEST(World, AMessageDoesNotWaitForTheDeathOfAVanishedSubscriber) {
     expect_good("world\n"
                 "process 3 publisher page_bytes=1000 pages=5\n"
                 "process 4 subscriber of=3\n"
@@ -323,7 +323,7 @@ TEST(World, AMessageThatNeedsWhatAVanishedSubscriberKeepsDoesNotWaitForItsDeath)
                 "at 2550 process 3 publish bytes=3676 count=4 gap_us=10\n");
 }
 
-TEST(World, AMessageOfMoreThanHalfOfThePoolDoesNotWaitForTheDeathOfAVanishedSubscriber) {
+TEST(World, AMessageAboveHalfThePoolDoesNotWaitForAVanishedSubscriber) {
     expect_good("world\n"
                 "process 3 publisher page_bytes=1000 pages=6\n"
                 "process 4 subscriber of=3 receives=4\n"
@@ -333,8 +333,8 @@ TEST(World, AMessageOfMoreThanHalfOfThePoolDoesNotWaitForTheDeathOfAVanishedSubs
                 "at 9550 process 3 publish bytes=3900 count=1 gap_us=10\n");
 }
 
-// The lease ends, and the connection with it; the process lives on.
-TEST(World, WhoFindsItsPublisherAgainIsToldExactlyWhatItMissed) {
+// The lease expires and the connection ends; the process stays alive.
+TEST(World, AFinderThatReconnectsGetsItsLossesExactly) {
     expect_good("world\n"
                 "process 0 announced\n"
                 "process 1 finder\n"
@@ -346,7 +346,7 @@ TEST(World, WhoFindsItsPublisherAgainIsToldExactlyWhatItMissed) {
                 "at 9000000 process 0 publish count=3\n");
 }
 
-TEST(World, WhoFindsAnotherLifeOfItsPublisherIsToldSo) {
+TEST(World, AFinderIsNotifiedOfAnotherLifeOfItsPublisher) {
     expect_good("world\n"
                 "process 0 announced\n"
                 "process 1 finder\n"
@@ -357,9 +357,8 @@ TEST(World, WhoFindsAnotherLifeOfItsPublisherIsToldSo) {
                 "at 9000000 process 0 publish count=3\n");
 }
 
-// A process with two loops is two publishers to those who find it, and one process to what happens
-// to it.
-TEST(World, AProcessWithTwoLoopsIsFoundTwiceAndStopsDiesAndComesBackAsOne) {
+// A process with two loops appears as two publishers, but faults hit it as one process.
+TEST(World, AProcessWithTwoLoopsIsFoundTwiceButStopsAndRestartsAsOne) {
     expect_good("world\n"
                 "process 0 announced loops=2\n"
                 "process 1 finder\n"
@@ -382,7 +381,7 @@ TEST(World, BothEndsMayCloseAtTheSameTime) {
                 "at 743 process 2 close\n");
 }
 
-TEST(World, NothingIsTakenBackOfAMessageThatHasBegunToLeave) {
+TEST(World, NoPartOfAMessageIsRemovedOnceItHasBegunToLeave) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=256\n"
                 "process 2 subscriber\n"
@@ -403,7 +402,7 @@ TEST(World, APageThatIsShorterThanOthersIsNotFilledBeyondItsEnd) {
                 "at 12691 process 0 publish count=28 fid=2\n");
 }
 
-TEST(World, FilesAreCopiedInTheEndWhateverHappenedToServerAndDisks) {
+TEST(World, FilesAreCopiedInTheEndDespiteServerAndDiskFaults) {
     expect_good("world protection=3\n"
                 "process 0 copy-server idle_ms=2000\n"
                 "process 1 copier overwrite=1 of=0 key_bytes=1000\n"
@@ -421,7 +420,7 @@ TEST(World, FilesAreCopiedInTheEndWhateverHappenedToServerAndDisks) {
                 "at 5002000 process 2 copy file=2 bytes=0\n");
 }
 
-TEST(World, WhoStopsWithAFidOfItsOwnLeavesPublicationsForTheOthers) {
+TEST(World, AStoppedSubscriberOfAnOwnFidLeavesPublicationsForOthers) {
     expect_good("world\nprocess 0 publisher mode=1 outstanding=2\nprocess 1 subscriber\nprocess 2 "
                 "subscriber\nprocess 3 subscriber\nat 0 process 1 subscribe\nat 0 process 2 "
                 "subscribe first=1 last=1\nat 0 process 3 subscribe first=2 last=2\nat 900 process "
@@ -429,8 +428,8 @@ TEST(World, WhoStopsWithAFidOfItsOwnLeavesPublicationsForTheOthers) {
                 "count=80 fids=2\nat 9999 process 0 publish fid=2\nat 9000000 process 0 flush\n");
 }
 
-// So many at once that several of the pages that they are gathered in are under way.
-TEST(World, SmallMessagesThatAreLentInABurstArriveOnce) {
+// The burst is large enough that several of its pages are in flight at once.
+TEST(World, ABurstOfSmallZeroCopyMessagesArrivesOnce) {
     for (const char* const device : {"0", "1"}) {
         expect_good((std::string{"world device="} + device +
                      "\n"
@@ -442,7 +441,7 @@ TEST(World, SmallMessagesThatAreLentInABurstArriveOnce) {
     }
 }
 
-TEST(World, WhoeverMayLockNoMoreMemoryEndsThatCopyOnly) {
+TEST(World, WithoutMoreLockableMemoryOnlyThatCopyEnds) {
     for (const char* const whose : {"0", "1"}) {
         for (const char* const which : {"1", "2", "3", "4", "5", "6", "7", "8"}) {
             const std::string schedule = std::string{"world\n"

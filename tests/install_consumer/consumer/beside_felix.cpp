@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bridge: one program, and one source, with FELIX's netio and this library.
+// A bridge: one program that uses FELIX's netio and this library in the same source file.
 #include "netio/fabric.hpp"
 #include "netio/netio.hpp" // FELIX's
 #include "pubsub/publisher/publish_socket.hpp"

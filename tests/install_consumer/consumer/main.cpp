@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher and a subscriber in one loop: passes one message, and fails if the libraries are not
-// of the version that is expected: consumer VERSION
+// Passes one message from a publisher to a subscriber in one loop. Fails if the libraries are not
+// of the expected version: consumer VERSION
 #include "netio/base/version.hpp"
 #include "netio/fabric.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that has used these names for its own things, beside all our public headers.
+// A program that uses these names for its own types and includes all our public headers.
 #include "every_public_header.hpp"
 
 #include <fstream>
@@ -22,7 +22,7 @@ int version = 0;
 #error "the headers are of another version"
 #endif
 
-// Options are named, some of them, and the others are left as they are.
+// Names some options and leaves the others at their defaults.
 [[maybe_unused]] void name_some_options() {
     using namespace netio::pubsub;
     const Publisher::Options publisher{.open = true};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who connects to a host that knows the tcp provider's own packets and sends some that no server
-// sends: behind an answer that proves nothing, or as a peer that was taken for a server.
+// A host that knows the tcp provider's own packets sends some that no server sends to a client that
+// connects: after an answer without a valid proof, or as a peer that was accepted as a server.
 
 #include "tests/scenario/access/gate_fixture.hpp"
 #include "tests/support/raw_tcp_peer.hpp"
@@ -17,7 +17,7 @@ class FalseHost : public GateTest {
   protected:
     static constexpr std::size_t request_bytes = 288;
 
-    // Connects, and lets the host answer as one does that has no keys.
+    // Connects, and answers like a server without keys.
     void connect(Visitor& visitor, std::shared_ptr<const ClientKey> with = nullptr) {
         look.start(Duration::zero());
         visitor.connect(host.address(), std::move(with));
@@ -37,7 +37,7 @@ class FalseHost : public GateTest {
         std::ifstream{"/proc/self/statm"} >> pages >> pages;
         return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     }
-    // A message of a frame with this body, and all others that only say something of themselves.
+    // A message with this body, and all other packets that are complete in themselves.
     static Data packets() {
         Data all;
         for (const auto& each :
@@ -51,11 +51,11 @@ class FalseHost : public GateTest {
 
     RawTcpHost host;
     std::optional<RawTcpPeer> peer;
-    // The host has no loop that would tell when something has come.
+    // The host has no loop that could report incoming data, so this polls.
     Timer look{bed.loop(), [this] { look.start(std::chrono::milliseconds{1}); }};
 };
 
-TEST_P(FalseHost, ThatProvesNothingIsNotHeardByWhoHasAKey) {
+TEST_P(FalseHost, ThatProvesNothingIsIgnoredByAClientWithAKey) {
     files.permit(7, "services=messages");
     for (int i = 0; i < 20; ++i) {
         Visitor visitor{bed.transport()};
@@ -72,7 +72,7 @@ TEST_P(FalseHost, ThatProvesNothingIsNotHeardByWhoHasAKey) {
     }
 }
 
-TEST_P(FalseHost, ThatSendsWhatTheProviderTellsNobodyOfIsCutOff) {
+TEST_P(FalseHost, ThatSendsUnreportedPacketsIsDisconnected) {
     constexpr std::size_t too_much = 48U << 20U;
     for (const auto& packet :
          {RawTcpPeer::Packet{RawTcpPeer::write, RawTcpPeer::confirm},

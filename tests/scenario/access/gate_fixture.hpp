@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A listener with keys, those who knock at it, and what each of them is told.
+// A listener with keys, clients that connect to it, and the results on each side.
 
 #include "netio/access/auth.hpp"
 #include "netio/session/client_key.hpp"
@@ -36,7 +36,7 @@ inline Hello gate_hello(Service service = Service::messages) {
     return hello;
 }
 
-// Says what it likes in one attempt to connect, and keeps what it is answered.
+// Sends any bytes in one connection attempt and records the answer.
 class RawDialer final : private Connection::Handler {
   public:
     RawDialer(Transport& transport, const Address& address)
@@ -74,7 +74,7 @@ class RawDialer final : private Connection::Handler {
     std::unique_ptr<Connection> connection_;
 };
 
-// A client as sockets have it: route after route, attempt after attempt.
+// A client as in the sockets: it tries each route, and may try more than once.
 class Visitor final : private Connector::Handler, private Session::Handler {
   public:
     explicit Visitor(Transport& transport) : transport_{transport}, connector_{transport, *this} {}
@@ -87,7 +87,7 @@ class Visitor final : private Connector::Handler, private Session::Handler {
     SessionOptions options{.connect_timeout = std::chrono::minutes{1}};
     int attempts = 0;
     int opened = 0;
-    int sent = 0; // and the memory is free
+    int sent = 0; // sends whose memory is free again
     std::vector<Data> frames;
     std::vector<Closed> closed;
     std::unique_ptr<Session> session;
@@ -109,7 +109,7 @@ class Visitor final : private Connector::Handler, private Session::Handler {
     void on_sent(Session&, Cookie, Completion::Outcome) override { ++sent; }
     void on_writable(Session&) override {}
     void on_closed(Session&, const Closed& why) override {
-        const std::unique_ptr<Session> ended = std::move(session); // `why` may be its own
+        const std::unique_ptr<Session> ended = std::move(session); // `why` may belong to it
         if (connector_.is_connecting()) return connector_.try_next(why);
         closed.push_back(why);
     }
@@ -166,9 +166,9 @@ class GateTest : public testing::TestWithParam<Bed>,
         ASSERT_EQ(visitor.closed.size(), 1U);
         EXPECT_EQ(visitor.closed[0].reason, CloseReason::rejected);
         EXPECT_THAT(visitor.closed[0].detail, testing::HasSubstr(told));
-        EXPECT_EQ(incoming, 0) << "whoever is not admitted reaches nobody";
+        EXPECT_EQ(incoming, 0) << "a peer that is not admitted reaches no handler";
     }
-    // One raw attempt with these bytes.
+    // One raw connection attempt with these bytes.
     std::unique_ptr<RawDialer> dial(std::span<const std::byte> data) {
         auto dialer = std::make_unique<RawDialer>(bed.transport(), address);
         dialer->open(data);
@@ -186,7 +186,7 @@ class GateTest : public testing::TestWithParam<Bed>,
         EXPECT_TRUE(bed.run_until([&] { return done; }));
         return found;
     }
-    // What a client with this key says next.
+    // The next request of a client with this key.
     static Data request_of(access::AuthClient& client) {
         ConnectionData data;
         static_cast<void>(encode(gate_hello(), data));
@@ -195,7 +195,7 @@ class GateTest : public testing::TestWithParam<Bed>,
         const std::size_t size = client.request(data, nonce);
         return {data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
     }
-    // Up to the second request, which is returned.
+    // Runs the authentication up to the second request and returns that request.
     Data proved_request(access::AuthClient& client) {
         const auto first = dial(request_of(client));
         EXPECT_EQ(first->code(), RejectCode::prove_key);
@@ -230,14 +230,14 @@ class GateTest : public testing::TestWithParam<Bed>,
     Transport* over = nullptr; // instead of the bed's
     KeyFiles files;
     Address address;
-    SessionOptions session_options; // of whom it lets in
+    SessionOptions session_options; // of admitted peers
     int incoming = 0;
     int open = 0;
     int sent = 0;
     std::vector<Data> frames;
     std::vector<Closed> closed;
-    std::vector<std::string> turned_away; // of the listener's handler, which counts
-    // What the observer was told.
+    std::vector<std::string> turned_away; // recorded by the listener's handler, which counts them
+    // Reports to the observer.
     std::vector<std::string>& refused = bed.seen().not_admitted;
     std::vector<std::string>& problems = bed.seen().key_file_problems;
     std::vector<std::pair<unsigned, std::size_t>>& revoked = bed.seen().revoked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A listener with keys lets in who has one, before there is an endpoint for anybody.
+// A listener with keys admits clients that have one; other peers get no endpoint at all.
 
 #include "netio/access/auth.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
@@ -17,7 +17,7 @@ using testing::Not;
 using testing::SizeIs;
 
 using Gate = GateTest;
-using GateInVirtualTime = GateTest; // so many connections would take real time
+using GateInVirtualTime = GateTest; // this many connections would take real time
 
 TEST_P(Gate, LetsAClientInThatHasTheKeyAtItsSecondAttempt) {
     files.permit(7, "services=messages");
@@ -39,7 +39,7 @@ TEST_P(Gate, LetsAClientInThatHasTheKeyAtItsSecondAttempt) {
     EXPECT_EQ(keys->counters().sessions, 0U);
 }
 
-TEST_P(Gate, KeepsEverybodyWithoutAKeyFromHavingAnEndpoint) {
+TEST_P(Gate, GivesPeersWithoutAKeyNoEndpoint) {
     files.permit(7, "services=messages");
     listen();
     expect_kept_out(nullptr, "it asks for a key; this side was given none");
@@ -60,7 +60,7 @@ TEST_P(Gate, KeepsEverybodyWithoutAKeyFromHavingAnEndpoint) {
     expect_let_in(key(files.client(7)));
 }
 
-TEST_P(Gate, KeepsOutWhoHasAnotherKeyOfTheSameIdAndWhoseIdIsNotKnown) {
+TEST_P(Gate, RejectsAnotherKeyOfTheSameIdAndAnUnknownId) {
     files.permit(7, "services=messages");
     listen();
     expect_kept_out(key(files.forged(7)), "it does not admit this side");
@@ -69,7 +69,7 @@ TEST_P(Gate, KeepsOutWhoHasAnotherKeyOfTheSameIdAndWhoseIdIsNotKnown) {
                                      HasSubstr("7: it does not have the key"),
                                      HasSubstr("8: there is no such key"),
                                      HasSubstr("8: there is no such key")))
-        << "each tries once more: the server may have been started anew";
+        << "each tries once more, because the server may have been restarted";
 }
 
 TEST_P(Gate, TakesARequestOnceOnly) {
@@ -103,8 +103,8 @@ TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
                                      HasSubstr("does not have the key")));
 }
 
-// The client dials an address that the network translates: each side sees another one.
-TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
+// The client connects to an address that the network translates: each side sees another one.
+TEST_P(Gate, AcceptsAProofForAnAdvertisedAddress) {
     files.permit(7, "services=messages");
     ServerKeys::Options options{.file = files.site()};
     options.dialled_as = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
@@ -125,7 +125,7 @@ TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
     EXPECT_TRUE(dial(proved_request(inside))->answer.has_value());
 }
 
-TEST_P(Gate, KeepsOutWhoAsksForLessProtectionThanItDemandsAndGivesMoreToWhoAsksForIt) {
+TEST_P(Gate, RejectsLessProtectionThanRequiredAndGrantsMoreIfRequested) {
     constexpr std::array levels{Protection::none, Protection::peers, Protection::integrity,
                                 Protection::privacy};
     files.permit(7, "services=messages");
@@ -144,14 +144,14 @@ TEST_P(Gate, KeepsOutWhoAsksForLessProtectionThanItDemandsAndGivesMoreToWhoAsksF
     }
 }
 
-TEST_P(Gate, KeepsOutWhoseKeyIsForAnotherService) {
+TEST_P(Gate, RejectsAKeyForAnotherService) {
     files.permit(7, "services=pubsub,stream");
     listen();
     expect_kept_out(key(files.client(7)), "not with these rights");
     EXPECT_THAT(refused.front(), HasSubstr("does not permit this service"));
 }
 
-TEST_P(Gate, LetsInWhoHasNoKeyWhereTheFileSaysSoAndWithThoseRights) {
+TEST_P(Gate, AdmitsClientsWithoutAKeyWithTheRightsInTheFile) {
     files.permit_anyone("services=messages links=1");
     files.permit(7, "services=messages");
     listen();
@@ -164,7 +164,7 @@ TEST_P(Gate, LetsInWhoHasNoKeyWhereTheFileSaysSoAndWithThoseRights) {
     expect_kept_out(nullptr, "not with these rights");
 }
 
-TEST_P(Gate, HasSoManyPlacesForAKeyAndTheNextIsFreeWhenOneHasLeft) {
+TEST_P(Gate, LimitsSlotsPerKeyAndReleasesThem) {
     files.permit(7, "services=messages links=2");
     listen();
     const auto shown = key(files.client(7));
@@ -183,7 +183,7 @@ TEST_P(Gate, HasSoManyPlacesForAKeyAndTheNextIsFreeWhenOneHasLeft) {
     expect_let_in(shown);
 }
 
-TEST_P(GateInVirtualTime, AKeyThatIsShownTooOftenIsNamedAndKeepsOnlyItsOwnHoldersOut) {
+TEST_P(GateInVirtualTime, AKeyUsedTooOftenIsReportedAndLimitsOnlyItsOwnClients) {
     files.permit(7, "services=messages links=1");
     files.permit(8, "services=messages");
     listen();
@@ -199,7 +199,7 @@ TEST_P(GateInVirtualTime, AKeyThatIsShownTooOftenIsNamedAndKeepsOnlyItsOwnHolder
     expect_let_in(key(files.client(8)));
 }
 
-TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
+TEST_P(Gate, LimitsSlotsPerHostWhateverTheKeys) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
     listen(Protection::none, 1);
@@ -209,7 +209,7 @@ TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
     EXPECT_EQ(one.opened, 1);
     EXPECT_EQ(two.opened, 0);
     EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("its host has as many connections")));
-    // The next one is told for a reason of its own.
+    // The next rejection is reported, because its reason is different.
     Hello other = gate_hello();
     other.service = Service::stream;
     ConnectionData data;
@@ -218,7 +218,7 @@ TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
     EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("another service"));
 }
 
-TEST_P(Gate, HasAPlaceAgainWhenARequestWasRejectedForAnotherReason) {
+TEST_P(Gate, ReleasesTheSlotOfARequestRejectedForAnotherReason) {
     files.permit(7, "services=messages links=1");
     listen();
     access::AuthClient client{files.key(7), {}, dialled()};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client with a key gives nothing to a server that does not prove that it has the same one, and
-// sessions with tags take no frame that somebody else has made.
+// A client with a key sends nothing to a server that does not prove the same key, and sessions with
+// tags accept no frame made by a third party.
 
 #include "tests/scenario/access/gate_fixture.hpp"
 
@@ -16,8 +16,8 @@ using access::AuthTranscript;
 using access::Protection;
 using testing::HasSubstr;
 
-// Asks for the key like a server, and then answers as the test likes. What it accepted must never
-// hear a frame.
+// Requests the key like a server, and then answers as the test wants. A connection that it has
+// accepted must never receive a frame.
 class FalseServer final : private Listener::Handler, private Connection::Handler {
   public:
     using Answer = std::function<Data(const Data& request, const access::ServerNonce& nonce)>;
@@ -91,7 +91,7 @@ class Impostor : public GateTest {
         EXPECT_EQ(server.requests, 2);
         EXPECT_EQ(server.frames, 0) << "not even an open frame";
     }
-    // The answer of who has this key, with these flags.
+    // The answer of a server that has this key, with these flags.
     Data proved_answer(const Data& request, const access::ServerNonce& nonce,
                        const access::Secret& secret, access::GateFlags flags) const {
         Data answer = hello_with(flags);
@@ -103,7 +103,7 @@ class Impostor : public GateTest {
         return answer;
     }
 
-    access::GateAddress here; // where the client believes to connect
+    access::GateAddress here; // the address that the client uses
 };
 
 TEST_P(Impostor, WithoutAProofIsNotTheServer) {
@@ -136,7 +136,7 @@ TEST_P(Impostor, WithAnotherKeyIsNotTheServer) {
         "does not have the key");
 }
 
-// Not even whoever has the key can talk the client into less than it asked for.
+// Even a server with the key cannot lower the protection that the client asked for.
 TEST_P(Impostor, MayNotLowerTheProtectionEvenIfItHasTheKey) {
     expect_refused(
         Protection::peers,
@@ -146,7 +146,7 @@ TEST_P(Impostor, MayNotLowerTheProtectionEvenIfItHasTheKey) {
         "another protection");
 }
 
-TEST_P(Impostor, WhoWasNotAskedForAKeyTakesNoAnswerWithOne) {
+TEST_P(Impostor, AClientThatWasNotAskedForAKeyAcceptsNoAnswerWithOne) {
     FalseServer server{bed.transport(), bed.address(),
                        [](const Data&, const auto&) { return hello_with({.has_key = true}); }};
     address = server.address();
@@ -160,7 +160,7 @@ TEST_P(Impostor, WhoWasNotAskedForAKeyTakesNoAnswerWithOne) {
 
 class Tags : public GateTest {
   protected:
-    // A client that has proved its key and now sends its first frame by hand.
+    // A client that has proved its key now sends a hand-made first frame.
     void expect_open_frame(const std::function<Data(const access::AuthKeys&, Data)>& tag,
                            bool taken) {
         files.permit(7, "services=messages");

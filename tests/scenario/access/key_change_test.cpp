@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A key file that changes while there are connections.
+// A key file that changes while connections exist.
 
 #include "tests/scenario/access/gate_fixture.hpp"
 
@@ -24,7 +24,7 @@ class KeyChange : public GateTest {
 
 using KeyChangeInVirtualTime = KeyChange;
 
-TEST_P(KeyChange, EndsTheSessionsOfAKeyThatIsTakenAwayAndNoOthers) {
+TEST_P(KeyChange, EndsTheSessionsOfARevokedKeyAndNoOthers) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
     listen();
@@ -43,7 +43,7 @@ TEST_P(KeyChange, EndsTheSessionsOfAKeyThatIsTakenAwayAndNoOthers) {
     expect_kept_out(key(files.client(7)), "it does not admit this side");
 }
 
-TEST_P(KeyChange, EndsTheSessionsOfAKeyWhoseRightsAreOthersAndLetsItInWithThose) {
+TEST_P(KeyChange, EndsTheSessionsOfAKeyWithChangedRightsAndReadmitsIt) {
     files.permit(7, "services=messages links=5");
     listen();
     Visitor visitor{bed.transport()};
@@ -54,7 +54,7 @@ TEST_P(KeyChange, EndsTheSessionsOfAKeyWhoseRightsAreOthersAndLetsItInWithThose)
     expect_let_in(key(files.client(7)));
 }
 
-TEST_P(KeyChange, KeepsTheKeysOfBeforeWhileTheFileIsWrongAndSaysSoOnce) {
+TEST_P(KeyChange, KeepsTheFormerKeysWhileTheFileIsWrongAndReportsItOnce) {
     files.permit(7, "services=messages");
     listen();
     Visitor visitor{bed.transport()};
@@ -65,7 +65,7 @@ TEST_P(KeyChange, KeepsTheKeysOfBeforeWhileTheFileIsWrongAndSaysSoOnce) {
     EXPECT_TRUE(visitor.session->is_open());
     Visitor another{bed.transport()};
     open_one(another, 7);
-    files.permit(8, "services=messages"); // whole again
+    files.permit(8, "services=messages"); // valid again
     int opened = 0;
     for (int tries = 0; opened == 0 && tries < 100000; ++tries) {
         Visitor eight{bed.transport()};
@@ -74,7 +74,7 @@ TEST_P(KeyChange, KeepsTheKeysOfBeforeWhileTheFileIsWrongAndSaysSoOnce) {
     }
     EXPECT_EQ(opened, 1);
     EXPECT_EQ(problems.size(), 1U);
-    EXPECT_TRUE(visitor.session->is_open()) << "its key is the same as before";
+    EXPECT_TRUE(visitor.session->is_open()) << "its key did not change";
 }
 
 TEST_P(KeyChange, OfAClientCountsFromItsNextAttemptOn) {
@@ -93,7 +93,7 @@ TEST_P(KeyChange, OfAClientCountsFromItsNextAttemptOn) {
     EXPECT_THAT(problems, IsEmpty());
 }
 
-TEST_P(KeyChange, OfAClientLeavesItsKeyWhileTheFileIsWrongAndIsToldOnce) {
+TEST_P(KeyChange, OfAClientKeepsItsKeyWhileTheFileIsWrongAndReportsItOnce) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
     listen();
@@ -111,7 +111,8 @@ TEST_P(KeyChange, OfAClientLeavesItsKeyWhileTheFileIsWrongAndIsToldOnce) {
                 ElementsAre(HasSubstr("client7.key:2"), HasSubstr("it must hold one key")));
 }
 
-// It comes just behind a look, when the next one is farthest away, and turns of the loop are long.
+// The change comes just after the file was read, so the next read is farthest away, and the loop's
+// turns are long.
 TEST_P(KeyChangeInVirtualTime, EndsASessionWithinOneIntervalAlsoOfABusyLoop) {
     constexpr auto interval = std::chrono::seconds{1};
     constexpr auto turn = std::chrono::milliseconds{30};
@@ -134,7 +135,7 @@ TEST_P(KeyChangeInVirtualTime, EndsASessionWithinOneIntervalAlsoOfABusyLoop) {
             [&] { return bed.loop().now() - begin > look * (interval + turn) + turn; }));
         ASSERT_TRUE(closed.empty());
     }
-    for (const int id : {7, 8}) { // the second just behind the look that saw the first
+    for (const int id : {7, 8}) { // the second change just after the read that saw the first
         files.revoke(id);
         const std::size_t before = closed.size();
         const TimePoint change = bed.loop().now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The keys of a server at their limits, and where nobody is told of them.
+// The keys of a server at their limits, and without an observer.
 
 #include "tests/scenario/access/gate_fixture.hpp"
 
@@ -18,7 +18,7 @@ using KeyDesk = GateTest;
 
 INSTANTIATE_TEST_SUITE_P(Beds, KeyDesk, simulated_beds(), bed_name);
 
-TEST_P(KeyDesk, TakesEightAddressesThatClientsDialAndNoNinth) {
+TEST_P(KeyDesk, AcceptsEightAdvertisedAddressesAndNoNinth) {
     ServerKeys::Options options{.file = files.site()};
     for (std::uint16_t port = 1; port <= 8; ++port)
         options.dialled_as.push_back({"203.0.113.9", port});
@@ -26,13 +26,13 @@ TEST_P(KeyDesk, TakesEightAddressesThatClientsDialAndNoNinth) {
     options.dialled_as.push_back({"203.0.113.9", 9});
     try {
         const ServerKeys nine{bed.loop(), options};
-        FAIL() << "nine were taken";
+        FAIL() << "nine addresses were accepted";
     } catch (const std::invalid_argument& error) {
         EXPECT_THAT(error.what(), HasSubstr("dialled_as takes at most 8 addresses"));
     }
 }
 
-TEST_P(KeyDesk, WithoutAnObserverWhoIsRefusedAndWhoseKeyIsRevokedIsKeptOutInSilence) {
+TEST_P(KeyDesk, WithoutAnObserverRefusesWrongAndRevokedKeysSilently) {
     bed.loop().observer = nullptr;
     files.permit(7, "services=messages");
     listen();
@@ -48,8 +48,8 @@ TEST_P(KeyDesk, WithoutAnObserverWhoIsRefusedAndWhoseKeyIsRevokedIsKeptOutInSile
     EXPECT_THAT(revoked, IsEmpty());
 }
 
-// It listens where other machines reach it, and lets nobody in who has no key.
-TEST_P(KeyDesk, WhereAKeyIsAskedForAChangeOfTheFileIsNoReasonToWarn) {
+// It listens at an address that other machines reach, and admits only clients with a key.
+TEST_P(KeyDesk, WithRequiredKeysAChangeOfTheFileGivesNoWarning) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
     keys = std::make_shared<ServerKeys>(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is wrong with a key file or an option is said when it is named, and nothing listens or
-// connects then.
+// A mistake in a key file or an option is reported when the file or option is set, and then nothing
+// listens or connects.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -83,14 +83,14 @@ TEST_F(KeySetup, ChecksItsNumbers) {
     }
 }
 
-// It is a name of one side's interface, and no part of what the other side proves.
+// The zone names an interface of one side and is not part of what the other side proves.
 TEST_F(KeySetup, TakesAnAddressThatIsDialledWithItsZone) {
     files.permit(7, "services=all");
     EXPECT_EQ(serve({.file = files.site(), .dialled_as = {{"fe80::1%eth0", 1}}}),
               "nothing was thrown");
 }
 
-// Each loop has a thread, and nothing in them is for two.
+// Each loop has its own thread, and keys are not thread-safe.
 TEST_F(KeySetup, TakesNoKeysOfAnotherLoop) {
     struct Nobody final : SessionListener::Handler {
         void on_incoming(IncomingSession&) override {}

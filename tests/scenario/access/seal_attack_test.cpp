@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Somebody on the path of a session whose frames are sealed, or at its other end without the keys:
-// nothing of what he does is delivered, and the session ends with a reason.
+// An attacker on the path of a session with sealed frames, or a peer without the keys: nothing from
+// the attacker is delivered, and the session ends with a reason.
 
 #include "netio/access/crypto.hpp"
 #include "netio/access/frame_seal.hpp"
@@ -19,11 +19,11 @@ using testing::HasSubstr;
 
 constexpr std::array sealed_levels{Protection::integrity, Protection::privacy};
 
-// What happens to one frame, and perhaps the next.
+// What the attacker does to a frame, and perhaps to the next one.
 struct Attack {
     const char* name;
     std::function<std::vector<Data>(const Data& frame, const Data& one_before)> act;
-    bool needs_another = false; // it shows with the frame behind it
+    bool needs_another = false; // detected with the next frame
 };
 
 std::vector<Attack> attacks() {
@@ -71,8 +71,8 @@ std::vector<Attack> attacks() {
 
 class SealAttack : public GateTest {
   protected:
-    // The client sends ten frames; the attack is on its frame `number`: 0 its part of the keys, 1
-    // its open frame, from 2 on data.
+    // The client sends ten frames; the attacker changes its frame `number`: 0 is its key-exchange
+    // message, 1 its open frame, 2 and higher are data.
     void expect_nothing_delivered(const Attack& attack, Protection level, std::size_t number) {
         SCOPED_TRACE(std::string{to_string(level)} + ", frame " + std::to_string(number) + ": " +
                      attack.name);
@@ -110,7 +110,7 @@ class SealAttack : public GateTest {
         EXPECT_EQ(frames.size(), whole + (twice && number >= 2 ? 1 : 0));
         for (std::size_t at = 0; at < frames.size(); ++at)
             EXPECT_EQ(frames[at].front(), static_cast<std::byte>(at + 2));
-        if (number == 0 && attack.needs_another) return; // nothing came at all
+        if (number == 0 && attack.needs_another) return; // nothing was sent at all
         EXPECT_THAT(closed.front().reason,
                     testing::AnyOf(CloseReason::protocol_error, CloseReason::not_admitted));
         EXPECT_THAT(closed.front().detail,
@@ -123,7 +123,7 @@ class SealAttack : public GateTest {
             EXPECT_THAT(closed.front().detail, HasSubstr("whose tag is wrong"));
         }
     }
-    // A client that has passed the gate and goes on by hand.
+    // A client that is authenticated and continues with hand-made frames.
     struct Raw {
         std::unique_ptr<RawDialer> dialer;
         access::AuthKeys keys;
@@ -222,7 +222,7 @@ TEST_P(SealAttack, WithTheExchangeOfAnotherPassThroughTheGateIsNotAdmitted) {
     expect_ended(CloseReason::not_admitted, "exchange of keys");
 }
 
-TEST_P(SealAttack, WhoHasAskedForSealsMayNotGoOnWithoutThem) {
+TEST_P(SealAttack, AClientThatRequestedSealsMayNotContinueWithoutThem) {
     files.permit(7, "services=messages");
     listen();
     for (const Protection level : sealed_levels) {
@@ -258,8 +258,8 @@ TEST_P(SealAttack, AnExchangeWithCreditsOrFlagsOrOutOfTurnEndsTheSession) {
     }
 }
 
-// It has a key, and chooses its part so that no secret can come of it: the message is genuine, and
-// what was to follow from it is not there.
+// The peer has a key and chooses its exchange message so that no shared secret results: the message
+// is authentic, but no keys can follow from it.
 TEST_P(SealAttack, APartOfKeysThatGivesNoSecretEndsItsSessionAndNothingElse) {
     files.permit(7, "services=messages");
     listen();
@@ -307,8 +307,8 @@ TEST_P(SealAttack, AKeyThatWouldNeverChangeIsNotAgreedOn) {
     }
 }
 
-// Nobody stands in between, but the peer is slow on purpose, or gone.
-TEST_P(SealAttack, WhoNeverSendsItsPartOfTheKeysIsGivenUp) {
+// There is no attacker on the path, but the peer is slow on purpose or gone.
+TEST_P(SealAttack, APeerThatNeverSendsItsExchangeTimesOut) {
     files.permit(7, "services=messages");
     session_options.handshake_timeout = std::chrono::milliseconds{20};
     listen();

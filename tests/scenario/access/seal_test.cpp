@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sessions whose frames are sealed: what is sent arrives as it was, in order, and nobody on the
-// path reads what is private.
+// Sessions with sealed frames: data arrives unchanged and in order, and an observer on the path
+// cannot read private data.
 
 #include "netio/access/frame_seal.hpp"
 #include "netio/access/noise.hpp"
@@ -31,8 +31,8 @@ bool holds(const Data& message, const Data& what) {
 
 class Seals : public GateTest {
   protected:
-    // Sends all of it in so many slices, frame by frame, and waits until the other side has it and
-    // the memory is free again.
+    // Sends all texts, each in `slice_count` slices and one frame, and waits until the other side
+    // has them and the memory is free again.
     void send_all(Session& session, const std::vector<Data>& texts, std::size_t slice_count,
                   const std::vector<Data>& arrived, const int& freed) {
         for (const Data& text : texts) {
@@ -146,7 +146,7 @@ TEST_P(Seals, HideWhatIsPrivateAndShowWhatHasATagOnly) {
                 EXPECT_EQ(holds(body, text), level == Protection::integrity);
             }
             if (level == Protection::privacy) {
-                EXPECT_NE(bodies[0], bodies[1]) << "the same text twice never looks the same";
+                EXPECT_NE(bodies[0], bodies[1]) << "the same text never has the same ciphertext";
                 EXPECT_FALSE(holds(bodies[0], Data(text.begin() + 8, text.begin() + 24)));
             }
             expect_orderly_end(visitor);
@@ -174,7 +174,7 @@ TEST_P(Seals, ChangeTheirKeysInTheMiddleOfTrafficEachSideAsOftenAsItLikes) {
     }
 }
 
-// The message that brings the peer's part of the keys has used up a receive, as any other.
+// The peer's key-exchange message uses a receive, as any other message does.
 TEST_P(Seals, TakeNoReceiveForGood) {
     files.permit(7, "services=messages");
     listen();
@@ -208,7 +208,7 @@ TEST_P(Seals, AreOfOneSessionOnly) {
     ASSERT_GE(first.size(), 3U);
     ASSERT_GE(second.size(), 3U);
     for (std::size_t at = 0; at < 3; ++at)
-        EXPECT_NE(first[at], second[at]) << "exchange, open frame and data of the same key";
+        EXPECT_NE(first[at], second[at]) << "exchange, open frame and data with the same key";
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Seals, all_beds(), bed_name);

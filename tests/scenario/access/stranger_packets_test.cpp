@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Strangers without a key who know the tcp provider's own packets, those that end a process and
-// those that write past memory included: with keys none of them ever has an endpoint that would
-// read one.
+// Unauthenticated peers that know the tcp provider's own packets, including those that crash a
+// process and those that write beyond a buffer. With keys, none of these peers ever gets an
+// endpoint that would read such a packet.
 
 #include "tests/scenario/access/gate_fixture.hpp"
 #include "tests/support/on_path.hpp"
@@ -17,13 +17,13 @@ constexpr std::size_t honest_frames = 300;
 
 class StrangerPackets : public GateTest {
   protected:
-    // A write to an address and a length that wrap together.
+    // A write whose address and length together overflow.
     static Data wrapped_write() {
         Data bytes(16 + 24 + 64, std::byte{0x66});
         bytes[0] = std::byte{3};
         bytes[1] = std::byte{RawTcpPeer::write};
         bytes[2] = bytes[3] = bytes[4] = bytes[7] = std::byte{0};
-        bytes[5] = std::byte{1}; // place
+        bytes[5] = std::byte{1}; // one target
         bytes[6] = std::byte{40};
         wire::store(bytes.data() + 8, static_cast<std::uint64_t>(bytes.size()));
         wire::store(bytes.data() + 16, ~std::uint64_t{0} - 63);
@@ -31,7 +31,7 @@ class StrangerPackets : public GateTest {
         wire::store(bytes.data() + 32, std::uint64_t{1});
         return bytes;
     }
-    // All of them one behind the other, as behind an accept that does not come.
+    // All of them in sequence, as if the accept answer had not arrived yet.
     static Data all_packets() {
         Data all = wrapped_write();
         for (const RawTcpPeer::Operation operation :
@@ -49,7 +49,7 @@ class StrangerPackets : public GateTest {
         }
         return all;
     }
-    // What a stranger says when it connects: nothing of a key, or that it has one.
+    // The connection request of an unauthenticated peer: without a key, or claiming to have one.
     static Data request_with(std::uint8_t flags, std::uint8_t kind) {
         ConnectionData data{};
         Hello hello = gate_hello();
@@ -61,7 +61,7 @@ class StrangerPackets : public GateTest {
     }
 };
 
-TEST_P(StrangerPackets, FindNoEndpointAndTakeNothingFromWhoHasAKey) {
+TEST_P(StrangerPackets, FindNoEndpointAndDoNotAffectClientsWithAKey) {
     files.permit(7, "services=messages");
     OnPath counted{bed.transport()};
     over = &counted;
@@ -99,7 +99,7 @@ TEST_P(StrangerPackets, FindNoEndpointAndTakeNothingFromWhoHasAKey) {
     for (std::size_t at = 0; at < honest_frames; ++at)
         EXPECT_EQ(wire::load<std::uint64_t>(frames[at].data()), at);
     EXPECT_GE(came, honest_frames);
-    EXPECT_EQ(counted.endpoints, 1U) << "of the honest one";
+    EXPECT_EQ(counted.endpoints, 1U) << "of the honest client";
     EXPECT_EQ(keys->counters().admitted, 1U);
     strangers.clear();
     honest.session->close();

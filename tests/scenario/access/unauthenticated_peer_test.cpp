@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A client with a key connects to hosts that accept without a proof and send packets that crash the
-// tcp provider of libfabric 1.17, all at the same moment, while the client's loop has no time.
+// tcp provider of libfabric 1.17, all at the same moment, while the client's loop is busy.
 
 #include "netio/fabric.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
@@ -17,15 +17,15 @@ constexpr std::size_t request_bytes = 288;
 
 // How a host answers a connection.
 enum class Manner : std::uint8_t {
-    together,   // answer and packets at once, when all attempts have been made
-    in_advance, // before the request has come
-    in_pieces,  // the header of the answer, then all the rest
-    with_end,   // and shuts the connection down behind them
+    together,   // answer and packets together, after all attempts have begun
+    in_advance, // before the request has arrived
+    in_pieces,  // the header of the answer, then the rest
+    with_end,   // and shuts the connection down afterwards
 };
 
 class UnauthenticatedPeer : public testing::TestWithParam<Manner> {
   protected:
-    // An acknowledgement that nobody waits for, and a message with a tag.
+    // An unsolicited acknowledgement and a tagged message.
     static Data fatal_packets() {
         Data all;
         for (int i = 0; i < 4; ++i) {
@@ -40,7 +40,7 @@ class UnauthenticatedPeer : public testing::TestWithParam<Manner> {
         const std::size_t size = encode(gate_hello(), data);
         return RawTcpPeer::accept_message(std::span{data}.first(size));
     }
-    // Drives the loop turn by turn. False: it took too long.
+    // Runs the loop turn by turn. Returns false if it took too long.
     bool run_until(const std::function<bool()>& done) {
         bool late = false;
         Timer limit{loop, [&] { late = true; }};
@@ -81,7 +81,7 @@ class UnauthenticatedPeer : public testing::TestWithParam<Manner> {
         RawTcpPeer socket;
         std::size_t read = 0;
     };
-    // Each event is followed by the end of the turn.
+    // A turn ends after each event.
     EventLoop loop{{.mode = LoopMode::busy, .turn_limit = std::chrono::microseconds{1}}};
     std::unique_ptr<Transport> transport = open_fabric(loop, {.provider = "tcp"});
     KeyFiles files;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Memory that is not to be had while a request is judged: its peer is told, the loop goes on, and
-// nothing of it is left.
+// Memory runs out while a request is examined: the peer is notified, the loop continues, and
+// nothing is leaked.
 
 #include "tests/scenario/access/failing_new.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
@@ -10,7 +10,7 @@
 namespace netio::test::want_of_memory_test {
 namespace {
 
-// While a listener is asked, until it has decided.
+// Memory is short from the call of the listener until it has decided.
 class Starving final : public ForwardingTransport {
   public:
     using ForwardingTransport::ForwardingTransport;
@@ -47,7 +47,7 @@ class WantOfMemory : public GateTest {
     int failed = 0;
 };
 
-TEST_P(WantOfMemory, WhileARequestIsJudgedTakesNoPlaceAndIsToldToThePeer) {
+TEST_P(WantOfMemory, DuringAdmissionUsesNoSlotAndIsReportedToThePeer) {
     files.permit(7, "services=messages links=1");
     Starving starving{bed.transport()};
     over = &starving;
@@ -65,8 +65,8 @@ TEST_P(WantOfMemory, WhileARequestIsJudgedTakesNoPlaceAndIsToldToThePeer) {
         ASSERT_EQ(dialer->code(), RejectCode::no_resources) << at;
         EXPECT_EQ(keys->counters().sessions, 0U) << at;
     }
-    EXPECT_GT(refused_count, 5) << "the place, the session's entry, ...";
-    EXPECT_GE(failed, refused_count - 2) << "told, but for who could not even be named";
+    EXPECT_GT(refused_count, 5) << "the slot, the session's entry, ...";
+    EXPECT_GE(failed, refused_count - 2) << "all reported, except two that had no name yet";
     listener.reset();
     sessions.clear();
 }

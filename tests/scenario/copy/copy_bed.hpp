@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A copy server, senders, and peers that say whatever a test wants, on the fabric: disks do not
-// know the simulator's time, unless a test brings some that do (tests/world/actors/sim_disk.hpp).
+// A copy server, senders, and peers that send any bytes, on the fabric. Disks do not use the
+// simulator's time, unless a test brings a disk that does (tests/world/actors/sim_disk.hpp).
 
 #include "apps/copy/sender.hpp"
 #include "apps/copy/server.hpp"
@@ -37,9 +37,9 @@ struct Outcome final : Sender::Handler {
     int waited = 0;
 };
 
-// A peer that sends bytes and keeps all it is sent.
+// A peer that sends bytes and stores everything it receives.
 class RawPeer final : public netio::stream::StreamSocket::Handler {
-    // Gone after the socket that uses it.
+    // Destroyed after the socket that uses it.
     netio::RegisteredBuffer memory_{4096, netio::Access::remote_write};
     std::deque<std::unique_ptr<netio::RegisteredBuffer>> sent_;
 
@@ -62,7 +62,7 @@ class RawPeer final : public netio::stream::StreamSocket::Handler {
         bytes.insert(bytes.end(), tail.begin(), tail.end());
         send(bytes);
     }
-    // The message at the front, if it is whole; it is taken away.
+    // Removes and returns the first message, if it is complete.
     template <typename Body>
     std::optional<Body> take() {
         const auto bytes = std::as_bytes(std::span{received});
@@ -150,7 +150,7 @@ class CopyBed : public testing::Test {
             if (!message) message = peer.take<Body>();
             return message.has_value() || peer.closed;
         }));
-        EXPECT_TRUE(message) << "closed before it said so";
+        EXPECT_TRUE(message) << "closed without this message";
         return message.value_or(Body{});
     }
 

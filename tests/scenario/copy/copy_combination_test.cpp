@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Copies on a bad day: a server that goes and comes back, sources that change in between, a disk
-// that fills up, and several senders in the middle of it.
+// Copies under several faults: a server restarts, sources change in between, a disk becomes full,
+// with several senders at the same time.
 
 #include "tests/scenario/copy/copy_bed.hpp"
 
@@ -21,8 +21,8 @@ std::string bytes_of(std::size_t count, std::uint32_t seed) {
     return text;
 }
 
-// No file becomes larger than this while it lives: to its writers the disk is full. (The name of
-// the error is another, and what follows is the same.)
+// While this object exists, no file can grow beyond the limit, like on a full disk. (Only the name
+// of the error differs.)
 class FileLimit {
   public:
     explicit FileLimit(std::size_t bytes) {
@@ -53,7 +53,7 @@ class CopyCombination : public CopyBed {
         for (std::uint32_t i = 0; i < count; ++i)
             put("source/" + name(i), bytes_of(file_bytes, i));
     }
-    // One sender for each file, until all have ended.
+    // One sender for each file; waits until all have ended.
     void begin_all() {
         outcomes.assign(count, {});
         senders.clear();
@@ -79,9 +79,9 @@ class CopyCombination : public CopyBed {
     std::deque<Sender> senders;
 };
 
-// The server goes in the middle of four files. Until it is back, one source has other bytes at its
-// beginning, one is shorter, one is longer, and one is as it was.
-TEST_F(CopyCombination, AServerThatComesBackGoesOnWithWhatIsStillTheSame) {
+// The server stops in the middle of four files. Before it is back, the first bytes of one source
+// change, one is shortened, one is extended, and one stays the same.
+TEST_F(CopyCombination, ARestartedServerContinuesUnchangedFiles) {
     put_sources();
     serve();
     begin_all();
@@ -109,7 +109,7 @@ TEST_F(CopyCombination, AServerThatComesBackGoesOnWithWhatIsStillTheSame) {
     }
 }
 
-TEST_F(CopyCombination, SendersThatAreStoppedAndBegunAgainAndAgainComeToTheEnd) {
+TEST_F(CopyCombination, SendersStoppedAndRestartedRepeatedlyFinish) {
     put_sources();
     serve();
     for (int round = 0; round < 3; ++round) {
@@ -118,7 +118,7 @@ TEST_F(CopyCombination, SendersThatAreStoppedAndBegunAgainAndAgainComeToTheEnd) 
         for (Sender& sender : senders)
             sender.stop();
         end_all();
-        // A part is free once its sender is known to be gone.
+        // The partial file is unlocked once the server has noticed that its sender is gone.
         ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
     }
     begin_all();
@@ -127,7 +127,7 @@ TEST_F(CopyCombination, SendersThatAreStoppedAndBegunAgainAndAgainComeToTheEnd) 
         EXPECT_TRUE(content("served/" + name(i)) == bytes_of(file_bytes, i)) << name(i);
 }
 
-TEST_F(CopyCombination, ADiskThatIsFullInTheMiddleFailsTheLargeFilesAloneAndTheyGoOnLater) {
+TEST_F(CopyCombination, AFullDiskFailsOnlyTheLargeFilesAndTheyContinueLater) {
     put_sources();
     const std::string small = bytes_of(2 * chunk_bytes, 9);
     put("source/" + name(0), small);
@@ -152,19 +152,20 @@ TEST_F(CopyCombination, ADiskThatIsFullInTheMiddleFailsTheLargeFilesAloneAndThey
     for (std::uint32_t i = 1; i < count; ++i) {
         const CopiedFile& file = outcomes[i].files.at(0);
         EXPECT_EQ(file.outcome, CopiedFile::Outcome::copied) << file.detail;
-        EXPECT_GT(file.resumed_bytes, 0U) << "what fitted is still there";
+        EXPECT_GT(file.resumed_bytes, 0U) << "the part that fitted is still there";
         EXPECT_TRUE(content("served/" + name(i)) == bytes_of(file_bytes, i)) << name(i);
     }
 }
 
-// Three of four leave in the middle; the fourth is not held up, and the part of each is free.
-TEST_F(CopyCombination, OneSenderEndsWhileTheOthersAreCutOffAroundIt) {
+// Three of four senders leave in the middle; the fourth is not delayed, and each partial file is
+// unlocked.
+TEST_F(CopyCombination, OneSenderFinishesWhileOthersAreDisconnected) {
     put_sources();
     serve();
     begin_all();
     ASSERT_TRUE(bed.run_until([&] { return all_are_under_way() || all_have_ended(); }));
     while (senders.size() > 1)
-        senders.pop_back(); // as if killed: nothing is said
+        senders.pop_back(); // as if killed, without a message
     ASSERT_TRUE(bed.run_until([&] { return outcomes[0].problem.has_value(); }));
     EXPECT_EQ(outcomes[0].files.at(0).outcome, CopiedFile::Outcome::copied);
     EXPECT_TRUE(content("served/" + name(0)) == bytes_of(file_bytes, 0));

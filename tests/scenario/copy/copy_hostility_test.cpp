@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers of a copy that do not keep to its protocol: the program stays, and its disk stays clean.
+// Peers that violate the copy protocol: the program keeps running, and its disk stays clean.
 
 #include "tests/scenario/copy/copy_bed.hpp"
 
@@ -28,7 +28,7 @@ class HostilePeer : public CopyBed {
                 .bytes = text.size(),
                 .digest = chunk_digest(std::as_bytes(std::span{text}))};
     }
-    // Up to where the chunks begin.
+    // Runs the protocol up to the first chunk.
     void begin(RawPeer& peer, const std::string& name, std::uint64_t size) {
         connect(peer);
         peer.send(encode(Open{.name = name, .size_bytes = size, .mode = 0600}));
@@ -39,7 +39,7 @@ class HostilePeer : public CopyBed {
         EXPECT_TRUE(bed.run_until([&] { return peer.closed; }));
         EXPECT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
     }
-    // Nothing was written beside the served folder, and an honest sender is still served.
+    // Nothing was written outside the served folder, and an honest sender is still served.
     void expect_all_well() {
         std::vector<std::string> there;
         for (const auto& entry : fs::directory_iterator{root})
@@ -52,7 +52,7 @@ class HostilePeer : public CopyBed {
         EXPECT_EQ(outcome.files.at(0).outcome, CopiedFile::Outcome::copied);
         EXPECT_EQ(content("served/honest"), "content");
     }
-    // When the peer has gone, nothing of its file is there.
+    // After the peer has disconnected, nothing of its file remains.
     void expect_nothing_kept(RawPeer& peer) {
         expect_thrown_out(peer);
         EXPECT_TRUE(fs::is_empty(root + "/served"));
@@ -60,7 +60,7 @@ class HostilePeer : public CopyBed {
     }
 };
 
-TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
+TEST_F(HostilePeer, NamesOutsideTheFolderAreRefusedAndTheConnectionContinues) {
     serve();
     fs::create_directory_symlink(root, root + "/served/up");
     RawPeer peer;
@@ -80,7 +80,7 @@ TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
     expect_all_well();
 }
 
-TEST_F(HostilePeer, AChunkThatWasDamagedIsToldAndNotWritten) {
+TEST_F(HostilePeer, ADamagedChunkIsReportedAndNotWritten) {
     serve();
     RawPeer peer;
     begin(peer, "a", 8);
@@ -92,7 +92,7 @@ TEST_F(HostilePeer, AChunkThatWasDamagedIsToldAndNotWritten) {
     expect_nothing_kept(peer);
 }
 
-TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
+TEST_F(HostilePeer, AFileWithAWrongChecksumGetsNoFinalName) {
     serve();
     RawPeer peer;
     begin(peer, "a", 4);
@@ -103,7 +103,7 @@ TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
     expect_nothing_kept(peer);
 }
 
-TEST_F(HostilePeer, AChunkOfAnotherPlaceOrLengthEndsTheConnection) {
+TEST_F(HostilePeer, AChunkAtAWrongPositionOrLengthEndsTheConnection) {
     serve();
     for (const Chunk& bad : {chunk(1, "good"), chunk(0, "too long"), Chunk{}}) {
         RawPeer peer;
@@ -138,7 +138,7 @@ TEST_F(HostilePeer, MessagesOutOfTurnEndTheConnection) {
     expect_all_well();
 }
 
-TEST_F(HostilePeer, WhoAsksWithoutReadingIsNotAnsweredWithoutEnd) {
+TEST_F(HostilePeer, APeerThatDoesNotReadGetsLimitedAnswers) {
     serve();
     RawPeer peer;
     connect(peer);
@@ -150,7 +150,7 @@ TEST_F(HostilePeer, WhoAsksWithoutReadingIsNotAnsweredWithoutEnd) {
     expect_all_well();
 }
 
-// Conversations as they should be, with some bytes changed, left out, or sent twice.
+// Valid conversations with some bytes changed, removed or sent twice.
 TEST_F(HostilePeer, AServerOutlivesAnything) {
     serve();
     std::mt19937 random{1};
@@ -183,7 +183,7 @@ TEST_F(HostilePeer, AServerOutlivesAnything) {
     expect_all_well();
 }
 
-// A server that answers with whatever it likes.
+// A server that answers with any bytes.
 class HostileServer : public HostilePeer, private netio::stream::StreamListener::Handler {
   protected:
     HostileServer() {
@@ -204,7 +204,7 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
     bool is_asked_first = false;
 
   private:
-    // Says its part as soon as it is connected, or asked.
+    // Sends its bytes as soon as it is connected, or on a request.
     struct Speaker final : netio::stream::StreamSocket::Handler {
         RawPeer peer;
         std::function<void(RawPeer&)> say;
@@ -235,7 +235,7 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
     std::unique_ptr<netio::stream::StreamListener> listener_;
 };
 
-TEST_F(HostileServer, WhatItCannotSayIsAProblemThatIsTold) {
+TEST_F(HostileServer, AnInvalidMessageIsReported) {
     const std::vector<std::vector<std::byte>> nonsense = {
         bytes("HTTP/1.1 400 Bad Request\r\n\r\n"), encode(Verdict{.kept = true, .text = {}}),
         encode(Start{}),
@@ -261,8 +261,8 @@ TEST_F(HostileServer, AVerdictBeforeTheEndIsNotBelieved) {
     EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
 }
 
-// It would take the message for one that cannot be.
-TEST_F(HostileServer, AServerThatDoesNotOfferItIsNotToldHowFarAComparisonIs) {
+// An older sender would take the message for an invalid one.
+TEST_F(HostileServer, ComparisonProgressIsSentOnlyToAServerThatSupportsIt) {
     fs::resize_file(put("source/a", ""), 3 * Sender::compare_step_bytes);
     RawPeer* old_server = nullptr;
     is_asked_first = true;

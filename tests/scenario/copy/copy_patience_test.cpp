@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How long a copy server waits for a sender whose turn it is, in virtual time.
+// How long a copy server waits for a sender, in virtual time.
 
 #include "tests/scenario/copy/copy_bed.hpp"
 #include "tests/scenario/stream/impostor.hpp"
@@ -34,7 +34,7 @@ class CopyPatience : public CopyBed {
             return std::make_unique<SimDisk>(loop, state);
         };
     }
-    // Of zeroes, which take no place.
+    // A sparse file of zeroes, which uses no disk space.
     void put_large(const std::string& name) const {
         put(name, "");
         fs::resize_file(root + "/" + name, large_bytes);
@@ -42,7 +42,7 @@ class CopyPatience : public CopyBed {
     Message open_large() const {
         return encode(Open{.name = "large", .size_bytes = large_bytes, .mode = 0600});
     }
-    // Asks for it, and says nothing any more.
+    // Requests the file and then sends nothing more.
     void expect_silence_ends_it(Answer::Outcome outcome) {
         RawPeer peer;
         connect(peer);
@@ -55,7 +55,7 @@ class CopyPatience : public CopyBed {
         EXPECT_LT(bed.loop().now() - answered, idle_limit + seconds{1});
         ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
     }
-    // Its disk takes longer for all of it than the server waits, and not for a step.
+    // Its disk needs longer for the whole file than the server waits, but not for one step.
     CopiedFile copy_slowly() {
         auto slow = std::make_shared<DiskState>();
         slow->per_task = idle_limit / 3;
@@ -67,24 +67,24 @@ class CopyPatience : public CopyBed {
     }
 };
 
-TEST_F(CopyPatience, ALargeFileThatIsThereGivesNobodyAPlaceForLonger) {
+TEST_F(CopyPatience, ComparingALargeFileExtendsNoSilentSendersSlot) {
     put_large("served/large");
     expect_silence_ends_it(Answer::Outcome::present);
 }
 
-TEST_F(CopyPatience, ALargePartThatIsThereGivesNobodyAPlaceForLonger) {
+TEST_F(CopyPatience, ComparingALargePartExtendsNoSilentSendersSlot) {
     put_large("served/.large.netio-part");
     expect_silence_ends_it(Answer::Outcome::accepted);
 }
 
-TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargeFileIsWaitedFor) {
+TEST_F(CopyPatience, ASenderComparingALargeFileOnASlowDiskKeepsItsSlot) {
     put_large("source/large");
     put_large("served/large");
     const CopiedFile file = copy_slowly();
     EXPECT_EQ(file.outcome, CopiedFile::Outcome::present) << file.detail;
 }
 
-TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargePartIsWaitedFor) {
+TEST_F(CopyPatience, ASenderComparingALargePartOnASlowDiskKeepsItsSlot) {
     put_large("source/large");
     put_large("served/.large.netio-part");
     const CopiedFile file = copy_slowly();
@@ -92,13 +92,13 @@ TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargePartIsWaitedFor) {
     EXPECT_EQ(file.resumed_bytes, large_bytes);
 }
 
-TEST_F(CopyPatience, WhoSaysTheSameAgainOrMoreThanThereIsHasNothingToCompare) {
+TEST_F(CopyPatience, RepeatedOrExcessiveComparisonProgressDoesNotCount) {
     put_large("served/large");
     for (const std::uint64_t second : {std::uint64_t{5}, large_bytes + 1}) {
         RawPeer early;
         connect(early);
         early.send(encode(Comparing{5}));
-        ASSERT_TRUE(bed.run_until([&] { return early.closed; })) << "before anything was offered";
+        ASSERT_TRUE(bed.run_until([&] { return early.closed; })) << "before any file was offered";
         RawPeer peer;
         connect(peer);
         peer.send(open_large());
@@ -111,7 +111,7 @@ TEST_F(CopyPatience, WhoSaysTheSameAgainOrMoreThanThereIsHasNothingToCompare) {
     }
 }
 
-// Counts those that were ever used.
+// Counts the disks that were ever used.
 class CountedDisk final : public Disk {
   public:
     CountedDisk(netio::EventLoop& loop, std::size_t& started)
@@ -129,15 +129,15 @@ class CountedDisk final : public Disk {
     SimDisk disk_;
 };
 
-// Of this process's addresses, used or not.
+// Address space of this process, used or not.
 std::size_t mapped_bytes() {
     std::size_t pages = 0;
     std::ifstream{"/proc/self/statm"} >> pages;
     return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// It finishes the handshake of its session, and tells of no ring, so there is no stream yet.
-TEST_F(CopyPatience, WhoStopsWithinTheHandshakeCostsNoBuffersNoThreadAndNoPlaceForLong) {
+// The peer finishes the handshake of its session but announces no ring, so there is no stream yet.
+TEST_F(CopyPatience, APeerStoppedInTheHandshakeCostsNoMemoryAndASlotOnlyBriefly) {
     constexpr std::size_t buffers = 512;
     std::size_t started = 0;
     server.reset();
@@ -151,7 +151,7 @@ TEST_F(CopyPatience, WhoStopsWithinTheHandshakeCostsNoBuffersNoThreadAndNoPlaceF
     EXPECT_LT(mapped_bytes() - before, buffers * chunk_bytes / 4);
     const netio::TimePoint then = bed.loop().now();
     ASSERT_TRUE(bed.run_until([&] { return half.closed && server->sender_count() == 0; }));
-    EXPECT_LT(bed.loop().now() - then, seconds{6}) << "handshake_timeout, and not its idle_limit";
+    EXPECT_LT(bed.loop().now() - then, seconds{6}) << "by handshake_timeout, not by idle_limit";
     EXPECT_EQ(started, 0U);
     put("source/honest", "content");
     Sender::Options what = options({"honest"});
@@ -160,7 +160,7 @@ TEST_F(CopyPatience, WhoStopsWithinTheHandshakeCostsNoBuffersNoThreadAndNoPlaceF
     EXPECT_EQ(started, 1U);
 }
 
-// What is logged meanwhile.
+// Collects the log lines while it exists.
 class Logged {
   public:
     Logged() {
@@ -184,7 +184,7 @@ class Logged {
     std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
-TEST_F(CopyPatience, MoreFilesThanTheLogHasLinesForAreCountedThere) {
+TEST_F(CopyPatience, FilesBeyondTheLogLimitAreCountedInTheLog) {
     constexpr std::size_t limit = LimitedLog::lines_per_interval;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < limit + 30; ++i) {
@@ -197,7 +197,7 @@ TEST_F(CopyPatience, MoreFilesThanTheLogHasLinesForAreCountedThere) {
     what.disk = disk_of(std::make_shared<DiskState>());
     EXPECT_EQ(*copy(std::move(what)).problem, "");
     ASSERT_LT(bed.loop().now() - begin, LimitedLog::interval);
-    EXPECT_EQ(log.lines().size(), limit); // one of them says who has come
+    EXPECT_EQ(log.lines().size(), limit); // one line reports the connection
     server.reset();
     ASSERT_EQ(log.lines().size(), limit + 1);
     EXPECT_THAT(log.lines().back(), testing::HasSubstr("kept, "));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sparse files, and what a file has beside its content.
+// Sparse files, and file attributes.
 
 #include "tests/scenario/copy/copy_bed.hpp"
 
@@ -18,7 +18,7 @@ constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
 class CopySparse : public CopyBed {
   protected:
-    // Pieces of random bytes at these positions; the rest are holes.
+    // Random bytes at these positions; the rest of the file is holes.
     void put_sparse(const std::string& name, std::uint64_t size,
                     const std::vector<Extent>& pieces) const {
         std::mt19937_64 random{size};
@@ -112,7 +112,7 @@ TEST_F(CopySparse, AServerThatTakesNoExtentsIsSentAllBytes) {
     connect(peer);
     peer.send(encode(Open{.name = "a", .size_bytes = 2 * mib, .mode = 0600}));
     EXPECT_EQ(wait_for<Answer>(peer).text, offer_text);
-    // As a sender of an earlier version.
+    // Like a sender of an earlier version.
     peer.send(encode(Start{}));
     const std::string zeros(mib, '\0');
     for (const std::uint64_t position : {std::uint64_t{0}, mib}) {
@@ -131,8 +131,8 @@ TEST_F(CopySparse, ExtentsThatCannotBeEndTheConnection) {
     serve();
     const std::vector<std::vector<Extent>> wrong{
         {{.position = 0, .bytes = 9 * mib}},             // beyond the end
-        {{.position = 0, .bytes = 0}},                   // says nothing
-        {{.position = hole_step_bytes + 1, .bytes = 1}}, // too long a hole
+        {{.position = 0, .bytes = 0}},                   // contains nothing
+        {{.position = hole_step_bytes + 1, .bytes = 1}}, // the hole is too long
         {{.position = hole_step_bytes + 1, .bytes = 0}},
     };
     for (const std::vector<Extent>& extents : wrong) {
@@ -147,7 +147,7 @@ TEST_F(CopySparse, ExtentsThatCannotBeEndTheConnection) {
         EXPECT_TRUE(bed.run_until([&] { return peer.closed; }));
         EXPECT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
     }
-    // Extents of a file that was not begun as a sparse one, and an end far before the size.
+    // Extents of a file that was not started as sparse, and an end far before its size.
     for (const bool sparse : {false, true}) {
         RawPeer peer;
         connect(peer);
@@ -162,7 +162,7 @@ TEST_F(CopySparse, ExtentsThatCannotBeEndTheConnection) {
     EXPECT_FALSE(fs::exists(root + "/served/a"));
 }
 
-// A disk on which something happens to the file once part of it has been read.
+// A disk that changes the file after part of it has been read.
 class MeddlingDisk final : public Disk {
   public:
     MeddlingDisk(netio::EventLoop& loop, std::function<void()> meddle)
@@ -181,7 +181,7 @@ class MeddlingDisk final : public Disk {
     int tasks_ = 0;
 };
 
-TEST_F(CopySparse, PermissionsThatChangeMeanwhileArriveToo) {
+TEST_F(CopySparse, PermissionsChangedDuringTheCopyArriveToo) {
     serve();
     const std::string path = put("source/a", std::string(4 * mib, 'x'));
     ::chmod(path.c_str(), 0644);

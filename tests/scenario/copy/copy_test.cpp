@@ -40,7 +40,7 @@ TEST_F(CopyBed, FilesOfAllSizesArriveAsTheyAre) {
     EXPECT_EQ(server->counters().failures, 0U);
 }
 
-TEST_F(CopyBed, GoesOnBehindWhatIsThereAndOnlyIfItIsTheSame) {
+TEST_F(CopyBed, ContinuesAfterTheExistingPartOnlyIfItIsTheSame) {
     serve();
     const std::string text = pattern(5 * chunk_bytes);
     put("source/same", text);
@@ -66,7 +66,7 @@ TEST_F(CopyBed, ACompletePartNeedsItsNameOnly) {
     EXPECT_TRUE(content("served/a") == text);
 }
 
-TEST_F(CopyBed, WhatIsThereAlreadyIsComparedAndNeverReplacedUntold) {
+TEST_F(CopyBed, AnExistingFileIsComparedAndNeverReplacedSilently) {
     serve();
     put("source/same", "content");
     put("source/other", "content");
@@ -97,7 +97,7 @@ TEST_F(CopyBed, WhatHasNoSizeIsNotPresentWhereAnEmptyFileIs) {
     EXPECT_THAT(outcome.files[0].detail, HasSubstr("has more bytes than its size of 0"));
 }
 
-// A disk on which a file is changed behind the opening, which is the first task.
+// A disk that changes the file after it was opened, which is the first task.
 class ChangingDisk final : public Disk {
   public:
     ChangingDisk(netio::EventLoop& loop, std::function<void()> change)
@@ -152,7 +152,7 @@ TEST_F(CopyBed, AFileThatCannotBeReadDoesNotKeepTheNextFromBeingSent) {
     EXPECT_EQ(outcome.files[1].outcome, CopiedFile::Outcome::copied);
 }
 
-TEST_F(CopyBed, AFailureAtTheServerIsToldAndTheNextFileFollows) {
+TEST_F(CopyBed, AServerErrorIsReportedAndTheNextFileFollows) {
     serve();
     put("source/taken", "a");
     fs::create_directories(root + "/served/taken/by_a_folder");
@@ -200,7 +200,7 @@ TEST_F(CopyBed, TwoSendersOfOneNameDoNotMixTheirBytes) {
     const auto copied = [](const Outcome& o) {
         return o.files.at(0).outcome == CopiedFile::Outcome::copied;
     };
-    EXPECT_NE(copied(one), copied(two)) << "the other is refused";
+    EXPECT_NE(copied(one), copied(two)) << "the other sender is refused";
     EXPECT_TRUE(content("served/a") ==
                 (copied(one) ? pattern(8 * chunk_bytes) : std::string(8 * chunk_bytes, 'x')));
 }
@@ -222,7 +222,7 @@ TEST_F(CopyBed, MoreSendersThanAllowedAreRejectedWithTheRemedy) {
     EXPECT_EQ(*copy(options({"a"})).problem, "");
 }
 
-TEST_F(CopyBed, ASenderWaitsForAPlaceAtAFullServer) {
+TEST_F(CopyBed, ASenderWaitsForASlotAtAFullServer) {
     serve(1);
     put("source/a", "a");
     RawPeer stays;
@@ -239,7 +239,7 @@ TEST_F(CopyBed, ASenderWaitsForAPlaceAtAFullServer) {
     EXPECT_EQ(outcome.files.at(0).outcome, CopiedFile::Outcome::copied);
 }
 
-TEST_F(CopyBed, ASenderThatWaitsForAPlaceCanBeStopped) {
+TEST_F(CopyBed, ASenderThatWaitsForASlotCanBeStopped) {
     serve(1);
     put("source/a", "a");
     RawPeer stays;
@@ -250,7 +250,7 @@ TEST_F(CopyBed, ASenderThatWaitsForAPlaceCanBeStopped) {
     sender.start();
     ASSERT_TRUE(bed.run_until([&] { return outcome.waited == 1; }));
     sender.stop();
-    EXPECT_FALSE(outcome.problem) << "within the call";
+    EXPECT_FALSE(outcome.problem) << "the outcome is not set within the call";
     ASSERT_TRUE(bed.run_until([&] { return outcome.problem.has_value(); }));
     EXPECT_EQ(*outcome.problem, "interrupted");
 }
@@ -274,7 +274,7 @@ TEST_F(CopyBed, TwentySendersAtOnceAreServedByAServerOfFour) {
         EXPECT_EQ(*each.problem, "");
 }
 
-TEST_F(CopyBed, APeerThatSaysNothingLosesItsPlaceAndItsName) {
+TEST_F(CopyBed, ASilentPeerLosesItsSlotAndItsFileName) {
     serve(16, {.buffer_count = 3, .idle_limit = std::chrono::milliseconds{50}});
     RawPeer silent;
     connect(silent);
@@ -289,8 +289,8 @@ TEST_F(CopyBed, APeerThatSaysNothingLosesItsPlaceAndItsName) {
     EXPECT_EQ(*copy(options({"a"})).problem, "");
 }
 
-// A byte in a millisecond: no chunk becomes whole in that time, and yet it comes.
-TEST_F(CopyBed, APeerWhoseBytesComeSlowlyIsServedUnlessARateIsAskedFor) {
+// One byte per millisecond: no chunk is complete within the time limit, although bytes arrive.
+TEST_F(CopyBed, ASlowPeerIsServedUnlessAMinimumRateIsSet) {
     using std::chrono::milliseconds;
     for (const std::uint64_t least_bytes_per_s : {0U, 1'000'000U}) {
         serve(16, {.buffer_count = 3,
@@ -316,7 +316,7 @@ TEST_F(CopyBed, APeerWhoseBytesComeSlowlyIsServedUnlessARateIsAskedFor) {
     }
 }
 
-TEST_F(CopyBed, OneHostDoesNotTakeEveryPlace) {
+TEST_F(CopyBed, OneHostDoesNotUseEverySlot) {
     serve(4);
     RawPeer first;
     connect(first);
@@ -329,7 +329,7 @@ TEST_F(CopyBed, OneHostDoesNotTakeEveryPlace) {
     EXPECT_EQ(server->sender_count(), 2U);
 }
 
-TEST_F(CopyBed, AServerThatIsNotThereOrGoesIsAProblemThatIsTold) {
+TEST_F(CopyBed, AMissingOrStoppedServerIsReported) {
     serve();
     put("source/a", pattern(1 << 20));
     const Sender::Options what = options({"a"});

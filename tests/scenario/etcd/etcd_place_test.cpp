@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(EtcdPlace, HasAnAddressAPrefixAndWhoAsks) {
+TEST(EtcdPlace, HasAnAddressAPrefixAndAUser) {
     const EtcdPlace plain = parse_etcd_place("etcd://daq-1:2379");
     EXPECT_EQ(plain.address, (netio::Address{"daq-1", 2379}));
     EXPECT_EQ(plain.prefix, "netio");

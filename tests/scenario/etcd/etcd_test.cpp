@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bus that is an etcd, with an etcd of the machine's that a test starts, kills and empties.
+// A registry on etcd; a test starts, kills and empties a local etcd.
 
 #include "apps/etcd/etcd_board.hpp"
 #include "apps/program/commands.hpp"
@@ -58,7 +58,7 @@ class Etcd {
         return (tls_ ? "etcds://127.0.0.1:" : "etcd://127.0.0.1:") + std::to_string(client_port_);
     }
     std::string certificate() const { return (folder_.path() / "cert.pem").string(); }
-    // From the next start on.
+    // Takes effect at the next start.
     void use_tls() {
         tls_ = true;
         const std::string command =
@@ -102,7 +102,7 @@ class Etcd {
                 client_of_it.ask("/v3/kv/range", {{"key", "YQ=="}});
                 return;
             } catch (const netio::pubsub::BoardError&) {
-                ::poll(nullptr, 0, 50); // there is nothing yet to wait for
+                ::poll(nullptr, 0, 50); // no event to wait for yet
             }
         }
         ADD_FAILURE() << "etcd does not start, see " << folder_.path();
@@ -191,7 +191,7 @@ TEST_F(EtcdBus, APublisherIsFoundKeptUpdatedAndGone) {
     EXPECT_THAT(own.troubles, IsEmpty());
 }
 
-TEST_F(EtcdBus, OneForWhomThereWasNoRoomIsFoundWhenAnotherIsGone) {
+TEST_F(EtcdBus, APublisherBeyondTheLimitIsFoundWhenAnotherLeaves) {
     BusOptions one_only = options;
     one_only.publisher_limit = 1;
     const auto bus = open_bus(loop, etcd.where(), one_only);
@@ -224,7 +224,7 @@ TEST_F(EtcdBus, AKilledPublisherIsGoneAfterItsLease) {
     EXPECT_TRUE(run_until([&] { return listener.there.empty(); }));
 }
 
-TEST_F(EtcdBus, WhileItIsAwayNobodyIsGoneAndItIsTakenUpAgain) {
+TEST_F(EtcdBus, WhileEtcdIsDownNoPublisherIsLostAndWorkResumes) {
     const auto bus = open_bus(loop, etcd.where(), options);
     bus->watch(listener);
     const auto announcer = announce(loop, etcd.where(), of("a"), own, options);
@@ -241,7 +241,7 @@ TEST_F(EtcdBus, WhileItIsAwayNobodyIsGoneAndItIsTakenUpAgain) {
     EXPECT_EQ(listener.gone, 0);
 }
 
-TEST_F(EtcdBus, WithoutItsDataItIsToldAgainAndNobodyIsGone) {
+TEST_F(EtcdBus, AfterADataLossEntriesAreRestoredAndNoPublisherIsLost) {
     const auto bus = open_bus(loop, etcd.where(), options);
     bus->watch(listener);
     const auto announcer = announce(loop, etcd.where(), of("a"), own, options);
@@ -257,7 +257,7 @@ TEST_F(EtcdBus, WithoutItsDataItIsToldAgainAndNobodyIsGone) {
     EXPECT_THAT(own.troubles, testing::Not(testing::Contains(HasSubstr("lease not found"))));
 }
 
-TEST_F(EtcdBus, OfTwoPublishersWithOneNameTheLaterIsFoundForAsLongAsItIsThere) {
+TEST_F(EtcdBus, TheLaterOfTwoPublishersWithOneNameIsFoundWhileItRuns) {
     const auto bus = open_bus(loop, etcd.where(), options);
     bus->watch(listener);
     const auto earlier = announce(loop, etcd.where(), of("a"), own, options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bus that is an etcd, at a gateway of the test's own: it counts what it is asked, forgets
-// leases, and answers as a proxy may that lets no watches through.
+// A registry on etcd behind a fake gateway: it counts the requests, loses leases, and answers like
+// a proxy that does not forward watches.
 
 #include "apps/etcd/etcd_board.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -85,7 +85,7 @@ class Gateway {
         const std::lock_guard lock{mutex_};
         leases_.clear();
     }
-    // Behind so many ranges it has nothing left, and behind ten more it gives no answer.
+    // After this many range requests its data is empty; after ten more it does not answer.
     void forget_after(int ranges) {
         const std::lock_guard lock{mutex_};
         forgets_after_ = ranges;
@@ -177,7 +177,7 @@ TEST(EtcdGateway, WhatManyPublishersSayIsReadInFewAnswers) {
     EXPECT_THAT(seen.texts, SizeIs(1000));
     EXPECT_EQ(seen.texts["p999"], "text 999");
     EXPECT_LE(gateway.asked("/v3/kv/range"), 6) << "the names, and 256 in each";
-    // Only what has changed.
+    // Only the changed entry is read.
     gateway.put("/netio/p3", "other");
     gateway.put("/netio/p7", "other");
     seen.texts.clear();
@@ -186,8 +186,9 @@ TEST(EtcdGateway, WhatManyPublishersSayIsReadInFewAnswers) {
     EXPECT_LE(gateway.asked("/v3/kv/range"), 8);
 }
 
-// Between the names and what they say everybody may have gone: nobody is asked for for ever.
-TEST(EtcdGateway, WhatManyPublishersSaidBeforeTheyWentIsNotAskedForAgainAndAgain) {
+// All entries may vanish between the list of names and the read of the texts: it does not ask for
+// them forever.
+TEST(EtcdGateway, DoesNotKeepAskingForEntriesOfDepartedPublishers) {
     Gateway gateway;
     for (const char* name : {"/netio/a", "/netio/b", "/netio/c"})
         gateway.put(name, "text");
@@ -196,10 +197,10 @@ TEST(EtcdGateway, WhatManyPublishersSaidBeforeTheyWentIsNotAskedForAgainAndAgain
     Seen seen;
     board.look(seen);
     EXPECT_THAT(seen.texts, SizeIs(0));
-    EXPECT_EQ(gateway.asked("/v3/kv/range"), 5) << "the names, all at once, and each once";
+    EXPECT_EQ(gateway.asked("/v3/kv/range"), 5) << "the names, all texts at once, each once";
 }
 
-TEST(EtcdGateway, OneTextThatIsTooLongIsNamedAndTheOthersAreRead) {
+TEST(EtcdGateway, ATooLongTextIsReportedAndTheOthersAreRead) {
     Gateway gateway;
     gateway.put("/netio/a", "text");
     gateway.put("/netio/huge", std::string(std::size_t{13} << 20, 'x')); // a third more as base64
@@ -217,8 +218,8 @@ TEST(EtcdGateway, OneTextThatIsTooLongIsNamedAndTheOthersAreRead) {
     EXPECT_THAT(seen.troubles, SizeIs(1));
 }
 
-// Whoever looks again at once does so without a pause.
-TEST(EtcdGateway, AWatchThatIsNotGrantedIsNotAskedForWithoutAPause) {
+// A reader that looks again at once would do so without a pause.
+TEST(EtcdGateway, ARefusedWatchIsNotRetriedWithoutAPause) {
     for (const json& answer : {json{{"error", {{"message", "not here"}}}},
                                json{{"result", {{"created", true}, {"canceled", true}}}},
                                json{{"result", {{"created", true}}}}, json::object()}) {
@@ -235,7 +236,7 @@ TEST(EtcdGateway, AWatchThatIsNotGrantedIsNotAskedForWithoutAPause) {
     }
 }
 
-TEST(EtcdGateway, AWatchThatTellsAChangeIsAnsweredAtOnce) {
+TEST(EtcdGateway, AWatchThatReportsAChangeIsHandledAtOnce) {
     Gateway gateway;
     gateway.answer_watches({{"result", {{"events", json::array({json::object()})}}}});
     EtcdBoard board{gateway.place(), seconds{3}, std::chrono::hours{1}};

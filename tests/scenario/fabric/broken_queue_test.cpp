@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Queues of the provider that fail for good: each connection is told, once, and nothing is asked of
-// them without end; and an endpoint that is refused. No provider can be made to do so, so its own
-// calls are replaced.
+// Provider queues that fail permanently: each connection is notified once, and the queues are not
+// polled endlessly. Also an endpoint that is refused. Real providers cannot be made to do this, so
+// their calls are replaced.
 
 #include "netio/fabric/domain.hpp"
 #include "netio/fabric/event_queue.hpp"
@@ -43,7 +43,7 @@ class BrokenQueue : public testing::Test {
         completion_calls_ = *queue.ops;
         completion_calls_.read = fail_to_read;
         queue.ops = &completion_calls_;
-        end->send(); // so that something is there to be read
+        end->send(); // so that there is a completion to read
     }
     void break_events() {
         ::fid_eq& queue = domain().fabric().events_for(true).handle();
@@ -78,7 +78,7 @@ TEST_F(BrokenQueue, OfCompletionsEndsItsConnectionsOnceWithAllTheirOperations) {
     EXPECT_EQ(other()->completions, receive_count);
 }
 
-TEST_F(BrokenQueue, OfCompletionsIsReadNoMoreAndTakesNobodyIn) {
+TEST_F(BrokenQueue, OfCompletionsIsNotReadAnyMoreAndAcceptsNoConnection) {
     break_completions();
     ASSERT_TRUE(fabric.run_until([&] { return !end->closed.empty(); }));
     EXPECT_EQ(reads, 1U);
@@ -89,7 +89,7 @@ TEST_F(BrokenQueue, OfCompletionsIsReadNoMoreAndTakesNobodyIn) {
     EXPECT_EQ(reads, 1U);
 }
 
-TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsReadNoMore) {
+TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsNotReadAnyMore) {
     break_events();
     ASSERT_TRUE(fabric.run_until([&] { return !end->closed.empty() && !other()->closed.empty(); }));
     expect_told_once(*end, "event queue failed");
@@ -97,7 +97,7 @@ TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsReadNoMore) {
     End later{*fabric.transport, door.listener->address()};
     ASSERT_TRUE(fabric.run_until([&] { return !later.closed.empty(); }));
     expect_told_once(later, "event queue failed");
-    EXPECT_EQ(later.completions, 0U) << "its receives were refused: it was broken when it was made";
+    EXPECT_EQ(later.completions, 0U) << "its receives were refused: its queue was already broken";
     EXPECT_EQ(reads, until_then);
 }
 
@@ -110,7 +110,7 @@ int remember_event_queue(::fid_fabric* fabric, ::fi_eq_attr* attributes, ::fid_e
     return result;
 }
 
-TEST_F(BrokenQueue, OfAListenerIsLeftAloneForAWhileAndLetsInWhoCameMeanwhile) {
+TEST_F(BrokenQueue, OfAListenerPausesAndThenAcceptsTheWaitingPeers) {
     ::fid_fabric& provider = domain().fabric().handle();
     fabric_calls = provider.ops;
     ::fi_ops_fabric calls = *provider.ops;
@@ -127,10 +127,10 @@ TEST_F(BrokenQueue, OfAListenerIsLeftAloneForAWhileAndLetsInWhoCameMeanwhile) {
     const End newcomer{*fabric.transport, later.listener->address()};
     const TimePoint begin = Clock::now();
     ASSERT_TRUE(fabric.run_until([] { return reads >= 3 * fabric::nameless_error_limit; }));
-    EXPECT_GE(Clock::now() - begin, 200ms) << "two rests";
+    EXPECT_GE(Clock::now() - begin, 200ms) << "two pauses";
     last_opened->ops = own_calls;
     EXPECT_TRUE(fabric.run_until([&] { return newcomer.connected; }));
-    EXPECT_TRUE(end->closed.empty()) << "the others have a queue of their own";
+    EXPECT_TRUE(end->closed.empty()) << "the others have their own queue";
 }
 
 int refuse_to_control(::fid*, int, void*) {
@@ -138,7 +138,7 @@ int refuse_to_control(::fid*, int, void*) {
 }
 const ::fi_ops_domain* domain_calls = nullptr; // the provider's
 ::fi_ops endpoint_calls;
-// Gives the provider's own endpoint, which cannot be enabled.
+// Returns the provider's own endpoint, which cannot be enabled.
 int open_endpoint(::fid_domain* domain, ::fi_info* info, ::fid_ep** endpoint, void* context) {
     const int result = domain_calls->endpoint(domain, info, endpoint, context);
     if (result == 0) {
@@ -149,8 +149,8 @@ int open_endpoint(::fid_domain* domain, ::fi_info* info, ::fid_ep** endpoint, vo
     return result;
 }
 
-TEST(RefusedEndpoint, LeavesItsPlaceInTheQueueToTheNext) {
-    Fabric fabric{{.queue_endpoint_limit = 3}}; // one place is free when two ends are connected
+TEST(RefusedEndpoint, LeavesItsSlotInTheQueueToTheNext) {
+    Fabric fabric{{.queue_endpoint_limit = 3}}; // one slot is left when two ends are connected
     Door door{*fabric.transport, {"127.0.0.1", 0}};
     const End end{*fabric.transport, door.listener->address()};
     ASSERT_TRUE(fabric.run_until([&] { return end.connected && door.ends.front()->connected; }));

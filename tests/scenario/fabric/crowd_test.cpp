@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Many connections in one loop: nobody waits behind a flood, and nothing overtakes.
+// Many connections in one loop: a flood starves no connection and reorders no events.
 
 #include "tests/scenario/fabric/ends.hpp"
 
@@ -11,8 +11,8 @@ namespace {
 
 using testing::SizeIs;
 
-// Two ends that answer each other for ever, with so many messages on their way that there is
-// always something to read.
+// Two ends that answer each other endlessly, with enough messages in flight that there is always a
+// completion to read.
 struct Flood {
     Flood(Fabric& fabric, Door& door) : near{*fabric.transport, door.listener->address()} {
         near.at_connected = [this] {
@@ -36,7 +36,7 @@ std::vector<std::unique_ptr<Flood>> begin_floods(Fabric& fabric, Door& door) {
     return floods;
 }
 
-TEST(Crowd, ADeathIsToldThoughOthersFlood) {
+TEST(Crowd, ADeathIsReportedDuringAFlood) {
     Fabric fabric{{}, {.drain_limit = 4}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     auto mortal = std::make_unique<End>(*fabric.transport, door.listener->address());
@@ -50,7 +50,7 @@ TEST(Crowd, ADeathIsToldThoughOthersFlood) {
     EXPECT_LE(floods.front()->near.messages - before, 5000U);
 }
 
-TEST(Crowd, ANewcomerGetsInThoughOthersFlood) {
+TEST(Crowd, ANewPeerConnectsDuringAFlood) {
     Fabric fabric{{}, {.drain_limit = 4}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const std::vector<std::unique_ptr<Flood>> floods = begin_floods(fabric, door);
@@ -60,10 +60,10 @@ TEST(Crowd, ANewcomerGetsInThoughOthersFlood) {
     EXPECT_LE(floods.front()->near.messages - before, 5000U);
 }
 
-TEST(Crowd, NobodyHearsAMessageBeforeItIsConnected) {
+TEST(Crowd, NoMessageIsDeliveredBeforeOnConnected) {
     Fabric fabric{{}, {.drain_limit = 1}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
-    // The accepting side speaks as soon as it may.
+    // The accepting side sends as soon as it may.
     door.at_accepted = [](End& end) { end.at_connected = [&end] { end.send(); }; };
     std::vector<std::unique_ptr<End>> ends;
     for (int i = 0; i < 100; ++i)
@@ -75,7 +75,7 @@ TEST(Crowd, NobodyHearsAMessageBeforeItIsConnected) {
         std::ranges::none_of(ends, [](const auto& end) { return end->message_came_first; }));
 }
 
-TEST(Crowd, WhatArrivedIsHandedOverBeforeTheEnd) {
+TEST(Crowd, ArrivedMessagesAreDeliveredBeforeTheEnd) {
     Fabric fabric{{}, {.drain_limit = 1}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     auto sender = std::make_unique<End>(*fabric.transport, door.listener->address());

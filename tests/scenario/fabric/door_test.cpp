@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who is let in at a tcp listener, who is cut off, and who is nobody's business.
+// Which peers a tcp listener admits, which it disconnects, and which sockets it leaves alone.
 
 #include "tests/scenario/fabric/ends.hpp"
 #include "tests/support/descriptor_limit.hpp"
@@ -25,7 +25,7 @@ using testing::IsEmpty;
 constexpr auto stranger_timeout = 50ms;
 constexpr auto several_looks = 6 * stranger_timeout;
 
-// A plain TCP socket of somebody who knows nothing of libfabric.
+// A plain TCP socket of a peer that does not use libfabric.
 class PlainSocket {
   public:
     explicit PlainSocket(int fd) : fd_{fd} { NETIO_CHECK(fd >= 0); }
@@ -72,7 +72,7 @@ Fabric impatient() {
     return Fabric{{.stranger_timeout = stranger_timeout}};
 }
 
-TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOff) {
+TEST(Door, AnUnfinishedHandshakeIsDisconnected) {
     Fabric fabric = impatient();
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const auto stranger = PlainSocket::make();
@@ -81,7 +81,7 @@ TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOff) {
     EXPECT_THAT(door.ends, IsEmpty());
 }
 
-TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOffAtAnyAddressOfTheHost) {
+TEST(Door, AnUnfinishedHandshakeIsDisconnectedAtEveryHostAddress) {
     Fabric fabric = impatient();
     Door door{*fabric.transport, {.host = "0.0.0.0", .port = 0}};
     const auto stranger = PlainSocket::make();
@@ -89,7 +89,7 @@ TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOffAtAnyAddressOfTheHost) {
     EXPECT_TRUE(fabric.run_until([&] { return stranger->is_over(); }));
 }
 
-TEST(Door, OfTooManyOfOneMachineTheOnesThatHaveWaitedLongestAreCutOff) {
+TEST(Door, TheOldestOfTooManyHandshakesOfAHostAreDisconnected) {
     Fabric fabric{{.stranger_timeout = 60s, .strangers_per_host_limit = 3}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const auto other = PlainSocket::make();
@@ -110,7 +110,7 @@ TEST(Door, OfTooManyOfOneMachineTheOnesThatHaveWaitedLongestAreCutOff) {
     EXPECT_FALSE(other->is_over());
 }
 
-TEST(Door, AListenerThatClosesLeavesNobodyHalfWayIn) {
+TEST(Door, AClosingListenerEndsUnfinishedHandshakes) {
     Fabric fabric{{.stranger_timeout = 60s}};
     std::optional<Door> door{std::in_place, *fabric.transport,
                              Address{.host = "127.0.0.1", .port = 0}};
@@ -172,7 +172,7 @@ TEST(Door, SocketsOfTheProgramsOwnAreLeftAlone) {
     const auto client = PlainSocket::make();
     client->connect(mine);
     const auto accepted = server->accept();
-    const auto stranger = PlainSocket::make(); // so that there is somebody to look for
+    const auto stranger = PlainSocket::make(); // so that there is a peer to look for
     stranger->connect(door.listener->address());
     ASSERT_TRUE(fabric.run_until([&] { return stranger->is_over(); }));
     fabric.run_for(several_looks);
@@ -200,10 +200,10 @@ TEST(Door, KnowsTheKernelSocketsOfBothEnds) {
     }
 }
 
-TEST(Door, WhoCouldAcceptNobodySaysSoAtTheStart) {
+TEST(Door, AListenerWithoutDescriptorsToAcceptFailsAtTheStart) {
     const Fabric fabric;
     {
-        const DescriptorLimit limit{24}; // enough to listen, and the rest is a reserve
+        const DescriptorLimit limit{24}; // enough to listen; the rest is a reserve
         try {
             const Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
             ADD_FAILURE() << "it listens";
@@ -216,7 +216,7 @@ TEST(Door, WhoCouldAcceptNobodySaysSoAtTheStart) {
     const Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
 }
 
-TEST(Door, WithoutDescriptorsItRestsInsteadOfSpinning) {
+TEST(Door, WithoutDescriptorsItPausesInsteadOfSpinning) {
     Fabric fabric;
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     fabric.loop.run_once();

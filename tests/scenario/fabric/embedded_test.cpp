@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sockets over real tcp whose loop lives in an epoll loop of the program's own.
+// Sockets over real tcp whose loop is embedded in the program's own epoll loop.
 
 #include "netio/fabric.hpp"
 #include "netio/messages/listen_socket.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The program's own loop: it sleeps until one of the loops in it has something to do.
+// The program's own loop: it sleeps until one of the embedded loops has work.
 class OuterLoop {
   public:
     OuterLoop() : epoll_{epoll_create1(EPOLL_CLOEXEC)} {}
@@ -76,8 +76,8 @@ struct Receiver final : ListenSocket::Handler {
     int messages = 0;
 };
 
-// The kernel throws away all that arrives at the sockets that were accepted at this port, as if
-// their host had vanished. The number of such sockets.
+// Makes the kernel discard all data for the sockets accepted at this port, as if their host had
+// vanished. Returns the number of such sockets.
 int make_deaf(std::uint16_t port) {
     sock_filter drop_all{.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = 0};
     const sock_fprog program{.len = 1, .filter = &drop_all};
@@ -95,8 +95,8 @@ int make_deaf(std::uint16_t port) {
     return count;
 }
 
-// Nearly all the time is spent sleeping in the outer loop, and none of it may count as a time in
-// which nobody looked: with a heartbeat of a second nine tenths did.
+// The outer loop sleeps nearly all the time, and this must not count as time in which the process
+// did not look: with a heartbeat of one second, nine tenths did.
 TEST(Embedded, AVanishedPeerIsJudgedSilent) {
     EventLoop near_loop;
     EventLoop far_loop;
@@ -127,7 +127,7 @@ TEST(Embedded, AVanishedPeerIsJudgedSilent) {
     EXPECT_EQ(sender.closed[0].reason, CloseReason::silent) << sender.closed[0].detail;
 }
 
-// One port at an address of each family, one sender at each; all in one embedded loop.
+// One port at an address of each family, one sender for each; all in one embedded loop.
 TEST(Embedded, TwoFamiliesServeTheirSendersAndEndInOrder) {
     EventLoop loop;
     const auto transport = open_fabric(loop, {.provider = "tcp"});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The ends of connections at the seam itself, over tcp on loopback: both in one loop.
+// Ends of connections directly on the transport interface, over tcp on loopback: both in one loop.
 
 #include "netio/fabric.hpp"
 
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 inline constexpr std::size_t message_bytes = 64;
 inline constexpr std::size_t receive_count = 16;
 
-// One end; posts all its receives before it opens, and each again when it was used.
+// One end; it posts all its receives before it opens, and each again after use.
 class End final : Connection::Handler {
   public:
     static constexpr QueueLimits limits{.send_count = 64, .receive_count = receive_count};
@@ -89,7 +89,7 @@ class End final : Connection::Handler {
     RegisteredBuffer out_{std::span{memory_}.last(message_bytes), Access::send};
 };
 
-// Accepts everybody.
+// Accepts every peer.
 class Door final : Listener::Handler {
   public:
     Door(Transport& transport, const Address& local)

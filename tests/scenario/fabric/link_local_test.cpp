@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// IPv6 link-local addresses, which need the interface (the zone) to have a meaning. Each test has a
-// network of its own, with one such address on the loopback interface.
+// IPv6 link-local addresses, which are valid only together with an interface (the zone). Each test
+// has its own network namespace with one such address on the loopback interface.
 
 #include "netio/fabric.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
@@ -24,14 +24,14 @@
 namespace netio::test::link_local_test {
 namespace {
 
-// of <linux/ipv6.h>, which does not go with <netinet/in.h>
+// from <linux/ipv6.h>, which conflicts with <netinet/in.h>
 struct InterfaceAddress {
     in6_addr address{};
     std::uint32_t prefix_bits = 0;
     int interface = 0;
 };
 
-// In a process of its own, whose network no other one has. False: it may not have one.
+// Moves the process into its own network namespace. Returns false if this is not permitted.
 bool make_own_network() {
     if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
     const int socket = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -46,7 +46,7 @@ bool make_own_network() {
     return done;
 }
 
-// Leaves the link-local one alone.
+// Does not remove the link-local address.
 bool remove_address(const char* address, std::uint32_t prefix_bits) {
     const int socket = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     InterfaceAddress removed{.prefix_bits = prefix_bits, .interface = 1};
@@ -67,9 +67,9 @@ class LinkLocal : public testing::Test {
   protected:
     void SetUp() override {
         if (!may_have_own_network())
-            GTEST_SKIP() << "it takes a network of its own with IPv6, as for root and in CI";
+            GTEST_SKIP() << "needs its own network namespace with IPv6, as with root and in CI";
     }
-    // Runs `body` in a process with such a network; it returns what went wrong.
+    // Runs `body` in a process with such a network and returns its error text.
     static void in_own_network(const std::function<std::string()>& body) {
         EXPECT_EXIT(
             {
@@ -89,7 +89,7 @@ struct Sender final : BufferedSendSocket::Handler {
     std::string closed;
 };
 
-// Empty: a message has gone from one side to the other, and each has named the other with its zone.
+// Returns an empty text if a message has arrived and each side has named the other with its zone.
 std::string exchange(const Address& local, std::optional<access::Protection> level) {
     Fabric fabric;
     std::optional<AgreedKeys> keys;
@@ -140,7 +140,7 @@ TEST_F(LinkLocal, AnInterfaceWithoutAnyOtherAddressStandsForIt) {
             receiver};
         Sender sender;
         BufferedSendSocket::Options from_lo;
-        from_lo.socket.local_host = "lo"; // of the family of the peer's address
+        from_lo.socket.local_host = "lo"; // of the same family as the peer's address
         BufferedSendSocket socket{*fabric.transport, from_lo, sender};
         socket.connect(listener.endpoints().front().address);
         fabric.run_until([&] { return sender.connected || !sender.closed.empty(); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How often this process lists its descriptors, which takes as long as it has many: once or twice
-// for each connection that is made, and never to look at one.
+// How often this process lists its file descriptors, which takes time proportional to their number:
+// once or twice for each new connection, and never to query one.
 
 #include "tests/scenario/fabric/ends.hpp"
 
@@ -16,8 +16,8 @@ std::size_t listings = 0;
 
 } // namespace
 
-// Each listing begins with it (netio/fabric/descriptors.cpp); this one is found before the C
-// library's.
+// Each listing starts with this call (netio/fabric/descriptors.cpp). The linker finds this function
+// before the C library's.
 extern "C" void rewinddir(DIR* directory) {
     static const auto of_the_library =
         reinterpret_cast<void (*)(DIR*)>(::dlsym(RTLD_NEXT, "rewinddir"));
@@ -44,7 +44,7 @@ TEST(Listing, IsForConnectionsThatAreMadeAndNotForThoseThatAreLookedAt) {
     connect();
     const std::size_t of_the_first = listings;
     connect();
-    EXPECT_LE(listings - of_the_first, 4 * count) << "the second half as many as the first";
+    EXPECT_LE(listings - of_the_first, 4 * count) << "the second half needs as many as the first";
     const std::size_t before = listings;
     for (int look = 0; look < 20; ++look) {
         for (const auto& all : {std::cref(ends), std::cref(door.ends)})

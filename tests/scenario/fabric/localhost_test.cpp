@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The name of this host stands for an address of each family, as on most machines; who listens does
-// so at one of them.
+// The name of this host resolves to an address of each family, as on most machines; the listener
+// uses only one of them.
 
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
@@ -14,8 +14,8 @@
 
 #include <string_view>
 
-// The C library's answers, but for one name: whatever this machine's files say. It is found before
-// the C library's.
+// The C library's answers except for one name, independent of this machine's files. The linker
+// finds this function before the C library's.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
                            addrinfo** result) {
     using GetAddrInfo = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
@@ -62,7 +62,7 @@ bool has_loopback_of_ipv6() {
     return true;
 }
 
-TEST(Localhost, OfTwoFamiliesIsFoundWhicheverOfThemListens) {
+TEST(Localhost, OfTwoFamiliesIsReachedWhicheverAddressListens) {
     std::vector<std::string> hosts{"127.0.0.1"};
     if (has_loopback_of_ipv6()) hosts.emplace_back("::1");
     for (const std::string& host : hosts) {
@@ -83,7 +83,7 @@ struct Attempt {
     std::string remote;
     std::string listening;
 };
-// Nothing: it is connected.
+// Returns an empty text if the attempt is connected.
 std::string reason_of(const Attempt& attempt) {
     Fabric fabric;
     Listening receiver;
@@ -96,7 +96,7 @@ std::string reason_of(const Attempt& attempt) {
     return sender.connected || sender.closed.empty() ? "" : sender.closed.front();
 }
 
-TEST(Localhost, WhoConnectsFromANameDoesSoFromItsAddressOfThePeersFamily) {
+TEST(Localhost, ALocalHostNameStandsForItsAddressOfThePeersFamily) {
     EXPECT_EQ(reason_of({"both.test", "127.0.0.1", "127.0.0.1"}), "");
     EXPECT_EQ(reason_of({"lo", "both.test", "127.0.0.1"}), "");
     EXPECT_EQ(reason_of({"127.0.0.1", "both.test", "127.0.0.1"}), "");
@@ -110,7 +110,7 @@ TEST(Localhost, WhoConnectsFromANameDoesSoFromItsAddressOfThePeersFamily) {
 }
 
 // The reason names both.
-TEST(Localhost, OfTwoFamiliesWhereNobodyListensIsTold) {
+TEST(Localhost, OfTwoFamiliesWithoutAListenerNamesBothInTheError) {
     Fabric fabric;
     std::uint16_t port = 0;
     {

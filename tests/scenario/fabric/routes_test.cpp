@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Routes that are looked for on other threads, over the real fabric.
+// Route lookups on other threads, over the real fabric.
 
 #include "netio/base/check.hpp"
 #include "netio/fabric/route_finder.hpp"
@@ -34,7 +34,7 @@ TEST(Routes, AreFoundAndUsed) {
     Fabric fabric;
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     Search search{fabric, door.listener->address()};
-    EXPECT_FALSE(search.answer) << "a call never calls back";
+    EXPECT_FALSE(search.answer) << "no callback within a call";
     ASSERT_TRUE(fabric.run_until([&] { return search.answer.has_value(); }));
     ASSERT_EQ(search.answer->routes.size(), 1U);
     EXPECT_EQ(search.answer->routes.front().provider, "tcp");
@@ -42,7 +42,7 @@ TEST(Routes, AreFoundAndUsed) {
     EXPECT_TRUE(fabric.run_until([&] { return end.connected; }));
 }
 
-TEST(Routes, ANameThatDoesNotResolveIsNamed) {
+TEST(Routes, AnUnresolvedNameIsInTheError) {
     Fabric fabric;
     Search search{fabric, {.host = "no.such.host.invalid", .port = 1}};
     ASSERT_TRUE(fabric.run_until([&] { return search.answer.has_value(); }));
@@ -50,7 +50,7 @@ TEST(Routes, ANameThatDoesNotResolveIsNamed) {
     EXPECT_THAT(search.answer->problem, HasSubstr("no.such.host.invalid"));
 }
 
-TEST(Routes, ASearchThatIsGivenUpTellsNobody) {
+TEST(Routes, ACanceledLookupMakesNoCallback) {
     Fabric fabric;
     Search unwanted{fabric, {.host = "127.0.0.1", .port = 1}};
     unwanted.search.reset();
@@ -77,7 +77,7 @@ TEST(Routes, TheLoopTurnsAndMayEndWhileASearchIsStuck) {
                                    }};
         const auto search = finder.find({.host = "slow.example", .port = 1}, {},
                                         [&](const FoundRoutes&) { told = true; });
-        begun.get_future().wait(); // else it might never begin
+        begun.get_future().wait(); // otherwise it might never begin
         Timer tick{loop, [&] { ++ticks < 3 ? tick.start(1ms) : loop.stop(); }};
         tick.start(1ms);
         loop.run();
@@ -110,7 +110,7 @@ TEST(Routes, SlowNamesDoNotKeepOthersWaiting) {
     EXPECT_THAT(answers, testing::ElementsAre("fast.example", "slow.example"));
 }
 
-// While it lives, no further thread can be started in this process.
+// While this object exists, the process cannot start another thread.
 class NoFurtherThread {
   public:
     NoFurtherThread() {
@@ -127,7 +127,7 @@ class NoFurtherThread {
     pthread_attr_t before_{};
 };
 
-TEST(Routes, WhereNoFurtherThreadCanBeStartedABusyOneSearchesBehindItsOwn) {
+TEST(Routes, WithoutAnotherThreadLookupsAreQueuedOnABusyOne) {
     std::promise<void> begun;
     std::promise<void> release;
     const std::shared_future<void> released = release.get_future().share();
@@ -157,7 +157,7 @@ TEST(Routes, WhereNoFurtherThreadCanBeStartedABusyOneSearchesBehindItsOwn) {
     EXPECT_THAT(answers, testing::ElementsAre("first", "second"));
 }
 
-// What is registered with atexit() last runs first.
+// Functions registered with atexit() run in reverse order.
 [[noreturn]] void exit_while_searching() {
     static std::promise<void> started;
     static std::promise<void> release;

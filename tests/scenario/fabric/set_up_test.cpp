@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What opening the fabric asks for, and what it leaves behind in the process.
+// What opening the fabric requires, and what it changes in the process.
 
 #include "netio/fabric/provider.hpp"
 #include "tests/scenario/fabric/ends.hpp"
@@ -46,7 +46,7 @@ TEST(SetUp, RefusesOptionsThatMakeNoSense) {
     EventLoop loop;
     EXPECT_THROW(open_fabric(loop, {.half_handshake_timeout = 0ms}), std::invalid_argument);
     EXPECT_THROW(open_fabric(loop, {.stranger_timeout = 0ms}), std::invalid_argument);
-    // Added to now it would be over.
+    // The sum with the present time would overflow.
     EXPECT_THROW(open_fabric(loop, {.half_handshake_timeout = std::chrono::milliseconds::max()}),
                  std::invalid_argument);
     EXPECT_THROW(open_fabric(loop, {.stranger_timeout = std::chrono::milliseconds::max()}),
@@ -56,7 +56,7 @@ TEST(SetUp, RefusesOptionsThatMakeNoSense) {
     EXPECT_THROW(open_fabric(loop, {.queue_entry_limit = 0}), std::invalid_argument);
 }
 
-// In a process of its own, since libfabric reads its environment once.
+// In a process of its own, because libfabric reads its environment only once.
 [[noreturn]] void listen_with_a_foreign_choice() {
     ::setenv("FI_PROVIDER", "sockets", 1);
     try {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A libfabric like those since 1.18 in one respect, over the one that is installed: a connection of
-// the tcp provider has 1,024 receives at most, and who asks for more is offered nothing. The
-// versions of its functions are those of the installed one (short_libfabric.map).
+// Emulates libfabric 1.18 and later in one respect, on top of the installed one: a connection of
+// the tcp provider has at most 1,024 receives, and a request for more gets no offer. The symbol
+// versions are those of the installed one (short_libfabric.map).
 
 #include "netio/fabric/libfabric.hpp"
 

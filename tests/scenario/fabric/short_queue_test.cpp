@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// With a libfabric whose connections over tcp have fewer receives than a window may grow to.
+// With a libfabric whose tcp connections have fewer receives than a window may grow to.
 
 #include "netio/fabric/libfabric.hpp"
 #include "tests/scenario/fabric/ends.hpp"
@@ -20,7 +20,7 @@ class ShortQueue : public testing::Test {
   protected:
     static constexpr std::size_t most = 1024;
 
-    // Whoever asks for libfabric by its name is given the one that is there already.
+    // A later dlopen of libfabric by name gets the library that is already loaded.
     static void SetUpTestSuite() {
         ASSERT_NE(::dlopen(NETIO_SHORT_LIBFABRIC, RTLD_NOW | RTLD_LOCAL), nullptr) << ::dlerror();
     }
@@ -51,7 +51,7 @@ TEST_F(ShortQueue, EndsMeetAndReserveWhatThereIs) {
     ASSERT_TRUE(fabric.run_until([&] { return other.messages == 1; }));
 }
 
-TEST_F(ShortQueue, WhoWantsMoreIsToldHowManyThereAre) {
+TEST_F(ShortQueue, TooManyReceivesAreRefusedWithTheAvailableNumber) {
     struct Nobody final : Connection::Handler {
         void on_connected(std::span<const std::byte>) override {}
         void on_rejected(std::span<const std::byte>) override {}

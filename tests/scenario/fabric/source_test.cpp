@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a listener is told of who asks, and what both sides know of the address that was dialled.
+// What a listener learns about the requesting peer, and what both sides know about the dialled
+// address.
 
 #include "tests/support/test_bed.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// Notes who asks, and rejects them.
+// Records the sources of requests and rejects them.
 class Porter final : Listener::Handler {
   public:
     Porter(Transport& transport, const Address& local)
@@ -66,7 +67,7 @@ class Source : public testing::TestWithParam<Bed> {
     TestBed bed{GetParam()};
 };
 
-TEST_P(Source, BothSidesNameTheAddressThatWasDialledAlike) {
+TEST_P(Source, BothSidesReportTheSameDialledAddress) {
     Porter porter{bed.transport(), bed.address()};
     const Route route = route_to(porter.listener->address());
     EXPECT_NE(route.dialled, access::GateAddress{});
@@ -77,10 +78,10 @@ TEST_P(Source, BothSidesNameTheAddressThatWasDialledAlike) {
     EXPECT_THAT(porter.dialled, ElementsAre(route.dialled, route.dialled));
     ASSERT_THAT(porter.sources, SizeIs(2));
     EXPECT_NE(porter.sources[0], access::Host{});
-    EXPECT_EQ(porter.sources[0], porter.sources[1]) << "they are of one machine";
+    EXPECT_EQ(porter.sources[0], porter.sources[1]) << "both are on one machine";
 }
 
-TEST_P(Source, WhatComesWithARequestIsWhatWasSentAndZerosUpToTheLimit) {
+TEST_P(Source, RequestDataArrivesUnchangedAndPaddedWithZeros) {
     Porter porter{bed.transport(), bed.address()};
     const Caller caller{bed.transport(), route_to(porter.listener->address())};
     ASSERT_TRUE(bed.run_until([&] { return caller.over; }));
@@ -91,7 +92,7 @@ TEST_P(Source, WhatComesWithARequestIsWhatWasSentAndZerosUpToTheLimit) {
     EXPECT_EQ(porter.data[0], expected);
 }
 
-TEST_P(Source, AListenerAtAnyAddressIsToldWhichOneWasDialled) {
+TEST_P(Source, AListenerAtAnyAddressGetsTheDialledOne) {
     Porter porter{bed.transport(), {.host = "0.0.0.0", .port = 0}};
     const Route route =
         route_to({.host = bed.address().host, .port = porter.listener->address().port});

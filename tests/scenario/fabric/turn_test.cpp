@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A connection that ends holds nobody up, however much is outstanding.
+// A connection that ends does not delay others, however many operations are outstanding.
 
 #include "tests/scenario/fabric/ends.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 class TurnsOfTheEnd : public testing::Test {
   protected:
-    // An attempt that is refused; `most`: of its receives that a turn of `fabric` may tell of.
+    // A refused attempt. `most`: how many of its receives one turn of `fabric` may complete.
     static void expect_at_most(std::size_t most, Fabric& fabric,
                                const std::function<void()>& at_completion) {
         Address nobody;
@@ -27,14 +27,14 @@ class TurnsOfTheEnd : public testing::Test {
         }));
         EXPECT_EQ(end.completions, receive_count);
         fabric.run_for(1ms);
-        EXPECT_EQ(end.completions, receive_count) << "behind on_closed";
+        EXPECT_EQ(end.completions, receive_count) << "after on_closed";
         EXPECT_EQ(end.closed.size(), 1U);
     }
 };
 
 TEST_F(TurnsOfTheEnd, AreBoundedInTime) {
     Fabric fabric;
-    // The provider may report the first by itself.
+    // The provider may complete the first one by itself.
     expect_at_most(2, fabric, [&, first = true]() mutable {
         while (!first && !fabric.loop.time_is_up()) {
         }

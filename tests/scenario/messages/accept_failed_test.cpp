@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Senders that a listen socket has no endpoint, memory or descriptor for.
+// Senders for which a listen socket has no endpoint, memory or descriptor.
 
 #include "netio/session/handshake.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
@@ -30,7 +30,7 @@ class AcceptFailed : public Messages {
     }
 };
 
-TEST_P(AcceptFailed, TheOthersGoOnAndALaterAttemptSucceeds) {
+TEST_P(AcceptFailed, TheOthersContinueAndALaterAttemptSucceeds) {
     listen();
     const auto first = connected(sender);
     Sender late;
@@ -40,7 +40,7 @@ TEST_P(AcceptFailed, TheOthersGoOnAndALaterAttemptSucceeds) {
         late = {};
         second.connect(address);
         expect_accept_failed(late, second);
-        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "told once for each attempt";
+        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "reported once for each attempt";
         expect_delivery(*first);
     }
     EXPECT_THAT(bed.seen().accept_failed.back(), HasSubstr("cannot open an endpoint"));
@@ -53,7 +53,7 @@ TEST_P(AcceptFailed, TheOthersGoOnAndALaterAttemptSucceeds) {
     EXPECT_EQ(bed.seen().accept_failed.size(), 3U);
 }
 
-TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
+TEST_P(AcceptFailed, ForLackOfMemoryLeaksNothing) {
     listen();
     SendSocket socket{bed.transport(), {}, sender};
     socket.connect(address);
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_beds(), bed_name);
 
 using AcceptFailedOnTheFabric = AcceptFailed;
 
-TEST_P(AcceptFailedOnTheFabric, ForWantOfDescriptorsTheRemedyIsNamed) {
+TEST_P(AcceptFailedOnTheFabric, ForLackOfDescriptorsNamesTheRemedy) {
     listen();
     const auto first = connected(sender);
     Sender late;

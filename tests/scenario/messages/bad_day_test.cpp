@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Circumstances that meet: connecting, closing and pausing while names are looked up, hosts are
-// silent, means are short, and peers vanish.
+// Combined faults: connecting, closing and pausing while names are resolved, hosts are silent,
+// resources are short, and peers vanish.
 
 #include "netio/messages/buffered_send_socket.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
@@ -24,7 +24,7 @@ class BadDay : public Messages {
         socket->connect({.host = host, .port = address.port});
     }
     Duration since(TimePoint begin) { return bed.world()->now() - begin; }
-    // Nothing more is told.
+    // No further callback follows.
     void expect_silence() {
         const std::size_t closed = sender.closed.size();
         const int connected = sender.connected;
@@ -41,7 +41,7 @@ class BadDay : public Messages {
 
 INSTANTIATE_TEST_SUITE_P(Beds, BadDay, simulated_beds(), bed_name);
 
-TEST_P(BadDay, AnEndWhileANameIsLookedUpIsToldOnceAndAtOnce) {
+TEST_P(BadDay, AnEndDuringANameLookupIsReportedOnceAndAtOnce) {
     using End = void (SendSocket::*)();
     for (const End end : {&SendSocket::close, &SendSocket::abort}) {
         sender = {};
@@ -50,13 +50,13 @@ TEST_P(BadDay, AnEndWhileANameIsLookedUpIsToldOnceAndAtOnce) {
         dial(address.host);
         const TimePoint begin = bed.world()->now();
         (socket.get()->*end)();
-        EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+        EXPECT_TRUE(sender.closed.empty()) << "no callback within a call";
         (socket.get()->*end)();
         ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
         EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
         EXPECT_LT(since(begin), 1s);
         expect_silence();
-        // And it may connect again, in its handler too.
+        // It may connect again, also in its handler.
         bed.sim()->delay_resolution(0s);
         sender.at_closed = [&] { socket->connect(address); };
         socket->connect(address);
@@ -68,7 +68,7 @@ TEST_P(BadDay, AnEndWhileANameIsLookedUpIsToldOnceAndAtOnce) {
     }
 }
 
-TEST_P(BadDay, ASocketMayBeDestroyedWhileANameIsLookedUp) {
+TEST_P(BadDay, ASocketMayBeDestroyedDuringANameLookup) {
     listen();
     bed.sim()->delay_resolution(5s);
     dial(address.host);
@@ -78,7 +78,7 @@ TEST_P(BadDay, ASocketMayBeDestroyedWhileANameIsLookedUp) {
     EXPECT_EQ(receiver.connected, 0U);
 }
 
-// Two addresses refuse; the third is there.
+// Two addresses refuse; the third one accepts.
 TEST_P(BadDay, TheAddressesOfANameAreTriedUntilOneAccepts) {
     listen();
     bed.sim()->name("several", {"10.9.9.9", "10.9.9.8", address.host});
@@ -88,7 +88,7 @@ TEST_P(BadDay, TheAddressesOfANameAreTriedUntilOneAccepts) {
     ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
 }
 
-TEST_P(BadDay, AnEndWhileASilentAddressIsTriedIsToldAndNoOtherFollows) {
+TEST_P(BadDay, AnEndDuringASilentAttemptIsReportedAndNoAddressFollows) {
     listen();
     bed.sim()->name("several", {"10.9.9.9", address.host});
     bed.sim()->ignore_connects(true);
@@ -106,7 +106,7 @@ TEST_P(BadDay, AnEndWhileASilentAddressIsTriedIsToldAndNoOtherFollows) {
     EXPECT_EQ(receiver.connected, 0U);
 }
 
-TEST_P(BadDay, SilentAddressesTakeAConnectTimeoutEachAndAllAreNamed) {
+TEST_P(BadDay, EachSilentAddressTakesAConnectTimeoutAndAllAreNamed) {
     listen();
     bed.sim()->name("several", {"10.9.9.9", "10.9.9.8", "10.9.9.7"});
     bed.sim()->ignore_connects(true);
@@ -120,12 +120,12 @@ TEST_P(BadDay, SilentAddressesTakeAConnectTimeoutEachAndAllAreNamed) {
     EXPECT_LE(since(begin), 16s);
 }
 
-TEST_P(BadDay, NoDescriptorForAConnectionIsAReasonAndLaterOneIsMade) {
+TEST_P(BadDay, ALackOfDescriptorsIsReportedAndALaterAttemptSucceeds) {
     listen();
     bed.sim()->name("several", {"10.9.9.9", address.host});
     bed.sim()->refuse_connecting(true);
     dial("several");
-    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+    EXPECT_TRUE(sender.closed.empty()) << "no callback within a call";
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::failed);
     EXPECT_THAT(sender.closed[0].detail, HasSubstr("endpoint"));
@@ -134,11 +134,11 @@ TEST_P(BadDay, NoDescriptorForAConnectionIsAReasonAndLaterOneIsMade) {
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
 }
 
-TEST_P(BadDay, NoThreadForASearchIsAReasonAlsoWhereNobodyCalled) {
+TEST_P(BadDay, ALackOfLookupThreadsIsReportedAlsoForAReconnection) {
     listen();
     bed.sim()->refuse_searching(true);
     dial(address.host);
-    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+    EXPECT_TRUE(sender.closed.empty()) << "no callback within a call";
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::failed);
     EXPECT_THAT(sender.closed[0].detail, HasSubstr(to_string(address)));
@@ -156,7 +156,7 @@ TEST_P(BadDay, NoThreadForASearchIsAReasonAlsoWhereNobodyCalled) {
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
 }
 
-TEST_P(BadDay, AListenerThatRunsOutOfEndpointsSaysSoAndTakesTheNextOne) {
+TEST_P(BadDay, AListenerWithoutEndpointsReportsItAndAcceptsTheNextPeer) {
     listen();
     bed.sim()->refuse_endpoints(true);
     dial(address.host);
@@ -167,9 +167,10 @@ TEST_P(BadDay, AListenerThatRunsOutOfEndpointsSaysSoAndTakesTheNextOne) {
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
 }
 
-// What arrived before waits for the user; the end of the listener waits for nobody.
+// Messages that arrived before are kept for the user; the end of the listener does not wait for
+// them.
 TEST_P(BadDay, APausedReceiverOfAPeerThatVanishedEndsWhenItIsClosed) {
-    for (const bool whole : {false, true}) { // the receive socket, or all of the listener
+    for (const bool whole : {false, true}) { // close the receive socket, or the whole listener
         sender = {};
         receiver = {};
         listen();
@@ -186,7 +187,7 @@ TEST_P(BadDay, APausedReceiverOfAPeerThatVanishedEndsWhenItIsClosed) {
             bed.loop().run_once(bed.world()->now() + 1ms);
         bed.sim()->cut(connecting);
         ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-        EXPECT_TRUE(receiver.closed.empty()) << "what has arrived waits, and the end behind it";
+        EXPECT_TRUE(receiver.closed.empty()) << "arrived messages are kept, the end follows";
         whole ? listener->close() : peer.close();
         ASSERT_TRUE(bed.run_until([&] { return !receiver.closed.empty(); }));
         EXPECT_TRUE(receiver.messages.empty());
@@ -196,7 +197,7 @@ TEST_P(BadDay, APausedReceiverOfAPeerThatVanishedEndsWhenItIsClosed) {
     }
 }
 
-TEST_P(BadDay, TwoListenersOfOneProcessHaveNothingToDoWithEachOther) {
+TEST_P(BadDay, TwoListenersOfOneProcessAreIndependent) {
     listen();
     Receiver other;
     auto second = std::make_unique<ListenSocket>(

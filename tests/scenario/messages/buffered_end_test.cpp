@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Buffered point to point: what becomes of pages when the connection ends, and of sockets.
+// Buffered point to point: pages at the end of a connection or of a socket.
 
 #include "tests/scenario/messages/buffered_fixture.hpp"
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using EndOfBufferedMessages = BufferedMessages;
 
 TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
-    listen({.session = {.receive_count = 4}}); // fewer than pages: some wait
+    listen({.session = {.receive_count = 4}}); // fewer than pages, so some wait
     connect({.socket = {.session = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
              .page_bytes = 1024,
              .page_count = 16,
@@ -23,7 +23,7 @@ TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
         ASSERT_EQ(send(content(150, i)), Status::ok);
     EXPECT_GT(socket->pages_in_use(), 10U);
     socket->close();
-    socket->close(); // once is enough
+    socket->close(); // one call is enough
     EXPECT_EQ(send({}), Status::closed);
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
@@ -33,7 +33,7 @@ TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
         ASSERT_EQ(receiver.messages[i].bytes, content(150, i));
     EXPECT_EQ(sender.closed.size(), 1U);
     EXPECT_EQ(sender.room, 0);
-    // And it may connect again, and close again.
+    // It may connect again, and close again.
     socket->connect(address);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
     EXPECT_EQ(send(content(150, 0)), Status::ok);
@@ -59,7 +59,7 @@ TEST_P(EndOfBufferedMessages, IsTheEndOfAWaitForAPage) {
     EXPECT_EQ(sender.room, 0) << "nothing was refused on this connection";
 }
 
-TEST_P(EndOfBufferedMessages, OfADeadPeerGiveEveryPageBack) {
+TEST_P(EndOfBufferedMessages, OfADeadPeerReleaseEveryPage) {
     listen();
     connect(patient);
     for (unsigned i = 0; i < 3; ++i)
@@ -70,7 +70,7 @@ TEST_P(EndOfBufferedMessages, OfADeadPeerGiveEveryPageBack) {
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
     EXPECT_EQ(socket->pages_in_use(), 0U);
-    // It may connect again, and nothing of before is sent.
+    // It may connect again, and no earlier message is sent.
     receiver.messages.clear();
     sender.connected = 0;
     listen();
@@ -82,7 +82,7 @@ TEST_P(EndOfBufferedMessages, OfADeadPeerGiveEveryPageBack) {
     EXPECT_EQ(receiver.messages[0].bytes, content(77, 5));
 }
 
-TEST_P(EndOfBufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDelivered) {
+TEST_P(EndOfBufferedMessages, AfterAReceiverClosesInsideAPageAreNotDelivered) {
     listen();
     connect(patient);
     receiver.at_message = [&](ReceiveSocket& peer) {
@@ -98,8 +98,8 @@ TEST_P(EndOfBufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDe
     EXPECT_EQ(sender.closed[0].unconfirmed_frames, 1U) << "the rest of the page";
 }
 
-// All that had left was given to the receiver's user, and that is not all.
-TEST_P(EndOfBufferedMessages, AcceptedButNotSentMakeTheReceiversOrderlyEndUnconfirmed) {
+// The receiver's user got all that was sent, but not all that was accepted.
+TEST_P(EndOfBufferedMessages, AcceptedButUnsentMakeTheReceiversEndUnconfirmed) {
     listen();
     connect(patient);
     ASSERT_EQ(send(content(20, 1)), Status::ok);
@@ -114,7 +114,7 @@ TEST_P(EndOfBufferedMessages, AcceptedButNotSentMakeTheReceiversOrderlyEndUnconf
     EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("pages that have not left: 1"));
 }
 
-TEST_P(EndOfBufferedMessages, AreNotAcceptedBehindAbortThoughAPageHasRoom) {
+TEST_P(EndOfBufferedMessages, AreNotAcceptedAfterAbortAlthoughAPageHasSpace) {
     listen();
     connect(patient);
     ASSERT_EQ(send(content(20, 1)), Status::ok);
@@ -125,7 +125,7 @@ TEST_P(EndOfBufferedMessages, AreNotAcceptedBehindAbortThoughAPageHasRoom) {
     EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
     EXPECT_EQ(sender.closed[0].unconfirmed_frames, 1U) << "the page";
     EXPECT_TRUE(receiver.messages.empty());
-    // The next connection begins with nothing of it.
+    // The next connection starts without these messages.
     socket->connect(address);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
     ASSERT_EQ(send(content(20, 3)), Status::ok);
@@ -134,7 +134,7 @@ TEST_P(EndOfBufferedMessages, AreNotAcceptedBehindAbortThoughAPageHasRoom) {
     EXPECT_EQ(receiver.messages[0].bytes, content(20, 3));
 }
 
-// In each of their handlers, while pages are filled, wait, travel and are unpacked.
+// In each of their handlers, while pages are filled, queued, transferred and unpacked.
 TEST_P(EndOfBufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
     using SenderHook = std::function<void()> BufferedSender::*;
     using ReceiverHook = std::function<void(ReceiveSocket&)> Receiver::*;
@@ -146,7 +146,7 @@ TEST_P(EndOfBufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
     for (std::size_t i = 0; i < 2 * cases; ++i) {
         SCOPED_TRACE(i);
         const std::size_t hook = i / 2;
-        // Many messages a page, or many pages a message.
+        // Many messages per page, or many pages per message.
         const Bytes message(i % 2 == 0 ? 100 : 3000);
         receiver = {};
         sender = {};
@@ -172,7 +172,7 @@ TEST_P(EndOfBufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
         }
         socket->connect(address);
         ASSERT_TRUE(bed.run_until([&] { return destroyed || receiver.messages.size() > 100; }));
-        // Those that see only the end: end the other side.
+        // Handlers that see only the end: end the other side.
         if (!destroyed && hook < std::size(of_sender)) listener.reset();
         if (!destroyed && hook >= std::size(of_sender)) socket.reset();
         ASSERT_TRUE(bed.run_until([&] { return destroyed; }));
@@ -183,11 +183,11 @@ TEST_P(EndOfBufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, EndOfBufferedMessages, all_beds(), bed_name);
 
-// --- what only the simulator can arrange ----------------------------------------------------
+// --- only in the simulator ------------------------------------------------------------------
 
 using BufferedMessagesOnAnUncertainWay = BufferedMessages;
 
-TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) {
+TEST_P(BufferedMessagesOnAnUncertainWay, ForAReceiverWithoutProgressEndTooSlow) {
     listen({.session = {.receive_count = 4}});
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     auto options = patient;
@@ -206,7 +206,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) 
     EXPECT_GE(bed.loop().now() - begin, 300ms);
 }
 
-// The time-out counts from the last sign of progress: all of them together take longer.
+// The time-out counts from the last progress: all messages together take longer.
 TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
     listen({.session = {.receive_count = 4}});
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
@@ -226,12 +226,12 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
     EXPECT_GT(bed.loop().now() - begin, 600ms);
 }
 
-TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForEverLearnsThatItWasTooSlow) {
-    for (const std::size_t receives : {64U, 4U}) { // all has left, and pages wait
+TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForeverIsNotifiedThatItIsTooSlow) {
+    for (const std::size_t receives : {64U, 4U}) { // with 64 all has left, with 4 pages wait
         SCOPED_TRACE(receives);
         receiver = {};
         sender = {};
-        // Its heartbeats would have the sender return credits, with the last one that it has.
+        // Its heartbeats would make the sender return credits, using its last one.
         listen({.session = {.receive_count = receives, .heartbeat = 0ms}});
         auto options = patient;
         options.page_count = 16;
@@ -252,10 +252,10 @@ TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForEverLearnsThatItW
     }
 }
 
-// Its own and the session's together.
+// The limit includes the socket's and the session's close.
 TEST_P(BufferedMessagesOnAnUncertainWay, ACloseTakesOneCloseLimitAtMost) {
-    // A page each five seconds: the last leaves before 30 s, and is not taken then; or it waits
-    // yet.
+    // One page every five seconds: the last one leaves before 30 s but is not received then, or it
+    // is still queued.
     for (const unsigned pages : {7U, 8U}) {
         SCOPED_TRACE(pages);
         socket.reset();
@@ -291,7 +291,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, ACloseTakesOneCloseLimitAtMost) {
 
 TEST_P(BufferedMessagesOnAnUncertainWay, AStopOfTheSenderWhileItClosesIsNotBlamedOnTheReceiver) {
     for (const Duration stop :
-         {Duration{30s}, Duration{100s}}) { // longer than close_timeout; than both
+         {Duration{30s}, Duration{100s}}) { // longer than close_timeout; longer than both
         socket.reset();
         receiver = {};
         sender = {};
@@ -316,7 +316,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, AStopOfTheSenderWhileItClosesIsNotBlame
     }
 }
 
-TEST_P(BufferedMessagesOnAnUncertainWay, OfAPeerThatFellSilentGiveEveryPageBack) {
+TEST_P(BufferedMessagesOnAnUncertainWay, OfASilentPeerReleaseEveryPage) {
     listen();
     const std::uint64_t connecting = bed.sim()->next_connection();
     auto options = patient;
@@ -325,7 +325,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfAPeerThatFellSilentGiveEveryPageBack)
     connect(options);
     bed.sim()->cut(connecting);
     bed.sim()->cut(connecting + 1);
-    // Where sends complete without the peer, pages come back until the credits are spent.
+    // Where sends complete without the peer, pages are released until the credits are used up.
     sender.at_room = [&] {
         while (send(content(1020, 1)) == Status::ok) {
         }
@@ -342,7 +342,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, InPagesThatCannotBeRegisteredEndTheConn
     bed.sim()->refuse_registrations(true);
     ASSERT_EQ(send(content(100, 1)), Status::ok);
     socket->flush();
-    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+    EXPECT_TRUE(sender.closed.empty()) << "no callback within a call";
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::failed);
     EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("regist"));
@@ -354,8 +354,8 @@ TEST_P(BufferedMessagesOnAnUncertainWay, InPagesThatCannotBeRegisteredEndTheConn
     ASSERT_TRUE(arrived(1));
 }
 
-// The connection breaks at each of the first sends: every page comes back, once.
-TEST_P(BufferedMessagesOnAnUncertainWay, GiveEveryPageBackWhereverItBreaks) {
+// The connection breaks at each of the first sends: every page is released exactly once.
+TEST_P(BufferedMessagesOnAnUncertainWay, ReleaseEveryPageWhereverTheConnectionBreaks) {
     for (std::size_t nth = 1; nth <= 12; ++nth) {
         SCOPED_TRACE(nth);
         receiver = {};

@@ -55,7 +55,7 @@ class BufferedMessages : public testing::TestWithParam<Bed> {
         return bed.run_until([&] { return receiver.messages.size() >= count; });
     }
 
-    // No page leaves by itself.
+    // No page leaves without a flush.
     const BufferedSendSocket::Options patient{
         .page_bytes = 1024, .page_count = 4, .flush_time = std::chrono::microseconds{0}};
 

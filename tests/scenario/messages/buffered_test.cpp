@@ -115,13 +115,13 @@ TEST_P(BufferedMessages, LeaveAtOnceAfterAPauseAndThenOnceInAFlushTime) {
     ASSERT_EQ(send(content(40, 1)), Status::ok);
     ASSERT_EQ(send(content(40, 2)), Status::ok);
     EXPECT_EQ(socket->counters().pages, 0U) << "it waits for the end of the turn";
-    const TimePoint before = bed.loop().now(); // whatever the machine does, no page left earlier
+    const TimePoint before = bed.loop().now(); // no page left earlier, however slow the machine
     ASSERT_TRUE(bed.run_until([&] { return socket->counters().pages == 1; }));
     ASSERT_EQ(send(content(40, 3)), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return socket->counters().pages == 2; }));
     EXPECT_GE(bed.loop().now() - before, 20ms);
     ASSERT_EQ(send(content(40, 4)), Status::ok);
-    socket->flush(); // does not count
+    socket->flush(); // not counted
     ASSERT_EQ(send(content(40, 5)), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return socket->counters().pages == 4; }));
     EXPECT_GE(bed.loop().now() - before, 40ms);
@@ -153,7 +153,7 @@ TEST_P(BufferedMessages, LeaveAtTheWatermark) {
     options.watermark_bytes = 100;
     connect(options);
     ASSERT_EQ(send(content(46, 1)), Status::ok); // 50 bytes with its header
-    ASSERT_EQ(send(content(45, 2)), Status::ok); // 99
+    ASSERT_EQ(send(content(45, 2)), Status::ok); // 99 bytes
     EXPECT_EQ(socket->counters().pages, 0U);
     ASSERT_EQ(send({}), Status::ok);
     EXPECT_EQ(socket->counters().pages, 1U);
@@ -166,7 +166,7 @@ TEST_P(BufferedMessages, LeaveWhenThePageIsFull) {
     ASSERT_EQ(send(content(500, 1)), Status::ok);
     ASSERT_EQ(send(content(515, 2)), Status::ok); // 1023 bytes
     EXPECT_EQ(socket->counters().pages, 0U);
-    ASSERT_EQ(send({}), Status::ok); // has no room there
+    ASSERT_EQ(send({}), Status::ok); // does not fit there
     EXPECT_EQ(socket->counters().pages, 1U);
     ASSERT_TRUE(arrived(2));
     ASSERT_EQ(send(content(1016, 3)), Status::ok); // 4 + 1020 bytes: exactly full
@@ -177,7 +177,7 @@ TEST_P(BufferedMessages, LeaveWhenThePageIsFull) {
 TEST_P(BufferedMessages, LeaveOnFlush) {
     listen();
     connect(patient);
-    socket->flush(); // nothing is there
+    socket->flush(); // no page is open
     EXPECT_EQ(socket->counters().pages, 0U);
     ASSERT_EQ(send(content(40, 1)), Status::ok);
     EXPECT_EQ(socket->pages_in_use(), 1U);
@@ -211,7 +211,7 @@ TEST_P(BufferedMessages, LargerThanTheLimitAreRefusedAndNothingIsSent) {
     EXPECT_EQ(receiver.messages[0].bytes, content(2000, 1));
 }
 
-TEST_P(BufferedMessages, OfAReceiverThatReassemblesNothingFillAPageAtMost) {
+TEST_P(BufferedMessages, ForAReceiverWithoutReassemblyFillAPageAtMost) {
     listen({.largest_message_bytes = 0});
     connect(patient);
     EXPECT_EQ(socket->message_limit(), 1020U);
@@ -220,13 +220,13 @@ TEST_P(BufferedMessages, OfAReceiverThatReassemblesNothingFillAPageAtMost) {
     ASSERT_TRUE(arrived(1));
 }
 
-TEST_P(BufferedMessages, WaitWhenAllPagesAreUnderWayAndRoomIsAnnounced) {
+TEST_P(BufferedMessages, WaitWhenAllPagesAreInFlightUntilOnWritable) {
     listen();
     connect(patient);
     std::size_t sent = 0;
     while (send(content(1020, static_cast<unsigned>(sent))) == Status::ok)
         ++sent;
-    EXPECT_EQ(sent, 4U) << "a message fills a page";
+    EXPECT_EQ(sent, 4U) << "one message fills a page";
     EXPECT_EQ(socket->pages_in_use(), 4U);
     EXPECT_EQ(socket->counters().again, 1U);
     EXPECT_EQ(send({}), Status::again);
@@ -244,7 +244,7 @@ TEST_P(BufferedMessages, InFragmentsWaitForAsManyPages) {
     connect(patient);
     ASSERT_EQ(send(content(100, 1)), Status::ok);
     const Bytes large = content(4096, 2);
-    EXPECT_EQ(send(large), Status::again); // the first message's page is under way
+    EXPECT_EQ(send(large), Status::again); // the first message's page is in flight
     EXPECT_EQ(socket->counters().pages, 1U);
     bool taken = false;
     sender.at_room = [&] { taken = taken || send(large) == Status::ok; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// When pages leave by themselves, in virtual time; and what becomes of the rest of one.
+// When pages leave by a timer, in virtual time; and what happens to the rest of a page.
 
 #include "tests/scenario/messages/buffered_fixture.hpp"
 
@@ -35,8 +35,8 @@ TEST_P(BufferedTimes, WithoutAFlushTimeNoPageLeavesByItself) {
     EXPECT_TRUE(arrived(1));
 }
 
-// A flush of the user's is not one of the timer's, which counts from its own.
-TEST_P(BufferedTimes, AfterAFlushTheTimerHasNothingToDoUntilThereIsAnotherPage) {
+// A flush by the user does not restart the timer, which counts from its own last flush.
+TEST_P(BufferedTimes, AfterAFlushTheTimerIsIdleUntilTheNextPage) {
     listen();
     connect({.flush_time = 20ms});
     ASSERT_EQ(send(content(40, 1)), Status::ok);
@@ -49,10 +49,10 @@ TEST_P(BufferedTimes, AfterAFlushTheTimerHasNothingToDoUntilThereIsAnotherPage) 
     const TimePoint begin = bed.loop().now();
     ASSERT_EQ(send(content(40, 3)), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return pages() == 3; }));
-    EXPECT_LT(bed.loop().now() - begin, 1ms) << "the last of its own was 25 ms ago";
+    EXPECT_LT(bed.loop().now() - begin, 1ms) << "the timer's last flush was 25 ms ago";
 }
 
-TEST_P(BufferedTimes, AfterAReceiverThatAbortsInTheMiddleOfAPageNothingOfItIsDelivered) {
+TEST_P(BufferedTimes, AReceiverThatAbortsInsideAPageGetsNoMoreOfItsMessages) {
     listen();
     connect(patient);
     receiver.at_message = [&](ReceiveSocket& peer) {

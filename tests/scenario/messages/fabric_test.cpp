@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What only the real fabric does: providers that are refused, addresses that are not there, signal
-// handlers that libraries install behind our back.
+// Only with the real fabric: refused providers, unavailable addresses, and signal handlers that
+// libraries install.
 
 #include "netio/fabric.hpp"
 #include "netio/messages/listen_socket.hpp"
@@ -28,7 +28,7 @@ struct Nothing final : ListenSocket::Handler {
     void on_closed(ReceiveSocket&, const Closed&) override {}
 };
 
-TEST(Fabric, ProvidersThatWouldFailLaterAreRefusedWithAReason) {
+TEST(Fabric, UnsuitableProvidersAreRefusedWithAReason) {
     EventLoop loop;
     for (const char* provider :
          {"sockets", "net", "udp;ofi_rxm", "tcp;ofi_rxm", "shm", "nonsense"}) {
@@ -60,13 +60,13 @@ TEST(Fabric, AnAddressOfAnotherMachineCannotBeListenedAt) {
     try {
         const ListenSocket socket{
             *transport, {.addresses = {{.host = "192.0.2.123", .port = 0}}, .open = true}, handler};
-        FAIL() << "listening at somebody else's address";
+        FAIL() << "listening at an address of another machine";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("192.0.2.123"));
     }
 }
 
-TEST(Fabric, ANameThatDoesNotResolveIsNamed) {
+TEST(Fabric, AnUnresolvedNameIsInTheError) {
     EventLoop loop;
     const auto transport = open_fabric(loop);
     try {
@@ -74,12 +74,12 @@ TEST(Fabric, ANameThatDoesNotResolveIsNamed) {
         FAIL() << "it was resolved";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("no.such.host.invalid"));
-        // That would send its reader to the network.
+        // That text would make the user check the network.
         EXPECT_THAT(error.what(), Not(HasSubstr("No route to host")));
     }
 }
 
-TEST(Fabric, WhoAnswersInAnotherLanguageOrNotAtAllIsSaidNotToSpeakOurs) {
+TEST(Fabric, AForeignAnswerOrNoneIsReportedAsAnotherProtocol) {
     struct Sender final : SendSocket::Handler {
         void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
         void on_closed(SendSocket&, const Closed& closed) override { detail = closed.detail; }
@@ -102,13 +102,13 @@ TEST(Fabric, WhoAnswersInAnotherLanguageOrNotAtAllIsSaidNotToSpeakOurs) {
                        look.start(std::chrono::milliseconds{1});
                    }};
         look.start(Duration::zero());
-        while (!peer || peer->receive(1) == 0) // it has asked
+        while (!peer || peer->receive(1) == 0) // the request has arrived
             loop.run_once();
         EXPECT_EQ(peer->send(std::as_bytes(std::span{answer})), answer.size());
         peer->shutdown_send();
         while (sender.detail.empty())
             loop.run_once();
-        // The provider does not always see an end in the middle of an answer.
+        // The provider does not always detect an end in the middle of an answer.
         const bool is_whole = answer.size() >= 32;
         EXPECT_THAT(sender.detail,
                     AnyOf(HasSubstr("speak this protocol"),
@@ -117,7 +117,7 @@ TEST(Fabric, WhoAnswersInAnotherLanguageOrNotAtAllIsSaidNotToSpeakOurs) {
     }
 }
 
-// The file that holds the code of a signal's handler; empty for the default and for "ignore".
+// The file that contains the code of a signal's handler; empty for the default and for "ignore".
 std::string owner_of_handler(int signal) {
     struct sigaction action {};
     if (::sigaction(signal, nullptr, &action) != 0) return "sigaction failed";
@@ -130,7 +130,7 @@ std::string owner_of_handler(int signal) {
     return known && origin.dli_fname != nullptr ? origin.dli_fname : "a file that is not known";
 }
 
-// As that library does where it is loaded; nothing where there is none.
+// Installs handlers like that library; does nothing if the library is absent.
 void catch_interrupts_in_a_library() {
     void* const library = ::dlopen("libinfinipath.so.4", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return;
@@ -140,12 +140,12 @@ void catch_interrupts_in_a_library() {
     EXPECT_THAT(owner_of_handler(SIGINT), HasSubstr("libinfinipath"));
 }
 
-// Debian's libfabric loads libinfinipath, which catches the signals of crashes and of Ctrl-C for
-// itself, and so keeps a program from ending as it should. A sanitizer's own handlers may stay.
+// Debian's libfabric loads libinfinipath, which installs its own handlers for crash signals and
+// Ctrl-C, so that a program does not end as it should. A sanitizer's own handlers may stay.
 TEST(Fabric, LeavesTheSignalsOfTheProgramAlone) {
     static_cast<void>(fabric_version()); // loads it
     catch_interrupts_in_a_library();
-    static_cast<void>(describe_fabric()); // needs no loop, whose first one does the same
+    static_cast<void>(describe_fabric()); // needs no loop; the first loop does the same
     EXPECT_THAT(owner_of_handler(SIGINT), IsEmpty());
     EventLoop loop;
     const auto transport = open_fabric(loop);

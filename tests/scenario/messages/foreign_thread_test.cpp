@@ -11,8 +11,7 @@
 namespace netio::test::foreign_thread_test {
 namespace {
 
-// Builds with NDEBUG leave out the checks of frequent calls; the WrongThread tests run in every
-// build.
+// NDEBUG builds omit the checks of frequent calls; the WrongThread tests run in every build.
 #ifndef NDEBUG
 class ForeignThread : public Messages {
   protected:

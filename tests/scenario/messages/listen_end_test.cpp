@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a listen socket ends: once, without anybody who comes later, and with what its senders' ends
-// come to. And whom it counts.
+// How a listen socket ends: exactly once, without accepting later senders, and with a reason that
+// follows from its senders' ends. Also which senders it counts.
 
 #include "tests/scenario/messages/messages_fixture.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
@@ -54,13 +54,13 @@ class ListenEnd : public Messages {
             ending);
         address = listener->endpoints().front().address;
     }
-    // So many senders, and all of them are here.
+    // Connects this many senders and waits for all.
     void connect(std::size_t count) {
         senders.clear();
         sockets.clear();
         ends_here.clear();
         for (std::size_t i = 0; i < count; ++i) {
-            ends_here.push_back(bed.sim()->next_connection() + 1); // behind that of the sender
+            ends_here.push_back(bed.sim()->next_connection() + 1); // follows the sender's number
             senders.push_back(std::make_unique<Sender>());
             sockets.push_back(connected(*senders.back()));
         }
@@ -78,14 +78,14 @@ class ListenEnd : public Messages {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ListenEnd, simulated_beds(), bed_name);
 
-TEST_P(ListenEnd, IsToldOnceHoweverOftenItIsAskedFor) {
+TEST_P(ListenEnd, IsReportedOnceHoweverOftenItIsRequested) {
     for (const std::size_t count : {0U, 2U}) {
         for (const End end : {&ListenSocket::close, &ListenSocket::abort}) {
             listen();
             connect(count);
             (listener.get()->*end)();
             (listener.get()->*end)();
-            EXPECT_THAT(ending.ends, IsEmpty()) << "a call never calls back";
+            EXPECT_THAT(ending.ends, IsEmpty()) << "no callback within a call";
             ASSERT_TRUE(has_ended());
             listener->close();
             listener->abort();
@@ -140,8 +140,8 @@ TEST_P(ListenEnd, AbortedIsLocalWhateverItsSendersDid) {
     EXPECT_EQ(ending.ends[0].detail, "");
 }
 
-// It completes the handshake of the network, and never opens its session.
-TEST_P(ListenEnd, IsOrderlyWhateverBecomesOfWhoWasNeverAnnounced) {
+// The peer completes the handshake of the network but never opens its session.
+TEST_P(ListenEnd, IsOrderlyWhateverHappensToUnannouncedPeers) {
     listen();
     connect(1);
     const Impostor stranger{bed.transport(), address, Service::messages};
@@ -153,8 +153,8 @@ TEST_P(ListenEnd, IsOrderlyWhateverBecomesOfWhoWasNeverAnnounced) {
     EXPECT_EQ(ending.ends[0].reason, CloseReason::orderly) << ending.ends[0].detail;
 }
 
-// There is only its end that could be held back, for ever.
-TEST_P(ListenEnd, ComesThoughItsSendersArePausedBehindIt) {
+// Only the end itself could be held back, forever.
+TEST_P(ListenEnd, ComesAlsoIfItsReceiversArePaused) {
     const std::array<std::function<void(ReceiveSocket&)>, 3> ways{
         [&](ReceiveSocket&) { listener->close(); }, [](ReceiveSocket& one) { one.close(); },
         [](ReceiveSocket& one) { one.abort(); }};
@@ -162,7 +162,7 @@ TEST_P(ListenEnd, ComesThoughItsSendersArePausedBehindIt) {
         listen();
         connect(1);
         const std::array<std::byte, 3> message{};
-        ASSERT_EQ(sockets[0]->send_inline(message), Status::ok); // waits when the sender is gone
+        ASSERT_EQ(sockets[0]->send_inline(message), Status::ok); // queued when the sender is gone
         end(*ending.sockets[0]);
         ending.sockets[0]->pause();
         ASSERT_TRUE(bed.run_until([&] { return !senders[0]->closed.empty(); }));
@@ -173,9 +173,9 @@ TEST_P(ListenEnd, ComesThoughItsSendersArePausedBehindIt) {
     }
 }
 
-// More senders than one turn of the loop shuts down: the others are as good as closed. What they
-// have sent is all there when the first message is handed over, which is the last.
-TEST_P(ListenEnd, NoMessageIsHandedOverBehindItThoughItTakesSeveralTurns) {
+// More senders than one turn of the loop closes: the remaining ones count as closed. All their
+// messages have arrived when the first message is delivered, which is also the last.
+TEST_P(ListenEnd, NoMessageIsDeliveredAfterItAlthoughItTakesSeveralTurns) {
     constexpr std::size_t count = 70;
     listen();
     connect(count);
@@ -196,12 +196,12 @@ TEST_P(ListenEnd, NoMessageIsHandedOverBehindItThoughItTakesSeveralTurns) {
     std::uint64_t unread = 0;
     for (const auto& one : senders)
         unread += one->closed[0].unconfirmed_frames;
-    EXPECT_EQ(unread, count - 1) << "and their senders are told so";
+    EXPECT_EQ(unread, count - 1) << "and their senders are notified";
 }
 
 // --- counted --------------------------------------------------------------------------------
 
-TEST_P(ListenEnd, WhoIsNotTakenForWantOfMeansIsCountedAsThat) {
+TEST_P(ListenEnd, RejectionsForLackOfResourcesAreCountedSeparately) {
     listen();
     bed.sim()->refuse_endpoints(true);
     SendSocket socket{bed.transport(), {}, sender};
@@ -213,8 +213,8 @@ TEST_P(ListenEnd, WhoIsNotTakenForWantOfMeansIsCountedAsThat) {
     EXPECT_EQ(listener->counters().connected, 0U);
 }
 
-// It completes the handshake of the network, and says nothing.
-TEST_P(ListenEnd, WhoNeverOpensItsSessionIsRejectedUnlessTheListenerEndsBefore) {
+// The peer completes the handshake of the network and then sends nothing.
+TEST_P(ListenEnd, AnUnopenedSessionIsRejectedUnlessTheListenerEndsBefore) {
     for (const bool ends : {false, true}) {
         listen();
         Impostor impostor{bed.transport(), address, Service::messages};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a receiver may do besides receiving: wait, count, stop listening, end.
+// What a receiver can do besides receiving: pause, count, stop listening, end.
 
 #include "tests/scenario/messages/buffered_fixture.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using Listening = BufferedMessages;
 
-TEST_P(Listening, AReceiverThatIsPausedInTheMiddleOfAPageGoesOnWithTheNextMessage) {
+TEST_P(Listening, AReceiverPausedInsideAPageResumesWithTheNextMessage) {
     listen();
     connect(patient);
     receiver.at_message = [&](ReceiveSocket& peer) {
@@ -35,7 +35,7 @@ TEST_P(Listening, AReceiverThatIsPausedInTheMiddleOfAPageGoesOnWithTheNextMessag
     EXPECT_EQ(listener->peers()[0]->counters().messages, 20U);
 }
 
-TEST_P(Listening, APausedReceiverHoldsItsSenderUpAndLosesNothing) {
+TEST_P(Listening, APausedReceiverBlocksItsSenderAndLosesNothing) {
     listen({.session = {.receive_count = 4}});
     receiver.at_connected = [](ReceiveSocket& peer) { peer.pause(); };
     connect(patient);
@@ -77,7 +77,7 @@ TEST_P(Listening, AtTwoAddressesItServesTheSendersOfBoth) {
     EXPECT_NE(listening.endpoints()[0].address.port, listening.endpoints()[1].address.port);
 }
 
-TEST_P(Listening, MayStopWhileTheSendersGoOn) {
+TEST_P(Listening, MayStopWhileTheSendersContinue) {
     listen();
     connect(patient);
     ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
@@ -93,7 +93,7 @@ TEST_P(Listening, MayStopWhileTheSendersGoOn) {
     EXPECT_EQ(late.closed[0].reason, CloseReason::refused);
 }
 
-TEST_P(Listening, ClosesEverySenderInOrderAndSaysWhenThatIsDone) {
+TEST_P(Listening, ClosesEverySenderInOrderAndReportsTheEnd) {
     struct Ending final : ListenSocket::Handler {
         void on_message(ReceiveSocket&, std::span<const std::byte>,
                         std::optional<std::uint64_t>) override {}
@@ -113,7 +113,7 @@ TEST_P(Listening, ClosesEverySenderInOrderAndSaysWhenThatIsDone) {
         connect(patient);
         ASSERT_TRUE(bed.run_until([&] { return listening.counters().connected == 1; }));
         orderly ? listening.close() : listening.abort();
-        EXPECT_TRUE(ending.ends.empty()) << "a call never calls back";
+        EXPECT_TRUE(ending.ends.empty()) << "no callback within a call";
         ASSERT_TRUE(bed.run_until([&] { return !ending.ends.empty() && !sender.closed.empty(); }));
         EXPECT_EQ(ending.closed.size(), 1U);
         EXPECT_EQ(ending.ends[0].reason, orderly ? CloseReason::orderly : CloseReason::local);

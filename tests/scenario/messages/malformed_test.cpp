@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers of the message service that do not behave lose their own session, and nobody else's.
+// Misbehaving peers of the message service lose their own session only.
 
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/message_frames.hpp"
@@ -69,7 +69,7 @@ struct Case {
     std::size_t delivered = 0; // before the malformed part
 };
 
-// A page of records as given: header, then so many bytes.
+// A page with the given records: header, then this many bytes.
 Bytes page_of(const std::vector<std::pair<std::uint32_t, std::size_t>>& records) {
     Bytes page;
     for (const auto& [header, bytes] : records) {
@@ -135,7 +135,7 @@ std::vector<Case> cases() {
     };
 }
 
-TEST_P(MalformedMessages, CloseTheirLinkOnly) {
+TEST_P(MalformedMessages, CloseOnlyTheirOwnConnection) {
     for (const Case& each : cases()) {
         SCOPED_TRACE(each.what);
         receiver.messages.clear();
@@ -157,8 +157,8 @@ TEST_P(MalformedMessages, CloseTheirLinkOnly) {
     }
 }
 
-// The same frames, cut anywhere, and random ones: whatever they mean, the others go on.
-TEST_P(MalformedMessages, AtRandomCloseTheirLinkOnly) {
+// The same frames truncated at random, and random frames: other peers are not affected.
+TEST_P(MalformedMessages, AtRandomCloseOnlyTheirOwnConnection) {
     for (unsigned seed = 0; seed < 60; ++seed) {
         SCOPED_TRACE(seed);
         std::mt19937_64 random{seed};
@@ -173,13 +173,13 @@ TEST_P(MalformedMessages, AtRandomCloseTheirLinkOnly) {
                              .credits = 0,
                              .sequence = 1},
                             body);
-        impostor.send_frame({.kind = 255, .sequence = 9999}); // if that was by chance in order
+        impostor.send_frame({.kind = 255, .sequence = 9999}); // if the first was valid by chance
         ASSERT_TRUE(bed.run_until([&] { return impostor.closed; }));
     }
     expect_service();
 }
 
-TEST_P(MalformedMessages, ASenderThatSpeaksOfItsLargestMessageIsAcceptFailed) {
+TEST_P(MalformedMessages, ASenderThatAnnouncesALargestMessageIsAcceptFailed) {
     Impostor impostor{bed.transport(), address, Service::messages, 1};
     ASSERT_TRUE(bed.run_until([&] { return impostor.closed; }));
     EXPECT_FALSE(impostor.connected);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A listen socket on a test bed, and senders that remember what they were told.
+// A listen socket on a test bed, and senders that record their callbacks.
 
 #include "netio/messages/send_socket.hpp"
 #include "tests/scenario/messages/receiver.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Point to point: send sockets, a listen socket, and what they tell their users.
+// Point to point: send sockets, a listen socket, and their callbacks.
 
 #include "tests/scenario/messages/messages_fixture.hpp"
 
@@ -47,7 +47,8 @@ TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
     }
 }
 
-// What another thread is in must not change under it: libfabric would watch memory that way.
+// Another thread may be inside a C library function that must not be patched: libfabric would do
+// this to monitor memory.
 TEST_P(Messages, LeaveTheCLibraryAsItIs) {
     const auto code = [] {
         std::array<std::byte, 16> bytes{};
@@ -62,8 +63,8 @@ TEST_P(Messages, LeaveTheCLibraryAsItIs) {
     EXPECT_EQ(code(), before);
 }
 
-// With iWARP the error of a refused attempt names nobody.
-TEST_P(Messages, WhoIsRefusedIsToldSoAndNotWhoIsConnectedAtTheSameTime) {
+// With iWARP the error of a refused attempt does not identify the attempt.
+TEST_P(Messages, ARefusalIsReportedToTheRefusedSocketOnly) {
     listen();
     ListenSocket::Options at_all{.addresses = {bed.address()}, .open = true};
     auto gone = std::make_unique<ListenSocket>(bed.transport(), at_all, receiver);
@@ -90,7 +91,7 @@ TEST_P(Messages, WhoIsRefusedIsToldSoAndNotWhoIsConnectedAtTheSameTime) {
     }
 }
 
-TEST_P(Messages, SentInlineNeedNoRegisteredMemoryAndLendNothing) {
+TEST_P(Messages, SentInlineNeedNoRegisteredMemoryAndBorrowNone) {
     listen();
     std::vector<std::byte> bytes(SendSocket::inline_limit + 1);
     {
@@ -108,7 +109,7 @@ TEST_P(Messages, SentInlineNeedNoRegisteredMemoryAndLendNothing) {
                                     immediate ? std::optional{UINT64_MAX - size} : std::nullopt);
             return status == Status::ok;
         }));
-        std::ranges::fill(bytes, std::byte{0xee}); // nobody looks at them any more
+        std::ranges::fill(bytes, std::byte{0xee}); // the bytes are not used any more
     }
     ASSERT_TRUE(
         bed.run_until([&] { return receiver.messages.size() == SendSocket::inline_limit + 1; }));
@@ -157,7 +158,7 @@ TEST_P(Messages, TooLargeForTheReceiverAreRefusedAtOnce) {
     EXPECT_FALSE(sender.completions.contains(2));
 }
 
-TEST_P(Messages, OutstandingSendsAreBoundedAndRoomIsAnnounced) {
+TEST_P(Messages, OutstandingSendsAreBoundedAndOnWritableFollows) {
     listen();
     const auto socket = connected(sender);
     RegisteredBuffer memory{1000};
@@ -177,7 +178,7 @@ TEST_P(Messages, OutstandingSendsAreBoundedAndRoomIsAnnounced) {
     ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 5000; }));
 }
 
-TEST_P(Messages, WhatWasSentArrivesBeforeTheDisconnect) {
+TEST_P(Messages, SentMessagesArriveBeforeTheDisconnect) {
     listen();
     auto socket = connected(sender);
     RegisteredBuffer memory{30000};
@@ -188,7 +189,7 @@ TEST_P(Messages, WhatWasSentArrivesBeforeTheDisconnect) {
     EXPECT_EQ(receiver.messages.size(), 20U);
     EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
     EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
-    // And it may connect again.
+    // It may connect again.
     socket->connect(address);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
     EXPECT_EQ(listener->peer_count(), 1U);
@@ -199,7 +200,7 @@ TEST_P(Messages, ARefusedConnectNamesTheAddressAndTheReason) {
     listener.reset();
     SendSocket socket{bed.transport(), {}, sender};
     socket.connect(address);
-    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+    EXPECT_TRUE(sender.closed.empty()) << "no callback within a call";
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::refused);
     EXPECT_THAT(sender.closed[0].detail, HasSubstr(to_string(address)));
@@ -220,7 +221,7 @@ TEST_P(Messages, AnAddressInUseIsNamed) {
     }
 }
 
-TEST_P(Messages, AnAddressThatAnotherOfTheSameListHasIsToldWithThat) {
+TEST_P(Messages, ADuplicateAddressInTheListIsReportedAsSuch) {
     listen();
     listener.reset();
     try {
@@ -233,10 +234,11 @@ TEST_P(Messages, AnAddressThatAnotherOfTheSameListHasIsToldWithThat) {
     }
 }
 
-// Who has it is not in the list, though the list has its port at another address.
+// The process that uses the address is not in the list, although the list has its port at another
+// address.
 TEST_P(Messages, AnAddressThatAnotherProcessHasIsNotBlamedOnTheList) {
     if (GetParam() == netio::test::Bed::fabric_verbs)
-        GTEST_SKIP() << "it takes a device with two addresses";
+        GTEST_SKIP() << "needs a device with two addresses";
     listen();
     const Address elsewhere{.host = "127.0.0.2", .port = address.port};
     try {
@@ -260,7 +262,7 @@ TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
     EXPECT_THAT(late.closed[0].detail, HasSubstr("no room"));
 }
 
-TEST_P(Messages, OneHostDoesNotTakeEveryPlace) {
+TEST_P(Messages, OneHostDoesNotUseEverySlot) {
     listen({.peer_limit = 4});
     std::vector<std::unique_ptr<Sender>> senders;
     std::vector<std::unique_ptr<SendSocket>> sockets;
@@ -277,7 +279,7 @@ TEST_P(Messages, OneHostDoesNotTakeEveryPlace) {
     EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("2 peers of that host are here already"));
 }
 
-TEST_P(Messages, TwoHundredSendersAreToldApart) {
+TEST_P(Messages, TwoHundredSendersAreDistinguished) {
     listen({.session = {.receive_bytes = 512,
                         .receive_count = 4,
                         .handshake_timeout = std::chrono::minutes{10}}});
@@ -289,7 +291,7 @@ TEST_P(Messages, TwoHundredSendersAreToldApart) {
     for (std::size_t i = 0; i < 200; ++i) {
         memory.data()[i] = static_cast<std::byte>(i);
         senders.push_back(std::make_unique<Sender>());
-        // A machine that is slow with two hundred at once gives none of them up.
+        // On a machine that is slow with two hundred connections, none of them times out.
         sockets.push_back(std::make_unique<SendSocket>(
             bed.transport(), SendSocket::Options{.session = patient}, *senders.back()));
         senders[i]->at_connected = [&, i] {
@@ -347,7 +349,7 @@ TEST_P(Messages, WithWorkInFlightEverySocketMayBeDestroyedInEveryHandler) {
         }
         socket->connect(address);
         ASSERT_TRUE(bed.run_until([&] { return destroyed || receiver.messages.size() > 20; }));
-        // Those that see only the end: end the other side.
+        // Handlers that see only the end: end the other side.
         if (!destroyed && i < std::size(of_sender)) listener.reset();
         if (!destroyed && i >= std::size(of_sender)) socket.reset();
         ASSERT_TRUE(bed.run_until([&] { return destroyed; }));
@@ -356,7 +358,7 @@ TEST_P(Messages, WithWorkInFlightEverySocketMayBeDestroyedInEveryHandler) {
     }
 }
 
-TEST_P(Messages, ASenderIsToldWhatAReceiverThatClosesHasLeftUnread) {
+TEST_P(Messages, ASenderIsNotifiedOfMessagesUnreadAtTheReceiversClose) {
     listen();
     receiver.at_message = [&](ReceiveSocket& socket) {
         if (receiver.messages.size() == 3) socket.close();

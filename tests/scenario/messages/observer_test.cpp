@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop's observer is told of point-to-point connections.
+// Reports of point-to-point connections to a loop's observer.
 
 #include "tests/scenario/messages/messages_fixture.hpp"
 #include "tests/support/forwarding_transport.hpp"
@@ -31,7 +31,7 @@ TEST_P(ObserverIsTold, OfASessionOnEitherSideAndOfItsEnd) {
     EXPECT_THAT(bed.seen().routes_failed, IsEmpty());
 }
 
-TEST_P(ObserverIsTold, OfWhomThereIsNoPlaceFor) {
+TEST_P(ObserverIsTold, OfPeersWithoutASlot) {
     listen({.peer_limit = 1});
     const auto first = connected(sender);
     Sender late;
@@ -74,7 +74,7 @@ TEST_P(ObserverIsToldInTheSimulator, WhichRouteFailedBeforeAnotherWorked) {
     EXPECT_FALSE(failed.is_last);
 }
 
-// A second provider serves the address, and cannot listen there.
+// A second provider has the address but cannot listen there.
 class OneThatCannotListen final : public ForwardingTransport {
   public:
     using ForwardingTransport::ForwardingTransport;
@@ -94,10 +94,10 @@ class OneThatCannotListen final : public ForwardingTransport {
     }
 };
 
-TEST_P(ObserverIsToldInTheSimulator, OverWhichProviderNobodyCanConnect) {
+TEST_P(ObserverIsToldInTheSimulator, OfAProviderThatNoPeerCanUse) {
     OneThatCannotListen transport{bed.transport()};
     const ListenSocket socket{transport, {.addresses = {bed.address()}, .open = true}, receiver};
-    EXPECT_THAT(bed.seen().unused, IsEmpty()) << "a call never calls back";
+    EXPECT_THAT(bed.seen().unused, IsEmpty()) << "no callback within a call";
     ASSERT_TRUE(bed.run_until([&] { return !bed.seen().unused.empty(); }));
     EXPECT_EQ(bed.seen().unused[0].provider, "other");
     EXPECT_EQ(bed.seen().unused[0].address.port, socket.endpoints().at(0).address.port);

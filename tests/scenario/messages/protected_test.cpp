@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Point to point on each level of protection, while keys change: what is sent arrives whole and in
+// Point to point at each protection level, while keys change: messages arrive complete and in
 // order.
 
 #include "netio/messages/buffered_send_socket.hpp"
@@ -40,7 +40,7 @@ class Protected : public testing::TestWithParam<ProtectedBed> {
     std::unique_ptr<ListenSocket> listener;
 };
 
-TEST_P(Protected, MessagesFromLentMemoryArriveWholeInOrderAndTheirMemoryIsFreeAgain) {
+TEST_P(Protected, ZeroCopyMessagesArriveInOrderAndTheirMemoryIsReleased) {
     listen();
     Sender sender;
     SendSocket socket{bed.transport(), sending(), sender};

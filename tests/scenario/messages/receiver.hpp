@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The receiving side of the scenarios: keeps what it is told.
+// The receiving side of the scenarios: records its callbacks.
 
 #include "netio/messages/listen_socket.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Send sockets that come back by themselves.
+// Send sockets that reconnect.
 
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/session/client_key.hpp"
@@ -38,7 +38,7 @@ class BufferedSender final : public BufferedSendSocket::Handler {
 
 class ReconnectingSender : public Messages {
   protected:
-    // Without delay on the fabric, and as a user would have it where time costs nothing.
+    // Without delay on the fabric; with the default options in virtual time.
     SendSocket::Options options() {
         SendSocket::Options options{.reconnect = true};
         if (bed.sim() == nullptr) options.retry_interval = 1ms;
@@ -79,7 +79,7 @@ class ReconnectingSenderInTime : public ReconnectingSender {};
 
 INSTANTIATE_TEST_SUITE_P(Beds, ReconnectingSenderInTime, simulated_beds(), bed_name);
 
-TEST_P(ReconnectingSender, ComesBackToAListenerThatWasStartedAnew) {
+TEST_P(ReconnectingSender, ReconnectsToARestartedListener) {
     listen();
     connect();
     for (int life = 1; life <= 3; ++life) {
@@ -97,8 +97,8 @@ TEST_P(ReconnectingSender, ComesBackToAListenerThatWasStartedAnew) {
     EXPECT_EQ(socket->counters().messages, 3U) << "over all connections";
 }
 
-// However short each time was: it has given credits back.
-TEST_P(ReconnectingSenderInTime, AsksWhoServedItSoonEveryTime) {
+// However short each connection was: its receiver has returned credits.
+TEST_P(ReconnectingSenderInTime, RetriesSoonAfterEveryWorkingConnection) {
     listen();
     connect();
     for (int life = 1; life <= 8; ++life) {
@@ -123,7 +123,7 @@ TEST_P(ReconnectingSender, WaitsForAListenerThatIsNotThereYet) {
     EXPECT_TRUE(arrives());
 }
 
-TEST_P(ReconnectingSender, WaitsForAPlace) {
+TEST_P(ReconnectingSender, WaitsForASlot) {
     listen({.peer_limit = 1});
     Sender first;
     const std::unique_ptr<SendSocket> other = connected(first);
@@ -145,12 +145,12 @@ TEST_P(ReconnectingSender, AfterItsOwnEndNothingFollows) {
         (socket.get()->*end)();
         ASSERT_TRUE(closed(1));
         EXPECT_FALSE(socket->is_retrying());
-        socket->connect(address); // as the first time
+        socket->connect(address); // like the first time
         ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
         listener.reset();
         ASSERT_TRUE(closed(2));
         ASSERT_TRUE(socket->is_retrying());
-        // And so between two attempts.
+        // The same between two attempts.
         (socket.get()->*end)();
         (socket.get()->*end)();
         EXPECT_FALSE(socket->is_retrying());
@@ -160,8 +160,8 @@ TEST_P(ReconnectingSender, AfterItsOwnEndNothingFollows) {
     }
 }
 
-// Whoever has a time-out of his own ends an attempt when its socket does.
-TEST_P(ReconnectingSenderInTime, BehindAFailureOfWhichItWasNotYetToldItsOwnEndIsTheLastWord) {
+// A socket with its own time-out ends an attempt at the same time as the session does.
+TEST_P(ReconnectingSenderInTime, ItsOwnEndIsFinalAlsoAfterAnUnreportedFailure) {
     using End = void (SendSocket::*)();
     listen();
     for (const bool reconnect : {true, false}) {
@@ -178,7 +178,7 @@ TEST_P(ReconnectingSenderInTime, BehindAFailureOfWhichItWasNotYetToldItsOwnEndIs
                            bed.sim()->network().ignore_connects(false);
                            (socket.get()->*end)();
                        }};
-            last.start(options.session.connect_timeout); // behind the session's
+            last.start(options.session.connect_timeout); // after the session's
             ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() || sender.connected; }));
             EXPECT_EQ(sender.connected, 0);
             EXPECT_EQ(two_ways.attempts, 1U);
@@ -190,7 +190,7 @@ TEST_P(ReconnectingSenderInTime, BehindAFailureOfWhichItWasNotYetToldItsOwnEndIs
     }
 }
 
-TEST_P(ReconnectingSender, BetweenTwoAttemptsItMayBeSentElsewhere) {
+TEST_P(ReconnectingSender, BetweenTwoAttemptsItMayConnectElsewhere) {
     listen();
     const Address gone = address;
     listener.reset();
@@ -214,13 +214,13 @@ TEST_P(ReconnectingSender, MayBeDestroyedWhileItWaits) {
     EXPECT_EQ(socket, nullptr);
 }
 
-// The listener went away, and somebody has taken its port before it came back.
-TEST_P(ReconnectingSender, WithAKeyIsNotEndedByAStrangerAtTheAddress) {
+// The listener stopped, and another process took its port before it returned.
+TEST_P(ReconnectingSender, WithAKeyIsNotEndedByAnotherServerAtTheAddress) {
     KeyFiles files;
     files.permit(7, "services=messages");
     listen({.keys = keys_of(files)});
     SendSocket::Options with_key = options();
-    with_key.retry_limit = with_key.retry_interval = 1ms; // it asks many times
+    with_key.retry_limit = with_key.retry_interval = 1ms; // so that it asks many times
     with_key.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
     socket = std::make_unique<SendSocket>(bed.transport(), with_key, sender);
     socket->connect(address);
@@ -241,7 +241,7 @@ TEST_P(ReconnectingSender, WithAKeyIsNotEndedByAStrangerAtTheAddress) {
     EXPECT_TRUE(arrives());
 }
 
-TEST_P(ReconnectingSender, WithAKeyThatNeverLetItInGivesUp) {
+TEST_P(ReconnectingSender, WithAKeyThatWasNeverAdmittedGivesUp) {
     KeyFiles files;
     files.permit(7, "services=messages");
     listen({.keys = keys_of(files)});
@@ -254,7 +254,7 @@ TEST_P(ReconnectingSender, WithAKeyThatNeverLetItInGivesUp) {
     EXPECT_FALSE(socket->is_retrying());
 }
 
-TEST_P(ReconnectingSender, WithPagesItComesBackAndTellsWhatDidNotLeave) {
+TEST_P(ReconnectingSender, WithPagesReconnectsAndReportsUnsentMessages) {
     listen();
     BufferedSender buffered;
     BufferedSendSocket pages{
@@ -264,7 +264,7 @@ TEST_P(ReconnectingSender, WithPagesItComesBackAndTellsWhatDidNotLeave) {
     pages.connect(address);
     ASSERT_TRUE(bed.run_until([&] { return buffered.connected == 1; }));
     const std::array<std::byte, 100> message{};
-    ASSERT_EQ(pages.send(message), Status::ok); // and it stays in its page
+    ASSERT_EQ(pages.send(message), Status::ok); // it stays in its page
     listener.reset();
     ASSERT_TRUE(bed.run_until([&] { return buffered.closed.size() == 1; }));
     EXPECT_TRUE(buffered.retrying);
@@ -280,7 +280,7 @@ TEST_P(ReconnectingSender, WithPagesItComesBackAndTellsWhatDidNotLeave) {
     EXPECT_THAT(receiver.messages, SizeIs(1));
 }
 
-TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeAndNotForEver) {
+TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeUpToALimit) {
     listen();
     listener.reset();
     const TimePoint begin = bed.world()->now();
@@ -292,7 +292,7 @@ TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeAndNotForEver) {
     listen_again();
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
     EXPECT_TRUE(arrives());
-    // Who was there for a while is asked soon.
+    // A receiver that was connected for a while is tried again soon.
     bool over = false;
     Timer timer{bed.loop(), [&] { over = true; }};
     timer.start(5s);
@@ -304,7 +304,7 @@ TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeAndNotForEver) {
     EXPECT_LE(bed.world()->now() - lost, 1s);
 }
 
-TEST_P(ReconnectingSenderInTime, WhoIsRefusedForGoodDoesNotAskAgain) {
+TEST_P(ReconnectingSenderInTime, DoesNotRetryAfterAPermanentRefusal) {
     struct Nobody final : SessionListener::Handler {
         void on_incoming(IncomingSession&) override {}
         void on_accept_failed(const std::string&, const FabricError&) override {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A send socket that has had a life before: connected elsewhere, refused, aborted, closed in vain.
-// What was then counts no more, and what it has sent still does.
+// A send socket that was used before: connected elsewhere, refused, aborted, or closed in vain. Its
+// earlier state has no effect, but its counters continue.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/handshake.hpp"
@@ -45,7 +45,7 @@ class SenderRules : public Messages {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SenderRules, simulated_beds(), bed_name);
 
-TEST_P(SenderRules, ThatWasSentElsewhereBetweenTwoAttemptsStaysThere) {
+TEST_P(SenderRules, ThatConnectsElsewhereBetweenTwoAttemptsStaysThere) {
     listen();
     const Address gone = address;
     listener.reset();
@@ -54,13 +54,13 @@ TEST_P(SenderRules, ThatWasSentElsewhereBetweenTwoAttemptsStaysThere) {
     connect(gone);
     ASSERT_TRUE(is_connected(1));
     pass(1min);
-    EXPECT_EQ(sender.connected, 1) << "the next attempt was this one";
+    EXPECT_EQ(sender.connected, 1) << "the next attempt was to this address";
     EXPECT_THAT(sender.closed, SizeIs(1));
     EXPECT_EQ(receiver.connected, 1U);
 }
 
-// Who has let it in at one address has said nothing of another.
-TEST_P(SenderRules, ThatIsNotLetInElsewhereGivesUpThere) {
+// An earlier admission at one address does not count for another.
+TEST_P(SenderRules, ThatIsNotAdmittedElsewhereGivesUpThere) {
     KeyFiles known, unknown;
     known.permit(7, "services=messages");
     unknown.permit(7, "services=messages");
@@ -80,8 +80,9 @@ TEST_P(SenderRules, ThatIsNotLetInElsewhereGivesUpThere) {
     EXPECT_FALSE(socket->is_retrying());
 }
 
-// The connection ends for another reason than the user's; he wants no other all the same.
-TEST_P(SenderRules, ThatIsEndedBehindAFailureDoesNotComeBack) {
+// The connection ends for another reason than the user's abort; nevertheless the user wants no new
+// one.
+TEST_P(SenderRules, ThatIsEndedAfterAFailureDoesNotReconnect) {
     using End = void (SendSocket::*)();
     for (const End end : {&SendSocket::close, &SendSocket::abort}) {
         sender = {};
@@ -115,7 +116,7 @@ TEST_P(SenderRules, ThatWasClosedWhileASilentAddressWasTriedConnectsAgain) {
     EXPECT_TRUE(is_connected(1));
 }
 
-// Lets everybody in, and ends the connection before it has said anything.
+// Accepts every sender and ends the connection before any data.
 class Slammer final : private Listener::Handler, private Connection::Handler {
   public:
     Slammer(Transport& transport, const Address& at)
@@ -142,10 +143,10 @@ class Slammer final : private Listener::Handler, private Connection::Handler {
 
     RegisteredBuffer memory_{4 * 1024};
     std::unique_ptr<Connection> connection_;
-    std::unique_ptr<Listener> listener_; // last: goes first
+    std::unique_ptr<Listener> listener_; // last member: destroyed first
 };
 
-TEST_P(SenderRules, ThatIsLetInAndNotServedAsksLessAndLessOften) {
+TEST_P(SenderRules, ThatIsAdmittedButNotServedRetriesMoreRarely) {
     const Slammer slammer{bed.transport(), bed.address()};
     const TimePoint begin = bed.world()->now();
     connect(slammer.address());
@@ -168,7 +169,7 @@ TEST_P(SenderRules, CountsOverAllItsConnections) {
         for (std::size_t i = 0; i <= socket->segment_limit(); ++i)
             slices.push_back(memory.slice(i * 100, 100));
         ASSERT_EQ(socket->sendv(slices, Cookie{0}, 5), Status::ok);
-        ++messages, bytes += 100 * slices.size() + 8; // with its immediate data
+        ++messages, bytes += 100 * slices.size() + 8; // includes its immediate data
         while (socket->send_inline(std::array<std::byte, 3>{}) == Status::ok)
             ++messages, bytes += 3;
         const SendSocket::Counters now = socket->counters();
@@ -178,7 +179,7 @@ TEST_P(SenderRules, CountsOverAllItsConnections) {
         EXPECT_EQ(now.gathered, static_cast<std::uint64_t>(life));
         socket->close();
         ASSERT_TRUE(has_closed(static_cast<std::size_t>(life)));
-        EXPECT_EQ(socket->counters().messages, messages) << "also between two of them";
+        EXPECT_EQ(socket->counters().messages, messages) << "also between two connections";
         socket->connect(address);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a send socket says of itself while it runs.
+// Snapshots of a running send socket.
 
 #include "tests/scenario/messages/buffered_fixture.hpp"
 
@@ -22,7 +22,7 @@ TEST_P(SendSnapshots, BeginWithNothing) {
     EXPECT_EQ(snapshot.connections + snapshot.latency.count(), 0U);
 }
 
-TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
+TEST_P(SendSnapshots, ShowMessagesQueuedForAPausedReceiverAndItsProgress) {
     listen({.session = {.receive_bytes = 1100, .receive_count = 4}});
     receiver.at_connected = [](ReceiveSocket& peer) { peer.pause(); };
     connect({.page_bytes = 1024, .page_count = 32, .flush_time = 0us});
@@ -50,7 +50,7 @@ TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
     ASSERT_TRUE(bed.run_until([&] { return over; }));
     const Duration waited = bed.loop().now() - waiting_since;
 
-    // What was confirmed is not counted any more, and nothing waits.
+    // Confirmed messages are not counted any more, and nothing is queued.
     for (ReceiveSocket* const peer : listener->peers())
         peer->resume();
     socket->flush();
@@ -59,13 +59,13 @@ TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
         const SendSnapshot now = socket->snapshot();
         return now.waiting == 0 && now.credits > 1 && now.unconfirmed < full.unconfirmed;
     }));
-    EXPECT_EQ(socket->snapshot().frames, accepted); // a message each
+    EXPECT_EQ(socket->snapshot().frames, accepted); // one message each
     ASSERT_TRUE(bed.run_until([&] { return socket->snapshot().latency.count() == accepted; }));
     EXPECT_GE(socket->snapshot().latency.longest(), waited);
     EXPECT_GE(waited, 20ms);
 }
 
-TEST_P(SendSnapshots, OfAConnectionThatHasEndedKeepTheSums) {
+TEST_P(SendSnapshots, KeepTheSumsAfterAConnectionHasEnded) {
     listen();
     connect(patient);
     ASSERT_EQ(send(content(100, 1)), Status::ok);

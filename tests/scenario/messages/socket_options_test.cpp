@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Options of the point-to-point sockets: what is wrong is named when a socket is made, and they end
-// where their texts say that they do. And what no socket takes from its user.
+// Options of the point-to-point sockets: a mistake is reported when the socket is created, and the
+// limits are those of the documentation. Also arguments that no socket accepts.
 
 #include "netio/base/option_check.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
@@ -50,7 +50,7 @@ class SocketOptions : public Messages {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SocketOptions, testing::Values(Bed::sim_tcp), bed_name);
 
-TEST_P(SocketOptions, OfAListenerAreCheckedBeforeAnybodyComes) {
+TEST_P(SocketOptions, OfAListenerAreCheckedBeforeAnyPeerConnects) {
     EXPECT_THAT(listening({.session = {.receive_count = 3}}), HasSubstr("receive_count"));
     EXPECT_EQ(listening({.largest_message_bytes = 1'073'741'823}), "");
     EXPECT_THAT(listening({.largest_message_bytes = 1'073'741'824}),
@@ -65,7 +65,7 @@ TEST_P(SocketOptions, OfASenderAreCheckedBeforeItConnects) {
     EXPECT_THAT(sending({.retry_limit = longest_time + 1ms}), HasSubstr("retry_limit"));
 }
 
-TEST_P(SocketOptions, OfPagesEndWhereTheirTextsSayThatTheyDo) {
+TEST_P(SocketOptions, OfPagesHaveTheDocumentedLimits) {
     EXPECT_EQ(buffering({.page_bytes = 256, .page_count = 2}), "");
     EXPECT_THAT(buffering({.page_bytes = 255, .page_count = 2}), HasSubstr("page_bytes"));
     EXPECT_THAT(buffering({.page_bytes = 1'073'741'824, .page_count = 2}), HasSubstr("page_bytes"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A thousand senders that come at once, fall silent together, or end at once: no turn of the
-// receiver's loop may last as long as all of them take. Turns are measured in calls, each of which
-// takes some of the simulator's time.
+// A thousand senders that connect, become silent or end at the same time: no turn of the receiver's
+// loop may last as long as all of them together take. Turns are measured in calls, each of which
+// takes some simulated time.
 
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
@@ -65,18 +65,18 @@ class Thousand : public Crowd {
     std::vector<Sender> senders_;
 };
 
-TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
+TEST_P(Thousand, ThatConnectTogetherAreAcceptedOverManyTurns) {
     EXPECT_EQ(receiver_.connected, count);
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatBecomeSilentTogetherAreReportedOverManyTurns) {
     kill_all(true);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
+TEST_P(Thousand, ThatEndTogetherAreReportedOverManyTurns) {
     for (Sender& sender : senders_)
         sender.socket->close();
     ASSERT_TRUE(all_are_gone());
@@ -84,14 +84,14 @@ TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatAreKilledTogetherAreReportedOverManyTurns) {
     kill_all(false);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-// The call itself shuts some down, and later turns to the others.
-TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
+// The call itself closes some of them; later turns close the others.
+TEST_P(Thousand, ThatAreClosedTogetherAreReportedOverManyTurns) {
     Timer close{near_.loop, [&] { listener_->close(); }};
     close.start({});
     ASSERT_TRUE(run_until([&] { return receiver_.ended; }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Attempts that are given up while nothing has answered them.
+// Connection attempts that are given up before any answer.
 
 #include "netio/loop/descriptor_watch.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
@@ -18,7 +18,7 @@
 namespace netio::test::unanswered_test {
 namespace {
 
-// Listens, takes one connection and says nothing.
+// Listens, accepts one connection and sends nothing.
 class Mute {
   public:
     Mute(EventLoop& loop, const std::string& host)
@@ -46,7 +46,7 @@ class Mute {
     Mute(const Mute&) = delete;
     Mute& operator=(const Mute&) = delete;
 
-    // There is somebody who has not hung up.
+    // Returns whether the other side is still connected.
     bool is_still_asked() { return read() < 0 && errno == EAGAIN; }
 
     Address address;
@@ -69,8 +69,8 @@ class AnsweredLate : public Messages {};
 INSTANTIATE_TEST_SUITE_P(Beds, Unanswered, fabric_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, AnsweredLate, all_beds(), bed_name);
 
-// With iWARP whoever disconnects or destroys such an attempt waits in the kernel until it is
-// answered, or its time there is over: then the other side would see its end first.
+// With iWARP, disconnecting or destroying such an attempt waits in the kernel until it is answered
+// or times out there: then the other side would see its end first.
 TEST_P(Unanswered, AnAttemptIsGivenUpWithoutAWaitForTheAnswer) {
     using End = void (SendSocket::*)();
     for (const End end : {&SendSocket::close, &SendSocket::abort}) {
@@ -79,7 +79,7 @@ TEST_P(Unanswered, AnAttemptIsGivenUpWithoutAWaitForTheAnswer) {
         SendSocket socket{bed.transport(), {}, sender};
         socket.connect(mute.address);
         ASSERT_TRUE(bed.run_until([&] { return mute.has_heard || !sender.closed.empty(); }));
-        if (!sender.closed.empty()) GTEST_SKIP() << "it takes tcp or iWARP, as on siw in CI";
+        if (!sender.closed.empty()) GTEST_SKIP() << "needs tcp or iWARP, as on siw in CI";
         (socket.*end)();
         if (GetParam() == Bed::fabric_verbs) {
             EXPECT_TRUE(mute.is_still_asked());
@@ -87,7 +87,7 @@ TEST_P(Unanswered, AnAttemptIsGivenUpWithoutAWaitForTheAnswer) {
         ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
         EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
     }
-    // What is left of them hinders nobody.
+    // What is left of the attempts affects no later one.
     listen();
     const auto socket = connected(sender);
     EXPECT_EQ(socket->send_inline({}), Status::ok);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The doctor's look at the path to another machine.
+// Measuring the path to another machine, as the doctor command does.
 
 #include "apps/doctor/path_probe.hpp"
 #include "netio/messages/listen_socket.hpp"
@@ -85,8 +85,8 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
     EXPECT_THAT(probe.failure(), HasSubstr("service"));
 }
 
-// They have a place and ask nothing.
-TEST_P(Probe, WhoAsksNothingLosesItsPlaceAndOneHostDoesNotTakeAll) {
+// They hold a slot and send no request.
+TEST_P(Probe, IdlePeersLoseTheirSlotAndOneHostDoesNotUseAllSlots) {
     ProbeServer small{bed.transport(),
                       {.address = bed.address(),
                        .open = true,
@@ -99,7 +99,7 @@ TEST_P(Probe, WhoAsksNothingLosesItsPlaceAndOneHostDoesNotTakeAll) {
     std::vector<std::unique_ptr<Impostor>> silent;
     for (int i = 0; i < 3; ++i)
         silent.push_back(std::make_unique<Impostor>(bed.transport(), there, probe_service, 0));
-    ASSERT_TRUE(bed.run_until([&] { return silent[2]->closed; })) << "two places for one host";
+    ASSERT_TRUE(bed.run_until([&] { return silent[2]->closed; })) << "two slots for one host";
     ASSERT_TRUE(bed.run_until([&] { return silent[0]->closed && silent[1]->closed; }));
     const auto given_up = [&] {
         return std::ranges::count_if(left, [](const std::string& each) {
@@ -107,7 +107,7 @@ TEST_P(Probe, WhoAsksNothingLosesItsPlaceAndOneHostDoesNotTakeAll) {
         });
     };
     ASSERT_TRUE(bed.run_until([&] { return given_up() >= 2; }))
-        << "by the server, and not because they were silent for long";
+        << "closed by the server, and not because they were silent for long";
     bool ended = false;
     PathProbe probe{bed.transport(), there, {.round_trip_count = 1, .transfer_bytes = 1}, [&] {
                         ended = true;
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);
 
 using ProbeAcceptFailed = Probe;
 
-TEST_P(ProbeAcceptFailed, IsToldOnBothSides) {
+TEST_P(ProbeAcceptFailed, IsReportedOnBothSides) {
     bed.sim()->refuse_endpoints(true);
     bool ended = false;
     PathProbe probe{bed.transport(), address(), {}, [&] { ended = true; }};
@@ -143,7 +143,7 @@ TEST_P(ProbeByName, TriesEveryAddressOfTheName) {
     EXPECT_TRUE(probe.figures()) << probe.failure();
 }
 
-TEST_P(ProbeByName, SaysSoWhereTheNameDoesNotResolve) {
+TEST_P(ProbeByName, ReportsAnUnresolvedName) {
     bed.sim()->name("peer.example", {});
     bool ended = false;
     const PathProbe probe{

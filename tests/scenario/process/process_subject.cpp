@@ -92,7 +92,7 @@ struct Loop : Subject {
     std::shared_ptr<const netio::ClientKey> client;
 };
 
-// A directory for a bus. What is announced there is withdrawn before it goes.
+// A directory for a registry. Announcements in it are withdrawn before it is removed.
 struct BusFolder {
     BusFolder() = default;
     ~BusFolder() {
@@ -127,7 +127,7 @@ struct Messages final : Loop, netio::ListenSocket::Handler, netio::BufferedSendS
         run_until(loop, [&] { return sender.is_connected(); });
         send();
         run_until(loop, [&] { return arrived > 0; });
-        send(); // under way when main returns
+        send(); // in flight when main returns
     }
     void send() {
         static_cast<void>(sender.send(std::array<std::byte, 1000>{}));
@@ -157,9 +157,9 @@ struct Published final : Loop, Publisher::Handler, pubsub::SubscribeSocket::Hand
     explicit Published(Keys keys = Keys::none) : Loop{keys} {
         subscriber.subscribe(one_fid);
         exchange();
-        publish(); // under way when main returns
+        publish(); // in flight when main returns
     }
-    // Until some more messages have arrived.
+    // Runs until some more messages have arrived.
     void exchange() {
         const std::uint64_t before = arrived;
         run_until(loop, [&] {
@@ -204,7 +204,7 @@ struct Published final : Loop, Publisher::Handler, pubsub::SubscribeSocket::Hand
 using Buffered = Published<pubsub::BufferedPublishSocket>;
 using Unbuffered = Published<pubsub::PublishSocket>;
 
-// A question whose answer is under way.
+// A query whose answer is in transit.
 struct Query final : Loop, pubsub::Publisher::Handler {
     pubsub::BufferedPublishSocket publisher{
         *transport, {.publisher = {.addresses = {any_port}}}, *this};
@@ -223,7 +223,7 @@ struct Query final : Loop, pubsub::Publisher::Handler {
     }
 };
 
-// Two streams with bytes under way in both directions, and receives that wait for more.
+// Two streams with bytes in flight in both directions, and receives that wait for more.
 struct Streams final : Loop, stream::StreamListener::Handler, stream::StreamSocket::Handler {
     static constexpr std::size_t message_bytes = 1 << 20;
     std::uint64_t arrived = 0;
@@ -261,7 +261,7 @@ struct Streams final : Loop, stream::StreamListener::Handler, stream::StreamSock
     }
 };
 
-// A publisher, found on a bus or by its address.
+// A publisher, found in a registry or by its address.
 struct Found final : Loop,
                      pubsub::Publisher::Handler,
                      pubsub::Announcer::Handler,
@@ -328,7 +328,7 @@ struct Found final : Loop,
     }
 };
 
-// An announcement and a reader of the bus that has seen it.
+// An announcement and a registry reader that has seen it.
 struct Announced final : Loop, pubsub::Announcer::Handler, pubsub::Discovery::Handler {
     bool seen = false;
     BusFolder bus;
@@ -418,7 +418,7 @@ struct FrontDoor final : Subject {
     }
 };
 
-// Clients that find each other on a bus.
+// Clients that find each other through a registry.
 struct ClientsOnBus final : Subject {
     BusFolder bus;
     pubsub::Client publisher{options()};
@@ -439,7 +439,7 @@ struct ClientsOnBus final : Subject {
     }
 };
 
-// A client with a key, at a publisher that asks for it.
+// A client with a key, and a publisher that requires it.
 struct KeyedClient final : Loop, pubsub::Publisher::Handler {
     pubsub::BufferedPublishSocket publisher{
         *transport, {.publisher = {.addresses = {any_port}, .keys = server}}, *this};
@@ -526,7 +526,7 @@ int end_elsewhere_while_waiting(std::string_view kind) {
         ::pause();
 }
 
-// The loop is run by another thread while main returns.
+// Another thread runs the loop while main returns.
 template <typename Kind>
 int end_while_running() {
     auto subject = std::make_unique<Kind>();
@@ -540,9 +540,9 @@ int end_while_running() {
     return 0;
 }
 
-// In the child.
+// Runs in the child.
 int after_fork(std::string_view how, std::unique_ptr<Buffered>& inherited) {
-    if (how == "exit") return 0; // destroys what is static
+    if (how == "exit") return 0; // destroys static objects
     if (how == "destroy") inherited.reset();
     if (how == "use") inherited->loop.run_once();
     if (how == "publish")
@@ -585,7 +585,7 @@ int publish_from_a_wrong_thread() {
     for (int i = 0; i < 100'000; ++i)
         static_cast<void>(
             pair.publisher.publish(pubsub::Fid{1}, std::as_bytes(std::span{&bytes, 1})));
-    std::_Exit(0); // nobody has noticed
+    std::_Exit(0); // no failure was detected
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens to sockets, and to the parent's connections, when a program ends, forks, or calls
-// from a wrong thread.
+// What happens to sockets, and to the parent's connections, when a program ends, forks, or makes
+// calls from a wrong thread.
 
 #include "tests/support/temporary_folder.hpp"
 
@@ -23,9 +23,9 @@ struct Ended {
     std::string output; // and errors
 };
 
-// One that hangs is ended by `timeout`, with status 124.
+// A program that hangs is ended by `timeout`, with status 124.
 Ended run(const std::string& arguments, const std::string& environment = {}) {
-    const test::TemporaryFolder folder; // for what an object that is never destroyed leaves
+    const test::TemporaryFolder folder; // for files of an object that is never destroyed
     const std::string path = folder.path().string();
     const std::string command = "TMPDIR=" + path + " TEST_TMPDIR=" + path + " " + environment +
                                 " timeout 60 " PROCESS_SUBJECT " " + arguments + " 2>&1";
@@ -73,8 +73,8 @@ TEST_P(GlobalObject, IsDestroyedInOrderAfterMainReturns) {
     EXPECT_THAT(ended.output, Eq("main returns\n"));
 }
 
-// What the library itself keeps must stay while another thread still uses it.
-TEST_P(GlobalObject, OutlivesExitInAnotherThreadWhileItIsUsed) {
+// The library's own static data must stay valid while another thread still uses it.
+TEST_P(GlobalObject, SurvivesExitInAnotherThreadWhileInUse) {
     const Ended ended = run(std::string{"exit_elsewhere "} + GetParam());
     EXPECT_EQ(ended.status, 0);
     EXPECT_THAT(ended.output, Eq(""));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscribers that a publisher has no room, no endpoint or no memory for at the moment.
+// Subscribers for which a publisher has no slot, endpoint or memory at the moment.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -28,7 +28,7 @@ class AcceptFailed : public PubSubScenario {
     }
 };
 
-TEST_P(AcceptFailed, TriesAgainUntilTheLimitHasRoomForIt) {
+TEST_P(AcceptFailed, RetriesUntilTheLimitHasASlot) {
     auto publisher = buffered({.publisher = {.subscriber_limit = 1}});
     auto& first = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
@@ -37,10 +37,10 @@ TEST_P(AcceptFailed, TriesAgainUntilTheLimitHasRoomForIt) {
     expect_waiting(second.actor, RejectCode::full);
     first.socket->close();
     ASSERT_TRUE(run_until([&] { return second.actor.subscribed.size() == 1; }));
-    EXPECT_THAT(bed.seen().accept_failed, IsEmpty()) << "a limit is no shortage";
+    EXPECT_THAT(bed.seen().accept_failed, IsEmpty()) << "a limit is not a shortage";
 }
 
-TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
+TEST_P(AcceptFailed, WithoutRetryingIsReportedOnce) {
     auto publisher = buffered({.publisher = {.subscriber_limit = 1}});
     auto& first = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
@@ -50,7 +50,7 @@ TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
     EXPECT_FALSE(second.actor.last_retrying);
 }
 
-TEST_P(AcceptFailed, OneHostDoesNotTakeEveryPlace) {
+TEST_P(AcceptFailed, OneHostDoesNotUseEverySlot) {
     for (const std::size_t per_host : {0U, 3U}) {
         auto publisher =
             buffered({.publisher = {.subscriber_limit = 4, .links_per_host = per_host}});
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, all_beds(), bed_name);
 
 using AcceptFailedForWant = AcceptFailed;
 
-TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
+TEST_P(AcceptFailedForWant, OfAnEndpointRetriesAndTheOthersContinue) {
     auto publisher = buffered({});
     auto& first = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
@@ -86,7 +86,7 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     auto& second = subscribe({range(1, 1)});
     for (std::uint64_t attempt = 1; attempt <= 3; ++attempt) {
         ASSERT_TRUE(run_until([&] { return second.actor.closed.size() == attempt; }));
-        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "told once for each attempt";
+        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "reported once for each attempt";
         ASSERT_EQ(publish(*publisher, Fid{1}, attempt - 1, 40), Status::ok);
         publisher->flush();
         ASSERT_TRUE(run_until([&] { return first.actor.messages == attempt; }));
@@ -101,12 +101,12 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     ASSERT_TRUE(run_until([&] { return first.actor.messages == 4 && second.actor.messages == 1; }));
     first.actor.expect_contiguous(Fid{1}, 0, 4);
     EXPECT_EQ(bed.seen().accept_failed.size(), 3U);
-    // What was begun for it is not waited for.
+    // The close does not wait for what was started for it.
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
 }
 
-TEST_P(AcceptFailedForWant, OfMemoryThePublisherIsToldTheRemedy) {
+TEST_P(AcceptFailedForWant, OfMemoryNotifiesThePublisherOfTheRemedy) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     loop().run_once(); // the subscriber has its memory

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Publishers and subscribers that remember what they have seen, for scenarios.
+// Publishers and subscribers that record what they have seen, for scenarios.
 
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
@@ -17,7 +17,7 @@
 
 namespace netio::pubsub::test {
 
-// A message says who it is: its number, and a body that follows from fid, number and size.
+// A message identifies itself: its number, and a body that follows from fid, number and size.
 inline std::vector<std::byte> make_message(Fid fid, std::uint64_t number, std::size_t size) {
     std::vector<std::byte> message(std::max<std::size_t>(size, 8));
     std::memcpy(message.data(), &number, 8);
@@ -55,7 +55,7 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         unsubscription_refused.push_back(range);
         if (at_unsubscription_refused) at_unsubscription_refused(socket);
     }
-    // Whoever does not look at it hears it as what it is by default, a refused subscription.
+    // If not overridden, this is handled by default as a refused subscription.
     void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) override {
         if (at_not_permitted) return at_not_permitted(socket);
         SubscribeSocket::Handler::on_subscription_not_permitted(socket, range);
@@ -78,7 +78,7 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     }
     void on_gap(SubscribeSocket& socket, Fid fid, std::uint64_t count) override {
         gaps[fid] += count;
-        // Where in the stream it was told.
+        // The position in the stream where it was reported.
         gap_after[fid].push_back(by_fid[fid].empty() ? 0 : by_fid[fid].back().number + 1);
         gap_counts[fid].push_back(count);
         if (at_gap) at_gap(socket);
@@ -100,7 +100,7 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         const ArrivalCounter::Books books = socket.arrivals().books().value();
         lost = books.lost;
         surplus = books.surplus;
-        // Nothing arrives beyond what was published, in any test.
+        // In no test does more arrive than was published.
         EXPECT_EQ(surplus, 0U);
         if (at_totals) at_totals(socket);
     }
@@ -179,7 +179,7 @@ class PublisherActor final : public PublishSocket::Handler {
     int room = 0;
     int ended = 0; // times that on_closed was called
     netio::Closed end;
-    std::vector<SubscriberPeer> peers; // as they came
+    std::vector<SubscriberPeer> peers; // in the order of their arrival
     std::vector<FidRange> subscribed, unsubscribed, left_behind;
     std::vector<netio::Closed> closed;
     std::map<std::uint64_t, int> completions; // per key: must be one

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A publisher over tcp on a thread of its own, perhaps announced and with keys.
+// A publisher over tcp on its own thread, optionally announced and with keys.
 
 #include "netio/fabric.hpp"
 #include "netio/session/server_keys.hpp"
@@ -18,12 +18,12 @@
 
 namespace netio::pubsub::test {
 
-// It publishes its name once to each fid that is subscribed to.
+// It publishes its name once for each fid that is subscribed.
 class AnnouncedPublisher final : private Publisher::Handler, private Announcer::Handler {
   public:
     struct Place {
-        std::string bus;      // empty: none
-        std::string key_file; // empty: everybody is let in
+        std::string bus;      // empty: no registry
+        std::string key_file; // empty: every peer is admitted
     };
     AnnouncedPublisher(const Place& place, std::string name, const FidRange& fids)
         : name_{std::move(name)}, thread_{[this, place, fids] { run(place, fids); }} {}
@@ -67,7 +67,7 @@ class AnnouncedPublisher final : private Publisher::Handler, private Announcer::
     void on_trouble(const std::string& what) override { ADD_FAILURE() << what; }
 
     std::string name_;
-    EventLoop loop_; // outlives its thread, which is told to stop through it
+    EventLoop loop_; // outlives its thread, which is stopped through it
     std::promise<void> runs_;
     std::shared_future<void> runs_future_{runs_.get_future().share()};
     Address address_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a subscriber may do whenever it is told something: close, abort, or destroy the socket.
+// What a subscriber may do in every callback: close, abort or destroy the socket.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -26,7 +26,7 @@ class AnyHandler : public PubSubScenario {
   protected:
     AnyHandler() { files.permit(7, "services=pubsub fids=0-29:block"); }
 
-    // A publisher at the address of the former one, if there was one.
+    // Starts a publisher, at the address of the former one if there was one.
     void serve() {
         publisher.reset();
         publisher_actor = {};
@@ -43,8 +43,8 @@ class AnyHandler : public PubSubScenario {
         publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
         address = publisher->endpoints().front().address;
     }
-    // It wants two fids that are published, one that it leaves, and a range that it cannot leave a
-    // part of.
+    // It subscribes to two published fids, a third one that it unsubscribes from, and a range from
+    // which it cannot unsubscribe in part.
     void ask(std::shared_ptr<Continuity> continuity = {}) {
         SubscribeSocket::Options options;
         options.publisher = address;
@@ -71,7 +71,7 @@ class AnyHandler : public PubSubScenario {
         return sum;
     }
 
-    // Has a subscriber told everything that one can be told, until it is `over`.
+    // Causes every callback that a subscriber can get, until it is `over`.
     void tell_everything(const std::function<bool()>& over) {
         subscription.socket.reset();
         subscription.actor = {};
@@ -95,7 +95,7 @@ class AnyHandler : public PubSubScenario {
         publish_both(100);
         if (ended([&] { return accounted_for() == 200; })) return;
 
-        // Another socket goes on where the first was.
+        // Another socket continues the state of the first one.
         const std::shared_ptr<Continuity> continuity = subscription.socket->continuity();
         subscription.socket.reset();
         if (ended([&] { return publisher_actor.closed.size() == 1; })) return;
@@ -107,16 +107,16 @@ class AnyHandler : public PubSubScenario {
         if (ended([&] { return !told.closed.empty(); })) return;
         serve();
         if (ended([&] { return told.subscribed.size() == 12; })) return;
-        ADD_FAILURE() << "everything was told, and nothing was done";
+        ADD_FAILURE() << "every callback was made, but no action was taken";
     }
 
     netio::test::KeyFiles files;
     std::unique_ptr<BufferedPublishSocket> publisher;
     Subscription subscription;
-    std::function<void()> prepare; // puts in the hook
+    std::function<void()> prepare; // sets the hook
 };
 
-TEST_P(AnyHandler, InWhichTheSocketIsClosedIsFollowedByTheEndOnly) {
+TEST_P(AnyHandler, ThatClosesTheSocketIsFollowedByTheEndOnly) {
     const SubscriberActor& actor = subscription.actor;
     const auto told = [&] {
         std::size_t gaps = 0;
@@ -134,7 +134,7 @@ TEST_P(AnyHandler, InWhichTheSocketIsClosedIsFollowedByTheEndOnly) {
             std::size_t ends_before = 0;
             prepare = [&] {
                 subscription.actor.*hooks[i] = [&](SubscribeSocket& socket) {
-                    EXPECT_FALSE(when_closed) << "it was the last but the end";
+                    EXPECT_FALSE(when_closed) << "it was the last callback before the end";
                     at_once ? socket.abort() : socket.close();
                     when_closed = told();
                     ends_before = actor.closed.size();

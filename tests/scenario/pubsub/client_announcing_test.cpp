@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a client announces of itself: by which others find it, under which name, and until when. On
-// a bus of a kind of its own, a directory that counts who opens it; also for the thread sanitizer.
+// What a client announces about itself: the publishers' addresses, its name, and the duration of
+// the entry. The registry is a special kind, a directory that counts its opens; also for the thread
+// sanitizer.
 
 #include "pubsub/discovery/bus.hpp"
 #include "pubsub/discovery/directory_registry.hpp"
@@ -68,7 +69,7 @@ class AnnouncingClient : public testing::Test {
         };
         return options;
     }
-    // What stands under the name; nothing: nothing does.
+    // The announcement under the name, or nullopt if there is none.
     std::optional<Announcement> standing(const std::string& name) const {
         std::ifstream file{folder.path() / (name + ".netio")};
         if (!file) return {};
@@ -88,7 +89,7 @@ class AnnouncingClient : public testing::Test {
     std::vector<std::string> events;
 };
 
-TEST_F(AnnouncingClient, SaysWhatItIsWhateverItIsToldToSay) {
+TEST_F(AnnouncingClient, AnnouncesItsIdentityWhateverTheUserAnnounces) {
     const Client::Options options = on_the_bus();
     Client client{options};
     Announcement said = saying("one");
@@ -118,7 +119,7 @@ TEST_F(AnnouncingClient, SaysWhatItIsWhateverItIsToldToSay) {
     EXPECT_EQ(standing("one")->instance, first.instance);
 }
 
-// Nobody finds it at 0.0.0.0.
+// 0.0.0.0 is not an address that others could use.
 TEST_F(AnnouncingClient, ThatListensAtEveryAddressNamesItsHost) {
     Client::Options options = on_the_bus({.host = "0.0.0.0", .port = 0});
     options.publish->publisher.open = true;
@@ -130,22 +131,22 @@ TEST_F(AnnouncingClient, ThatListensAtEveryAddressNamesItsHost) {
         EXPECT_EQ(parse_announced_address(each)->address.host, this_host()) << each;
 }
 
-TEST_F(AnnouncingClient, UnderAnotherNameStandsThereOnlyOnce) {
+TEST_F(AnnouncingClient, UnderAnotherNameIsListedOnlyOnce) {
     Client client{on_the_bus()};
     client.announce(saying("one"));
     wait_for("one");
     const int before = opened;
     client.announce(saying("one", 19));
     wait_until([&] { return standing("one")->fids.at(0).fids == range(0, 19); });
-    EXPECT_EQ(opened, before) << "it stands there, and says something else";
+    EXPECT_EQ(opened, before) << "the entry stays, with another content";
     client.announce(saying("other"));
-    wait_until([&] { // it says so under any name
+    wait_until([&] { // it reports this under any name
         const auto former = standing("one");
         return standing("other") || (former && former->fids.at(0).fids == range(0, 9));
     });
     ASSERT_TRUE(standing("other"));
     EXPECT_EQ(opened, before + 1);
-    EXPECT_FALSE(standing("one")) << "it has left before";
+    EXPECT_FALSE(standing("one")) << "the former entry was removed before";
     client.announce(saying("other", 19));
     wait_until([&] { return standing("other")->fids.at(0).fids == range(0, 19); });
     EXPECT_EQ(opened, before + 1);
@@ -153,8 +154,8 @@ TEST_F(AnnouncingClient, UnderAnotherNameStandsThereOnlyOnce) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-// Also while its thread is at what it was told before; for the thread sanitizer.
-TEST_F(AnnouncingClient, MayBeToldSomethingElseAtAnyTime) {
+// Also while its thread handles an earlier call; for the thread sanitizer.
+TEST_F(AnnouncingClient, MayChangeItsAnnouncementAtAnyTime) {
     Client client{on_the_bus()};
     for (std::uint64_t last = 0; last < 200; ++last)
         client.announce(saying(last % 2 == 0 ? "one" : "other", last));
@@ -164,7 +165,7 @@ TEST_F(AnnouncingClient, MayBeToldSomethingElseAtAnyTime) {
     EXPECT_FALSE(standing("other"));
 }
 
-TEST_F(AnnouncingClient, TellsWhyItIsNotFoundAndMayTryAgain) {
+TEST_F(AnnouncingClient, ReportsWhyItIsNotFoundAndMayTryAgain) {
     Client client{on_the_bus()};
     refuses = true;
     client.announce(saying("one"));
@@ -179,11 +180,11 @@ TEST_F(AnnouncingClient, TellsWhyItIsNotFoundAndMayTryAgain) {
     EXPECT_THAT(events, ElementsAre("it is not announced: the board is closed"));
 }
 
-TEST_F(AnnouncingClient, IsNotAnnouncedBehindItsEnd) {
+TEST_F(AnnouncingClient, IsNotAnnouncedAfterItsEnd) {
     Client client{on_the_bus()};
     const int before = opened;
     std::promise<void> over;
-    ASSERT_TRUE(client.post([&] { // both wait until this is over, in this order
+    ASSERT_TRUE(client.post([&] { // both wait until this is done, in this order
         client.close();
         client.announce(saying("one"));
         over.set_value();
@@ -193,7 +194,7 @@ TEST_F(AnnouncingClient, IsNotAnnouncedBehindItsEnd) {
     EXPECT_EQ(opened, before);
 }
 
-TEST_F(AnnouncingClient, IsToldTheTroublesOfTheBusThatItLooksAt) {
+TEST_F(AnnouncingClient, IsNotifiedOfErrorsOfItsRegistry) {
     Client::Options options;
     options.bus = (folder.path() / "missing").string();
     options.on_event = on_the_bus().on_event;

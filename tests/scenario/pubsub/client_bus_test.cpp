@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client that finds its publisher by a fid, on a directory, over tcp; also for the thread
+// A client that finds its publisher by a fid, in a directory, over tcp; also for the thread
 // sanitizer.
 
 #include "netio/session/client_key.hpp"
@@ -24,7 +24,7 @@
 namespace netio::pubsub::test::client_bus_test {
 namespace {
 
-// Each message with the fid that it came with.
+// Returns the message together with its fid.
 std::string take_one(Client& client) {
     std::vector<Message> messages;
     if (client.poll(messages, 1, deadline) == 0) return "nothing";
@@ -33,7 +33,7 @@ std::string take_one(Client& client) {
            to_string(messages.front().fid);
 }
 
-TEST(ClientOnABus, AsksWhoAnnouncesTheFidAndNobodyElse) {
+TEST(ClientOnABus, AsksOnlyThePublisherThatAnnouncesTheFid) {
     const netio::test::TemporaryFolder folder;
     const AnnouncedPublisher::Place place{.bus = folder.path().string(), .key_file = {}};
     Client::Options options;
@@ -43,7 +43,7 @@ TEST(ClientOnABus, AsksWhoAnnouncesTheFidAndNobodyElse) {
     const AnnouncedPublisher other{place, "other", range(10, 19)};
     ASSERT_EQ(client.subscribe({range(12, 13)}, {}, deadline), Answer::accepted);
     EXPECT_EQ(take_one(client), "other 0xc");
-    // One that is asked for before it is there, and a range that two of them have.
+    // One fid is requested before its publisher starts; a range belongs to two publishers.
     std::future<Answer> later = client.subscribe({range(9, 10), range(20, 20)});
     const AnnouncedPublisher late{place, "late", range(20, 29)};
     ASSERT_EQ(later.wait_for(deadline), std::future_status::ready);
@@ -53,8 +53,8 @@ TEST(ClientOnABus, AsksWhoAnnouncesTheFidAndNobodyElse) {
     EXPECT_EQ(came, (std::vector<std::string>{"late 0x14", "one 0x9", "other 0xa"}));
 }
 
-// Neither knows an address of the other.
-TEST(ClientOnABus, ThatPublishesIsFoundByItsFidsAndByThoseThatItHasLater) {
+// Neither knows the other's address.
+TEST(ClientOnABus, ThatPublishesIsFoundByItsPresentAndLaterFids) {
     const netio::test::TemporaryFolder folder;
     Client::Options options = publishing();
     options.bus = folder.path().string();
@@ -91,7 +91,7 @@ TEST(ClientOnABus, WhatCannotBeAnnouncedIsRefusedInTheCall) {
     EXPECT_THROW(silent.announce(said), std::invalid_argument);
 }
 
-// No announcement changes when a key is admitted, and nobody asks anew.
+// No announcement changes when a key is admitted, and the user does not subscribe again.
 TEST(ClientOnABus, WithAKeyThatIsNotAdmittedYetIsServedWhenItIs) {
     const netio::test::TemporaryFolder folder;
     netio::test::KeyFiles files;
@@ -118,7 +118,7 @@ TEST(ClientOnABus, WithAKeyThatIsNotAdmittedYetIsServedWhenItIs) {
     EXPECT_EQ(take_one(client), "one 0x3");
 }
 
-TEST(ClientOnABus, WithAKeyTakesWhoProvesItselfThoughAnotherAnnouncesTheFidToo) {
+TEST(ClientOnABus, WithAKeyUsesTheAuthenticOneOfTwoAnnouncedPublishers) {
     const netio::test::TemporaryFolder folder;
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-63:block");

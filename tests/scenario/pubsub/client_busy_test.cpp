@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client that others keep busy, over tcp; the thread sanitizer runs it as well.
+// A client that other threads keep busy, over tcp; the thread sanitizer runs it as well.
 
 #include "tests/scenario/pubsub/clients.hpp"
 
@@ -16,8 +16,8 @@
 namespace netio::pubsub::test::client_busy_test {
 namespace {
 
-// Nothing says `again` to who publishes what nobody wants.
-TEST(BusyClient, WhoPublishesFlatOutWithoutSubscribersKeepsNobodyOut) {
+// A publisher never gets `again` for messages without subscribers.
+TEST(BusyClient, PublishingAtFullSpeedWithoutSubscribersBlocksNoSubscriber) {
     Client publisher{publishing()};
     std::atomic<bool> over{false};
     std::vector<std::thread> flat_out;
@@ -43,7 +43,7 @@ TEST(BusyClient, WhoPublishesFlatOutWithoutSubscribersKeepsNobodyOut) {
     EXPECT_EQ(publisher.publish(Fid{1}, {}), Status::closed);
 }
 
-TEST(BusyClient, WhatAnotherLoopOwnsIsRefusedInTheCallAndCountsForNothing) {
+TEST(BusyClient, AFidOfAnotherLoopIsRefusedInTheCallAndNotCounted) {
     Client::Options options = publishing();
     options.publish->publisher.owned = {range(20, 29), range(0, 9)};
     Client publisher{std::move(options)};
@@ -60,8 +60,9 @@ TEST(BusyClient, WhatAnotherLoopOwnsIsRefusedInTheCallAndCountsForNothing) {
     EXPECT_EQ(publisher.counters().published, 2U);
 }
 
-// No call finds a place, and who has a loop of his own calls again only when something is there.
-TEST(BusyClient, WhoEmptiesTheQueueWhileNoCallFindsRoomGoesOnByTheDescriptor) {
+// No call fits into the queue, and a user with an own loop calls again only when the descriptor is
+// readable.
+TEST(BusyClient, AReaderOfTheQueueContinuesByTheDescriptorWhileCallsAreFull) {
     constexpr std::size_t count = 200;
     Client publisher{publishing()};
     Client::Options options = subscribing(publisher);
@@ -79,7 +80,7 @@ TEST(BusyClient, WhoEmptiesTheQueueWhileNoCallFindsRoomGoesOnByTheDescriptor) {
         stands.set_value();
         may_go.get();
     }));
-    stands.get_future().get(); // and the queue is full
+    stands.get_future().get(); // now the queue is full
     while (client.post([] {})) {
     }
     std::vector<Message> messages;
@@ -93,7 +94,7 @@ TEST(BusyClient, WhoEmptiesTheQueueWhileNoCallFindsRoomGoesOnByTheDescriptor) {
     EXPECT_EQ(messages.size(), count);
 }
 
-TEST(BusyClient, ClosesOnItsOwnThreadThoughNoCallFindsRoom) {
+TEST(BusyClient, ClosesOnItsOwnThreadAlthoughTheCallQueueIsFull) {
     Client::Options options = publishing();
     options.loop.post_limit = 2;
     Client client{std::move(options)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How long the end of a client takes while something waits in a queue of its own, and what becomes
-// of that: whoever is to take it takes nothing, a little at a time, or too little in all.
+// How long the end of a client takes while messages wait in its own queue, and what happens to
+// them: their receiver takes nothing, a little at a time, or too little in all.
 
 #include "tests/scenario/pubsub/destinations_scenario.hpp"
 #include "tests/scenario/pubsub/publishing_client.hpp"
@@ -28,7 +28,7 @@ class ClosingClient : public PublishingClientScenario {
   protected:
     static constexpr std::uint64_t count = 100;
 
-    // More than there are pages for: the rest waits.
+    // More than the pages hold: the rest waits in the queue.
     void publish_much(std::uint64_t messages = count) {
         options.publisher.close_timeout = 2s;
         options.publisher.close_limit = 5s;
@@ -37,10 +37,10 @@ class ClosingClient : public PublishingClientScenario {
         subscriber->socket->pause();
         for (std::uint64_t number = 0; number < messages; ++number)
             ASSERT_EQ(publish(number, 900), Status::ok);
-        bed.let_pass(10s); // before the end nothing counts
+        bed.let_pass(10s); // nothing counts before the end
         ASSERT_LT(publisher->published(), count);
     }
-    // So many messages each time.
+    // Reads this many messages each time.
     void read_slowly(std::uint64_t messages, Duration pause) {
         subscriber->actor.at_message = [this, messages](SubscribeSocket& socket) {
             if (subscriber->actor.messages % messages == 0) socket.pause();
@@ -68,13 +68,13 @@ class ClosingClient : public PublishingClientScenario {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ClosingClient, netio::test::simulated_beds(), bed_name);
 
-TEST_P(ClosingClient, GivesUpWhatNobodyMakesRoomForAndEndsWithTheOthersInOrder) {
+TEST_P(ClosingClient, AbandonsBlockedMessagesAndEndsWithTheOthersInOrder) {
     publish_much();
     const Subscription& other = subscribe_to(range(2, 2));
     ASSERT_EQ(publish(Fid{2}, 0, 900), Status::ok);
     begin_to_close();
     const Duration time = time_to_the_end();
-    EXPECT_GE(time, 3s) << "for room, and for what had left the queue";
+    EXPECT_GE(time, 3s) << "waits for memory, then for what had left the queue";
     EXPECT_LE(time, 5s);
     EXPECT_GT(publisher->unpublished(), 0U);
     EXPECT_EQ(publisher->published() + publisher->unpublished(), count + 1);
@@ -84,10 +84,10 @@ TEST_P(ClosingClient, GivesUpWhatNobodyMakesRoomForAndEndsWithTheOthersInOrder) 
                                       "for 2000 ms")));
     ASSERT_TRUE(run_until([&] { return !other.actor.closed.empty(); }));
     EXPECT_EQ(other.actor.totals, 1U);
-    EXPECT_EQ(other.actor.messages, 1U) << "what had room was published";
+    EXPECT_EQ(other.actor.messages, 1U) << "messages that fitted were published";
 }
 
-TEST_P(ClosingClient, WaitsForWhoTakesMoreAndMore) {
+TEST_P(ClosingClient, WaitsForASubscriberThatMakesProgress) {
     publish_much();
     read_slowly(40, 1500ms);
     begin_to_close();
@@ -98,7 +98,7 @@ TEST_P(ClosingClient, WaitsForWhoTakesMoreAndMore) {
     subscriber->actor.expect_contiguous(Fid{1}, 0, count);
 }
 
-TEST_P(ClosingClient, GivesUpWhatIsNotTakenWithinTheLimit) {
+TEST_P(ClosingClient, AbandonsMessagesNotReceivedWithinTheLimit) {
     publish_much();
     read_slowly(4, 500ms);
     const TimePoint begin = bed.world()->now();
@@ -111,7 +111,7 @@ TEST_P(ClosingClient, GivesUpWhatIsNotTakenWithinTheLimit) {
     EXPECT_EQ(publisher->published() + publisher->unpublished(), count);
 }
 
-TEST_P(ClosingClient, DoesNotBlameItsOwnStopOnOthers) {
+TEST_P(ClosingClient, DoesNotCountItsOwnStopAgainstOthers) {
     publish_much();
     begin_to_close();
     for (int turn = 0; turn < 10; ++turn)
@@ -123,14 +123,14 @@ TEST_P(ClosingClient, DoesNotBlameItsOwnStopOnOthers) {
     EXPECT_EQ(publisher->published(), count);
 }
 
-// Of its pages the socket knows when the last was taken.
-TEST_P(ClosingClient, AllOfWhichHasLeftItsQueueGivesUpNothing) {
+// For its pages the socket knows when the last one was received.
+TEST_P(ClosingClient, WithAnEmptyQueueAbandonsNothing) {
     publish_much(6);
     ASSERT_EQ(publisher->published(), 6U);
     begin_to_close();
     bed.let_pass(1500ms);
     subscriber->actor.at_message = [this](SubscribeSocket& socket) {
-        if (subscriber->actor.messages == 5) socket.pause(); // more than was there already
+        if (subscriber->actor.messages == 5) socket.pause(); // more than had already arrived
     };
     subscriber->socket->resume();
     bed.let_pass(1500ms);
@@ -156,7 +156,7 @@ class ClosingDestinations : public DestinationsScenario {
 
     ClosingDestinations() : DestinationsScenario{with_little_time()} {}
 
-    // More than the receive buffers and the pages take, where it reads little at once.
+    // Sends more than receive buffers and pages hold, to a receiver that reads little at once.
     void send_much() {
         listen(receiver, listener);
         address = listener->endpoints().front().address;
@@ -169,7 +169,7 @@ class ClosingDestinations : public DestinationsScenario {
         for (std::size_t i = 0; i < count; ++i)
             ASSERT_EQ(all->send(address, content(200, 0)), Status::ok);
         do_tasks();
-        bed.let_pass(10s); // before the end nothing counts
+        bed.let_pass(10s); // nothing counts before the end
         ASSERT_NE(paused, nullptr);
     }
     void listen(netio::test::Receiver& by, std::unique_ptr<ListenSocket>& with) {
@@ -209,7 +209,7 @@ class ClosingDestinations : public DestinationsScenario {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ClosingDestinations, netio::test::simulated_beds(), bed_name);
 
-TEST_P(ClosingDestinations, WhoTakesNothingIsWaitedForInItsTime) {
+TEST_P(ClosingDestinations, OneWithoutProgressDelaysTheEndForItsTimeOnly) {
     send_much();
     ASSERT_LT(all->counted().sent.load(), count);
     all->close();
@@ -221,7 +221,7 @@ TEST_P(ClosingDestinations, WhoTakesNothingIsWaitedForInItsTime) {
     expect_all_counted();
 }
 
-TEST_P(ClosingDestinations, WhoIsDisconnectedGivesItsPlaceBackThoughItTakesNothing) {
+TEST_P(ClosingDestinations, ADisconnectedOneReleasesItsSlotAlsoWithoutProgress) {
     send_much();
     netio::test::Receiver other;
     std::unique_ptr<ListenSocket> at;
@@ -235,7 +235,7 @@ TEST_P(ClosingDestinations, WhoIsDisconnectedGivesItsPlaceBackThoughItTakesNothi
     EXPECT_TRUE(have_arrived(other, 1));
 }
 
-TEST_P(ClosingDestinations, WhoTakesMoreAndMoreIsWaitedFor) {
+TEST_P(ClosingDestinations, WaitForAReceiverThatMakesProgress) {
     at_once = 50;
     send_much();
     read_slowly(1s);
@@ -247,8 +247,8 @@ TEST_P(ClosingDestinations, WhoTakesMoreAndMoreIsWaitedFor) {
     EXPECT_THAT(told, ElementsAre(HasSubstr("connected to")));
 }
 
-// Of its pages the socket knows when the last was taken.
-TEST_P(ClosingDestinations, WhoConfirmsWhatHasLeftTheQueueHasTheSocketsTime) {
+// For its pages the socket knows when the last one was received.
+TEST_P(ClosingDestinations, AnEmptyQueueLeavesTheTimeLimitOfTheSocket) {
     at_once = count - 10;
     send_much();
     ASSERT_EQ(all->counted().sent.load(), count);
@@ -261,7 +261,7 @@ TEST_P(ClosingDestinations, WhoConfirmsWhatHasLeftTheQueueHasTheSocketsTime) {
     EXPECT_THAT(told, ElementsAre(HasSubstr("connected to")));
 }
 
-TEST_P(ClosingDestinations, WhoDoesNotTakeAllWithinTheLimitIsNotWaitedForAnyLonger) {
+TEST_P(ClosingDestinations, ASlowReceiverIsAbandonedAtTheLimit) {
     at_once = 5;
     send_much();
     read_slowly(500ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client's destinations in virtual time: which of them have a place, what they take, and how they
-// end.
+// A client's destinations in virtual time: which of them hold a slot, what they accept, and how
+// they end.
 
 #include "netio/session/server_keys.hpp"
 #include "tests/scenario/pubsub/destinations_scenario.hpp"
@@ -72,7 +72,7 @@ class ClientDestinations : public test::DestinationsScenario {
 INSTANTIATE_TEST_SUITE_P(Beds, ClientDestinations, netio::test::simulated_beds(),
                          netio::test::bed_name);
 
-TEST_P(ClientDestinations, ThatAreConnectedKeepTheirPlaceThoughNothingWaits) {
+TEST_P(ClientDestinations, ThatAreConnectedKeepTheirSlotWithoutQueuedMessages) {
     connect_to(one);
     listen(other);
     EXPECT_THROW(static_cast<void>(try_to_send(other)), std::length_error);
@@ -81,7 +81,7 @@ TEST_P(ClientDestinations, ThatAreConnectedKeepTheirPlaceThoughNothingWaits) {
     EXPECT_EQ(one.receiver.connected, 1U);
 }
 
-TEST_P(ClientDestinations, ThatAreToEndHaveTheirPlaceUntilTheyHaveEnded) {
+TEST_P(ClientDestinations, ThatAreEndingKeepTheirSlotUntilTheEnd) {
     connect_to(one);
     listen(other);
     all->disconnect(one.address);
@@ -95,7 +95,7 @@ TEST_P(ClientDestinations, ThatAreToEndHaveTheirPlaceUntilTheyHaveEnded) {
     EXPECT_EQ(all->counted().unsent.load(), 0U);
 }
 
-TEST_P(ClientDestinations, ThatHaveNoConnectionToEndGiveTheirPlaceAwayAtOnce) {
+TEST_P(ClientDestinations, WithoutAConnectionReleaseTheirSlotAtOnce) {
     listen(one);
     listen(other);
     transport.is_poor = true;
@@ -107,11 +107,11 @@ TEST_P(ClientDestinations, ThatHaveNoConnectionToEndGiveTheirPlaceAwayAtOnce) {
     transport.is_poor = false;
     send(other, 10);
     ASSERT_TRUE(have_arrived(other, 1));
-    EXPECT_EQ(ended, 0) << "nothing had to";
+    EXPECT_EQ(ended, 0) << "nothing had to end";
 }
 
-// The limit is that of one connection, and says nothing of the next.
-TEST_P(ClientDestinations, TakeWhatAFormerReceiverWouldNotHaveTaken) {
+// The limit belongs to one connection and does not apply to the next.
+TEST_P(ClientDestinations, AcceptMessagesAboveTheLimitOfAFormerReceiver) {
     listen(one, {.largest_message_bytes = 1000});
     send(one, 1000);
     ASSERT_TRUE(have_arrived(one, 1));
@@ -131,7 +131,7 @@ TEST_P(ClientDestinations, SendInOrderAsPagesBecomeFree) {
     connect_to(one);
     for (std::size_t i = 0; i < count; ++i)
         ASSERT_EQ(all->send(one.address, content(150 + i, 0)), Status::ok);
-    do_tasks(); // all of them at once
+    do_tasks(); // all tasks at once
     ASSERT_TRUE(have_arrived(one, 1 + count));
     for (std::size_t i = 0; i < count; ++i)
         EXPECT_EQ(one.receiver.messages[1 + i].bytes, content(150 + i, 0));
@@ -146,7 +146,7 @@ TEST_P(ClientDestinations, SendNoMoreInATurnThanItsTimeAllowsAndGoOnInTheNext) {
     for (std::size_t i = 0; i < count; ++i)
         ASSERT_EQ(all->send(one.address, content(240, 0)), Status::ok);
     do_tasks();
-    EXPECT_LT(all->counted().sent.load(), 5U) << "a page each";
+    EXPECT_LT(all->counted().sent.load(), 5U) << "one page each";
     ASSERT_TRUE(have_arrived(one, 1 + count));
     all->close();
     ASSERT_TRUE(run_until([&] { return ended == 1; }));
@@ -162,10 +162,10 @@ TEST_P(ClientDestinations, WhereNoAttemptCouldBeMadeEndForGood) {
     EXPECT_EQ(all->counted().unsent.load(), 1U);
     transport.is_poor = false;
     bed.let_pass(2 * retry_limit);
-    EXPECT_EQ(one.receiver.connected, 0U) << "nobody is called any more";
+    EXPECT_EQ(one.receiver.connected, 0U) << "no further callback";
 }
 
-TEST_P(ClientDestinations, ThatRefuseForGoodAreAskedAgainAndHoldNoEndUp) {
+TEST_P(ClientDestinations, ThatRefusePermanentlyAreRetriedAndDelayNoEnd) {
     const auto keys =
         std::make_shared<ServerKeys>(bed.loop(), ServerKeys::Options{.file = files.site()});
     listen(one, {.keys = keys});
@@ -187,7 +187,7 @@ TEST_P(ClientDestinations, ThatRefuseForGoodAreAskedAgainAndHoldNoEndUp) {
     EXPECT_EQ(all->counted().unsent.load(), 1U);
 }
 
-TEST_P(ClientDestinations, AnAttemptThatIsBeingMadeDecidesWhatBecomesOfWhatWaits) {
+TEST_P(ClientDestinations, APendingAttemptDecidesAboutQueuedMessages) {
     listen(one);
     send(one, 10);
     all->close();
@@ -199,7 +199,7 @@ TEST_P(ClientDestinations, AnAttemptThatIsBeingMadeDecidesWhatBecomesOfWhatWaits
     EXPECT_EQ(all->counted().unsent.load(), 0U);
 }
 
-TEST_P(ClientDestinations, AnAttemptThatFailsBehindTheEndIsNotRepeated) {
+TEST_P(ClientDestinations, AnAttemptThatFailsAfterTheEndIsNotRepeated) {
     listen(one);
     one.socket.reset();
     send(one, 10);
@@ -213,11 +213,11 @@ TEST_P(ClientDestinations, AnAttemptThatFailsBehindTheEndIsNotRepeated) {
     EXPECT_EQ(one.receiver.connected, 0U);
 }
 
-TEST_P(ClientDestinations, ThatWereToEndAlreadyAreWaitedForAtTheEndOfAll) {
+TEST_P(ClientDestinations, ThatWereAlreadyEndingDelayTheEndOfAll) {
     connect_to(one);
     ASSERT_EQ(try_to_send(one, 20), Status::ok);
     all->disconnect(one.address);
-    all->close(); // before its thread has come to it
+    all->close(); // before its thread handles it
     EXPECT_FALSE(all->is_over());
     do_tasks();
     ASSERT_TRUE(run_until([&] { return ended == 1; }));
@@ -225,7 +225,7 @@ TEST_P(ClientDestinations, ThatWereToEndAlreadyAreWaitedForAtTheEndOfAll) {
     EXPECT_EQ(one.receiver.messages.size(), 2U);
 }
 
-TEST_P(ClientDestinations, TakeNothingBehindTheEndOfAll) {
+TEST_P(ClientDestinations, AcceptNothingAfterTheEndOfAll) {
     all->close();
     EXPECT_TRUE(all->is_over());
     EXPECT_EQ(try_to_send(one), Status::closed);

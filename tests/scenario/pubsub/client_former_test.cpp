@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers that are gone from the bus: whose books are kept, for how long, and what is still told
-// of those that were forgotten.
+// Publishers that have left the registry: whose counters are kept, for how long, and what is still
+// reported about forgotten ones.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -40,7 +40,7 @@ class FormerPublishers : public SeveralPublishers {
         send(from, fid);
         ASSERT_TRUE(run_until([&] { return actor.message_count > before; }));
     }
-    // It is announced where nobody is, and is lost there.
+    // Announces it at an unused address, so that its connection is lost.
     void leave(const std::string& name, Made& made) {
         const std::size_t before = made.actor.closed.size();
         Announcement moved{.name = name, .fids = {{.fids = range(0, 99), .meaning = {}}}};
@@ -49,7 +49,7 @@ class FormerPublishers : public SeveralPublishers {
         bus.tell().on_gone(name);
         ASSERT_TRUE(run_until([&] { return made.actor.closed.size() > before; }));
     }
-    // Comes, brings so many messages of one fid, and leaves.
+    // A publisher starts, sends this many messages of one fid, and ends.
     Made& visit(const std::string& name, std::uint64_t fid, int messages) {
         Made& made = publisher();
         arrive(name, made, range(fid, fid));
@@ -74,11 +74,11 @@ class FormerPublishers : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, FormerPublishers, netio::test::simulated_beds(), bed_name);
 
-TEST_P(FormerPublishers, AreForgottenInTheOrderInWhichTheyLeftAndTheirSumsRemain) {
+TEST_P(FormerPublishers, AreForgottenInOrderOfDepartureAndTheirSumsRemain) {
     follow(2);
     visit("a", 1, 2);
     visit("b", 2, 3);
-    EXPECT_THAT(names(), ElementsAre("a", "b")) << "as many fids as the limit says";
+    EXPECT_THAT(names(), ElementsAre("a", "b")) << "as many fids as the limit allows";
     visit("c", 3, 4);
     EXPECT_THAT(names(), ElementsAre("b", "c", ""));
     EXPECT_EQ(all->told().back().connections, 1U);
@@ -97,7 +97,7 @@ TEST_P(FormerPublishers, AreForgottenInTheOrderInWhichTheyLeftAndTheirSumsRemain
     EXPECT_EQ(snapshot.sources.back().bytes, 200U);
     EXPECT_EQ(snapshot.sources.back().connections, 2U);
     EXPECT_EQ(snapshot.fid_count, 4U);
-    EXPECT_EQ(all->snapshot(2).fid_count, 4U) << "those that were forgotten count, too";
+    EXPECT_EQ(all->snapshot(2).fid_count, 4U) << "forgotten publishers count, too";
 }
 
 TEST_P(FormerPublishers, AreAsManyAsMayBeConnected) {
@@ -111,7 +111,7 @@ TEST_P(FormerPublishers, AreAsManyAsMayBeConnected) {
     EXPECT_THAT(names(), ElementsAre("b", "c", ""));
 }
 
-TEST_P(FormerPublishers, ThatComeAndGoTakeNoMoreRoomEachTime) {
+TEST_P(FormerPublishers, ThatComeAndGoUseNoMoreMemoryEachTime) {
     follow(1);
     Made& one = visit("a", 1, 1);
     for (int i = 0; i < 3; ++i) {
@@ -124,7 +124,7 @@ TEST_P(FormerPublishers, ThatComeAndGoTakeNoMoreRoomEachTime) {
     EXPECT_THAT(actor.missed, IsEmpty());
 }
 
-TEST_P(FormerPublishers, HaveTheirRoomWhateverIsNotWantedAnyMore) {
+TEST_P(FormerPublishers, KeepTheirMemoryWhateverIsUnsubscribed) {
     follow(2);
     visit("a", 1, 1);
     all->unsubscribe(range(50, 60));
@@ -135,7 +135,7 @@ TEST_P(FormerPublishers, HaveTheirRoomWhateverIsNotWantedAnyMore) {
     EXPECT_THAT(names(), ElementsAre("b", "c", ""));
 }
 
-TEST_P(FormerPublishers, GoOnInBooksOfTheirOwn) {
+TEST_P(FormerPublishers, ContinueWithTheirOwnCounters) {
     follow(1000);
     Made& one = visit("a", 1, 1);
     Made& other = visit("b", 2, 1);
@@ -145,11 +145,11 @@ TEST_P(FormerPublishers, GoOnInBooksOfTheirOwn) {
     EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{2}, 5U}}));
     arrive("a", one, range(1, 1));
     EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}, {Fid{2}, 5U}}));
-    EXPECT_THAT(names(), ElementsAre("b", "a")) << "as they came";
+    EXPECT_THAT(names(), ElementsAre("b", "a")) << "in the order of their arrival";
     EXPECT_THAT(actor.changes, IsEmpty());
 }
 
-TEST_P(FormerPublishers, ThatWereForgottenAreToldWithAllThatWasMissed) {
+TEST_P(FormerPublishers, AreReportedWithAllLossesWhenForgotten) {
     follow(1);
     Made& one = visit("a", 1, 1);
     publish_for_nobody(one, Fid{1}, 3);
@@ -161,8 +161,8 @@ TEST_P(FormerPublishers, ThatWereForgottenAreToldWithAllThatWasMissed) {
     EXPECT_EQ(all->snapshot().sources.back().missed, 3U);
 }
 
-// So many fids of all connections together have rows of their own.
-TEST_P(FormerPublishers, ThatWereForgottenAreToldWithTheirChangesAndTheFidsBeyondTheLimit) {
+// The number of fids with their own row is limited over all connections.
+TEST_P(FormerPublishers, AreReportedWithChangesAndSurplusFidsWhenForgotten) {
     Subscriptions::Options found = options({});
     found.socket.fid_limit = 1;
     found.remembered_fids_limit = 0;
@@ -185,7 +185,7 @@ TEST_P(FormerPublishers, ThatWereForgottenAreToldWithTheirChangesAndTheFidsBeyon
     Subscriptions::Told forgotten = all->told().back();
     EXPECT_EQ(forgotten.connections, 2U);
     EXPECT_EQ(forgotten.changes, 1U);
-    EXPECT_EQ(forgotten.unknown_tails, 2U) << "of the one that was killed, and of its own";
+    EXPECT_EQ(forgotten.unknown_tails, 2U) << "one of the killed publisher and one of its own";
     EXPECT_EQ(forgotten.fids.size(), 1U);
     EXPECT_EQ(forgotten.others.messages, 1U);
     EXPECT_TRUE(forgotten.seen.pages);

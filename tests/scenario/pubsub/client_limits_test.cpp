@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How many calls may wait for a client's thread, and what it answers where nothing can be done.
+// How many calls may wait for a client's thread, and what it answers when a call cannot be carried
+// out.
 
 #include "tests/scenario/pubsub/clients.hpp"
 
@@ -20,7 +21,7 @@ class LimitedClient : public testing::Test {
         options.loop.post_limit = posts;
         return options;
     }
-    // The client's thread does nothing else until it may go on.
+    // Blocks the client's thread until it may continue.
     void hold_up(Client& client) {
         ASSERT_TRUE(client.post([this, may_go = go_on.get_future().share()] {
             stands.set_value();
@@ -33,7 +34,7 @@ class LimitedClient : public testing::Test {
     std::promise<void> go_on;
 };
 
-TEST_F(LimitedClient, HasRoomForExactlySoManyCallsAndForAsManyAgain) {
+TEST_F(LimitedClient, AcceptsExactlyTheLimitOfCallsRepeatedly) {
     std::atomic<int> ran{0};
     Client client{with_limit(3)};
     hold_up(client);
@@ -66,11 +67,11 @@ TEST_F(LimitedClient, ThatDoesNotPublishSaysSo) {
     EXPECT_TRUE(client.endpoints().empty());
 }
 
-TEST_F(LimitedClient, WithoutRoomForAnyCallIsRefused) {
+TEST_F(LimitedClient, WithACallLimitOfZeroIsRefused) {
     EXPECT_THROW(Client{with_limit(0)}, std::invalid_argument);
 }
 
-// And not told by an event for each attempt to connect.
+// It is not reported by an event for each attempt to connect.
 TEST_F(LimitedClient, AnOptionOfDestinationsIsRefusedByTheConstructor) {
     Client::Options options;
     options.send.page_bytes = 1;

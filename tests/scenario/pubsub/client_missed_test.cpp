@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client tells for each fid how many messages are missing, and where.
+// A client reports for each fid how many messages were lost, and where.
 
 #include "tests/scenario/pubsub/clients.hpp"
 
@@ -17,7 +17,7 @@
 namespace netio::pubsub::test::client_missed_test {
 namespace {
 
-// Ends the connections of this process to a port of its own, as a network does that fails.
+// Breaks the connections of this process to one of its own ports, like a network failure.
 void cut(std::uint16_t port) {
     for (int fd = 3; fd < 1024; ++fd) {
         sockaddr_in peer{};
@@ -27,8 +27,8 @@ void cut(std::uint16_t port) {
     }
 }
 
-// Messages of two fids that are numbered from 0 on: each has as many in front of it, arrived or
-// told missing, as its number says.
+// Checks messages of two fids, numbered from 0: before message n, n messages have arrived or were
+// reported lost.
 class Books {
   public:
     void miss(Fid fid, std::uint64_t count) {
@@ -56,7 +56,7 @@ class MissedByAClient : public testing::Test {
         options.socket.retry_limit = 1ms;
         return options;
     }
-    // `look` brings the books up to date.
+    // `look` updates the counts.
     template <typename Look>
     void cut_until_some_are_missed(Look look) {
         const std::uint16_t port = publisher.endpoints().front().address.port;
@@ -71,7 +71,7 @@ class MissedByAClient : public testing::Test {
             for (int i = 0; i < 50; ++i)
                 publish_both();
         }
-        const std::uint64_t behind = number; // the connection stands again
+        const std::uint64_t behind = number; // the connection is back
         while (books.last[0] < behind || books.last[1] < behind)
             publish_both();
         EXPECT_EQ(books.wrong, 0U);
@@ -86,7 +86,7 @@ class MissedByAClient : public testing::Test {
     Books books;
 };
 
-TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldToAFunctionForEachFid) {
+TEST_F(MissedByAClient, OnALostConnectionIsReportedToAFunctionForEachFid) {
     Client::Options options = to_publisher();
     options.on_message = [this](Fid fid, std::span<const std::byte> message, std::uint8_t) {
         books.take(fid, message);
@@ -102,7 +102,7 @@ TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldToAFunctionForEachFid) {
     EXPECT_EQ(client.counters().missed, books.missed());
 }
 
-TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldInTheQueueWithTheNextOfItsFid) {
+TEST_F(MissedByAClient, OnALostConnectionIsReportedWithTheNextQueuedMessage) {
     Client client{to_publisher()};
     ASSERT_EQ(client.subscribe({range(0, 1)}, {}, deadline), Answer::accepted);
     publish(publisher, Fid{0}, 0);
@@ -119,7 +119,7 @@ TEST_F(MissedByAClient, OfAConnectionThatIsLostIsToldInTheQueueWithTheNextOfItsF
     EXPECT_LE(books.missed(), client.counters().missed);
 }
 
-TEST(Client, WhatIsMissingWhenItEndsIsToldByItself) {
+TEST(Client, LossesAtTheEndAreReportedWithoutAMessage) {
     Client publisher{publishing()};
     Client::Options options = subscribing(publisher);
     options.queue_messages = 10;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Where a client publishes, on a loop in virtual time: what its queue takes, and that all of it is
-// published, however little room there is.
+// Publishing through a client, on a loop in virtual time: what its queue accepts, and that all of
+// it is published, however little memory there is.
 
 #include "tests/scenario/pubsub/publishing_client.hpp"
 
@@ -43,8 +43,8 @@ TEST_P(PublishingClient, SaysWhetherAnySubscriberWantsTheFid) {
     one.socket->unsubscribe(range(1, 4));
     ASSERT_TRUE(run_until([&] { return one.actor.unsubscribed.size() == 1; }));
     EXPECT_EQ(publish(2, 40), Status::no_subscribers);
-    EXPECT_EQ(publish(Fid{3}, 0, 40), Status::ok) << "the other one's";
-    EXPECT_EQ(publish(Fid{5}, 0, 40), Status::ok) << "of both";
+    EXPECT_EQ(publish(Fid{3}, 0, 40), Status::ok) << "only the other subscriber wants it";
+    EXPECT_EQ(publish(Fid{5}, 0, 40), Status::ok) << "both want it";
     other.socket->close();
     ASSERT_TRUE(run_until([&] { return other.actor.closed.size() == 1; }));
     ASSERT_TRUE(run_until(
@@ -54,7 +54,7 @@ TEST_P(PublishingClient, SaysWhetherAnySubscriberWantsTheFid) {
     ASSERT_TRUE(run_until([&] { return publisher->published() == 8; })) << "all of them count";
 }
 
-TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeRoom) {
+TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeProgress) {
     constexpr std::uint64_t count = 200;
     serve();
     const SubscriberActor& subscriber = subscribe_to_one();
@@ -73,8 +73,8 @@ TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeRoom) {
     EXPECT_EQ(publisher->published(), count);
 }
 
-// However fast the one is published that nobody takes.
-TEST_P(PublishingClient, AFidWhoseSubscriberHasStoppedHoldsUpNoOther) {
+// However fast the fid without progress is published.
+TEST_P(PublishingClient, AFidWithAStoppedSubscriberBlocksNoOther) {
     constexpr std::uint64_t count = 200;
     serve();
     Subscription& stopped = subscribe_to(range(1, 1));
@@ -94,7 +94,7 @@ TEST_P(PublishingClient, AFidWhoseSubscriberHasStoppedHoldsUpNoOther) {
     other.actor.expect_contiguous(Fid{2}, 0, count);
 }
 
-TEST_P(PublishingClient, OfThoseThatWaitEachGoesOnAsItsSubscriberMakesRoom) {
+TEST_P(PublishingClient, EachBlockedFidContinuesWithItsSubscribersProgress) {
     constexpr std::uint64_t count = 100;
     serve();
     std::vector<Subscription*> all;
@@ -107,7 +107,7 @@ TEST_P(PublishingClient, OfThoseThatWaitEachGoesOnAsItsSubscriberMakesRoom) {
             ASSERT_EQ(publish(Fid{fid}, number, 900), Status::ok);
     bed.let_pass(std::chrono::milliseconds{10});
     EXPECT_LT(publisher->published(), 3 * count);
-    for (std::uint64_t fid = 3; fid >= 1; --fid) { // the last that came to wait is the first
+    for (std::uint64_t fid = 3; fid >= 1; --fid) { // the fid that is blocked last continues first
         Subscription& each = *all[fid - 1];
         each.socket->resume();
         ASSERT_TRUE(run_until([&] { return each.actor.messages == count; }));
@@ -124,7 +124,7 @@ TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsE
     for (std::uint64_t number = 0; number < count; ++number)
         ASSERT_EQ(publish(number, 900), Status::ok);
     loop().run_once();
-    EXPECT_LT(publisher->published(), 10U) << "a page each";
+    EXPECT_LT(publisher->published(), 10U) << "one page each";
     publisher->take_no_more();
     publisher->close();
     EXPECT_EQ(publish(count, 900), Status::closed);
@@ -135,7 +135,7 @@ TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsE
     EXPECT_EQ(publisher->published(), count);
 }
 
-TEST_P(PublishingClient, CountsWhatNobodyWantsAndNothingThatItDoesNotTake) {
+TEST_P(PublishingClient, CountsUnsubscribedMessagesButNoRefusedOnes) {
     options.publisher.owned = {range(1, 9)};
     serve(4096);
     std::uint64_t taken = 0;
@@ -145,7 +145,7 @@ TEST_P(PublishingClient, CountsWhatNobodyWantsAndNothingThatItDoesNotTake) {
     EXPECT_EQ(publish(taken, 900), Status::again);
     EXPECT_EQ(publisher->publish(Fid{10}, {}, 0), Status::not_owned);
     ASSERT_TRUE(run_until([&] { return publisher->published() == taken; }));
-    EXPECT_EQ(publish(taken, 900), Status::no_subscribers) << "there is room again";
+    EXPECT_EQ(publish(taken, 900), Status::no_subscribers) << "there is space again";
     ASSERT_TRUE(run_until([&] { return publisher->published() == taken + 1; }));
 }
 

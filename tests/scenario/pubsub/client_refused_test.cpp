@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a client is told of publishers that do not let it in, or do not give it all that it wants.
+// Reports to a client about publishers that do not admit it, or refuse a part of its fids.
 
 #include "netio/session/client_key.hpp"
 #include "tests/scenario/pubsub/announced_publisher.hpp"
@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Refusal = Subscriptions::Refusal;
 
-// What a client tells, to be looked at from the test's thread.
+// Collects a client's reports for the test's thread.
 class Told {
   public:
     void take(const std::string& event) {
@@ -74,7 +74,7 @@ class RefusedClient : public testing::Test {
     Told told;
 };
 
-TEST_F(RefusedClient, WhoseKeyIsNotAdmittedIsToldSoEachTimeUntilItIs) {
+TEST_F(RefusedClient, IsNotifiedOfEachRejectionOfItsKeyUntilItIsAdmitted) {
     files.permit(7, "services=pubsub fids=0-63:block");
     files.revoke(7);
     AnnouncedPublisher publisher{{.bus = {}, .key_file = files.site()}, "one", range(0, 9)};
@@ -88,14 +88,14 @@ TEST_F(RefusedClient, WhoseKeyIsNotAdmittedIsToldSoEachTimeUntilItIs) {
     EXPECT_THAT(told.events(), Contains(HasSubstr("no publisher that was given lets us in")));
     files.permit(7, "services=pubsub fids=0-63:block");
     Answer answer = Answer::refused;
-    while (answer == Answer::refused) // until the publisher has seen it
+    while (answer == Answer::refused) // until the publisher has noticed it
         answer = client.subscribe({range(4, 4)}, {}, deadline);
     EXPECT_EQ(answer, Answer::accepted);
     EXPECT_EQ(client.subscribe({range(1, 3)}, {}, deadline), Answer::accepted);
     client.close();
 }
 
-TEST_F(RefusedClient, WhoseRightsAreNarrowedLearnsWhatItDoesNotGetAnyMore) {
+TEST_F(RefusedClient, IsNotifiedOfTheFidsThatNarrowedRightsRemove) {
     files.permit(7, "services=pubsub fids=0-9:block");
     AnnouncedPublisher publisher{{.bus = {}, .key_file = files.site()}, "one", range(0, 9)};
     Client client{with_key(publisher), events()};
@@ -108,7 +108,7 @@ TEST_F(RefusedClient, WhoseRightsAreNarrowedLearnsWhatItDoesNotGetAnyMore) {
     EXPECT_THAT(told.events(), Contains(HasSubstr("refuses 0x8: the key does not permit")));
 }
 
-TEST_F(RefusedClient, LearnsTheReasonWithTheAnswerAndBehindALostConnection) {
+TEST_F(RefusedClient, GetsTheReasonWithTheAnswerAndAfterALostConnection) {
     Client::Options narrow = publishing();
     narrow.publish->publisher.slow_policy = SlowPolicy::drop;
     auto publisher = std::make_unique<Client>(narrow);
@@ -120,7 +120,7 @@ TEST_F(RefusedClient, LearnsTheReasonWithTheAnswerAndBehindALostConnection) {
     narrow.publish->publisher.addresses = {address};
     narrow.publish->publisher.ranges_per_subscriber_limit = 1;
     publisher = std::make_unique<Client>(narrow);
-    wait_until([&] { return told.refused().size() >= 2; }); // which is behind the counter
+    wait_until([&] { return told.refused().size() >= 2; }); // it follows the counter
     EXPECT_EQ(told.refused().at(0), (std::pair{range(0, 0), Refusal::policy}));
     EXPECT_EQ(told.refused().at(1).second, Refusal::no_room);
     EXPECT_EQ(client.subscribe({range(7, 7), range(9, 9)}, {}, deadline), Answer::no_room);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers that say nothing, refuse, contest each other's fids or lose some, as who subscribes to
-// them sees it.
+// Publishers that are silent, refuse, claim each other's fids or lose some, as seen by their
+// subscriber.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 #include "tests/scenario/pubsub/silent_port.hpp"
@@ -20,7 +20,7 @@ namespace {
 using netio::TimePoint;
 using testing::ElementsAre;
 
-// Is told of ends and contests, and does then what a test has said.
+// Receives ends and conflicts, and then does what the test wants.
 class Listening final : public Subscriptions::Handler {
   public:
     void on_message(Subscriptions&, const Subscriptions::Source&, Fid, std::span<const std::byte>,
@@ -67,7 +67,7 @@ class Rivals : public SeveralPublishers {
         }
     }
     std::size_t requests() const { return ports_.front()->requests(); }
-    // How often it is in the reason of the last end.
+    // How often the address is in the reason of the last end.
     std::size_t told_of(const netio::Address& place) const {
         const std::string text = to_string(place);
         std::size_t count = 0;
@@ -88,18 +88,18 @@ class Rivals : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Rivals, netio::test::simulated_beds(), bed_name);
 
-TEST_P(Rivals, AreTriedEightAtATimeBesideTheOneThatHasTheFids) {
+TEST_P(Rivals, AreTriedEightAtATimeWhileOneHasTheFids) {
     Subscriptions all{transport(), with_key(), actor};
     all.subscribe(range(0, 9));
     announce_mute(20);
     bed.let_pass(1s);
     EXPECT_EQ(requests(), 9U);
-    bed.let_pass(5s); // an attempt's time
-    EXPECT_GT(requests(), 16U) << "eight others are";
+    bed.let_pass(5s); // duration of an attempt
+    EXPECT_GT(requests(), 16U) << "eight others are tried";
     EXPECT_LT(requests(), 20U);
 }
 
-TEST_P(Rivals, AreTriedInThePlacesThatThereAreOneBehindTheOther) {
+TEST_P(Rivals, AreTriedOneAfterAnotherInTheAvailableSlots) {
     Subscriptions::Options few = with_key();
     few.publisher_limit = 2;
     Subscriptions all{transport(), few, actor};
@@ -108,7 +108,7 @@ TEST_P(Rivals, AreTriedInThePlacesThatThereAreOneBehindTheOther) {
     Made& real = publisher();
     announce("real", real, range(0, 63));
     bed.let_pass(1s);
-    EXPECT_EQ(requests(), 2U) << "as many as there are places";
+    EXPECT_EQ(requests(), 2U) << "as many as there are slots";
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
 }
@@ -123,7 +123,7 @@ TEST_P(Rivals, AreNotTriedWhileTheOneThatHasTheFidsAnswers) {
     EXPECT_EQ(requests(), 0U);
 }
 
-TEST_P(Rivals, GiveTheirPlacesBackAsSoonAsItAnswers) {
+TEST_P(Rivals, ReleaseTheirSlotsAsSoonAsItAnswers) {
     Subscriptions::Options few = with_key();
     few.publisher_limit = 2;
     Subscriptions all{transport(), few, actor};
@@ -131,20 +131,20 @@ TEST_P(Rivals, GiveTheirPlacesBackAsSoonAsItAnswers) {
     announce("real", publisher(), range(0, 63));
     announce_mute(1);
     ASSERT_TRUE(run_until([&] { return requests() == 1; }));
-    ASSERT_TRUE(actor.connected.empty()) << "it is on its way, and its rival has the other place";
+    ASSERT_TRUE(actor.connected.empty()) << "its attempt is pending, the rival has the other slot";
     announce("other", publisher(), range(64, 79));
-    bed.let_pass(1s); // a fifth of an attempt's time
+    bed.let_pass(1s); // a fifth of an attempt's duration
     EXPECT_EQ(actor.subscriptions, 2);
     EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(64, 79)));
 }
 
-TEST_P(Rivals, WhoseFidsAreWantedLaterHaveThemForAnAttemptEach) {
+TEST_P(Rivals, HaveLaterRequestedFidsForOneAttemptEach) {
     Subscriptions all{transport(), on_bus(), actor};
     announce_mute(1, 4);
     Made& real = publisher();
     announce("real", real, range(0, 63));
     bed.let_pass(20s);
-    EXPECT_EQ(requests(), 0U) << "nobody wants anything of them";
+    EXPECT_EQ(requests(), 0U) << "it wants none of their fids";
     const TimePoint begin = loop().now();
     all.subscribe(range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
@@ -152,7 +152,7 @@ TEST_P(Rivals, WhoseFidsAreWantedLaterHaveThemForAnAttemptEach) {
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
 }
 
-TEST_P(Rivals, AreToldOneByOneUntilWhoIsToldGoes) {
+TEST_P(Rivals, AreReportedOneByOneUntilTheHandlerDestroysTheSocket) {
     Listening listening;
     auto all = std::make_unique<Subscriptions>(transport(), on_bus(), listening);
     all->subscribe(range(0, 29));
@@ -168,7 +168,7 @@ TEST_P(Rivals, AreToldOneByOneUntilWhoIsToldGoes) {
 
 TEST_P(Rivals, ThatRefuseForGoodEndNothingUnlessSomethingIsWanted) {
     with_key();
-    Made& strict = publisher(); // lets nobody in without a key
+    Made& strict = publisher(); // admits only peers with a key
     Subscriptions all{transport(), options({strict.address}), actor};
     ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
     EXPECT_FALSE(actor.retrying);
@@ -179,8 +179,8 @@ TEST_P(Rivals, ThatRefuseForGoodEndNothingUnlessSomethingIsWanted) {
     EXPECT_EQ(actor.closed, 2);
 }
 
-// What is wanted meanwhile may be granted.
-TEST_P(Rivals, ThatAllRefuseAreAnEndOnlyIfNothingElseIsAskedBeforeItIsTold) {
+// Fids that are requested before the report may be granted.
+TEST_P(Rivals, ThatAllRefuseAreAnEndUnlessItSubscribesBeforeTheReport) {
     with_key();
     Made& strict = publisher();
     Listening listening;
@@ -228,7 +228,7 @@ TEST_P(Rivals, AreReachedAtTheirOwnAddressesOnceEach) {
     EXPECT_EQ(elsewhere_of_all.actor.connected, 0);
 }
 
-TEST_P(Rivals, ThatDropMessagesAreShownWithWhatIsMissing) {
+TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     constexpr std::uint64_t count = 200;
     PublisherActor at_one;
     BufferedPublishSocket one{

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 using testing::Contains;
 using testing::HasSubstr;
 
-// A listen socket with a loop and a thread of its own, which counts what comes.
+// A listen socket with its own loop and thread; it counts messages.
 class Listening final : private ListenSocket::Handler {
   public:
     explicit Listening(Address at = {.host = "127.0.0.1", .port = 0},
@@ -44,13 +44,13 @@ class Listening final : private ListenSocket::Handler {
     std::atomic<std::uint64_t> out_of_order{0};
 
   private:
-    // The first byte says whose it is, the next eight are its number.
+    // The first byte identifies the sender, the next eight bytes are the message number.
     void on_message(ReceiveSocket&, std::span<const std::byte> message,
                     std::optional<std::uint64_t>) override {
         std::uint64_t number = 0;
         std::memcpy(&number, message.data() + 1, sizeof number);
         std::uint64_t& next = next_[message[0]];
-        if (number != next) ++out_of_order; // also where some are missing in front of it
+        if (number != next) ++out_of_order; // also counts a message after lost ones
         next = number + 1;
         ++count;
     }
@@ -90,7 +90,7 @@ void wait_until(Has has) {
         std::this_thread::yield();
 }
 
-// Where nobody listens.
+// An address without a listener.
 Address nowhere() {
     return Listening{}.address();
 }
@@ -121,8 +121,8 @@ TEST(SendingClient, TenThreadsSendThroughOneClientAndAllArrive) {
     EXPECT_EQ(client.send(one.address(), message_of(0, 0)), Status::closed);
 }
 
-// Nobody else could say when its thread comes to it.
-TEST(SendingClient, TakesNothingMoreOnceItsOwnThreadHasClosedIt) {
+// Only a call on its own thread makes the time known.
+TEST(SendingClient, AcceptsNothingMoreOnceItsOwnThreadHasClosedIt) {
     Listening there;
     Client client{sending()};
     std::promise<Status> behind;
@@ -143,7 +143,7 @@ TEST(SendingClient, WhatItSendsToOneThatIsNotThereYetArrivesWhenItIs) {
         wait_until([&] { return first.count == 100; });
         EXPECT_EQ(first.out_of_order, 0U);
     }
-    // And it comes back by itself: from some number on all arrive.
+    // It reconnects: from some number on all messages arrive.
     const Listening second{address};
     for (std::uint64_t n = 0; second.count == 0; ++n) {
         ASSERT_EQ(send(client, address, 1, n), Status::ok);
@@ -153,7 +153,7 @@ TEST(SendingClient, WhatItSendsToOneThatIsNotThereYetArrivesWhenItIs) {
     EXPECT_LE(second.out_of_order, 1U);
 }
 
-TEST(SendingClient, AnAddressThatCannotBeReachedHoldsUpNoOtherAndIsToldAtTheEnd) {
+TEST(SendingClient, AnUnreachableAddressBlocksNoOtherAndIsReportedAtTheEnd) {
     const Address gone = nowhere();
     Listening there;
     std::mutex mutex;
@@ -169,7 +169,7 @@ TEST(SendingClient, AnAddressThatCannotBeReachedHoldsUpNoOtherAndIsToldAtTheEnd)
     while (client.send(gone, message_of(1, 0)) == Status::ok)
         ++taken;
     EXPECT_GT(taken, 0U);
-    EXPECT_LT(taken, 1000U) << "the limit is its own";
+    EXPECT_LT(taken, 1000U) << "the limit applies to each address";
     for (std::uint64_t n = 0; n < 200; ++n)
         ASSERT_EQ(send(client, there.address(), 1, n), Status::ok);
     wait_until([&] { return there.count == 200; });
@@ -178,19 +178,19 @@ TEST(SendingClient, AnAddressThatCannotBeReachedHoldsUpNoOtherAndIsToldAtTheEnd)
     EXPECT_THAT(events, Contains(HasSubstr("not sent to " + to_string(gone))));
 }
 
-TEST(SendingClient, AMessageThatTheReceiverDoesNotTakeIsRefusedOrTold) {
+TEST(SendingClient, ATooLargeMessageIsRefusedOrReported) {
     Listening there;
     std::vector<std::byte> huge(std::size_t{1} << 20);
     Client::Options small = sending();
     small.send.page_bytes = 256;
     small.send.page_count = 2;
     Client narrow{std::move(small)};
-    ASSERT_EQ(narrow.send(there.address(), huge), Status::ok) << "nothing is known yet";
+    ASSERT_EQ(narrow.send(there.address(), huge), Status::ok) << "the limit is not known yet";
     wait_until([&] { return narrow.counters().unsent == 1; });
     EXPECT_EQ(narrow.send(there.address(), huge), Status::too_large);
     ASSERT_EQ(send(narrow, there.address(), 1, 0), Status::ok);
     wait_until([&] { return there.count == 1; });
-    std::vector<std::byte> largest(512); // both pages
+    std::vector<std::byte> largest(512); // fills both pages
     largest[0] = std::byte{2};
     ASSERT_EQ(narrow.send(there.address(), largest), Status::ok);
     wait_until([&] { return there.count == 2; });
@@ -209,8 +209,8 @@ TEST(SendingClient, TheNumberOfAddressesIsLimited) {
     EXPECT_EQ(client.send(address, message_of(1, 1)), Status::ok);
 }
 
-// Who answers those who ask meets a new address all the time.
-TEST(SendingClient, AddressesThatAreGoneMakeRoomForOthers) {
+// A server that replies to clients gets new addresses all the time.
+TEST(SendingClient, DepartedAddressesReleaseTheirSlotForOthers) {
     Client::Options options = sending();
     options.destination_limit = 16;
     Client client{std::move(options)};
@@ -235,12 +235,12 @@ TEST(SendingClient, WhatWasSentToAnAddressBeforeItsEndArrives) {
     }
     wait_until([&] { return there.count == 1500; });
     EXPECT_EQ(there.out_of_order, 0U);
-    client.disconnect({"127.0.0.1", 1}); // which is none of them
+    client.disconnect({"127.0.0.1", 1}); // not one of its destinations
     client.close();
     EXPECT_EQ(client.counters().unconfirmed_frames, 0U);
 }
 
-TEST(SendingClient, AnAddressWithWhatItCannotSendHasItsPlaceUntilItIsTakenAway) {
+TEST(SendingClient, AnAddressWithUnsendableMessagesKeepsItsSlotUntilRemoved) {
     const Address gone = nowhere();
     Listening there;
     Client::Options options = sending();

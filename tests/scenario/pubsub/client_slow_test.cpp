@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client whose queue nobody reads, by each of the policies that hold publishers up for a while or
-// not at all.
+// A client whose queue is not read, with each policy that blocks publishers for a while or not at
+// all.
 
 #include "tests/scenario/pubsub/clients.hpp"
 
@@ -36,14 +36,14 @@ TEST(SlowClient, ThatWantsTheNewestHasTheLastOfEachFidWhenItReadsAgain) {
         for (const Fid fid : {Fid{1}, Fid{2}})
             publish(publisher, fid, n);
     wait_until([&] { return client.counters().messages == 2 * count; });
-    // Nothing more comes: what was kept does by itself.
+    // No message follows: conflated messages are delivered nevertheless.
     std::map<Fid, std::uint64_t> next;
     for (std::size_t taken = 0; next[Fid{1}] < count || next[Fid{2}] < count;) {
         std::vector<Message> one;
         ASSERT_EQ(client.poll(one, 1, deadline), 1U);
         next[one[0].fid] += one[0].missed;
         ASSERT_EQ(number_of(one[0].bytes), next[one[0].fid]++);
-        ASSERT_LE(++taken, 6U) << "as many as had room, and the last of each fid";
+        ASSERT_LE(++taken, 6U) << "as many as fitted, and the last of each fid";
     }
     EXPECT_EQ(client.counters().dropped, 2 * count - 6);
     publish(publisher, Fid{1}, count);
@@ -52,7 +52,7 @@ TEST(SlowClient, ThatWantsTheNewestHasTheLastOfEachFidWhenItReadsAgain) {
     EXPECT_EQ(one[0].missed, 0U);
 }
 
-TEST(SlowClient, ThatIsToDisconnectHoldsItsPublishersUpForSoLong) {
+TEST(SlowClient, ThatIsToDisconnectBlocksItsPublishersForThatTime) {
     Client publisher{publishing()};
     Client client{with_small_queue(publisher, {SlowPolicy::disconnect, 1ms})};
     ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
@@ -61,7 +61,7 @@ TEST(SlowClient, ThatIsToDisconnectHoldsItsPublishersUpForSoLong) {
         publish(publisher, Fid{1}, n);
     EXPECT_EQ(open.wait_for(deadline), std::future_status::ready) << "in any case";
     EXPECT_EQ(client.subscribe({range(2, 2)}, {}, deadline), Answer::closed);
-    EXPECT_GE(take(client, 4).size(), 4U) << "what had come is there";
+    EXPECT_GE(take(client, 4).size(), 4U) << "what had arrived is there";
     for (std::uint64_t n = 0; n < 100; ++n)
         publish(publisher, Fid{1}, n);
     publisher.close();
@@ -85,8 +85,8 @@ TEST(SlowClient, ThatIsToDisconnectAndReadsLosesNothing) {
     EXPECT_EQ(client.counters().disconnected, 0U);
 }
 
-// Nobody reads fid 1, of which as much is published as is taken.
-TEST(SlowClient, ThatHoldsAFidUpHoldsUpNoOther) {
+// Fid 1 is not read, and is published as fast as accepted.
+TEST(SlowClient, ThatBlocksAFidBlocksNoOther) {
     constexpr std::uint64_t count = 1000;
     Client publisher{publishing()};
     Client stopped{with_small_queue(publisher, SlowPolicy::block)};
@@ -110,8 +110,8 @@ TEST(SlowClient, ThatHoldsAFidUpHoldsUpNoOther) {
         ASSERT_EQ(number_of(messages[n].bytes), n);
 }
 
-// Nobody reads, and more is published than all buffers on the way take.
-TEST(SlowClient, ThatHoldsItsPublisherUpForEverDoesNotHoldItsEndUp) {
+// Nothing is read, and more is published than all buffers on the path hold.
+TEST(SlowClient, ThatBlocksItsPublisherForeverDoesNotDelayItsOwnEnd) {
     constexpr std::uint64_t count = 768;
     std::vector<std::string> events;
     Client::Options options = publishing();

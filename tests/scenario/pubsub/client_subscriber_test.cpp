@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a client subscribes to, on a loop in virtual time: how long it holds its publishers up, and
-// what it answers and tells at its end.
+// A client's subscriptions, on a loop in virtual time: how long it blocks its publishers, and what
+// it answers and reports at its end.
 
 #include "pubsub/client/client_subscriber.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -33,7 +33,7 @@ using Answer = Client::Answer;
 
 class SubscribingClient : public PubSubScenario {
   protected:
-    // Four messages fill the client's queue, and few more the publisher.
+    // Four messages fill the client's queue, and a few more fill the publisher.
     void serve(const Client::WhenFull& when_full = SlowPolicy::block) {
         publisher = buffered({.page_bytes = 1024, .page_count = 8});
         options.publishers = {address};
@@ -60,12 +60,12 @@ class SubscribingClient : public PubSubScenario {
         subscriber->subscribe(
             {fids}, {}, [this](Answer answer) { answers.push_back(answer); }, TimePoint::max());
     }
-    // Messages of a page each, until the publisher has no room for more.
+    // Publishes messages of one page each until the publisher has no memory for more.
     void fill() {
         while (publish(*publisher, Fid{1}, published, 900) == Status::ok) {
             ++published;
             publisher->flush();
-            ASSERT_LT(published, 10'000U) << "nobody holds it up";
+            ASSERT_LT(published, 10'000U) << "the subscriber does not block the publisher";
         }
     }
     void take(std::size_t at_most = SIZE_MAX) {
@@ -103,7 +103,7 @@ class SubscribingClient : public PubSubScenario {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SubscribingClient, netio::test::simulated_beds(), bed_name);
 
-TEST_P(SubscribingClient, WhoseQueueIsFullHoldsThePublisherUpAsLongAsNobodyReads) {
+TEST_P(SubscribingClient, WithAFullQueueBlocksThePublisherUntilItIsRead) {
     serve();
     const auto fill_for_a_minute = [this] {
         for (int i = 0; i < 3; ++i) {
@@ -121,41 +121,41 @@ TEST_P(SubscribingClient, WhoseQueueIsFullHoldsThePublisherUpAsLongAsNobodyReads
         take();
         return taken == before;
     }));
-    ASSERT_TRUE(run_until([&] { // it goes on
+    ASSERT_TRUE(run_until([&] { // publishing continues
         fill();
         return published > before;
     }));
 }
 
-TEST_P(SubscribingClient, ThatIsToDisconnectHoldsThePublisherUpForExactlySoLong) {
+TEST_P(SubscribingClient, ThatIsToDisconnectBlocksThePublisherForExactlyThatTime) {
     serve({SlowPolicy::disconnect, 10s});
     fill();
     ask(range(1, 1));
     ASSERT_TRUE(run_until([&] { return counters().messages >= 4; }));
     const TimePoint full = loop().now();
     bed.let_pass(5s);
-    take(1); // which makes no room worth going on for
+    take(1); // too few to restart the flow
     fill();
     bed.let_pass(4s);
     EXPECT_EQ(counters().disconnected, 0U);
     EXPECT_THAT(events, Each(Not(HasSubstr("its queue was full"))));
     ASSERT_TRUE(run_until([&] { return counters().disconnected == 1; }));
     EXPECT_GE(loop().now() - full, 9s + 900ms);
-    EXPECT_LE(loop().now() - full, 10s + 100ms) << "since it was full, whatever has come since";
+    EXPECT_LE(loop().now() - full, 10s + 100ms) << "since it was full, despite later arrivals";
     EXPECT_THAT(events, Contains(HasSubstr("its queue was full for 10000 ms")));
     const TimePoint left = loop().now();
     ASSERT_TRUE(run_until([&] { return ended == 1; }));
-    EXPECT_LE(loop().now() - left, 1s) << "nothing of what it has left waits for a reader";
+    EXPECT_LE(loop().now() - left, 1s) << "the messages left in the publisher wait for no reader";
     EXPECT_TRUE(subscriber->is_over());
     ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
     answers.clear();
     ask(range(5, 5));
     EXPECT_THAT(answers, ElementsAre(Answer::closed));
     take();
-    EXPECT_GE(taken, 4U) << "what had come is there";
+    EXPECT_GE(taken, 4U) << "what had arrived is there";
 }
 
-TEST_P(SubscribingClient, ThatIsToDisconnectDoesSoThoughItsPublisherHasEndedMeanwhile) {
+TEST_P(SubscribingClient, ThatIsToDisconnectDoesSoAlsoIfItsPublisherHasEnded) {
     serve({SlowPolicy::disconnect, 10s});
     fill();
     ASSERT_TRUE(run_until([&] { return counters().messages >= 4; }));
@@ -163,9 +163,9 @@ TEST_P(SubscribingClient, ThatIsToDisconnectDoesSoThoughItsPublisherHasEndedMean
     ASSERT_TRUE(run_until([&] { return counters().disconnected == 1; }));
     const TimePoint left = loop().now();
     ASSERT_TRUE(run_until([&] { return ended == 1; }));
-    EXPECT_LE(loop().now() - left, 1s) << "nothing of what it has left waits for a reader";
+    EXPECT_LE(loop().now() - left, 1s) << "the messages left in the publisher wait for no reader";
     take();
-    EXPECT_GE(taken, 4U) << "what had come is there";
+    EXPECT_GE(taken, 4U) << "what had arrived is there";
 }
 
 TEST_P(SubscribingClient, ThatIsToDisconnectAndIsReadInTimeHasAllOfItsTimeAgain) {
@@ -183,9 +183,9 @@ TEST_P(SubscribingClient, ThatIsToDisconnectAndIsReadInTimeHasAllOfItsTimeAgain)
     EXPECT_EQ(ended, 0);
 }
 
-TEST_P(SubscribingClient, WhatAnswersAreWaitedForIsClosedInTheCallThatEndsIt) {
+TEST_P(SubscribingClient, AnswersPendingCallsInTheCallThatEndsIt) {
     for (const bool at_once : {true, false}) {
-        options.publishers = {{.host = "127.0.0.1", .port = 9}}; // nobody is there
+        options.publishers = {{.host = "127.0.0.1", .port = 9}}; // without a listener
         make();
         answers.clear();
         ask(range(1, 1));
@@ -199,7 +199,7 @@ TEST_P(SubscribingClient, WhatAnswersAreWaitedForIsClosedInTheCallThatEndsIt) {
     }
 }
 
-TEST_P(SubscribingClient, WhichIsFullEndsInOrderWhenItIsTold) {
+TEST_P(SubscribingClient, WithAFullQueueEndsInOrderOnRequest) {
     serve();
     fill();
     ASSERT_TRUE(run_until([&] { return counters().messages >= 4; }));
@@ -215,7 +215,7 @@ TEST_P(SubscribingClient, WhichIsFullEndsInOrderWhenItIsTold) {
     EXPECT_THAT(events.back(), HasSubstr(to_string(address) + ": ")) << "how it ended";
 }
 
-TEST_P(SubscribingClient, WhatIsUnsubscribedFromComesNoMore) {
+TEST_P(SubscribingClient, UnsubscribedFidsDoNotArriveAnyMore) {
     serve();
     subscriber->unsubscribe(range(1, 1));
     ask(range(3, 3));
@@ -226,7 +226,7 @@ TEST_P(SubscribingClient, WhatIsUnsubscribedFromComesNoMore) {
     ASSERT_TRUE(run_until([&] { return counters().messages == 1; }));
 }
 
-TEST_P(SubscribingClient, WithNobodyToAskIsOverFromTheBeginning) {
+TEST_P(SubscribingClient, WithoutPublishersIsOverFromTheBeginning) {
     make();
     EXPECT_TRUE(subscriber->is_over());
     subscriber->unsubscribe(range(1, 1));

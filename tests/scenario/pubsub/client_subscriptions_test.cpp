@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whom a subscriber follows and when: behind a pause, behind its end, with few places, and with the
-// last word of each publisher.
+// Which publishers a subscriber uses and when: after a pause, after its end, with few slots, and
+// with the last announcement of each publisher.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -35,7 +35,7 @@ class FollowedPublishers : public SeveralPublishers {
         made.socket.reset();
         return made;
     }
-    // Publishers that let in who has key 7; and whoever has it.
+    // Publishers admit clients with key 7; the subscriber has it.
     void use_keys() {
         files.permit(7, "services=pubsub fids=0-63:block links=8");
         keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -50,7 +50,7 @@ class FollowedPublishers : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, FollowedPublishers, netio::test::simulated_beds(), bed_name);
 
-TEST_P(FollowedPublishers, ThatAreFoundWhileItIsPausedBringNothingUntilItGoesOn) {
+TEST_P(FollowedPublishers, FoundDuringAPauseDeliverNothingUntilItResumes) {
     Subscriptions all{transport(), on_bus(), actor};
     all.subscribe(range(0, 9));
     all.pause();
@@ -65,7 +65,7 @@ TEST_P(FollowedPublishers, ThatAreFoundWhileItIsPausedBringNothingUntilItGoesOn)
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
 
-TEST_P(FollowedPublishers, AreAllAskedWhenSeveralPlacesBecomeFreeTogether) {
+TEST_P(FollowedPublishers, AreAllAskedWhenSeveralSlotsBecomeFreeTogether) {
     Subscriptions::Options few = on_bus();
     few.publisher_limit = 2;
     Subscriptions all{transport(), few, actor};
@@ -83,7 +83,7 @@ TEST_P(FollowedPublishers, AreAllAskedWhenSeveralPlacesBecomeFreeTogether) {
     ASSERT_TRUE(run_until([&] { return actor.closed >= 2 && all.connected_count() == 0; }));
     bed.let_pass(100ms);
     EXPECT_THAT(actor.connected, UnorderedElementsAre("one", "two"))
-        << "who may come back has its place";
+        << "a publisher that may reconnect keeps its slot";
     bus.tell().on_gone("one");
     bus.tell().on_gone("two");
     ASSERT_TRUE(are_subscribed(4));
@@ -91,7 +91,7 @@ TEST_P(FollowedPublishers, AreAllAskedWhenSeveralPlacesBecomeFreeTogether) {
     EXPECT_THAT(actor.subscribed["four"], ElementsAre(range(30, 39)));
 }
 
-TEST_P(FollowedPublishers, ThatWereGivenHaveTheirPlacesForEver) {
+TEST_P(FollowedPublishers, ThatWereGivenKeepTheirSlots) {
     Made& one = publisher();
     Subscriptions::Options few = on_bus({one.address});
     few.publisher_limit = 1;
@@ -112,7 +112,7 @@ TEST_P(FollowedPublishers, ThatWereGivenHaveTheirPlacesForEver) {
     ASSERT_TRUE(run_until([&] { return !back.actor.subscribed.empty(); }));
 }
 
-TEST_P(FollowedPublishers, AreNotFollowedBehindItsEnd) {
+TEST_P(FollowedPublishers, AreNotUsedAfterItsEnd) {
     for (const bool has_one : {true, false}) {
         SCOPED_TRACE(has_one);
         actor = {};
@@ -123,7 +123,7 @@ TEST_P(FollowedPublishers, AreNotFollowedBehindItsEnd) {
             ASSERT_TRUE(are_subscribed(1));
         }
         Made& idle = publisher();
-        announce("idle", idle, range(50, 59)); // which nobody wants yet
+        announce("idle", idle, range(50, 59)); // not subscribed yet
         all.close();
         Made& two = publisher();
         announce("two", two, range(10, 19));
@@ -131,15 +131,16 @@ TEST_P(FollowedPublishers, AreNotFollowedBehindItsEnd) {
         ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
         all.close();
         bed.let_pass(1s);
-        EXPECT_EQ(actor.ended, 1) << "it is told once";
+        EXPECT_EQ(actor.ended, 1) << "the end is reported once";
         EXPECT_EQ(two.actor.connected, 0);
         EXPECT_EQ(idle.actor.connected, 0);
         EXPECT_EQ(all.connected_count(), 0U);
     }
 }
 
-// A long announcement is carried out meanwhile, and this one is said in any of the turns.
-TEST_P(FollowedPublishers, AreFollowedByTheirLastWordWheneverItIsSaid) {
+// A long announcement is processed at the same time, and this announcement comes in any of its
+// turns.
+TEST_P(FollowedPublishers, AreUsedByTheirLatestAnnouncementWheneverItComes) {
     Announcement many{.name = "long"};
     for (std::uint64_t i = 0; i < 1500; ++i)
         many.fids.push_back({.fids = range(2 * i, 2 * i), .meaning = {}});
@@ -173,14 +174,14 @@ TEST_P(FollowedPublishers, AreFollowedByTheirLastWordWheneverItIsSaid) {
     }
 }
 
-// The pause of a refusal ends with what it announces by then, not with what it did.
-TEST_P(FollowedPublishers, ThatAnnounceOtherFidsBehindARefusalAreNotAskedForTheFormerOnes) {
+// After a refusal, the pause depends on the present announcement, not on the former one.
+TEST_P(FollowedPublishers, AreAskedOnlyForNewFidsAfterARefusalAndAnotherAnnouncement) {
     files.permit(7, "services=pubsub fids=0-63:block");
     files.revoke(7);
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
     Made& one = publisher();
     Subscriptions::Options found = on_bus();
-    found.socket.retry_limit = 100ms; // it is asked again after ten times as long
+    found.socket.retry_limit = 100ms; // it is asked again after ten times this time
     found.socket.key = key();
     Subscriptions all{transport(), found, actor};
     all.subscribe(range(0, 29));
@@ -197,10 +198,10 @@ TEST_P(FollowedPublishers, ThatAnnounceOtherFidsBehindARefusalAreNotAskedForTheF
     EXPECT_EQ(publish(*next.socket, Fid{1}, 0, 40), Status::no_subscribers);
 }
 
-TEST_P(FollowedPublishers, ThatAreAwayKeepNoFidFromOneThatHasProvedItself) {
+TEST_P(FollowedPublishers, ThatAreAwayTakeNoFidFromAnAuthenticatedOne) {
     use_keys();
     Subscriptions::Options found = on_bus();
-    found.socket.retry_interval = 30s; // until then nobody looks whether it is back
+    found.socket.retry_interval = 30s; // it does not try to reconnect until then
     found.socket.key = key();
     Subscriptions all{transport(), found, actor};
     all.subscribe(range(0, 9));
@@ -218,8 +219,8 @@ TEST_P(FollowedPublishers, ThatAreAwayKeepNoFidFromOneThatHasProvedItself) {
     EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 4), range(5, 9)));
 }
 
-// Its former connection, at another address, is no sign that it is there.
-TEST_P(FollowedPublishers, ThatHaveMovedWhereNobodyIsKeepNoFidFromAnother) {
+// Its former connection, at another address, does not prove that it is at this one.
+TEST_P(FollowedPublishers, ThatMovedToAnUnusedAddressTakeNoFidFromAnother) {
     Subscriptions::Options found = on_bus();
     found.socket.retry_interval = 30s;
     Subscriptions all{transport(), found, actor};

@@ -27,7 +27,7 @@ TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
     options.on_message = [&](Fid fid, std::span<const std::byte>, std::uint8_t) {
         ++arrived.at(to_integer(fid));
     };
-    // It publishes and subscribes, and so do all threads through it.
+    // It publishes and subscribes, and all threads use it for both.
     Client client{std::move(options)};
     Client other{subscribing(client)};
     ASSERT_EQ(other.subscribe({range(0, threads - 1)}, {}, deadline), Answer::accepted);
@@ -55,14 +55,14 @@ TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
     publisher.close();
     for (std::uint64_t fid = 0; fid < threads; ++fid) {
         EXPECT_EQ(arrived[fid], rounds * messages);
-        EXPECT_EQ(next[fid], rounds * messages) << "what it publishes itself";
+        EXPECT_EQ(next[fid], rounds * messages) << "messages that it publishes itself";
     }
     EXPECT_EQ(client.counters().messages, threads * rounds * messages);
     EXPECT_EQ(client.counters().published, threads * rounds * messages);
     EXPECT_EQ(publisher.counters().published, threads * rounds * messages);
 }
 
-TEST(Client, WhatDoesNotFitIntoTheQueueHoldsThePublisherUpAndNothingIsLost) {
+TEST(Client, AFullQueueBlocksThePublisherAndNothingIsLost) {
     Client publisher{publishing()};
     Client::Options options = subscribing(publisher);
     options.queue_messages = 16;
@@ -80,7 +80,7 @@ TEST(Client, WhatDoesNotFitIntoTheQueueHoldsThePublisherUpAndNothingIsLost) {
     EXPECT_EQ(client.counters().dropped, 0U);
 }
 
-TEST(Client, WhatIsDroppedIsCountedAndToldWithTheNextMessageOfItsFid) {
+TEST(Client, DroppedMessagesAreReportedWithTheNextMessageOfTheirFid) {
     Client publisher{publishing()};
     Client::Options options = subscribing(publisher);
     options.queue_messages = 10;
@@ -127,7 +127,7 @@ TEST(Client, TenReadersOfOneQueueGetEachMessageOnce) {
     EXPECT_EQ(sum, 999U * 1000U / 2);
 }
 
-TEST(Client, BatchesComeToTenReadersWholeAndTheirMemoryIsUsedAgain) {
+TEST(Client, BatchesReachTenReadersWholeAndTheirMemoryIsReused) {
     Client publisher{publishing()};
     Client client{subscribing(publisher)};
     ASSERT_EQ(client.subscribe({range(1, 2)}, {}, deadline), Answer::accepted);
@@ -170,7 +170,7 @@ TEST(Client, ItsDescriptorIsReadableWhileSomethingWaits) {
     EXPECT_EQ(::poll(&watched, 1, 0), 0);
 }
 
-TEST(Client, WhoWaitsForEverWaits) {
+TEST(Client, AnUnlimitedWaitWaits) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     Client publisher{publishing()};
     Client client{subscribing(publisher)};
@@ -182,7 +182,7 @@ TEST(Client, WhoWaitsForEverWaits) {
     }
 }
 
-TEST(Client, AnAnswerThatDoesNotComeInTimeIsPendingAndTheEndAnswersIt) {
+TEST(Client, ALateAnswerIsPendingAndTheEndAnswersIt) {
     Client::Options nowhere;
     nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};
     std::future<Answer> later;
@@ -196,7 +196,7 @@ TEST(Client, AnAnswerThatDoesNotComeInTimeIsPendingAndTheEndAnswersIt) {
     EXPECT_EQ(later.get(), Answer::closed);
 }
 
-TEST(Client, WhatIsTakenBackIsAnsweredAndSoIsNothingAtAll) {
+TEST(Client, AWithdrawnOrEmptySubscriptionIsAnswered) {
     Client::Options nowhere;
     nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};
     Client client{std::move(nowhere)};
@@ -209,10 +209,10 @@ TEST(Client, WhatIsTakenBackIsAnsweredAndSoIsNothingAtAll) {
     ASSERT_EQ(nothing.wait_for(deadline), std::future_status::ready);
     EXPECT_EQ(nothing.get(), Answer::accepted);
     EXPECT_EQ(client.subscribe({}, {}, deadline), Answer::accepted);
-    EXPECT_NE(open.wait_for(0s), std::future_status::ready) << "the other one goes on waiting";
+    EXPECT_NE(open.wait_for(0s), std::future_status::ready) << "the other call keeps waiting";
 }
 
-TEST(Client, WhoDoesNotWaitAnyMoreTakesNoPlaceAmongThoseWhoDo) {
+TEST(Client, AnExpiredWaitDoesNotCountAmongTheWaitingCalls) {
     Client::Options nowhere;
     nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};
     nowhere.answer_limit = 2;
@@ -231,13 +231,13 @@ TEST(Client, WhoDoesNotWaitAnyMoreTakesNoPlaceAmongThoseWhoDo) {
     EXPECT_NE(last.wait_for(0s), std::future_status::ready);
 }
 
-TEST(Client, WhoOnlyPublishesHasNobodyToAsk) {
+TEST(Client, SubscribingInAPublishOnlyClientFails) {
     Client client{publishing()};
     EXPECT_EQ(client.subscribe({range(1, 1)}).get(), Answer::closed);
     EXPECT_TRUE(client.unsubscribe(range(1, 1)));
 }
 
-TEST(Client, WaitsForSoManySubscribers) {
+TEST(Client, WaitsForANumberOfSubscribers) {
     Client publisher{publishing()};
     EXPECT_FALSE(publisher.wait_for_subscribers(1, 1ms));
     std::future<bool> two =
@@ -258,10 +258,10 @@ TEST(Client, WaitsForSoManySubscribers) {
     std::future<bool> three =
         std::async(std::launch::async, [&] { return publisher.wait_for_subscribers(3, deadline); });
     publisher.close();
-    EXPECT_FALSE(three.get()) << "the end is not waited for";
+    EXPECT_FALSE(three.get()) << "the call does not wait for the end";
 }
 
-TEST(Client, AfterItsEndEveryCallSaysSo) {
+TEST(Client, AfterItsEndEveryCallReportsIt) {
     Client client{publishing()};
     client.close();
     client.close();
@@ -303,7 +303,7 @@ TEST(Client, AFunctionOnItsThreadMayUseIt) {
     ran.get_future().get();
 }
 
-TEST(Client, ItComesBackToAPublisherThatWasStartedAnew) {
+TEST(Client, ItReconnectsToARestartedPublisher) {
     auto publisher = std::make_unique<Client>(publishing());
     const Address address = publisher->endpoints().front().address;
     Client client{subscribing(*publisher)};

@@ -21,7 +21,7 @@ namespace netio::pubsub::test {
 using namespace std::chrono_literals;
 using Answer = Client::Answer;
 
-inline constexpr auto deadline = 60s; // far beyond what anything here takes
+inline constexpr auto deadline = 60s; // far longer than any operation here takes
 
 inline FidRange range(std::uint64_t first, std::uint64_t last) {
     return {.first = Fid{first}, .last = Fid{last}};
@@ -46,7 +46,7 @@ inline void publish(Client& client, Fid fid, std::uint64_t number) {
     Status status = Status::again;
     while ((status = client.publish(fid, message)) == Status::again)
         std::this_thread::yield();
-    // no_subscribers: the subscription may have been accepted just now, or is not there yet.
+    // no_subscribers: the subscription was accepted just now or has not arrived yet.
     ASSERT_THAT(status, testing::AnyOf(Status::ok, Status::no_subscribers));
 }
 
@@ -56,7 +56,7 @@ inline std::uint64_t number_of(std::span<const std::byte> message) {
     return number;
 }
 
-// Until so many have come, or nothing more comes.
+// Waits until this many have arrived, or no more arrive.
 inline std::vector<Message> take(Client& client, std::size_t count) {
     std::vector<Message> messages;
     while (messages.size() < count && client.poll(messages, 100, deadline) > 0) {
@@ -64,7 +64,7 @@ inline std::vector<Message> take(Client& client, std::size_t count) {
     return messages;
 }
 
-// Until it has: no time is short for it.
+// Waits until the condition holds; the deadline is long enough for every machine.
 template <typename Has>
 void wait_until(Has has) {
     while (!has())

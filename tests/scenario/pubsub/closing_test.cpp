@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The end in all its forms: subscribers and publishers that go away in mid-transfer, sockets that
-// are destroyed inside their own handlers, subscribers that wait for their publisher.
+// Every kind of end: subscribers and publishers that leave during a transfer, sockets that are
+// destroyed inside their own handlers, subscribers that wait for their publisher.
 
 #include "netio/session/session_listener.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -17,7 +17,7 @@ using netio::Status;
 
 using Closing = PubSubScenario;
 
-// Publishes `count` messages of fid 1 from one buffer, as fast as they are taken.
+// Publishes `count` messages of fid 1 from one buffer, as fast as they are accepted.
 class Pump {
   public:
     Pump(PublishSocket& socket, PublisherActor& actor, std::uint64_t count, std::size_t bytes)
@@ -53,7 +53,7 @@ class Pump {
     std::vector<std::uint64_t> accepted_;
 };
 
-TEST_P(Closing, ASubscriberThatVanishesInMidTransferTakesNothingWithIt) {
+TEST_P(Closing, ASubscriberThatVanishesDuringATransferLeaksNothing) {
     auto publisher = unbuffered({.outstanding_limit = 32, .remainder_limit = 8});
     auto& stays = subscribe({range(1, 1)});
     auto& leaves = subscribe({range(1, 1)});
@@ -75,7 +75,7 @@ TEST_P(Closing, ASubscriberThatVanishesInMidTransferTakesNothingWithIt) {
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::lost);
 }
 
-TEST_P(Closing, WithTheLastSubscriberEveryKeyComesBack) {
+TEST_P(Closing, WithTheLastSubscriberEveryKeyCompletes) {
     auto publisher = unbuffered({.outstanding_limit = 64});
     auto& only = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return only.actor.subscribed.size() == 1; }));
@@ -107,9 +107,9 @@ TEST_P(Closing, APublisherThatVanishesIsALossAndHalfAMessageIsNotDelivered) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
+TEST_P(Closing, ASubscriberWaitsForItsPublisherAndReconnectsToTheNext) {
     {
-        auto first = unbuffered({}); // only to learn a free address
+        auto first = unbuffered({}); // only to get a free address
     }
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() >= 2; }));
@@ -127,8 +127,8 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, 3);
 }
 
-// Lets everybody in and ends each connection without a word, as a publisher does that is so busy
-// that the handshake passes its deadline.
+// Accepts every peer and ends each connection without a message, like a publisher that is so busy
+// that the handshake exceeds its deadline.
 class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
   public:
     Doorman(netio::Transport& transport, const netio::Address& at)
@@ -159,7 +159,7 @@ class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
     netio::SessionListener listener_;
 };
 
-TEST_P(Closing, ASubscriberThatWasLetInAndNeverAnsweredTriesAgain) {
+TEST_P(Closing, AnAdmittedButUnansweredSubscriberRetries) {
     auto doorman = std::make_unique<Doorman>(transport(), bed.address());
     address = doorman->address();
     auto& subscriber = subscribe({range(1, 1)});
@@ -195,15 +195,15 @@ TEST_P(Closing, CloseEndsInOrderOnBothSides) {
     EXPECT_EQ(subscriber.actor.closed.size(), 1U);
 }
 
-TEST_P(Closing, CloseHasItsLastWordAlsoBetweenTwoAttempts) {
+TEST_P(Closing, CloseIsReportedLastAlsoBetweenTwoAttempts) {
     {
-        auto first = unbuffered({}); // only to learn a free address
+        auto first = unbuffered({}); // only to get a free address
     }
     auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = std::chrono::hours{1}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
     subscriber.socket->close();
     subscriber.socket->close();
-    EXPECT_EQ(subscriber.actor.closed.size(), 1U) << "a call never calls back";
+    EXPECT_EQ(subscriber.actor.closed.size(), 1U) << "no callback within a call";
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
     EXPECT_EQ(subscriber.actor.closed[1].reason, CloseReason::local);
     EXPECT_FALSE(subscriber.actor.last_retrying);
@@ -230,7 +230,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
     const Hook hooks[] = {&PublisherActor::at_connected,   &PublisherActor::at_subscribe,
                           &PublisherActor::at_unsubscribe, &PublisherActor::at_closed,
                           &PublisherActor::at_room,        &PublisherActor::at_ended};
-    constexpr std::size_t at_completed = std::size(hooks); // of lent memory only
+    constexpr std::size_t at_completed = std::size(hooks); // only for zero-copy memory
     netio::RegisteredBuffer memory{100000};
     for (std::size_t i = 0; i < 2 * std::size(hooks) + 1; ++i) {
         publisher_actor = {};
@@ -266,7 +266,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
         ASSERT_TRUE(run_until([&] { return destroyed || !publisher_actor.closed.empty(); })) << i;
         if (!destroyed) lent ? lent->close() : pages->close();
         ASSERT_TRUE(run_until([&] { return destroyed; })) << "hook " << i;
-        // The other side learns of it.
+        // The other side is notified.
         if (first.socket && first.socket->is_connected()) {
             ASSERT_TRUE(run_until([&] { return !first.actor.closed.empty(); })) << i;
         }
@@ -298,7 +298,7 @@ TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
     }
 }
 
-TEST_P(Closing, APublisherSaysThatEverybodyHasConfirmed) {
+TEST_P(Closing, APublisherReportsThatAllSubscribersHaveConfirmed) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -309,7 +309,7 @@ TEST_P(Closing, APublisherSaysThatEverybodyHasConfirmed) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, 1);
 }
 
-TEST_P(Closing, APublisherThatIsAbortedTellsEverybodyAndSaysSoLast) {
+TEST_P(Closing, AnAbortedPublisherReportsEverySubscriberAndThenItsEnd) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -328,8 +328,9 @@ TEST_P(Closing, APublisherThatIsAbortedTellsEverybodyAndSaysSoLast) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Closing, all_beds(), bed_name);
 
-// Its handshake had begun before: it is told of the end like everybody, and nobody is told of it.
-TEST_P(Closing, WhoIsOnTheWayInWhenAPublisherClosesIsNotServed) {
+// Its handshake had already begun: it is notified of the end like all others, but the publisher
+// does not report it.
+TEST_P(Closing, ASubscriberConnectingDuringTheCloseIsNotServed) {
     auto publisher = unbuffered({.publisher = {.close_timeout = std::chrono::milliseconds{100}}});
     Impostor late{transport(), address, netio::Service::publish_subscribe};
     ASSERT_TRUE(run_until([&] { return late.connected; }));
@@ -346,7 +347,7 @@ TEST_P(ClosingWithoutRegistrations, APageEndsItsLinkAndNotThePublisher) {
     auto& first = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
     bed.sim()->refuse_registrations(true);
-    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok); // the flush timer sends it
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok); // sent by the flush timer
     ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::failed);
     EXPECT_THAT(publisher_actor.closed[0].detail, testing::HasSubstr("regist"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What seldom happens at the same time: ends, reconnections, requests, slow guests, pauses.
+// Rare combinations: ends, reconnections, requests, slow subscribers, pauses.
 
 #include "netio/fabric.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -52,7 +52,7 @@ TEST_P(Combinations, ASubscriberMayBeDestroyedAtEachMomentOfAReconnection) {
         turn(moment % 13);
         subscriber.socket.reset();
         turn(20);
-        static_cast<void>(publish(*publisher, Fid{1}, 0, 40)); // it may not have heard yet
+        static_cast<void>(publish(*publisher, Fid{1}, 0, 40)); // it may not have noticed yet
         publisher->close();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     }
@@ -81,7 +81,7 @@ TEST_P(Combinations, AnUnsubscriptionAndTheEndOfThePublisherMayCrossEachOther) {
             if (turns < 6) publisher->close();
             turn(turns % 6);
             subscriber.socket->unsubscribe(range(2, 3));
-            // Whoever subscribes behind the end connects again.
+            // A subscribe call after the end connects again.
             if (subscriber.actor.closed.empty()) subscriber.socket->subscribe(range(20, 30));
             turn(turns % 6);
             publisher->close();
@@ -98,7 +98,7 @@ TEST_P(Combinations, AnUnsubscriptionAndTheEndOfThePublisherMayCrossEachOther) {
     }
 }
 
-TEST_P(Combinations, WhoUnsubscribesFromEverythingWhileThePublisherClosesLeavesInOrder) {
+TEST_P(Combinations, UnsubscribingFromAllWhileThePublisherClosesEndsInOrder) {
     for (int turns = 0; turns < 8; ++turns) {
         subscribers.clear();
         publisher_actor = {};
@@ -119,7 +119,7 @@ TEST_P(Combinations, WhoUnsubscribesFromEverythingWhileThePublisherClosesLeavesI
     }
 }
 
-TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOther) {
+TEST_P(Combinations, ASlowSubscriberAtOneAddressDoesNotAffectTheOther) {
     BufferedPublishSocket::Options options{.page_bytes = 1024, .page_count = 64};
     options.publisher.addresses = {bed.address(), bed.address()};
     options.publisher.open = true;
@@ -143,7 +143,7 @@ TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOther) {
     EXPECT_EQ(honest.actor.closed[0].reason, CloseReason::orderly);
 }
 
-TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOtherUnbuffered) {
+TEST_P(Combinations, ASlowUnbufferedSubscriberDoesNotAffectTheOtherAddress) {
     PublishSocket::Options options{.outstanding_limit = 32};
     options.publisher.addresses = {bed.address(), bed.address()};
     options.publisher.open = true;
@@ -165,8 +165,8 @@ TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOtherUnbuffered) {
     expect_each_completed_once(500);
 }
 
-// A ticket is open for one that takes nothing and is to be disconnected for it.
-TEST_P(Combinations, AnExplicitPublicationForOneThatIsDisconnectedEndsHoweverItsTicketDoes) {
+// A ticket is open for a subscriber that makes no progress and must be disconnected.
+TEST_P(Combinations, AnExplicitPublicationEndsWhenItsSlowSubscriberIsDisconnected) {
     enum class End { abandoned, closed, kept };
     for (const End end : {End::abandoned, End::closed, End::kept}) {
         subscribers.clear();
@@ -211,7 +211,7 @@ TEST_P(Combinations, AnExplicitPublicationForOneThatIsDisconnectedEndsHoweverIts
     }
 }
 
-TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
+TEST_P(Combinations, AnUnbufferedLossBelongsToItsSubscription) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 128,
                                  .remainder_limit = 4});
@@ -234,12 +234,12 @@ TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 10), Cookie{cookie++}), Status::ok);
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
-    EXPECT_EQ(subscriber.actor.gaps[Fid{1}], at_the_end) << "of a subscription that lost nothing";
+    EXPECT_EQ(subscriber.actor.gaps[Fid{1}], at_the_end) << "of a subscription without losses";
     EXPECT_EQ(subscriber.actor.lost, subscriber.actor.gaps[Fid{2}]);
     expect_each_completed_once(cookie);
 }
 
-TEST_P(Combinations, ASubscriberThatPausesAgainAndAgainIsKeptAndItsAccountIsExact) {
+TEST_P(Combinations, ARepeatedlyPausedSubscriberStaysWithExactCounters) {
     for (const bool is_buffered : {true, false}) {
         subscribers.clear();
         publisher_actor = {};

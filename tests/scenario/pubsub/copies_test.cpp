@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is encrypted travels from a copy: how much of it a subscriber that stops can tie up, and
-// what the others have then.
+// Encrypted messages are sent from a copy: how much copy memory a stopped subscriber can block, and
+// how much is left for the others.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t copies_limit = 512 * 1024;
 constexpr std::size_t page_bytes = 32 * 1024;
 
-// So that what a stopped reader does not take stays where it was sent from.
+// Small, so that messages for a stopped reader stay in the sender's memory.
 SimProfile narrow() {
     SimProfile profile = tcp_profile();
     profile.window_bytes = page_bytes;
@@ -117,7 +117,7 @@ TEST_F(Copies, OfOneThatStopsAreBoundedAndTheOthersLoseNothing) {
         ASSERT_TRUE(run_until([&] { return honest.actor.messages == count + 1; }));
         most = std::max(most, frugal_.copy_budget().used());
     }
-    EXPECT_GT(most, copies_limit / 8) << "or nothing was tied up";
+    EXPECT_GT(most, copies_limit / 8) << "otherwise no memory was blocked";
     EXPECT_LE(most, copies_limit * 3 / 4 + 2 * page_bytes);
     scheduler_.go_on(stopped.process);
     publisher_->close();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The edges of messages, connections and subscriptions. Sizes follow from the options under test.
+// Limits of messages, connections and subscriptions. Sizes follow from the tested options.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -21,7 +21,7 @@ const std::size_t default_frame = SubscribeSocket::Options{}.session.receive_byt
 
 // --- messages -------------------------------------------------------------------------------
 
-// The user's header, the slices and the fragments are cut at every place where one of them can end.
+// The user's header, the slices and the fragments are cut at every possible boundary.
 TEST_P(Corners, MessagesAroundOneFrameAndSeveralWithAUserHeaderOfEverySize) {
     constexpr std::size_t small_frame = 256;
     auto publisher = unbuffered({.outstanding_limit = 4096, .remainder_limit = 1024});
@@ -108,7 +108,7 @@ TEST_P(Corners, AFlushOfOneFidLeavesTheOthersPagesOpen) {
     EXPECT_EQ(publisher->counters().pages, 1U);
     ASSERT_TRUE(run_until([&] { return one.actor.messages == 1; }));
     EXPECT_EQ(two.actor.messages, 0U);
-    publisher->flush(Fid{3}); // which nobody wants
+    publisher->flush(Fid{3}); // without a subscriber
     publisher->flush(Fid{2});
     ASSERT_TRUE(run_until([&] { return two.actor.messages == 1; }));
     EXPECT_EQ(publisher->counters().pages, 2U);
@@ -181,10 +181,9 @@ TEST_P(Corners, EmptyMessagesArriveFromEitherKindOfPublisher) {
         run_until([&] { return of_one.actor.messages == 20 && of_other.actor.messages == 20; }));
 }
 
-// --- connections that end in the midst ------------------------------------------------------
+// --- connections that end during a message --------------------------------------------------
 
-TEST_P(CornersInVirtualTime,
-       ASubscriberThatDiesAnywhereInAFragmentedMessageKeepsNoMemoryAndStopsNobody) {
+TEST_P(CornersInVirtualTime, DeathInsideAFragmentedMessageReleasesMemoryAndBlocksNoOne) {
     constexpr std::uint64_t messages = 5;
     for (int when = 1; when < 40; when += 2) {
         subscribers.clear();
@@ -216,8 +215,8 @@ TEST_P(CornersInVirtualTime,
     }
 }
 
-TEST_P(CornersInVirtualTime, HalfAMessageAndTheAccountDoNotOutliveTheirConnection) {
-    if (GetParam() != Bed::sim_tcp) return; // where it is known when a message is under way
+TEST_P(CornersInVirtualTime, APartialMessageAndCountersEndWithTheirConnection) {
+    if (GetParam() != Bed::sim_tcp) return; // where it is known when a message is in flight
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -244,7 +243,7 @@ TEST_P(CornersInVirtualTime, HalfAMessageAndTheAccountDoNotOutliveTheirConnectio
     EXPECT_EQ(subscriber.socket->arrivals().fids().find(Fid{1})->messages, 1U);
 }
 
-TEST_P(Corners, APublisherThatHasEndedIsNotComeBackToUnlessOneSaysSo) {
+TEST_P(Corners, NoReconnectionToAnEndedPublisherUnlessRequested) {
     for (const bool reconnect : {false, true}) {
         subscribers.clear();
         auto publisher = buffered({});
@@ -260,7 +259,7 @@ TEST_P(Corners, APublisherThatHasEndedIsNotComeBackToUnlessOneSaysSo) {
 
 // --- subscriptions that end -----------------------------------------------------------------
 
-TEST_P(Corners, WhoDropsItsLastFidGetsFirstWhatWaitsForIt) {
+TEST_P(Corners, UnsubscribingTheLastFidDeliversQueuedMessagesFirst) {
     auto publisher =
         buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = std::size_t{32} * 1024});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
@@ -268,14 +267,14 @@ TEST_P(Corners, WhoDropsItsLastFidGetsFirstWhatWaitsForIt) {
     std::uint64_t count = 0;
     while (count < 25 && publish(*publisher, Fid{1}, count, 900) == Status::ok)
         ++count;
-    EXPECT_GT(count, 10U) << "more than the receives take";
+    EXPECT_GT(count, 10U) << "more than the receives hold";
     subscriber.socket->unsubscribe(range(1, 1));
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     subscriber.actor.expect_contiguous(Fid{1}, 0, count);
     EXPECT_EQ(subscriber.actor.unsubscribed.size(), 1U);
 }
 
-TEST_P(Corners, TheAccountOfAFidBeginsAnewWithItsSubscription) {
+TEST_P(Corners, TheCountersOfAFidRestartWithItsSubscription) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is published reaches everybody who wants it, in order and whole.
+// Published messages reach all their subscribers, in order and complete.
 
 #include "pubsub/core/fid_ranges.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -56,7 +56,7 @@ TEST_P(Delivery, UnbufferedMessagesOfEverySizeArriveWholeAndCompleteOnce) {
                                       {.status = static_cast<std::uint8_t>(i), .header = {}}),
                   Status::ok);
     }
-    EXPECT_THAT(publisher_actor.completions, IsEmpty()) << "a call never calls back";
+    EXPECT_THAT(publisher_actor.completions, IsEmpty()) << "no callback within a call";
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     subscriber.actor.expect_contiguous(Fid{5}, 0, sizes.size());
@@ -94,7 +94,7 @@ TEST_P(Delivery, BufferedMessagesLargerThanAPageArriveWholeAndInOrder) {
     EXPECT_EQ(publish(*publisher, Fid{1}, 0, 8), Status::closed);
 }
 
-TEST_P(Delivery, TooLargeIsRefusedForEver) {
+TEST_P(Delivery, TooLargeIsRefusedPermanently) {
     auto small_pages = buffered({.page_bytes = 1024, .page_count = 4});
     EXPECT_EQ(small_pages->message_limit(), 3 * 1024U);
     EXPECT_EQ(publish(*small_pages, Fid{1}, 0, 3 * 1024 + 1), Status::too_large);
@@ -130,7 +130,7 @@ TEST_P(Delivery, UpTo28SlicesAndAUserHeaderAreOneMessage) {
     subscriber.actor.expect_contiguous(Fid{7}, 0, number);
 }
 
-TEST_P(Delivery, NobodyWantsItAndNothingFollows) {
+TEST_P(Delivery, NoSubscribersMeansNoCompletion) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -195,14 +195,14 @@ TEST_P(Delivery, EverySubscriberGetsExactlyItsFids) {
     }
 }
 
-// The number of the first message after a subscription's answer is the number of messages that
-// were published before it, whatever is in flight at that time.
-TEST_P(Delivery, SubscribingUnderLoadBeginsAtTheAnswerAndUnsubscribingEndsAtIt) {
+// The number of the first message after a subscription's answer equals the number of messages
+// published before it, whatever is in flight then.
+TEST_P(Delivery, ASubscriptionUnderLoadLastsExactlyFromAnswerToAnswer) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 32});
     auto& steady = subscribe({range(0, 3)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
     bool stop = false;
-    std::uint64_t position = 0; // fid and number in turn, so that a refusal changes no order
+    std::uint64_t position = 0; // fid and number alternate; refused calls keep the order
     netio::Timer load{loop(), [&] {
                           for (int i = 0; i < 80; ++i) {
                               if (publish(*publisher, Fid{position % 4}, position / 4, 40) !=
@@ -214,7 +214,7 @@ TEST_P(Delivery, SubscribingUnderLoadBeginsAtTheAnswerAndUnsubscribingEndsAtIt) 
                       }};
     // The number of the next message of a fid.
     const auto next = [&](std::uint64_t fid) { return (position + 3 - fid) / 4; };
-    std::vector<std::array<std::uint64_t, 2>> begins, ends; // of the fids 1 and 2
+    std::vector<std::array<std::uint64_t, 2>> begins, ends; // for fids 1 and 2
     publisher_actor.at_subscribe = [&] { begins.push_back({next(1), next(2)}); };
     publisher_actor.at_unsubscribe = [&] { ends.push_back({next(1), next(2)}); };
     load.start(netio::Duration::zero());
@@ -244,7 +244,7 @@ TEST_P(Delivery, SubscribingUnderLoadBeginsAtTheAnswerAndUnsubscribingEndsAtIt) 
     EXPECT_EQ(guest.actor.lost, 0U);
 }
 
-TEST_P(Delivery, WhoDropsItsLastFidIsLetGoAndMayComeBack) {
+TEST_P(Delivery, UnsubscribingTheLastFidDisconnectsAndMayReconnect) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -267,7 +267,7 @@ TEST_P(Delivery, WhoDropsItsLastFidIsLetGoAndMayComeBack) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
 }
 
-TEST_P(Delivery, ASubscriberWithTooSmallBuffersTriesAgainWithWhatIsRequired) {
+TEST_P(Delivery, ASubscriberRetriesWithTheRequiredBufferSize) {
     auto publisher = buffered({.page_bytes = 128 * 1024});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -277,7 +277,7 @@ TEST_P(Delivery, ASubscriberWithTooSmallBuffersTriesAgainWithWhatIsRequired) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, 1);
 }
 
-TEST_P(Delivery, ASubscriberThatCannotTakeTheMessagesIsToldTheSize) {
+TEST_P(Delivery, TooSmallReceiveBuffersAreReportedWithTheRequiredSize) {
     auto publisher = unbuffered({.publisher = {.largest_message_bytes = 1 << 20}});
     auto& subscriber = subscribe({range(1, 1)}, {.largest_message_bytes = 1000});
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
@@ -293,7 +293,7 @@ TEST_P(Delivery, SubscriptionsBeyondTheLimitAreRefusedWhole) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->subscribe(std::array{range(3, 3), range(5, 5)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.refused.size() == 2; }));
-    EXPECT_EQ(publisher->counters().requests_refused, 1U) << "one request of both";
+    EXPECT_EQ(publisher->counters().requests_refused, 1U) << "one request for both";
     ASSERT_EQ(bed.seen().refused.size(), 1U);
     EXPECT_THAT(bed.seen().refused[0].why, testing::HasSubstr("ranges_per_subscriber_limit"));
     netio::RegisteredBuffer memory{64};
@@ -301,7 +301,7 @@ TEST_P(Delivery, SubscriptionsBeyondTheLimitAreRefusedWhole) {
     EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{2}), Status::ok);
 }
 
-TEST_P(Delivery, APageLeavesAtTheWatermarkAfterTheFlushTimeOrWhenTheLinkIsIdle) {
+TEST_P(Delivery, APageLeavesAtTheWatermarkOrFlushTimeOrOnAnIdleConnection) {
     for (const auto& options :
          {BufferedPublishSocket::Options{.watermark_bytes = 50, .flush_time = {}},
           BufferedPublishSocket::Options{.flush_time = std::chrono::microseconds{200}},
@@ -327,7 +327,7 @@ TEST_P(Delivery, AfterAPauseAPageLeavesAtOnceAndThenOnceInAFlushTime) {
     ASSERT_EQ(publish(*publisher, Fid{1}, 1, 40), Status::ok);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));
     EXPECT_EQ(publisher->counters().pages, 1U);
-    // The next one waits for its page to fill: many turns of the loop later it is still there.
+    // The next message waits for its page to fill: many turns of the loop later it is still there.
     ASSERT_EQ(publish(*publisher, Fid{1}, 2, 40), Status::ok);
     int turns = 0;
     const std::function<void()> turn = [&] {
@@ -347,14 +347,14 @@ TEST_P(Delivery, WithoutAReasonAPageStays) {
     auto& subscriber = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
-    // A whole conversation later it is still there.
+    // A complete request and answer later, it is still there.
     subscriber.socket->subscribe(range(5, 5));
     subscriber.actor.messages = 0;
     publisher_actor.at_subscribe = [&] {
         ASSERT_EQ(publish(*publisher, Fid{2}, 0, 40), Status::ok);
     };
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
-    EXPECT_EQ(subscriber.actor.messages, 1U) << "a change of groups sends what is coalesced";
+    EXPECT_EQ(subscriber.actor.messages, 1U) << "a change of groups sends the coalesced messages";
     EXPECT_EQ(publisher->counters().pages, 1U);
     publisher->flush();
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A client's destinations in virtual time: what its thread is to do is done when the test says so.
+// A client's destinations in virtual time: the tasks of its thread run when the test calls them.
 
 #include "pubsub/client/destinations.hpp"
 #include "tests/scenario/messages/receiver.hpp"
@@ -18,7 +18,7 @@
 
 namespace netio::pubsub::test {
 
-// Whose searches for a way cannot begin for a while, as there is no memory for them.
+// Its route lookups fail for a while because memory is short.
 class PoorTransport final : public netio::test::ForwardingTransport {
   public:
     using ForwardingTransport::ForwardingTransport;

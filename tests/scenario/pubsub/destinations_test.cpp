@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client's destinations in virtual time: what its thread is to do is done when the test says so.
+// A client's destinations in virtual time: the tasks of its thread run when the test calls them.
 
 #include "tests/scenario/pubsub/destinations_scenario.hpp"
 
@@ -36,21 +36,21 @@ class SimulatedDestinations : public test::DestinationsScenario {
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedDestinations, netio::test::simulated_beds(),
                          netio::test::bed_name);
 
-TEST_P(SimulatedDestinations, ThatCannotBeSearchedForAreTriedAgainWithAllThatWaits) {
+TEST_P(SimulatedDestinations, WithoutALookupAreRetriedWithAllQueuedMessages) {
     listen(bed.address());
     transport.is_poor = true;
     send(10);
     EXPECT_THAT(told, ElementsAre(HasSubstr("bad_alloc")));
     send(20); // while it has no socket
-    EXPECT_THAT(told, SizeIs(1)) << "it is tried in its time";
+    EXPECT_THAT(told, SizeIs(1)) << "the next attempt comes later";
     transport.is_poor = false;
     ASSERT_TRUE(have_arrived(2));
     EXPECT_EQ(receiver.messages[0].bytes.size(), 10U);
     EXPECT_EQ(receiver.messages[1].bytes.size(), 20U);
 }
 
-// Only who refuses for good is left alone for as long as the limit.
-TEST_P(SimulatedDestinations, ThatWereGoneForAMomentAreThereAgainSoon) {
+// The full limit of the retry interval applies only after a permanent refusal.
+TEST_P(SimulatedDestinations, ThatWereGoneForAMomentReconnectSoon) {
     listen(bed.address());
     send(10);
     ASSERT_TRUE(have_arrived(1));
@@ -63,7 +63,7 @@ TEST_P(SimulatedDestinations, ThatWereGoneForAMomentAreThereAgainSoon) {
     EXPECT_LT(bed.world()->now() - begin, retry_limit / 2);
 }
 
-TEST_P(SimulatedDestinations, WhatEndsAsItWasToldToIsNoTrouble) {
+TEST_P(SimulatedDestinations, ARequestedEndIsNotReportedAsAnError) {
     listen(bed.address());
     send(10);
     ASSERT_TRUE(have_arrived(1));

@@ -7,11 +7,11 @@
 
 namespace netio::pubsub::test {
 
-// What arrived of a fid and what was told to be missing are together everything, in order.
+// Arrived messages and messages reported lost together are all messages of a fid, in order.
 inline void expect_exact_account(const SubscriberActor& actor, Fid fid, std::uint64_t published) {
     const auto found = actor.by_fid.find(fid);
     ASSERT_NE(found, actor.by_fid.end());
-    std::map<std::uint64_t, std::uint64_t> missing; // from which number on: how many
+    std::map<std::uint64_t, std::uint64_t> missing; // first lost number: count
     const auto gaps = actor.gap_after.find(fid);
     if (gaps != actor.gap_after.end()) {
         for (std::size_t i = 0; i < gaps->second.size(); ++i)
@@ -23,7 +23,7 @@ inline void expect_exact_account(const SubscriberActor& actor, Fid fid, std::uin
             expected += gap->second;
             missing.erase(gap);
         }
-        ASSERT_EQ(arrived.number, expected) << "out of order, or a gap not told";
+        ASSERT_EQ(arrived.number, expected) << "out of order, or a loss not reported";
         ASSERT_TRUE(arrived.intact);
         ++expected;
     }

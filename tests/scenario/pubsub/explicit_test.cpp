@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The explicit form of publishing: again, partial and resume in every order.
+// Explicit publishing: again, partial and resume in every order.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -15,7 +15,7 @@ using netio::Cookie;
 using netio::Status;
 using testing::IsEmpty;
 
-// A subscriber that takes more than one that is stuck().
+// A subscriber that receives more than one that is stuck().
 const SubscribeSocket::Options roomy{.session = {.receive_count = 64}};
 
 class ExplicitPublishing : public PubSubScenario {
@@ -47,7 +47,7 @@ class ExplicitPublishing : public PubSubScenario {
             EXPECT_EQ(status, Status::ok);
             EXPECT_FALSE(ticket.is_open());
         }
-        ADD_FAILURE() << "every session took everything";
+        ADD_FAILURE() << "every session accepted everything";
         return {};
     }
     void expect_each_completed_once(std::size_t count) const {
@@ -56,13 +56,13 @@ class ExplicitPublishing : public PubSubScenario {
             EXPECT_EQ(times, 1) << key;
     }
 
-    // Before the sockets that are lent pieces of it.
+    // Declared before the sockets that borrow parts of it.
     netio::RegisteredBuffer memory{std::size_t{8} << 20};
     std::size_t used = 0;
     std::uint64_t next = 0;
 };
 
-TEST_P(ExplicitPublishing, WhateverTheOrderOfAgainPartialAndResumeEverybodyGetsEachOnce) {
+TEST_P(ExplicitPublishing, InAnyOrderOfAgainPartialAndResumeEachMessageArrivesOnce) {
     auto publisher = unbuffered({.outstanding_limit = 6});
     for (const std::size_t count : {5U, 9U, 64U})
         subscribe({range(1, 3)}, {.session = {.receive_count = count}});
@@ -105,30 +105,30 @@ TEST_P(ExplicitPublishing, WhateverTheOrderOfAgainPartialAndResumeEverybodyGetsE
         EXPECT_EQ(subscriber->actor.lost, 0U);
     }
     expect_each_completed_once(3 * each);
-    EXPECT_GT(partials, 0) << "the test must meet it";
+    EXPECT_GT(partials, 0) << "the test must reach this case";
     EXPECT_EQ(publisher->counters().partial, static_cast<std::uint64_t>(partials));
     EXPECT_GT(publisher->counters().again, 0U);
     EXPECT_EQ(publisher->counters().messages, 3 * each);
 }
 
-TEST_P(ExplicitPublishing, NobodyHasRoomIsAgainAndSomeIsPartial) {
+TEST_P(ExplicitPublishing, NoFreeSessionIsAgainAndSomeArePartial) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 2));
     auto& honest = subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     const Status of_two = publisher->try_publish(Fid{2}, message(Fid{2}, 0), Cookie{1000}).status;
-    EXPECT_EQ(of_two, Status::again) << "its only subscriber has no room";
+    EXPECT_EQ(of_two, Status::again) << "its only subscriber has no credit";
     EXPECT_EQ(publisher->resume(ticket), Status::partial);
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == next; }));
     EXPECT_EQ(publisher->resume(ticket), Status::partial);
     EXPECT_EQ(publisher->try_publish(Fid{3}, message(Fid{3}, 0), Cookie{1001}).status,
               Status::no_subscribers);
     honest.actor.expect_contiguous(Fid{1}, 0, next);
-    EXPECT_FALSE(publisher_actor.completions.contains(next - 1)) << "its memory is still lent";
+    EXPECT_FALSE(publisher_actor.completions.contains(next - 1)) << "its memory is still borrowed";
 }
 
-TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialIsOwedNothing) {
+TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialReleasesTheTicket) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
     auto& honest = subscribe({range(1, 1)}, roomy);
@@ -148,7 +148,7 @@ TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialIsOwedNothing) {
     EXPECT_EQ(publisher->resume(ticket), Status::stale_ticket);
 }
 
-TEST_P(ExplicitPublishing, WhenAllThatAreLeftDieTheKeyWaitsForTheTicket) {
+TEST_P(ExplicitPublishing, WhenAllPendingSubscribersDieTheKeyWaitsForTheTicket) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
     auto& honest = subscribe({range(1, 1)}, roomy);
@@ -159,7 +159,7 @@ TEST_P(ExplicitPublishing, WhenAllThatAreLeftDieTheKeyWaitsForTheTicket) {
     ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 2; }));
     EXPECT_EQ(publisher->outstanding(), 1U);
     EXPECT_EQ(publisher->resume(ticket), Status::ok);
-    EXPECT_FALSE(publisher_actor.completions.contains(next - 1)) << "a call never calls back";
+    EXPECT_FALSE(publisher_actor.completions.contains(next - 1)) << "no callback within a call";
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
     ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() == next; }));
     expect_each_completed_once(next);
@@ -174,7 +174,7 @@ TEST_P(ExplicitPublishing, AnAbandonedTicketIsFinishedByTheLibrary) {
     EXPECT_EQ(publisher->publish(Fid{1}, message(Fid{1}, next), Cookie{next}), Status::again)
         << "it would overtake";
     ASSERT_TRUE(run_until([&] { return publisher_actor.room > 0; }));
-    // The default form queues behind it.
+    // A default publication is queued after it.
     ASSERT_EQ(publisher->publish(Fid{1}, message(Fid{1}, next), Cookie{next}), Status::ok);
     ++next;
     publisher->close();
@@ -209,7 +209,7 @@ TEST_P(ExplicitPublishing, WhileATicketIsOpenItsFidWaitsAndTheOthersFlow) {
               Status::ok);
     ++next;
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == next + 100; }));
-    EXPECT_GT(publisher_actor.room, room) << "those who were told again learn of it";
+    EXPECT_GT(publisher_actor.room, room) << "a flow that got `again` is notified";
     honest.actor.expect_contiguous(Fid{1}, 0, next);
     honest.actor.expect_contiguous(Fid{2}, 0, 100);
 }
@@ -234,7 +234,7 @@ TEST_P(ExplicitPublishing, FinishingClosesTheTicketsAndTheTotalsAreExact) {
     expect_each_completed_once(next);
 }
 
-TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
+TEST_P(ExplicitPublishing, LateOrLeavingSubscribersDoNotGetAPartialMessage) {
     auto publisher = unbuffered({});
     auto& quick = subscribe({range(1, 1)});
     auto& tight = subscribe({range(1, 1), range(5, 5)}, {.session = {.receive_count = 4}});
@@ -246,7 +246,7 @@ TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
     auto& late = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until(
         [&] { return tight.actor.subscribed.size() == 3 && late.actor.subscribed.size() == 1; }));
-    EXPECT_EQ(publisher->resume(ticket), Status::ok) << "nobody is owed it any more";
+    EXPECT_EQ(publisher->resume(ticket), Status::ok) << "no subscriber still needs it";
     const std::uint64_t last = next;
     ASSERT_TRUE(run_until([&] {
         return publisher->publish(Fid{1}, message(Fid{1}, last), Cookie{last}) == Status::ok;
@@ -256,14 +256,14 @@ TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
     quick.actor.expect_contiguous(Fid{1}, 0, last + 1);
     late.actor.expect_contiguous(Fid{1}, last, 1);
     ASSERT_EQ(tight.actor.by_fid[Fid{1}].size(), last);
-    EXPECT_EQ(tight.actor.by_fid[Fid{1}][last - 2].number, last - 2) << "the last of the old ones";
+    EXPECT_EQ(tight.actor.by_fid[Fid{1}][last - 2].number, last - 2) << "the last old message";
     EXPECT_EQ(tight.actor.by_fid[Fid{1}].back().number, last);
     for (const auto* actor : {&quick.actor, &tight.actor, &late.actor})
         EXPECT_EQ(actor->lost, 0U);
     expect_each_completed_once(last + 1);
 }
 
-TEST_P(ExplicitPublishing, MessagesInFragmentsAreTakenWhole) {
+TEST_P(ExplicitPublishing, FragmentedMessagesAreAcceptedWhole) {
     auto publisher = unbuffered({});
     auto& quick = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
     auto& tight =
@@ -272,13 +272,13 @@ TEST_P(ExplicitPublishing, MessagesInFragmentsAreTakenWhole) {
     const auto bytes = make_message(Fid{1}, 0, 100000);
     netio::RegisteredBuffer large{bytes.size()};
     std::ranges::copy(bytes, large.data());
-    // The session that has room for the first fragment has taken the message.
+    // The session with space for the first fragment has accepted the message.
     ASSERT_EQ(publisher->try_publish(Fid{1}, large.slice(), Cookie{0}).status, Status::ok);
     const auto next_bytes = make_message(Fid{1}, 1, 100000);
     netio::RegisteredBuffer next_large{next_bytes.size()};
     std::ranges::copy(next_bytes, next_large.data());
     auto attempt = publisher->try_publish(Fid{1}, next_large.slice(), Cookie{1});
-    ASSERT_EQ(attempt.status, Status::partial) << "one session has fragments of the first to send";
+    ASSERT_EQ(attempt.status, Status::partial) << "one session is sending the first message";
     ASSERT_TRUE(run_until([&] { return publisher->resume(attempt.ticket) == Status::ok; }));
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
     ASSERT_TRUE(run_until([&] { return quick.actor.messages == 2 && tight.actor.messages == 2; }));
@@ -287,7 +287,7 @@ TEST_P(ExplicitPublishing, MessagesInFragmentsAreTakenWhole) {
     expect_each_completed_once(2);
 }
 
-TEST_P(ExplicitPublishing, ThePolicyToDropKnowsNoPartial) {
+TEST_P(ExplicitPublishing, ThePolicyDropNeverReturnsPartial) {
     auto publisher =
         unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
     auto slow = stuck(range(1, 1));
@@ -299,7 +299,7 @@ TEST_P(ExplicitPublishing, ThePolicyToDropKnowsNoPartial) {
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 40; }));
 }
 
-TEST_P(ExplicitPublishing, WhoTakesNothingIsDisconnectedAndThenResumingSucceeds) {
+TEST_P(ExplicitPublishing, ASlowSubscriberIsDisconnectedAndThenResumeSucceeds) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                                .disconnect_after = std::chrono::milliseconds{50}}});
     auto slow = stuck(range(1, 1));
@@ -312,7 +312,7 @@ TEST_P(ExplicitPublishing, WhoTakesNothingIsDisconnectedAndThenResumingSucceeds)
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == next; }));
 }
 
-TEST_P(ExplicitPublishing, WhatIsNeverPossibleIsSaidAtOnce) {
+TEST_P(ExplicitPublishing, AnImpossiblePublicationIsRefusedAtOnce) {
     auto publisher = unbuffered({.publisher = {.largest_message_bytes = 100}});
     const std::vector<netio::Slice> slices(29, memory.slice(0, 1));
     EXPECT_EQ(publisher->try_publishv(Fid{1}, slices, Cookie{1}, {}).status,
@@ -340,8 +340,9 @@ TEST_P(ExplicitPublishing, ATicketIsGoodForItsOwnSocketOnlyAndMayOutliveIt) {
 
 using ExplicitPublishingInVirtualTime = ExplicitPublishing;
 
-// Who wanted to publish to the fid meanwhile is told at once, not when the last one has taken it.
-TEST_P(ExplicitPublishingInVirtualTime, WhoMayPublishToTheFidAgainIsToldAtOnce) {
+// A user that tried to publish to the fid is notified at once, not when the last session has
+// accepted the message.
+TEST_P(ExplicitPublishingInVirtualTime, OnWritableFollowsAtOnceWhenTheFidIsFree) {
     auto publisher = unbuffered({});
     auto& one = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     auto& other = subscribe({range(1, 1)}, roomy);

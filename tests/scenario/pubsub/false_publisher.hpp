@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A publisher that lets a subscriber in, grants all that it asks for, and then says what it is told
-// to, and nothing else.
+// A publisher that admits a subscriber, grants all its requests, and then sends only what the test
+// wants.
 
 #include "netio/base/frame.hpp"
 #include "netio/session/handshake.hpp"
@@ -86,7 +86,7 @@ class FalsePublisher final : private netio::Listener::Handler, private netio::Co
     std::uint32_t sequence_ = 0;
     bool has_granted_ = false;
     std::unique_ptr<netio::Listener> listener_;
-    std::unique_ptr<netio::Connection> connection_; // last: goes first
+    std::unique_ptr<netio::Connection> connection_; // last member: destroyed first
 };
 
 } // namespace netio::pubsub::test

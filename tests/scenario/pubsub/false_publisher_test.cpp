@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A publisher that lets its subscriber in, grants what it asks for, and then sends what was never
-// asked for, or too much of it. It ends that connection only: the same program's subscription to an
-// honest publisher goes on, and nothing is remembered of what was refused.
+// A publisher admits its subscriber, grants its requests, and then sends unrequested messages or
+// too many of them. Only its own connection ends: the same program's subscription to an honest
+// publisher continues, and no state of the refused messages remains.
 
 #include "tests/scenario/pubsub/false_publisher.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -42,7 +42,7 @@ struct Attack {
     std::function<void(FalsePublisher&)> send;
 };
 
-// 10 to 1009 were asked for, and a subscriber remembers a hundred fids.
+// Fids 10 to 1009 were requested, and a subscriber keeps state for a hundred fids.
 std::vector<Attack> attacks() {
     return {
         {"a page of a fid that nobody asked for",
@@ -100,7 +100,7 @@ TEST_P(FalsePublishers, EndTheirOwnConnectionAndNothingElse) {
         EXPECT_LE(victim.arrivals().fids().size(), 100U);
         EXPECT_EQ(actor.by_fid.count(Fid{9}), 0U);
         EXPECT_EQ(actor.by_fid.count(Fid{1010}), 0U);
-        // What is honest has not felt it.
+        // The honest publisher's messages still arrive.
         for (int i = 0; i < 20; ++i) {
             ASSERT_TRUE(run_until(
                 [&] { return publish(*honest_publisher, Fid{1}, published, 100) == Status::ok; }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A publisher says which fids it publishes, and a subscriber that receives nothing learns why.
+// A publisher reports which fids it publishes, and a subscriber that receives nothing learns the
+// reason.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -105,11 +106,11 @@ TEST_P(FidQueries, ShowOnlyWhatTheKeyPermits) {
 }
 
 TEST_P(FidQueries, SayWhyThereIsNoAnswer) {
-    buffered({}).reset(); // there was one
+    buffered({}).reset(); // it was there before
     EXPECT_THAT(ask().failure, HasSubstr(to_string(address)));
 }
 
-TEST_P(Silence, IsExplainedOnceAndOnlyOfFidsThatNobodyPublishes) {
+TEST_P(Silence, IsExplainedOnceAndOnlyForUnpublishedFids) {
     auto publisher = buffered({});
     publish_all(*publisher, {1, 2, 9});
     auto& subscriber = subscribe({range(2, 2), range(5, 5), range(9, 9)}, {.silence_hint = 5000ms});
@@ -122,12 +123,12 @@ TEST_P(Silence, IsExplainedOnceAndOnlyOfFidsThatNobodyPublishes) {
     EXPECT_THAT(subscriber.actor.nothing_published,
                 ElementsAre("nothing is published under 0x5 so far; the nearest published fids "
                             "are 0x1-0x2 and 0x9"))
-        << "of 2 a message has come, and 9 is published now and then";
+        << "a message of fid 2 has arrived, and fid 9 is published occasionally";
     EXPECT_TRUE(subscriber.socket->is_connected());
     for (int i = 0; i < 4; ++i)
         pass(50s);
     EXPECT_THAT(subscriber.actor.nothing_published, SizeIs(1));
-    // The next subscription that is accepted is another one.
+    // The next accepted subscription is a new one.
     subscriber.socket->subscribe(range(6, 6));
     pass(10s);
     ASSERT_THAT(subscriber.actor.nothing_published, SizeIs(2));
@@ -144,7 +145,7 @@ TEST_P(Silence, IsNotExplainedByAPublisherThatIsGone) {
     EXPECT_THAT(subscriber.actor.nothing_published, IsEmpty());
 }
 
-TEST_P(Silence, MayBeTheEndOfTheSocketThatHearsOfIt) {
+TEST_P(Silence, MayEndTheSocketInItsHandler) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(5, 5), range(7, 7)}, {.silence_hint = 5000ms});
     subscriber.actor.at_nothing_published = [&](SubscribeSocket&) { subscriber.socket.reset(); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A subscriber that finds its publishers on a bus, and what becomes of its books whatever happens
-// to them, to the connections and to the bus.
+// A subscriber that finds its publishers in a registry: its counters must stay exact whatever
+// happens to the publishers, the connections and the registry.
 
 #include "pubsub/client/subscriptions.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -22,11 +22,11 @@ using netio::Status;
 using netio::test::SimDiscovery;
 using netio::test::simulated_beds;
 
-// Three publishers of two fids each. They are killed, started anew, also under another name at the
-// same address, and ended in order; connections break and are refused; leases expire, the bus is
-// cut off, and somebody announces their fids who is not there. A message is named by its
-// publisher's life and its number; of each fid exactly the next one comes, or the subscriber was
-// told why not.
+// Three publishers of two fids each. They are killed, restarted, also under another name at the
+// same address, and closed; connections break and are refused; leases expire, the registry is
+// unreachable, and an absent publisher is announced with their fids. A message is identified by its
+// publisher's life and its number. For each fid exactly the next message arrives, or the subscriber
+// was told why not.
 class Findings final : private Subscriptions::Handler {
   public:
     Findings(TestBed& bed, std::uint64_t seed)
@@ -56,7 +56,7 @@ class Findings final : private Subscriptions::Handler {
             announce(i);
         for (Place& place : places_) {
             ASSERT_TRUE(bed_.run_until([&] { return place.known && place.served == place.life; }));
-            // Whoever gets this is connected.
+            // A subscriber that gets this message is connected.
             for (int left = 10000; publish(place, 0, 8) != Status::ok; --left) {
                 ASSERT_GT(left, 0) << place.name << " has no subscriber";
                 pass_time(10ms);
@@ -68,7 +68,7 @@ class Findings final : private Subscriptions::Handler {
         std::uint64_t unknown_tails = 0;
         for (const Subscriptions::Told& told : all_.told())
             unknown_tails += told.unknown_tails;
-        EXPECT_LE(unknown_changes_, unknown_tails) << "nothing is missing in silence";
+        EXPECT_LE(unknown_changes_, unknown_tails) << "no message is lost without a report";
         if (!new_names_) {
             EXPECT_EQ(unknown_changes_, unknown_tails);
         }
@@ -78,8 +78,8 @@ class Findings final : private Subscriptions::Handler {
     std::uint64_t missed = 0;
     std::uint64_t messages = 0;
     std::uint64_t contests = 0;
-    std::uint64_t renamed = 0;  // told with the next name by the connection that there was
-    std::uint64_t replaced = 0; // by another connection, and the tail of the former is unknown
+    std::uint64_t renamed = 0;  // reported with the new name on the existing connection
+    std::uint64_t replaced = 0; // on another connection, with unknown tail of the former one
 
   private:
     static constexpr std::size_t count = 3;
@@ -92,14 +92,14 @@ class Findings final : private Subscriptions::Handler {
         std::string name;
         std::uint64_t life = 0;
         Numbers published{};
-        std::uint64_t accepted_life = 0; // at its last subscription
+        std::uint64_t accepted_life = 0; // at its latest subscription
         Numbers accepted{};
-        std::map<std::uint64_t, Numbers> ended; // what each life had published
-        // What the subscriber knows.
+        std::map<std::uint64_t, Numbers> ended; // messages published in each life
+        // State known by the subscriber.
         bool known = false;
         std::uint64_t served = 0;
-        std::string by;                  // the name of who subscribed it last
-        std::set<std::uint64_t> unknown; // lives with such a tail
+        std::string by;                  // the publisher name of its latest subscription
+        std::set<std::uint64_t> unknown; // lives with an unknown tail
         Numbers next{};
     };
 
@@ -191,7 +191,7 @@ class Findings final : private Subscriptions::Handler {
             return pass_time(std::chrono::microseconds{random_() % 5000});
         default:
             for (std::uint64_t left = random_() % 20; left > 0; --left) {
-                // `again`: the others are not held up for it here.
+                // `again`: the others do not wait for it here.
                 if (publish(places_.at(i), random_() % 2, 8 + random_() % 200) == Status::again)
                     return pass_time(1ms);
             }
@@ -208,13 +208,13 @@ class Findings final : private Subscriptions::Handler {
     void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
                        const FidRange&) override {
         Place& place = place_of(source);
-        // Of one life nothing is missing, or of the former one nothing was.
+        // Without a loss in one life, or without one in the former life.
         const Numbers& until =
             place.served == place.accepted_life ? place.accepted : place.ended.at(place.served);
         if (place.known && place.next != until) {
             place.unknown.insert(place.served);
             EXPECT_LE(place.unknown.size(), unknown_tails(place))
-                << "nothing is missing in silence";
+                << "no message is lost without a report";
             ++replaced;
         }
         if (place.known && place.by != source.name && place.next == until) ++renamed;
@@ -223,7 +223,7 @@ class Findings final : private Subscriptions::Handler {
         place.served = place.accepted_life;
         place.next = place.accepted;
     }
-    // Of all connections to it, whatever its names were.
+    // Over all connections to it, whatever its names were.
     std::uint64_t unknown_tails(const Place& place) const {
         std::uint64_t sum = 0;
         for (const Subscriptions::Told& told : all_.told())
@@ -240,7 +240,7 @@ class Findings final : private Subscriptions::Handler {
         ++messages;
     }
     void on_gap(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t) override {
-        ADD_FAILURE() << "it blocks";
+        ADD_FAILURE() << "the publisher blocks";
     }
     void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
                    std::uint64_t missing) override {
@@ -255,7 +255,7 @@ class Findings final : private Subscriptions::Handler {
             ++unknown_changes_;
             if (place.known && place.served != place.life) place.unknown.insert(place.served);
         }
-        if (place.known && place.served == place.life) return; // by another connection
+        if (place.known && place.served == place.life) return; // on another connection
         if (place.known && change.tail_known) {
             EXPECT_EQ(place.next, place.ended.at(place.served));
         }
@@ -266,7 +266,7 @@ class Findings final : private Subscriptions::Handler {
     TestBed& bed_;
     std::mt19937_64 random_;
     bool new_names_;
-    std::vector<std::string> left_; // names that stand on the bus until their leases end
+    std::vector<std::string> left_; // registry names until their leases expire
     SimDiscovery bus_;
     std::array<Place, count> places_;
     std::uint64_t last_life_ = 0;
@@ -278,7 +278,7 @@ using FoundOnABus = PubSubScenario;
 
 INSTANTIATE_TEST_SUITE_P(Beds, FoundOnABus, simulated_beds(), bed_name);
 
-TEST_P(FoundOnABus, WhateverHappensEachMessageArrivesOrIsAccountedFor) {
+TEST_P(FoundOnABus, UnderAllFaultsEachMessageArrivesOrIsReportedLost) {
     Findings sums{bed, 0};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));

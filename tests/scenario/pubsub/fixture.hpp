@@ -55,7 +55,7 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
         made.socket->subscribe(ranges, policy);
         return made;
     }
-    // A subscriber that takes what fits into its receive buffers and then nothing more.
+    // A subscriber that receives as much as its receive buffers hold and then nothing more.
     std::unique_ptr<Impostor> stuck(const FidRange& range, std::optional<SlowPolicy> policy = {}) {
         const std::size_t before = publisher_actor.subscribed.size();
         auto peer =
@@ -66,7 +66,7 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
         EXPECT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == before + 1; }));
         return peer;
     }
-    // The nth that it asks for.
+    // Its nth request.
     static void request(Impostor& peer, std::uint32_t nth, const FidRange& range,
                         std::optional<SlowPolicy> policy) {
         std::vector<std::byte> body(request_header_bytes + range_bytes);

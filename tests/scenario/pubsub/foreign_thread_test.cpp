@@ -18,7 +18,7 @@ using netio::test::simulated_beds;
 
 class ForeignThread : public PubSubScenario {
   protected:
-    // What both publish sockets can be asked.
+    // Calls that both publish sockets have.
     template <class Socket>
     static std::vector<ForeignCall> calls_of_any(const std::string& type, Socket& socket) {
         return {{type + "::close", [&] { socket.close(); }},
@@ -33,13 +33,13 @@ class ForeignThread : public PubSubScenario {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ForeignThread, simulated_beds(), bed_name);
 
-// Nothing is checked in a build with NDEBUG.
+// A build with NDEBUG has no such checks.
 #ifndef NDEBUG
 TEST_P(ForeignThread, EveryCallOfABufferedPublisherIsRefused) {
     auto socket = buffered({});
     subscribe({range(1, 9)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
-    ASSERT_EQ(socket->publish(Fid{1}, bytes), netio::Status::ok); // the next takes the quick way
+    ASSERT_EQ(socket->publish(Fid{1}, bytes), netio::Status::ok); // the next uses the fast path
     const std::span<const std::byte> part{bytes};
     std::vector<ForeignCall> calls = calls_of_any("BufferedPublishSocket", *socket);
     calls.push_back({"BufferedPublishSocket::publish",
@@ -131,7 +131,7 @@ TEST_P(ForeignThread, EveryCallOfSubscriptionsIsRefused) {
          {"Subscriptions::~Subscriptions", [&] { all.reset(); }}});
 }
 
-// A socket goes from one thread to another while its loop does not run.
+// A socket moves to another thread while its loop does not run.
 #endif
 
 TEST_P(ForeignThread, WhileTheLoopStandsStillAnyThreadMayCall) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A subscriber that knows the tcp provider's own packets and sends some that no subscriber sends:
-// those that the provider takes and tells nobody of. Beside it are honest ones.
+// A subscriber that knows the tcp provider's own packets sends packets that no subscriber sends:
+// those that the provider accepts without a completion. Honest subscribers are connected at the
+// same time.
 
 #include "netio/base/frame.hpp"
 #include "netio/fabric.hpp"
@@ -34,7 +35,7 @@ class ForgedPackets : public PubSubScenario {
                 honest, [](const auto* each) { return each->actor.subscribed.size() == 1; });
         }));
     }
-    // Is accepted, and sends its open frame.
+    // Connects, and sends its open frame.
     RawTcpPeer enter() {
         Hello hello{.service = Service::publish_subscribe,
                     .receive_bytes = 1 << 20,
@@ -43,7 +44,7 @@ class ForgedPackets : public PubSubScenario {
                     .instance = 1,
                     .service_data = {}};
         hello.service_data.size = 4;
-        hello.service_data.bytes[3] = std::byte{0x40}; // takes messages of 1 GiB
+        hello.service_data.bytes[3] = std::byte{0x40}; // accepts messages of 1 GiB
         ConnectionData data;
         const std::size_t size = encode(hello, data);
         const int connected_before = publisher_actor.connected;
@@ -60,7 +61,7 @@ class ForgedPackets : public PubSubScenario {
         return peer;
     }
     static constexpr std::size_t too_much = 64U << 20U;
-    // Publishes to the honest ones meanwhile.
+    // Publishes to the honest subscribers at the same time.
     void flood_until_cut_off(const RawTcpPeer& peer, std::span<const std::byte> packet) {
         std::vector<std::byte> many;
         for (int i = 0; i < 2000; ++i)
@@ -81,7 +82,7 @@ class ForgedPackets : public PubSubScenario {
         std::ifstream{"/proc/self/statm"} >> pages >> pages;
         return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     }
-    // Which must not be, and is not waited for.
+    // This must not happen, so the test does not wait for it.
     bool an_honest_one_was_cut_off() const {
         return std::ranges::any_of(honest,
                                    [](const auto* each) { return !each->actor.closed.empty(); });
@@ -103,11 +104,11 @@ class ForgedPackets : public PubSubScenario {
     std::vector<Subscription*> honest;
 };
 
-TEST_P(ForgedPackets, WhatTheProviderTellsNobodyOfEndsThatLinkAlone) {
+TEST_P(ForgedPackets, PacketsWithoutACompletionEndOnlyTheirConnection) {
     start(2);
     for (const auto& packet :
-         {RawTcpPeer::Packet{RawTcpPeer::write, RawTcpPeer::confirm}, // confirmations pile up
-          RawTcpPeer::Packet{RawTcpPeer::read},                       // answers do
+         {RawTcpPeer::Packet{RawTcpPeer::write, RawTcpPeer::confirm}, // confirmations accumulate
+          RawTcpPeer::Packet{RawTcpPeer::read},                       // answers accumulate
           RawTcpPeer::Packet{RawTcpPeer::write}}) {
         const std::size_t closed_before = publisher_actor.closed.size();
         const RawTcpPeer peer = enter();
@@ -118,8 +119,8 @@ TEST_P(ForgedPackets, WhatTheProviderTellsNobodyOfEndsThatLinkAlone) {
     expect_whole_books();
 }
 
-// Whoever else is there, and so whether the provider's report names somebody.
-TEST_P(ForgedPackets, AWriteOfNoBytesWithDataEndsThatLinkAlone) {
+// With other connections or without, which decides whether the provider's report identifies one.
+TEST_P(ForgedPackets, AnEmptyWriteWithDataEndsOnlyItsConnection) {
     for (const std::size_t others : {0U, 2U}) {
         honest.clear();
         start(others);
@@ -131,9 +132,9 @@ TEST_P(ForgedPackets, AWriteOfNoBytesWithDataEndsThatLinkAlone) {
     }
 }
 
-// The end of the honest one is in a queue elsewhere, so that here it is the only one beside those
-// who come and go: what is left in the queue of one who is gone is nobody's.
-TEST_P(ForgedPackets, AWriteOfNoBytesIsNotTakenForOneOfWhoIsLeftAlone) {
+// The honest subscriber's other end is in another queue, so that it is alone here apart from those
+// that come and go: a completion left by a departed one belongs to no connection.
+TEST_P(ForgedPackets, AnEmptyWriteIsNotBlamedOnTheRemainingPeer) {
     start(0);
     const auto elsewhere = netio::open_fabric(loop());
     Subscription only;
@@ -158,7 +159,7 @@ TEST_P(ForgedPackets, AWriteOfNoBytesIsNotTakenForOneOfWhoIsLeftAlone) {
 }
 
 // Messages are counted as they are reported, however many there are.
-TEST_P(ForgedPackets, AnHonestPeerMaySendForEver) {
+TEST_P(ForgedPackets, AnHonestPeerMaySendEndlessly) {
     start(1);
     for (std::uint64_t fid = 10; fid < 10'010; ++fid) {
         honest[0]->socket->subscribe(range(fid, fid));

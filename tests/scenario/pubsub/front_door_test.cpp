@@ -30,10 +30,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr auto deadline = 60s; // far beyond what anything here takes
+constexpr auto deadline = 60s; // far longer than any operation here takes
 constexpr const char* any_port = "127.0.0.1:0";
 
-// What is logged while it lives.
+// Collects the log lines while it exists.
 class Lines {
   public:
     Lines() {
@@ -74,7 +74,7 @@ void wait_until(const std::function<bool()>& holds) {
         std::this_thread::yield();
 }
 
-// What a subscriber receives until the end, on a thread of its own.
+// Collects what a subscriber receives until the end, on its own thread.
 struct Reader {
     explicit Reader(Subscriber& its_subscriber) : subscriber{its_subscriber} {}
     ~Reader() {
@@ -117,7 +117,7 @@ TEST_F(FrontDoor, APublisherThatEndsInOrderEndsTheIteration) {
     EXPECT_THAT(lines.all(), IsEmpty());
 }
 
-TEST_F(FrontDoor, TheMostGoesThroughBothQueuesThoughTheyAreSmall) {
+TEST_F(FrontDoor, AFullSpeedStreamPassesBothSmallQueues) {
     Publisher publisher{any_port, {.queue_limit_bytes = 4096}};
     Subscriber::Options options = quick();
     options.queue_limit_messages = 16;
@@ -140,7 +140,7 @@ TEST_F(FrontDoor, TheMostGoesThroughBothQueuesThoughTheyAreSmall) {
     EXPECT_EQ(reader.lost, 0U);
 }
 
-TEST_F(FrontDoor, WithoutASubscriberBothCallsSaySo) {
+TEST_F(FrontDoor, WithoutASubscriberBothCallsReportIt) {
     Publisher publisher{any_port};
     EXPECT_FALSE(publisher.publish(1, "a text"));
     EXPECT_EQ(publisher.try_publish(1, "a text"), Status::no_subscribers);
@@ -158,7 +158,7 @@ TEST_F(FrontDoor, WithoutASubscriberBothCallsSaySo) {
     }
 }
 
-TEST_F(FrontDoor, PublishWaitsForRoomAndThenThrows) {
+TEST_F(FrontDoor, PublishWaitsForMemoryAndThenThrows) {
     Publisher::Options options;
     options.publish_timeout = 50ms;
     options.queue_limit_bytes = 4096;
@@ -201,7 +201,7 @@ TEST_F(FrontDoor, WhatIsLostBetweenTwoConnectionsIsCountedExactly) {
     ASSERT_TRUE(subscriber.receive(deadline));
     subscriber.unsubscribe(1);
     wait_until([&] { return publisher.stats().subscribers == 0; });
-    publisher.publish_value(1, std::uint64_t{1}); // not wanted, so not lost
+    publisher.publish_value(1, std::uint64_t{1}); // not subscribed, so not lost
     subscriber.subscribe(1);
     ASSERT_TRUE(publisher.wait_for_subscribers(1, deadline));
     publisher.publish_value(1, std::uint64_t{2});
@@ -229,7 +229,7 @@ TEST_F(FrontDoor, WhatTheQueueDropsIsCountedExactly) {
     EXPECT_EQ(subscriber.stats().dropped, 100U - reader.count);
 }
 
-TEST_F(FrontDoor, ItWaitsForAPublisherThatIsNotThereYet) {
+TEST_F(FrontDoor, ItWaitsForAPublisherThatIsNotRunningYet) {
     std::string address;
     {
         Publisher publisher{any_port};
@@ -246,7 +246,7 @@ TEST_F(FrontDoor, ItWaitsForAPublisherThatIsNotThereYet) {
     EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("trying again"), HasSubstr("connected to")));
 }
 
-TEST_F(FrontDoor, AlwaysComesBackAlsoAfterAnOrderlyEnd) {
+TEST_F(FrontDoor, ReconnectsAlsoAfterAnOrderlyEnd) {
     auto publisher = std::make_unique<Publisher>(any_port);
     const Address address = publisher->address();
     Subscriber::Options options = quick();
@@ -268,7 +268,7 @@ TEST_F(FrontDoor, AlwaysComesBackAlsoAfterAnOrderlyEnd) {
     EXPECT_EQ(subscriber.stats().unknown_tails, 0U);
 }
 
-TEST_F(FrontDoor, APublisherThatRefusesTheSubscriberForGoodIsAnError) {
+TEST_F(FrontDoor, APermanentRefusalByThePublisherIsAnError) {
     Publisher::Options options;
     options.socket.publisher.largest_message_bytes = std::size_t{64} << 20;
     Publisher publisher{any_port, options};
@@ -286,7 +286,7 @@ TEST_F(FrontDoor, APublisherThatRefusesTheSubscriberForGoodIsAnError) {
     EXPECT_THROW(subscriber.receive(deadline), Error) << "and again";
 }
 
-TEST_F(FrontDoor, ARefusedSubscriptionIsAnErrorAndTheOthersGoOn) {
+TEST_F(FrontDoor, ARefusedSubscriptionIsAnErrorAndTheOthersContinue) {
     Publisher::Options options;
     options.socket.publisher.ranges_per_subscriber_limit = 1;
     Publisher publisher{any_port, options};
@@ -315,7 +315,7 @@ TEST_F(FrontDoor, PublishersAreFoundOnABus) {
     one.close();
     two.close();
     EXPECT_EQ(subscriber.receive(50ms), std::nullopt);
-    EXPECT_FALSE(subscriber.is_closed()) << "others may come";
+    EXPECT_FALSE(subscriber.is_closed()) << "others may be announced";
     subscriber.close();
     EXPECT_THROW((Publisher{any_port, {.bus = bus}}), std::invalid_argument);
 }
@@ -368,7 +368,7 @@ TEST_F(FrontDoor, AMessageIsValidUntilTheNextOneAlsoForTwoReaders) {
     EXPECT_EQ(sum, count * (count + 1) / 2);
 }
 
-TEST_F(FrontDoor, AnIterationThatWasLeftGoesOnWithTheNextMessage) {
+TEST_F(FrontDoor, AnInterruptedIterationContinuesWithTheNextMessage) {
     Publisher publisher{any_port};
     Subscriber subscriber{publisher.address(), quick()};
     subscriber.subscribe(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Small messages that are published without a buffer, faster than frames leave.
+// Small unbuffered messages that are published faster than frames leave.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -15,13 +15,13 @@ namespace {
 using netio::Cookie;
 using netio::Status;
 
-// The memory of many small messages, published as fast as the publisher takes them.
+// The memory of many small messages, published as fast as the publisher accepts them.
 class SmallUnbuffered : public PubSubScenario {
   protected:
     static constexpr std::size_t slots = 256;
     static constexpr std::size_t slot_bytes = 256;
 
-    // Message i is of fid i % 3 and of 8 to 200 bytes.
+    // Message i has fid i % 3 and 8 to 200 bytes.
     void publish_all(PublishSocket& publisher, std::uint64_t count) {
         publisher_actor.at_room = [this, &publisher, count] {
             for (; next_ < count; ++next_) {
@@ -66,7 +66,7 @@ TEST_P(SmallUnbuffered, ShareFramesAndArriveInOrderAndCompleteOnce) {
     for (std::uint64_t i = 0; i < 3000; ++i)
         ASSERT_EQ(publisher_actor.completions[i], 1) << i;
     EXPECT_TRUE(all.socket->seen().gathered);
-    EXPECT_FALSE(all.socket->seen().pages) << "they do not look like a buffered publisher's";
+    EXPECT_FALSE(all.socket->seen().pages) << "not marked as pages of a buffered publisher";
     EXPECT_EQ(all.actor.lost, 0U);
 }
 
@@ -84,7 +84,7 @@ TEST_P(SmallUnbuffered, OneAtATimeLeavesAtOnceAndByItself) {
     EXPECT_FALSE(subscriber.socket->seen().gathered);
 }
 
-// The kernel copies what is sent anyway; a device would read it where it lies.
+// With tcp the kernel copies sent data anyway; a device would read it in place.
 TEST_P(SmallUnbuffered, LargerOnesShareFramesUnlessADeviceReadsThem) {
     constexpr std::uint64_t count = 30;
     constexpr std::size_t bytes = 20'000;
@@ -105,8 +105,8 @@ TEST_P(SmallUnbuffered, LargerOnesShareFramesUnlessADeviceReadsThem) {
     EXPECT_EQ(subscriber.socket->seen().gathered, !is_device);
 }
 
-// Below and above a third of a small receive buffer, and more than it holds, mixed; to one whose
-// buffers hold all of them at the same time.
+// A mixture of sizes: below and above a third of a small receive buffer, and larger than that
+// buffer. Another subscriber's buffers are large enough for each of them.
 TEST_P(SmallUnbuffered, SharedSingleAndInPiecesTheyArriveInTheirOrder) {
     constexpr std::uint64_t count = 120;
     constexpr std::array<std::size_t, 7> sizes{40, 1300, 1400, 60, 9000, 4000, 80};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Many groups of subscribers that are published to in turn, so that the time finds hundreds of
-// pages open with hardly a message in each.
+// Messages for many groups of subscribers in turn, so that the flush time finds hundreds of open
+// pages with hardly a message in each.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -13,19 +13,19 @@ namespace {
 using netio::Status;
 using namespace std::chrono_literals;
 
-// A group is those subscribers whose bit its number has, and has a fid of its own.
+// The bits of a group's number select its subscribers; each group has its own fid.
 constexpr unsigned subscriber_count = 8;
 constexpr std::uint64_t group_count = (1U << subscriber_count) - 1;
 constexpr std::size_t message_bytes = 40;
-// No two of them are neighbours, which would be subscribed to as one range.
+// The fids are not consecutive, because consecutive fids would be subscribed as one range.
 constexpr Fid fid_of(std::uint64_t group) {
     return Fid{2 * group};
 }
 
 class Groups : public PubSubScenario {
   protected:
-    // Publishes so many messages every 50 us, to one group after the other, until each has had
-    // `rounds`.
+    // Publishes this many messages every 50 us, to one group after another, until each group has
+    // had `rounds`.
     void publish_in_turn(BufferedPublishSocket& publisher, std::uint64_t per_tick,
                          std::uint64_t rounds) {
         std::uint64_t next = 0;
@@ -54,7 +54,7 @@ class Groups : public PubSubScenario {
             }
         }
     }
-    bool each_alone = false; // a page for each message
+    bool each_alone = false; // one page per message
 
     void subscribe_all(const netio::SessionOptions& session) {
         for (unsigned i = 0; i < subscriber_count; ++i) {
@@ -67,11 +67,11 @@ class Groups : public PubSubScenario {
     }
 };
 
-// Nothing has to wait for a receive.
+// No page waits for a receive.
 constexpr netio::SessionOptions quick{.receive_bytes = 8192, .receive_count = 2048};
 constexpr netio::SessionOptions slow{.receive_bytes = 8192, .receive_count = 4};
 
-TEST_P(Groups, WhoseSubscribersHaveOtherPagesToTakeFillThoseThatWouldWait) {
+TEST_P(Groups, OfBusySubscribersFillTheirPagesFurther) {
     const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
     subscribe_all(slow);
     constexpr std::uint64_t rounds = 60;
@@ -79,15 +79,15 @@ TEST_P(Groups, WhoseSubscribersHaveOtherPagesToTakeFillThoseThatWouldWait) {
     EXPECT_LT(publisher->counters().pages, rounds * group_count * 2 / 3);
 }
 
-// More of them than pages: whoever has few receives gets several pages in each.
-TEST_P(Groups, WhosePagesQueueShareFrames) {
+// More pages than receives: a subscriber with few receives gets several pages in each.
+TEST_P(Groups, WithQueuedPagesShareFrames) {
     const auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
     subscribe_all(slow);
     constexpr std::uint64_t rounds = 40;
     each_alone = true;
     publish_in_turn(*publisher, 20, rounds);
     EXPECT_EQ(publisher->counters().pages, rounds * group_count);
-    std::uint64_t pages = 0; // each for those who want it
+    std::uint64_t pages = 0; // sum over the subscribers of each
     for (const auto& each : subscribers)
         pages += each->actor.messages;
     std::uint64_t frames = 0;
@@ -99,11 +99,11 @@ TEST_P(Groups, WhosePagesQueueShareFrames) {
     EXPECT_EQ(publisher_actor.end.reason, netio::CloseReason::orderly);
 }
 
-TEST_P(Groups, ThatArePublishedToWithRestsGetTheirPagesAsQuicklyAsEver) {
+TEST_P(Groups, WithPausedPublishingGetTheirPagesAsQuicklyAsEver) {
     const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
     subscribe_all(quick);
     constexpr std::uint64_t rounds = 8;
-    publish_in_turn(*publisher, 64, rounds); // a moment each 50 us
+    publish_in_turn(*publisher, 64, rounds); // a pause every 50 us
     EXPECT_EQ(publisher->counters().pages, rounds * group_count);
 }
 

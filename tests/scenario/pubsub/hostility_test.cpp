@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Misbehaving peers hurt nobody but themselves. Strangers: strangers_test.cpp.
+// Misbehaving peers affect only their own connection. Unauthenticated peers: strangers_test.cpp.
 
 #include "pubsub/core/wire.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -22,13 +22,13 @@ class Hostility : public PubSubScenario {
   protected:
     void start() {
         publisher = unbuffered({});
-        // It must not be lost to a machine that is busy with other things either.
+        // Long time-outs, so that the connection survives on a busy machine.
         SubscribeSocket::Options patient;
         patient.session.connect_timeout = std::chrono::minutes{1};
         honest = &subscribe({range(1, 1)}, patient);
         ASSERT_TRUE(run_until([&] { return honest->actor.subscribed.size() == 1; }));
     }
-    // The honest subscriber is served, and another one can still come.
+    // The honest subscriber is served, and another one can still connect.
     void expect_service() {
         const std::size_t before = honest->actor.messages;
         for (std::uint64_t i = 0; i < 20; ++i) {
@@ -108,7 +108,7 @@ std::vector<Malformed> malformed_messages() {
     };
 }
 
-TEST_P(MalformedFrames, CloseTheirLinkOnly) {
+TEST_P(MalformedFrames, CloseOnlyTheirOwnConnection) {
     start();
     for (const Malformed& each : malformed_messages()) {
         SCOPED_TRACE(each.what);
@@ -117,7 +117,7 @@ TEST_P(MalformedFrames, CloseTheirLinkOnly) {
         ASSERT_TRUE(run_until([&] { return impostor.connected; }));
         each.send(impostor);
         ASSERT_TRUE(run_until([&] { return impostor.closed; }));
-        // The user is told of those it had been told of before.
+        // The user gets the end of those peers that were reported to it before.
         for (std::size_t i = closed_before; i < publisher_actor.closed.size(); ++i)
             EXPECT_EQ(publisher_actor.closed[i].reason, CloseReason::protocol_error);
         expect_service();
@@ -140,7 +140,7 @@ TEST_P(MalformedFrames, RandomBytesAfterAGoodHandshakeToo) {
                              .credits = 0,
                              .sequence = 1},
                             body);
-        impostor.send_frame({.kind = 255, .sequence = 9999}); // if that was by chance in order
+        impostor.send_frame({.kind = 255, .sequence = 9999}); // if the first was valid by chance
         ASSERT_TRUE(run_until([&] { return impostor.closed; }));
     }
     expect_service();
@@ -155,7 +155,7 @@ TEST_P(MalformedFrames, AnotherServiceIsAcceptFailed) {
     expect_service();
 }
 
-TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndTheUserIsTold) {
+TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndReported) {
     start();
     for (const int step : {-1, 1}) {
         const auto version = static_cast<std::uint8_t>(netio::wire_version + step);
@@ -170,8 +170,8 @@ TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndTheUserIsTold) {
     expect_service();
 }
 
-// By whom, and why: a version that does not match is the operator's to mend.
-TEST_P(MalformedFrames, WhoNeverBecomesASubscriberIsToldToThePublisher) {
+// The report has the address and the reason: the operator must fix a version mismatch.
+TEST_P(MalformedFrames, RejectedSubscribersAreReportedToThePublisher) {
     start();
     const Impostor other_service{transport(), address, Service::messages};
     ASSERT_TRUE(run_until([&] { return bed.seen().rejected.size() == 1; }));

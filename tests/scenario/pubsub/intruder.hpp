@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Clients that do not behave: one that speaks TCP only, and one that completes the handshake and
-// then says whatever it likes.
+// Misbehaving clients: one uses plain TCP, the other completes the handshake and then sends any
+// bytes.
 
 #include "netio/base/frame.hpp"
 #include "netio/base/wire.hpp"
@@ -24,8 +24,8 @@
 
 namespace netio::pubsub::test {
 
-// A TCP connection of a stranger. It never blocks the test: what the other side does not take is
-// not sent.
+// A TCP connection of an unauthenticated peer. It never blocks the test: bytes that the other side
+// does not accept are not sent.
 class RawClient {
   public:
     explicit RawClient(const netio::Address& address)
@@ -45,22 +45,22 @@ class RawClient {
     RawClient(const RawClient&) = delete;
     RawClient& operator=(const RawClient&) = delete;
 
-    // Returns how many bytes the other side's kernel took.
+    // Returns how many bytes the other side's kernel accepted.
     std::size_t send(std::span<const std::byte> bytes) const {
         const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         return sent > 0 ? static_cast<std::size_t>(sent) : 0;
     }
-    // The same of a byte that is urgent.
+    // The same for one byte of urgent data.
     std::size_t send_urgent(std::byte byte) const {
         return ::send(fd_, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_OOB) == 1 ? 1 : 0;
     }
-    // Each send goes out by itself.
+    // Each send uses its own segment.
     void send_at_once() const {
         const int on = 1;
         EXPECT_EQ(::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
     }
     void shutdown_send() const { ::shutdown(fd_, SHUT_WR); }
-    // Whether the other side has ended the connection.
+    // Returns whether the other side has closed the connection.
     bool is_cut_off() const {
         std::byte byte{};
         const ssize_t got = ::recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
@@ -71,13 +71,13 @@ class RawClient {
     int fd_;
 };
 
-// A peer that is let in with a good hello and then sends messages as it likes.
+// A peer that is admitted with a valid hello and then sends any messages.
 class Impostor final : private netio::Connection::Handler {
   public:
     Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service)
         : Impostor{transport, address, service,
                    service == netio::Service::publish_subscribe ? UINT32_MAX : 0} {}
-    // `largest_bytes`: what its hello says of the largest message.
+    // `largest_bytes`: the largest message size in its hello.
     Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service,
              std::uint32_t largest_bytes, std::uint8_t version = netio::wire_version)
         : memory_{count * bytes}, send_memory_{count * bytes},
@@ -98,7 +98,7 @@ class Impostor final : private netio::Connection::Handler {
         hello.service_data.size = sizeof largest_bytes;
         netio::ConnectionData data;
         const std::size_t size = netio::encode(hello, data);
-        netio::wire::store(data.data() + sizeof(std::uint32_t), version); // behind the magic
+        netio::wire::store(data.data() + sizeof(std::uint32_t), version); // after the magic
         connection_->open(std::span{data}.first(size));
     }
 
@@ -111,7 +111,8 @@ class Impostor final : private netio::Connection::Handler {
         ASSERT_LT(posted_, count);
         const netio::Slice slice = send_memory_.slice(posted_ * bytes, message.size());
         std::ranges::copy(message, slice.data);
-        // What it sent before may have ended the connection, and that not be told here yet.
+        // An earlier message may have ended the connection, although the end is not reported here
+        // yet.
         const netio::Status status = connection_->post_send({&slice, 1}, netio::Cookie{posted_++});
         EXPECT_TRUE(status == netio::Status::ok || status == netio::Status::closed)
             << to_string(status);
@@ -144,7 +145,7 @@ class Impostor final : private netio::Connection::Handler {
     void on_closed(const netio::Closed&) override { closed = true; }
 
     netio::RegisteredBuffer memory_;
-    netio::RegisteredBuffer send_memory_; // a piece for each message, since it is lent
+    netio::RegisteredBuffer send_memory_; // one part per message, because it is borrowed
     std::size_t posted_ = 0;
     std::unique_ptr<netio::Connection> connection_;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Large messages and subscribers that publishing waits for: what stopped ones cost them, and they
-// cost.
+// Large messages and blocking subscribers: what stopped subscribers cost them, and what they cost.
 
 #include "tests/scenario/pubsub/waited_for.hpp"
 
@@ -15,8 +14,8 @@ using namespace std::chrono_literals;
 
 using LargeAndWaitedFor = WaitedFor;
 
-// Larger than half of the memory, it could wait for those who take something.
-TEST_P(LargeAndWaitedFor, ALargeMessageForAStoppedGuestDoesNotTakeTheMemoryOfTheOthers) {
+// A message larger than half of the memory could wait for subscribers that make progress.
+TEST_P(LargeAndWaitedFor, ALargeMessageForAStoppedSubscriberLeavesMemoryForOthers) {
     auto publisher = small_buffered();
     gather(1);
     publish_for_all(*publisher, receives, 40);
@@ -27,9 +26,9 @@ TEST_P(LargeAndWaitedFor, ALargeMessageForAStoppedGuestDoesNotTakeTheMemoryOfThe
         run_until([&] { return publish(*publisher, Fid{100}, 0, 40) == Status::no_subscribers; }));
 }
 
-// Each has room for a part of such a message, and the rest of it is kept for it. Nobody knew that
-// it would stop: those that keep the memory longest give way then.
-TEST_P(LargeAndWaitedFor, WhoStopsInTheMidstOfLargeMessagesHoldsUpTheOthersForAMoment) {
+// Each subscriber receives a part of such a message, and the rest is kept for it. The publisher
+// cannot know that it will stop: later it evicts those that have held the memory longest.
+TEST_P(LargeAndWaitedFor, ASubscriberStoppedInLargeMessagesBlocksBriefly) {
     auto publisher = small_buffered();
     gather(crowd);
     std::uint64_t number = 0;
@@ -45,10 +44,10 @@ TEST_P(LargeAndWaitedFor, WhoStopsInTheMidstOfLargeMessagesHoldsUpTheOthersForAM
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-TEST_P(LargeAndWaitedFor, WhoStopsInTheMidstOfLargeLentMessagesHoldsUpTheOthersForAMoment) {
+TEST_P(LargeAndWaitedFor, ASubscriberStoppedInLargeZeroCopyMessagesBlocksBriefly) {
     auto publisher = unbuffered({.outstanding_limit = 8});
     gather(20);
-    netio::RegisteredBuffer large{500 * 1000}; // four frames of a guest
+    netio::RegisteredBuffer large{500 * 1000}; // four frames per subscriber
     for (int round = 0; round < 3; ++round) {
         for_all(*publisher, 1, [&](Fid fid) {
             if (publisher->publish(fid, large.slice(), Cookie{key}) == Status::ok) ++key;
@@ -56,14 +55,14 @@ TEST_P(LargeAndWaitedFor, WhoStopsInTheMidstOfLargeLentMessagesHoldsUpTheOthersF
         expect_free(*publisher, 3);
     }
     EXPECT_FALSE(publisher_actor.closed.empty());
-    EXPECT_LT(publisher_actor.closed.size(), 20U) << "no more than are needed";
+    EXPECT_LT(publisher_actor.closed.size(), 20U) << "no more than necessary";
     for (const netio::Closed& closed : publisher_actor.closed)
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-// Half of the memory is left for it by those who are waited for, however many they are.
-TEST_P(LargeAndWaitedFor, AMessageOfHalfOfTheMemoryWaitsForNobodyWhoDoesNotWantIt) {
-    constexpr std::uint64_t guests = 12; // each of them may have a little beyond half of it
+// The blocking subscribers leave half of the memory free for it, however many they are.
+TEST_P(LargeAndWaitedFor, AMessageOfHalfTheMemoryWaitsOnlyForItsOwnSubscribers) {
+    constexpr std::uint64_t guests = 12; // each of them may hold a little more than half of it
     for (const std::size_t size : {900U, 2900U}) {
         SCOPED_TRACE(size);
         publisher_actor = {};
@@ -85,12 +84,12 @@ TEST_P(LargeAndWaitedFor, AMessageOfHalfOfTheMemoryWaitsForNobodyWhoDoesNotWantI
     }
 }
 
-// What waits for one that goes is free with what it was being sent.
-TEST_P(LargeAndWaitedFor, NoMoreGiveWayThanAMessageNeeds) {
+// If a subscriber is evicted, both its queued messages and the one being sent are released.
+TEST_P(LargeAndWaitedFor, NoMoreAreEvictedThanAMessageNeeds) {
     auto publisher = small_buffered();
     gather(2);
     publish_for_all(*publisher, receives - 1, 40);
-    publish_for_all(*publisher, 3, 3900); // of the first of them a part leaves
+    publish_for_all(*publisher, 3, 3900); // a part of the first one leaves
     const std::size_t before = publisher->snapshot().free;
     ASSERT_LT(before, 44U * 1024);
     ASSERT_TRUE(
@@ -99,8 +98,8 @@ TEST_P(LargeAndWaitedFor, NoMoreGiveWayThanAMessageNeeds) {
     EXPECT_EQ(publisher_actor.closed.size(), 1U);
 }
 
-// Nothing would be free without it, however long it has taken nothing of what it is to be told.
-TEST_P(LargeAndWaitedFor, WhoKeepsNothingNeedNotGiveWay) {
+// Its eviction would release no memory, however long it has made no progress.
+TEST_P(LargeAndWaitedFor, ASubscriberWithoutMemoryIsNotEvicted) {
     auto publisher = small_buffered();
     const auto guest = stuck(range(50, 50), SlowPolicy::drop);
     while (publisher->counters().dropped == 0)
@@ -108,7 +107,7 @@ TEST_P(LargeAndWaitedFor, WhoKeepsNothingNeedNotGiveWay) {
     settle(*publisher);
     gather(1);
     publish_for_all(*publisher, receives - 1, 40);
-    publish_for_all(*publisher, 3, 3900); // of the first of them a part leaves
+    publish_for_all(*publisher, 3, 3900); // a part of the first one leaves
     ASSERT_TRUE(
         run_until([&] { return publish(*publisher, free_fid, 0, 62 * 1024) == Status::ok; }));
     ASSERT_TRUE(run_until([&] { return honest->actor.messages == 1; }));
@@ -117,20 +116,20 @@ TEST_P(LargeAndWaitedFor, WhoKeepsNothingNeedNotGiveWay) {
     EXPECT_FALSE(guest->closed);
 }
 
-// Whom it waits for then is its close_timeout.
-TEST_P(LargeAndWaitedFor, AMessageThatWaitedForMemoryMakesNobodyGiveWayOnceThePublisherCloses) {
+// Then only close_timeout limits the wait for a subscriber.
+TEST_P(LargeAndWaitedFor, AClosingPublisherEvictsNoSubscriberForAWaitingMessage) {
     auto publisher = small_buffered({.close_timeout = 10s});
     gather(0);
     auto& guest =
         subscribe({range(100, 100)}, {.session = {.receive_bytes = 2048, .receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
     guest.socket->pause();
-    honest->socket->pause(); // nobody takes anything
+    honest->socket->pause(); // no subscriber reads
     ASSERT_EQ(publish(*publisher, Fid{100}, 0, 40), Status::ok);
     publisher->flush();
     std::uint64_t number = 1;
     while (publish(*publisher, Fid{100}, number, 3900) == Status::ok)
-        ++number; // a part of the first of them leaves
+        ++number; // a part of the first one leaves
     settle(*publisher);
     ASSERT_EQ(publish(*publisher, free_fid, 0, 60 * 1024), Status::again);
     publisher->close();

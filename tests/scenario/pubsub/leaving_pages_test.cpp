@@ -19,8 +19,8 @@ class LeavingPages : public PubSubScenario {
     }
 };
 
-// Nothing but the want of memory makes them leave.
-TEST_P(LeavingPages, MakeRoomWhereNothingElseMakesThemLeave) {
+// Pages leave only because memory is short.
+TEST_P(LeavingPages, LeaveWhenMemoryIsShortWithoutAnotherReason) {
     constexpr std::uint64_t groups = 20;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8, .flush_time = {}});
     for (std::uint64_t fid = 0; fid < groups; ++fid)
@@ -38,7 +38,7 @@ TEST_P(LeavingPages, MakeRoomWhereNothingElseMakesThemLeave) {
     };
     publisher_actor.at_room();
     EXPECT_TRUE(run_until([&] { return next == groups; })) << next;
-    EXPECT_TRUE(refused) << "the test must meet it";
+    EXPECT_TRUE(refused) << "the test must reach this case";
 }
 
 using LeavingPagesInVirtualTime = LeavingPages;
@@ -53,21 +53,21 @@ TEST_P(LeavingPagesInVirtualTime, WaitUntilAllOfTheirGroupAreIdle) {
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 100), Status::ok);
         bed.let_pass(std::chrono::milliseconds{10});
     }
-    EXPECT_GE(publisher->counters().pages, 2U) << "as long as both were idle";
-    EXPECT_LE(publisher->counters().pages, 20U) << "and no more when one was not";
+    EXPECT_GE(publisher->counters().pages, 2U) << "while both were idle";
+    EXPECT_LE(publisher->counters().pages, 20U) << "and no more while one was busy";
     EXPECT_LT(honest.actor.messages, 40U);
     publisher->flush();
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 40; }));
 }
 
-// Also those that are written without a look at anything but the page.
+// Also by a message on the fast path, which looks only at the page.
 TEST_P(LeavingPages, LeaveAtTheWatermarkWhicheverMessageReachesIt) {
     auto publisher = buffered({.watermark_bytes = 400, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(subscribed_all());
     for (std::uint64_t number = 0; number < 40; ++number)
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 40), Status::ok);
-    EXPECT_EQ(publisher->counters().pages, 4U); // of nine messages each
+    EXPECT_EQ(publisher->counters().pages, 4U); // nine messages in each
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 36; }));
 }
 

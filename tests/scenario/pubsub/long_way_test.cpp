@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A subscriber 10 ms away, whose window grows: whatever becomes of it when it is slow, and however
-// its frames are protected, the books of both sides agree to the end.
+// A subscriber at a distance of 10 ms with a growing window: whether it is slow or not, and at each
+// protection level, the counters of both sides agree until the end.
 
 #include "tests/scenario/pubsub/exact_account.hpp"
 #include "tests/support/protected_bed.hpp"
@@ -64,7 +64,7 @@ class LongWay : public testing::TestWithParam<Level> {
         socket->subscribe(range(1, fids), policy);
         return socket;
     }
-    // Publishes the next ones; false: it is to be tried again.
+    // Publishes the next messages; returns false if the call must be repeated.
     bool publish(BufferedPublishSocket& publisher, std::uint64_t count) {
         for (const std::uint64_t end = std::min(next + count, messages); next < end; ++next) {
             const Fid fid{1 + next % fids};
@@ -75,10 +75,10 @@ class LongWay : public testing::TestWithParam<Level> {
         }
         return true;
     }
-    // More than the way carries, all the time.
+    // Continuously publishes more than the path carries.
     void flood(BufferedPublishSocket& publisher) {
         netio::Timer more{bed.loop(), [&] {
-                              EXPECT_TRUE(publish(publisher, 40)) << "nobody waits for it";
+                              EXPECT_TRUE(publish(publisher, 40)) << "no subscriber blocks it";
                               if (next < messages) more.start(1ms);
                           }};
         if (may_miss(policy)) {
@@ -90,7 +90,7 @@ class LongWay : public testing::TestWithParam<Level> {
         ASSERT_TRUE(run_until([&] { return next == messages; }));
         publisher_actor.at_room = {};
     }
-    // The publisher's window does not grow.
+    // The publisher's own receive window does not grow.
     std::size_t grown_by() { return bed.transport().window_budget().used() / receive_bytes; }
 
     SlowPolicy policy = std::get<0>(GetParam());
@@ -110,7 +110,7 @@ TEST_P(LongWay, IsFilledByAWindowThatGrowsAndEndsInOrder) {
     EXPECT_GE(grown_by(), receives_at_most - SubscribeSocket::Options{}.session.receive_count);
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
 
-    // What it has not taken yet is on its way, and in the publisher's pages.
+    // Messages not received yet are in transit and in the publisher's pages.
     EXPECT_LT(actor.messages, messages);
     std::size_t grown_at_the_end = 0;
     actor.at_totals = [&](SubscribeSocket&) { grown_at_the_end = grown_by(); };

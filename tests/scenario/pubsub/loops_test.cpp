@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Two loops of one process that publish at the same time, each on its own thread with a transport
-// and a socket of its own, over tcp. What the threads share is asked of the thread sanitizer.
+// Two loops of one process that publish at the same time, each on its own thread with its own
+// transport and socket, over tcp. The thread sanitizer checks the data that the threads share.
 
 #include "netio/fabric.hpp"
 #include "pubsub/client/subscriptions.hpp"
@@ -19,10 +19,11 @@
 namespace netio::pubsub::loops_test {
 namespace {
 
-constexpr std::uint64_t messages = 2000; // of each fid
+constexpr std::uint64_t messages = 2000; // per fid
 constexpr FidRange all_fids{.first = Fid{0}, .last = Fid{7}};
 
-// All that a loop has. It is made, runs and ends on the loop's thread; what leaves are values.
+// Everything that a loop owns. It is created, used and destroyed on the loop's thread; only values
+// are passed to other threads.
 class LoopOfOne final : public Publisher::Handler {
   public:
     struct Result {

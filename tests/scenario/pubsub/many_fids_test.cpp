@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A thousand fids that one subscriber asks for one by one share its connection. (A thousand
+// A thousand fids that one subscriber subscribes to one by one use one connection. (A thousand
 // connections: scale_test.cpp.)
 
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -19,10 +19,11 @@ class ManyFids : public PubSubScenario {
     static constexpr std::uint64_t count = 1000;
     static constexpr std::uint64_t messages_each = 3;
     static constexpr std::size_t bytes = 40;
-    // None is beside another, so that no two of them are a range.
+    // The fids are not consecutive, so that no two of them form a range.
     static FidRange wanted(std::uint64_t i) { return range(3 * i, 3 * i); }
 
-    // Half of them before it is connected, half after. Then of three fids in a row one is wanted.
+    // Subscribes half of them before it is connected, half after. Then one of three consecutive
+    // fids is subscribed.
     template <typename Socket, typename Publish>
     void serve(Socket& publisher, Publish publish) {
         auto& subscriber = subscribe({wanted(0)});
@@ -35,7 +36,7 @@ class ManyFids : public PubSubScenario {
         EXPECT_EQ(publisher_actor.subscribed.size(), count);
         EXPECT_EQ(publisher.counters().subscribers, 1U);
 
-        std::uint64_t next = 0; // fid and number in turn
+        std::uint64_t next = 0; // fid and number alternate
         publisher_actor.at_room = [&] {
             for (; next < 3 * count * messages_each; ++next) {
                 const Fid fid{next % (3 * count)};
@@ -54,14 +55,14 @@ class ManyFids : public PubSubScenario {
     }
 };
 
-TEST_P(ManyFids, AThousandSubscribedOneByOneOfABufferedPublisherShareAConnection) {
+TEST_P(ManyFids, AThousandFidsOfABufferedPublisherShareAConnection) {
     auto publisher = buffered({});
     serve(*publisher, [&](Fid fid, std::uint64_t number) {
         return PubSubScenario::publish(*publisher, fid, number, bytes);
     });
 }
 
-// Its request needs several frames, each of which says how it wants to be treated.
+// Its request needs several frames, each of which contains the policy.
 TEST_P(ManyFids, AsManyStepsAsAPublisherTakesHaveTheirPolicyEachOfThem) {
     constexpr std::uint64_t steps = 16'000;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
@@ -81,9 +82,9 @@ TEST_P(ManyFids, AsManyStepsAsAPublisherTakesHaveTheirPolicyEachOfThem) {
     }
 }
 
-TEST_P(ManyFids, AThousandSubscribedOneByOneOfAnUnbufferedPublisherShareAConnection) {
+TEST_P(ManyFids, AThousandFidsOfAnUnbufferedPublisherShareAConnection) {
     auto publisher = unbuffered({});
-    netio::RegisteredBuffer memory{(count * messages_each + 1) * bytes}; // one is never lent
+    netio::RegisteredBuffer memory{(count * messages_each + 1) * bytes}; // one is not sent
     std::size_t used = 0;
     serve(*publisher, [&](Fid fid, std::uint64_t number) {
         const netio::Slice slice = memory.slice(used, bytes);
@@ -101,7 +102,7 @@ class SubscribedAgain : public PubSubScenario {
     static constexpr int times = 30;
     const FidRange all = range(0, fids - 1);
 
-    // A publisher that has published each fid, and a subscriber that wants all of them.
+    // A publisher that has published each fid, and a subscriber to all of them.
     void start() {
         publisher = buffered({});
         for (std::uint64_t i = 0; i < fids; ++i)
@@ -109,7 +110,8 @@ class SubscribedAgain : public PubSubScenario {
         subscriber = &subscribe({all}, {.reconnect = true});
         ASSERT_TRUE(run_until([&] { return subscriber->actor.subscribed.size() == 1; }));
     }
-    // Until all requests are answered. The most counts that waited for the subscriber.
+    // Runs until all requests are answered. Returns the maximum number of frames queued for the
+    // subscriber.
     std::size_t most_queued(std::size_t subscribed) {
         std::size_t most = 0;
         EXPECT_TRUE(run_until([&] {
@@ -150,7 +152,7 @@ TEST_P(SubscribedAgain, AfterUnsubscribingStaysConnected) {
         subscriber->socket->subscribe(all);
     }
     const std::size_t most = most_queued(1 + times);
-    EXPECT_GT(most, SendQueue::positions_limit) << "requests must have had to wait";
+    EXPECT_GT(most, SendQueue::positions_limit) << "some requests must have waited";
     EXPECT_LE(most, SendQueue::positions_limit + fids);
     expect_everything_from_now_on();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What both sides know of each other once they have met.
+// What both sides know about each other after connecting.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -16,7 +16,7 @@ using testing::StartsWith;
 
 using Meeting = PubSubScenario;
 
-TEST_P(Meeting, OneConnectionForAllFidsIsToldOnceAndBeforeThem) {
+TEST_P(Meeting, OneConnectionForAllFidsIsReportedOnceAndBeforeThem) {
     for (const bool is_buffered : {true, false}) {
         subscribers.clear();
         publisher_actor = {};
@@ -61,7 +61,7 @@ TEST_P(Meeting, TwoSubscribersOfEqualFidsShareAPage) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Meeting, all_beds(), bed_name);
 
-// Only Linux's loopback interface has addresses to choose from, all of 127.0.0.0/8.
+// Only Linux's loopback interface has several addresses, all of 127.0.0.0/8.
 using MeetingOnLoopback = PubSubScenario;
 
 TEST_P(MeetingOnLoopback, ASubscriberComesFromTheLocalHostThatItNames) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The orderly end of a publisher of more than a million fids.
+// The orderly end of a publisher with more than a million fids.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 using netio::Status;
 
-// Counts what arrives, and keeps nothing of it.
+// Counts messages and stores none.
 struct Counting final : SubscribeSocket::Handler {
     void on_subscribed(SubscribeSocket&, const FidRange&) override { subscribed = true; }
     void on_message(SubscribeSocket&, Fid, std::span<const std::byte>, std::uint8_t) override {}
@@ -30,7 +30,7 @@ struct Counting final : SubscribeSocket::Handler {
 
 using AMillionFids = PubSubScenario;
 
-TEST_P(AMillionFids, EndInOrderForWhoWantsAllOfThemAndForWhoWantsOne) {
+TEST_P(AMillionFids, EndInOrderForSubscribersOfAllFidsAndOfOne) {
     constexpr std::uint64_t fids = 1200000;
     auto publisher = buffered({});
     Counting all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A fid that moves from one living publisher to another while its subscriber is slow.
+// A fid that moves from one publisher to another, both running, while its subscriber is slow.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -8,9 +8,9 @@ namespace netio::pubsub::test::moving_test {
 namespace {
 
 constexpr Fid moving{3};
-constexpr std::uint64_t there = 1000; // the first number at the other publisher
+constexpr std::uint64_t there = 1000; // first number at the second publisher
 
-// The numbers of its messages as they come; of each one publisher has those from its base on.
+// Records the message numbers in order; each publisher uses the numbers from its base on.
 class Follower final : public Subscriptions::Handler {
   public:
     void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
@@ -31,7 +31,7 @@ class Follower final : public Subscriptions::Handler {
         gaps_behind = numbers.size();
     }
     void on_missed(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t) override {
-        ADD_FAILURE() << "it was there";
+        ADD_FAILURE() << "its publisher was running";
     }
 
     std::vector<std::string> subscribed;
@@ -95,11 +95,11 @@ class MovingFids : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, MovingFids, netio::test::simulated_beds(), bed_name);
 
-TEST_P(MovingFids, BringAllOfTheFormerPublisherAndThenOfTheNext) {
+TEST_P(MovingFids, DeliverAllOfTheFormerPublisherBeforeTheNext) {
     ASSERT_NO_FATAL_FAILURE(move_while_paused({}, 40));
     EXPECT_EQ(follower.missed, 0U);
     EXPECT_EQ(follower.numbers.size(), 51U);
-    // Of each in order; between two publishers there is none.
+    // In order for each publisher; no loss is reported between two publishers.
     std::vector<std::uint64_t> of_one;
     for (const std::uint64_t number : follower.numbers)
         if (number < there) of_one.push_back(number);
@@ -107,7 +107,7 @@ TEST_P(MovingFids, BringAllOfTheFormerPublisherAndThenOfTheNext) {
         EXPECT_EQ(of_one.at(number), number);
 }
 
-TEST_P(MovingFids, TellWhatTheirSubscriberMissedOfTheFormerPublisher) {
+TEST_P(MovingFids, ReportTheLossesOfTheFormerPublisher) {
     ASSERT_NO_FATAL_FAILURE(move_while_paused(SlowPolicy::drop, 900));
     EXPECT_GT(follower.missed, 0U) << "it was too slow";
     EXPECT_GT(follower.numbers.size(), 4U);

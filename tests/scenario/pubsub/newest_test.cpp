@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscribers that want the newest message of each fid, whatever they miss before it.
+// Conflation: subscribers want the newest message of each fid and may lose all earlier ones.
 
 #include "tests/scenario/pubsub/exact_account.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -36,7 +36,8 @@ class NewestMessages : public PubSubScenario {
         subscriber.socket->pause();
         return subscriber;
     }
-    // Of each of these fids, the numbers from `first` on; every 50th needs several pages.
+    // Publishes the numbers from `first` on to each of these fids; every 50th message needs several
+    // pages.
     void publish_all(BufferedPublishSocket& publisher, std::uint64_t last_fid, std::uint64_t first,
                      std::uint64_t count) {
         for (std::uint64_t number = first; number < first + count; ++number) {
@@ -49,7 +50,8 @@ class NewestMessages : public PubSubScenario {
         publisher.flush();
         settle();
     }
-    // They have stopped, each with a fid of its own; gives them back, for they are to stay.
+    // Creates stopped subscribers with a fid of their own; returns them, because they must stay
+    // connected.
     auto others_need_the_memory(BufferedPublishSocket& publisher) {
         auto others = std::pair{stuck(range(10, 10), SlowPolicy::drop),
                                 stuck(range(11, 11), SlowPolicy::drop)};
@@ -66,10 +68,10 @@ class NewestMessages : public PubSubScenario {
     }
 };
 
-TEST_P(NewestMessages, ComeBehindTheGapOfTheirFidWhenTheSubscriberGoesOn) {
+TEST_P(NewestMessages, ArriveAfterTheLossReportWhenTheSubscriberResumes) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 3)});
-    publish_all(*publisher, 3, 0, 504); // the last one is large
+    publish_all(*publisher, 3, 0, 504); // the last message is large
     EXPECT_GT(publisher->counters().dropped, 0U);
     subscriber.socket->resume();
     ASSERT_TRUE(run_until([&] { return last_of(subscriber, 3) == 503; }));
@@ -77,11 +79,11 @@ TEST_P(NewestMessages, ComeBehindTheGapOfTheirFidWhenTheSubscriberGoesOn) {
     for (std::uint64_t fid = 1; fid <= 3; ++fid) {
         ASSERT_TRUE(run_until([&] { return last_of(subscriber, fid) == 503; }));
         expect_exact_account(subscriber.actor, Fid{fid}, 504);
-        EXPECT_THAT(subscriber.actor.gap_counts[Fid{fid}], SizeIs(1)) << "one gap, and no more";
+        EXPECT_THAT(subscriber.actor.gap_counts[Fid{fid}], SizeIs(1)) << "exactly one loss report";
         gaps += subscriber.actor.gaps[Fid{fid}];
     }
     EXPECT_EQ(gaps, publisher->counters().dropped);
-    // Who keeps up again misses nothing.
+    // A subscriber that is fast enough again loses nothing.
     for (std::uint64_t number = 504; number < 600; ++number) {
         publish_all(*publisher, 3, number, 1);
         ASSERT_TRUE(run_until([&] { return last_of(subscriber, 3) == number; }));
@@ -93,7 +95,7 @@ TEST_P(NewestMessages, ComeBehindTheGapOfTheirFidWhenTheSubscriberGoesOn) {
     EXPECT_EQ(subscriber.actor.lost, gaps);
 }
 
-TEST_P(NewestMessages, HoldNobodyUpAndAreOfTheirRangesOnly) {
+TEST_P(NewestMessages, BlockNoOneAndApplyOnlyToTheirRanges) {
     auto publisher = buffered(small_pages());
     auto& steady = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
@@ -113,14 +115,14 @@ TEST_P(NewestMessages, HoldNobodyUpAndAreOfTheirRangesOnly) {
         [&] { return last_of(mixed, 1) == count - 1 && last_of(mixed, 2) == count - 1; }));
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
-    EXPECT_LT(last_of(mixed, 3), count - 1) << "who drops misses the last ones";
+    EXPECT_LT(last_of(mixed, 3), count - 1) << "policy drop loses the last messages";
     for (std::uint64_t fid = 1; fid <= 3; ++fid)
         expect_exact_account(mixed.actor, Fid{fid}, count);
     EXPECT_THAT(steady.actor.gaps, IsEmpty());
 }
 
-// It never has taken everything: other ranges of it always have more than it takes.
-TEST_P(NewestMessages, AreNotKeptForEverByARangeThatDrops) {
+// It has never received everything: other ranges always have more data than it can receive.
+TEST_P(NewestMessages, AreNotDelayedForeverByARangeWithPolicyDrop) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 1)});
     subscriber.socket->subscribe(range(2, 2), SlowPolicy::drop);
@@ -162,7 +164,7 @@ TEST_P(NewestMessages, ArriveBeforeTheEndOfAPublisherThatCloses) {
     }
 }
 
-TEST_P(NewestMessages, AreToldAsMissedInFrontOfTheAnswerOfWhoUnsubscribes) {
+TEST_P(NewestMessages, AreReportedLostBeforeTheAnswerToAnUnsubscription) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 300);
@@ -180,7 +182,7 @@ TEST_P(NewestMessages, AreToldAsMissedInFrontOfTheAnswerOfWhoUnsubscribes) {
               subscriber.actor.gaps[Fid{1}] + subscriber.actor.gaps[Fid{2}]);
 }
 
-TEST_P(NewestMessages, AreToldAsMissedWhereTheFidGetsAnotherPolicy) {
+TEST_P(NewestMessages, AreReportedLostWhenTheFidGetsAnotherPolicy) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 300);
@@ -195,7 +197,7 @@ TEST_P(NewestMessages, AreToldAsMissedWhereTheFidGetsAnotherPolicy) {
         expect_exact_account(subscriber.actor, Fid{fid}, 400);
 }
 
-TEST_P(NewestMessages, GoWithTheSubscriberThatDies) {
+TEST_P(NewestMessages, AreReleasedWithADeadSubscriber) {
     auto publisher = buffered(small_pages());
     auto& steady = subscribe({range(1, 3)}, {}, SlowPolicy::block);
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
@@ -217,9 +219,9 @@ TEST_P(NewestMessages, GoWithTheSubscriberThatDies) {
     }));
 }
 
-TEST_P(NewestMessages, BeyondTheirLimitAreMissedWhereAFidHasHadNoneForTheLongestTime) {
+TEST_P(NewestMessages, AreLostBeyondTheLimitBeginningWithTheOldest) {
     BufferedPublishSocket::Options options = small_pages();
-    options.newest_bytes = 1000; // five messages, with what they take beside their bytes
+    options.newest_bytes = 1000; // five messages with their overhead
     auto publisher = buffered(options);
     auto& subscriber = paused({range(1, 9)});
     publish_all(*publisher, 9, 4, 40);
@@ -237,50 +239,50 @@ TEST_P(NewestMessages, BeyondTheirLimitAreMissedWhereAFidHasHadNoneForTheLongest
     EXPECT_EQ(gaps, subscriber.actor.lost);
 }
 
-// The memory is short, so that what waits for those who may miss messages is taken back: all but
-// the last of each fid is missed then, too.
-TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
+// When memory is short, messages queued for subscribers that may lose them are removed: then all
+// but the last message of each fid are lost, too.
+TEST_P(NewestMessages, AreStoredWhenOthersNeedTheMemory) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 3)});
-    publish_all(*publisher, 3, 0, 60); // fewer than its share
+    publish_all(*publisher, 3, 0, 60); // fewer than its limit
     ASSERT_EQ(publisher->counters().dropped, 0U);
     const auto others = others_need_the_memory(*publisher);
     subscriber.socket->resume();
     for (std::uint64_t fid = 1; fid <= 3; ++fid) {
         ASSERT_TRUE(run_until([&] { return last_of(subscriber, fid) == 59; }));
         expect_exact_account(subscriber.actor, Fid{fid}, 60);
-        EXPECT_GT(subscriber.actor.gaps[Fid{fid}], 0U) << "the test must take something back";
+        EXPECT_GT(subscriber.actor.gaps[Fid{fid}], 0U) << "some messages must have been removed";
     }
 }
 
-// Of each fid one message waits, and what is taken back of them is kept: nothing is missed, nor
-// told.
-TEST_P(NewestMessages, ThatAreAllKeptWhenOthersNeedTheMemoryCostNoMoreFrames) {
+// One message of each fid is queued, and it is stored when it is removed from the queue: nothing is
+// lost or reported lost.
+TEST_P(NewestMessages, AllStoredWhenOthersNeedTheMemoryCostNoMoreFrames) {
     constexpr std::uint64_t fids = 25;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
     auto& subscriber = paused({range(101, 100 + fids)});
     const auto frames = [&] { return publisher->snapshot().subscribers.front().frames_sent; };
     const std::uint64_t before = frames();
     for (std::uint64_t fid = 101; fid <= 100 + fids; ++fid)
-        ASSERT_EQ(publish(*publisher, Fid{fid}, 0, 900), Status::ok); // a page each
+        ASSERT_EQ(publish(*publisher, Fid{fid}, 0, 900), Status::ok); // one page each
     publisher->flush();
     settle();
     const std::size_t waiting = publisher->snapshot().subscribers.front().waiting;
     const auto others = others_need_the_memory(*publisher);
     ASSERT_LT(publisher->snapshot().subscribers.front().waiting, waiting)
-        << "the test must take something back";
+        << "some messages must have been removed";
     subscriber.socket->resume();
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == fids; }));
     EXPECT_EQ(frames() - before, fids);
     EXPECT_THAT(subscriber.actor.gaps, IsEmpty());
 }
 
-// Then there is nothing to send but what was missed, and it is told without a message behind it.
-TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
+// Then nothing is left to send except the loss report, which is sent without a message.
+TEST_P(NewestMessages, ThatDoNotFitWhenOthersNeedTheMemoryAreReportedLost) {
     auto publisher = buffered(
         {.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024, .newest_bytes = 1});
     auto& subscriber = paused({range(1, 3)});
-    publish_all(*publisher, 3, 0, 60); // fewer than its share
+    publish_all(*publisher, 3, 0, 60); // fewer than its limit
     ASSERT_EQ(publisher->counters().dropped, 0U);
     const auto others = others_need_the_memory(*publisher);
     subscriber.socket->resume();
@@ -289,12 +291,12 @@ TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
             return subscriber.actor.by_fid[Fid{fid}].size() + subscriber.actor.gaps[Fid{fid}] == 60;
         }));
         expect_exact_account(subscriber.actor, Fid{fid}, 60);
-        EXPECT_NE(last_of(subscriber, fid), 59U) << "the test must take back the last of them";
+        EXPECT_NE(last_of(subscriber, fid), 59U) << "the last messages must have been removed";
     }
 }
 
-// What waits of the subscription before is no part of the one that follows.
-TEST_P(NewestMessages, OfAFormerSubscriptionAreNotKept) {
+// Stored messages of an earlier subscription do not belong to the next one.
+TEST_P(NewestMessages, OfAFormerSubscriptionAreNotStored) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 60);
@@ -311,11 +313,11 @@ TEST_P(NewestMessages, OfAFormerSubscriptionAreNotKept) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     ASSERT_TRUE(run_until([&] { return last_of(subscriber, 2) == 59; }));
     EXPECT_GT(publisher->counters().dropped, 0U);
-    EXPECT_EQ(last_of(subscriber, 1), UINT64_MAX) << "nothing of the time before";
+    EXPECT_EQ(last_of(subscriber, 1), UINT64_MAX) << "nothing from before";
     expect_exact_account(subscriber.actor, Fid{2}, 60);
 }
 
-TEST_P(NewestMessages, AreNoPolicyWhereTheMemoryIsLent) {
+TEST_P(NewestMessages, AreNoPolicyForZeroCopyMemory) {
     EXPECT_THROW(unbuffered({.publisher = {.slow_policy = SlowPolicy::newest}}),
                  std::invalid_argument);
     EXPECT_THROW(buffered({.newest_bytes = 0}), std::invalid_argument);
@@ -329,7 +331,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, NewestMessages, all_beds(), bed_name);
 
 class NewestMessagesMeanwhile : public NewestMessages {};
 
-TEST_P(NewestMessagesMeanwhile, AreToldAsMissedWhenTheConnectionWasLost) {
+TEST_P(NewestMessagesMeanwhile, AreReportedLostAfterALostConnection) {
     auto publisher = buffered(small_pages());
     auto& subscriber =
         paused({range(1, 3)}, {.reconnect = true, .retry_interval = std::chrono::milliseconds{1}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop's observer is told of a publisher's subscribers.
+// Reports about a publisher's subscribers to a loop's observer.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -13,7 +13,7 @@ using testing::IsEmpty;
 
 using ObserverOfAPublisher = PubSubScenario;
 
-TEST_P(ObserverOfAPublisher, IsToldOfASubscriberThatStallsAndThatItTakesSomethingAgain) {
+TEST_P(ObserverOfAPublisher, IsNotifiedOfAStalledSubscriberAndOfItsProgress) {
     auto publisher = buffered(
         {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)});
@@ -33,7 +33,7 @@ TEST_P(ObserverOfAPublisher, IsToldOfASubscriberThatStallsAndThatItTakesSomethin
     EXPECT_GE(bed.seen().recovered[0].stalled, std::chrono::seconds{1});
 }
 
-TEST_P(ObserverOfAPublisher, IsToldOfOneThatIsCutOff) {
+TEST_P(ObserverOfAPublisher, IsNotifiedOfADisconnectedSubscriber) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                              .disconnect_after = std::chrono::milliseconds{300}},
                                .page_bytes = 1024,

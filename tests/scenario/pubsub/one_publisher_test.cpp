@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One publisher that several names or addresses lead to: it has one connection, and its messages
-// come once.
+// One publisher with several names or addresses: it gets one connection, and its messages arrive
+// once.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -41,8 +41,8 @@ TEST_P(OnePublisher, GivenByItsAddressAndFoundByItIsOne) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
 }
 
-// Nobody can tell by the addresses.
-TEST_P(OnePublisher, GivenByAnotherAddressThanItIsFoundAtIsOneWhenBothHaveAnswered) {
+// The addresses do not show that both are the same.
+TEST_P(OnePublisher, GivenAndFoundAtDifferentAddressesIsOneAfterBothAnswer) {
     for (const bool is_late : {false, true}) {
         SCOPED_TRACE(is_late);
         actor = {};
@@ -67,13 +67,13 @@ TEST_P(OnePublisher, GivenByAnotherAddressThanItIsFoundAtIsOneWhenBothHaveAnswer
         std::uint64_t unknown_tails = 0;
         for (const Subscriptions::Told& told : all->told())
             unknown_tails += told.unknown_tails;
-        EXPECT_EQ(unknown_tails, is_late ? 1U : 0U) << "nothing was lost, or it is told";
+        EXPECT_EQ(unknown_tails, is_late ? 1U : 0U) << "without a loss, or with a report";
         all.reset();
     }
 }
 
-// What it claims beyond the first slice was not looked at when it turned out to be the other.
-TEST_P(OnePublisher, ThatIsAskedByItsAddressContestsNothingByItsNameAnyMore) {
+// Its claims after the first slice were not yet processed when it proved to be the same publisher.
+TEST_P(OnePublisher, UsedByItsAddressClaimsNothingUnderItsNameAnyMore) {
     Made& one = publisher();
     Made& other = publisher();
     const netio::Address given{.host = "one.example", .port = one.address.port};
@@ -92,7 +92,7 @@ TEST_P(OnePublisher, ThatIsAskedByItsAddressContestsNothingByItsNameAnyMore) {
     for (std::uint64_t fid = 0; fid < 100'000; fid += 2)
         more.fids.push_back({.fids = range(fid, fid), .meaning = {}});
     bus.tell().on_announced(more);
-    // Meanwhile it answers what it was asked by its name.
+    // At the same time it answers the request that was made under its name.
     Timer pass{loop(), [&] {
                    bed.world()->spend(1ms);
                    pass.start(netio::Duration::zero());
@@ -104,8 +104,9 @@ TEST_P(OnePublisher, ThatIsAskedByItsAddressContestsNothingByItsNameAnyMore) {
     EXPECT_THAT(actor.contests, IsEmpty());
 }
 
-// By default a name has the number of the process. The old one stands there until its lease ends.
-TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks) {
+// By default a name contains the process number. The old name stays in the registry until its lease
+// expires.
+TEST_P(OnePublisher, RestartedUnderAnotherNameAtItsAddressKeepsItsCounters) {
     for (const bool is_announced_first : {true, false}) {
         SCOPED_TRACE(is_announced_first);
         actor = {};
@@ -134,8 +135,8 @@ TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks
         EXPECT_THAT(actor.missed, IsEmpty());
         ASSERT_THAT(all->told(), SizeIs(1));
         EXPECT_EQ(all->told().front().source.name, "host-2-0");
-        EXPECT_EQ(all->told().front().unknown_tails, 1U) << "of the one that was killed";
-        // It is followed by its new name from here on.
+        EXPECT_EQ(all->told().front().unknown_tails, 1U) << "of the killed publisher";
+        // From here on it is known by its new name.
         bus.tell().on_gone("host-2-0");
         real.socket.reset();
         ASSERT_TRUE(run_until([&] { return all->connected_count() == 0; }));
@@ -146,8 +147,9 @@ TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks
     }
 }
 
-// Two that live: whoever announces somebody else's address takes nothing from him.
-TEST_P(OnePublisher, IsNotNamedAnewByAStrangersWord) {
+// Two running publishers: an announcement with another publisher's address takes nothing from that
+// publisher.
+TEST_P(OnePublisher, IsNotRenamedByAForeignAnnouncement) {
     subscribe({});
     Made& one = publisher();
     announce("one", one, range(0, 9));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers on a bus that only programs on their own machine reach.
+// Publishers in a registry that only programs on their own machine can reach.
 
 #include "pubsub/discovery/bus.hpp"
 #include "tests/scenario/pubsub/several_publishers.hpp"
@@ -38,8 +38,8 @@ class OtherMachines : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, OtherMachines, netio::test::simulated_beds(), bed_name);
 
-// Who listens at the same address here is another.
-TEST_P(OtherMachines, AreNotLookedForOnThisOne) {
+// A local publisher at the same address is a different one.
+TEST_P(OtherMachines, AreNotSoughtOnThisMachine) {
     Made& one = publisher();
     announce_on(this_host() + "-2", "there", {one.address});
     EXPECT_THAT(actor.troubles, ElementsAre(HasSubstr("there on '" + this_host() + "-2'")));
@@ -49,7 +49,7 @@ TEST_P(OtherMachines, AreNotLookedForOnThisOne) {
     EXPECT_THAT(actor.contests, testing::IsEmpty());
 }
 
-TEST_P(OtherMachines, AreReachedAtTheAddressesThatLeadThere) {
+TEST_P(OtherMachines, AreReachedAtTheirReachableAddresses) {
     Made& one = publisher();
     bed.sim()->name("there.example", {one.address.host});
     announce_on(
@@ -57,7 +57,7 @@ TEST_P(OtherMachines, AreReachedAtTheAddressesThatLeadThere) {
         {{.host = "127.0.0.1", .port = 1}, {.host = "there.example", .port = one.address.port}});
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     EXPECT_THAT(actor.troubles, testing::IsEmpty());
-    EXPECT_EQ(actor.closed, 0) << "nothing else was tried";
+    EXPECT_EQ(actor.closed, 0) << "no other address was tried";
     EXPECT_THAT(all->told().front().source.address, HasSubstr("there.example"));
 }
 

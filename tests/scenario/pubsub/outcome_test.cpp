@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a publisher says of each of its publications, held against what each subscriber really got.
+// The outcome that a publisher reports for each publication, compared with what each subscriber
+// really received.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -33,7 +34,7 @@ TEST_P(Outcomes, AMessageThatAllGetIsSentToAll) {
     ASSERT_TRUE(run_until([&] { return one.actor.messages == 2 && other.actor.messages == 1; }));
 }
 
-TEST_P(Outcomes, WhoDiesWithMessagesOnTheirWayIsLost) {
+TEST_P(Outcomes, MessagesInFlightToADeadSubscriberAreLost) {
     auto publisher = unbuffered({});
     auto peer = stuck(range(1, 1));
     netio::RegisteredBuffer memory{100000};
@@ -53,7 +54,7 @@ TEST_P(Outcomes, WhoDiesWithMessagesOnTheirWayIsLost) {
     EXPECT_EQ(publisher_actor.outcomes[next - 1].lost, 1U);
 }
 
-TEST_P(Outcomes, WhoHasUnsubscribedBeforeItWasItsTurnIsCounted) {
+TEST_P(Outcomes, MessagesUnsubscribedBeforeTheyLeaveAreCounted) {
     auto publisher = unbuffered({});
     auto peer = stuck(range(1, 1));
     auto& subscriber = subscribe({range(1, 2)});
@@ -74,7 +75,7 @@ TEST_P(Outcomes, WhoHasUnsubscribedBeforeItWasItsTurnIsCounted) {
     ASSERT_TRUE(run_until([&] { return publisher_actor.outcomes.contains(next); }));
     EXPECT_EQ(publisher_actor.outcomes[next], (PublicationOutcome{.sent = 1, .lost = 1}));
 
-    // The same with one that goes on living.
+    // The same with a subscriber that stays alive.
     auto& other = subscribe({range(2, 3)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));
     other.socket->pause();
@@ -91,7 +92,7 @@ TEST_P(Outcomes, WhoHasUnsubscribedBeforeItWasItsTurnIsCounted) {
     EXPECT_EQ(publisher_actor.outcomes[next], (PublicationOutcome{.sent = 1, .unsubscribed = 1}));
 }
 
-TEST_P(Outcomes, WhatASubscriberStillHasWhenItDiesIsUnsubscribedInFrontOfItsEnd) {
+TEST_P(Outcomes, TheFidsOfADeadSubscriberAreUnsubscribedBeforeItsEnd) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 5), range(10, 20), range(30, 30)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));
@@ -106,7 +107,7 @@ TEST_P(Outcomes, WhatASubscriberStillHasWhenItDiesIsUnsubscribedInFrontOfItsEnd)
     EXPECT_EQ(told_before_the_end, 4U);
 }
 
-TEST_P(Outcomes, WhoUnsubscribesFromEverythingLeavesNothingBehind) {
+TEST_P(Outcomes, UnsubscribingFromEverythingLeaksNothing) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 5)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
@@ -116,7 +117,7 @@ TEST_P(Outcomes, WhoUnsubscribesFromEverythingLeavesNothingBehind) {
     EXPECT_TRUE(publisher_actor.left_behind.empty());
 }
 
-TEST_P(Outcomes, ThePublisherMayBeDestroyedWhenItIsToldWhatWasLeftBehind) {
+TEST_P(Outcomes, ThePublisherMayBeDestroyedInTheOutcomeOfADeadSubscriber) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1), range(3, 3)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
@@ -127,16 +128,16 @@ TEST_P(Outcomes, ThePublisherMayBeDestroyedWhenItIsToldWhatWasLeftBehind) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-// --- memory that is prepared ----------------------------------------------------------------
+// --- prepared memory ------------------------------------------------------------------------
 
 using PreparedMemory = PubSubScenario;
-using MemoryThatIsRefused = PubSubScenario; // tcp registers nothing that could be
+using MemoryThatIsRefused = PubSubScenario; // tcp does not register memory
 
 TEST_P(PreparedMemory, IsNotRegisteredInTheFirstPublication) {
     auto publisher = unbuffered({});
     netio::RegisteredBuffer memory{100000};
     publisher->prepare(memory);
-    publisher->prepare(memory); // which changes nothing
+    publisher->prepare(memory); // has no further effect
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
     if (bed.sim() != nullptr) bed.sim()->refuse_registrations(true);
@@ -145,7 +146,7 @@ TEST_P(PreparedMemory, IsNotRegisteredInTheFirstPublication) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-TEST_P(MemoryThatIsRefused, IsToldWhenItIsPreparedAndEndsNobody) {
+TEST_P(MemoryThatIsRefused, IsReportedWhenPreparedAndEndsNoConnection) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
@@ -165,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Outcomes, all_beds(), bed_name);
 
 // --- against an oracle ----------------------------------------------------------------------
 
-// Who wanted what, as the publisher's user is told.
+// Which subscriber wanted what, as reported to the publisher's user.
 struct Books final : PublishSocket::Handler {
     void on_subscriber_connected(Publisher&, const SubscriberPeer& peer) override {
         newest = peer.id;
@@ -214,7 +215,7 @@ class OutcomeWorld {
         judge();
     }
 
-    // What was seen, so that a test that shows nothing fails.
+    // Counts of the checked cases, so that a test that checks none fails.
     std::uint64_t judged = 0, exact = 0, missed = 0, lost = 0, unsubscribed = 0;
 
   private:
@@ -325,7 +326,7 @@ class OutcomeWorld {
             for (const auto& [fid, messages] : member.actor.by_fid)
                 for (const Arrived& message : messages)
                     ASSERT_TRUE(message.intact && got[member.id].insert(message.number).second);
-            // It was ended here, or cut off; an orderly end comes behind everything.
+            // It ended here or was aborted; an orderly end comes after all messages.
             const bool cut_off = !member.actor.closed.empty() &&
                                  member.actor.closed.front().reason != CloseReason::orderly;
             if (member.dies || cut_off) {
@@ -369,7 +370,7 @@ class OutcomeWorld {
 
 class OutcomesWithAnOracle : public testing::TestWithParam<Bed> {};
 
-TEST_P(OutcomesWithAnOracle, SayOfEveryPublicationWhoGotItUnderEveryPolicy) {
+TEST_P(OutcomesWithAnOracle, ReportWhichSubscribersGotEachPublicationForEveryPolicy) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
         std::uint64_t judged = 0, exact = 0, missed = 0, lost = 0, unsubscribed = 0;
         for (std::uint64_t seed = 1; seed <= 20; ++seed) {

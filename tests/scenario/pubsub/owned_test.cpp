@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A publisher of which each loop has some of the fids, as two sockets.
+// A publisher with two loops, each with a part of the fids and its own socket.
 
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/fid_shards.hpp"
@@ -56,12 +56,12 @@ TEST_P(Owned, AFidOfAnotherLoopIsRefusedAndLeavesNoTrace) {
     auto publisher = shard(0);
     EXPECT_EQ(publish(*publisher, Fid{0}, 0, 40), Status::no_subscribers);
     EXPECT_EQ(publish(*publisher, Fid{4}, 0, 40), Status::not_owned);
-    // A subscription to it is accepted: this subscriber asks all loops for all that it wants.
+    // A subscription to it is accepted: this subscriber requests all its fids from all loops.
     auto& subscriber = subscribe({range(0, 7)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     EXPECT_EQ(publish(*publisher, Fid{4}, 0, 40), Status::not_owned);
-    EXPECT_EQ(publish(*publisher, Fid{4}, 0, 4000), Status::not_owned); // more than a page
-    EXPECT_EQ(publish(*publisher, Fid{8}, 0, 40), Status::not_owned);   // nobody's
+    EXPECT_EQ(publish(*publisher, Fid{4}, 0, 4000), Status::not_owned); // larger than a page
+    EXPECT_EQ(publish(*publisher, Fid{8}, 0, 40), Status::not_owned);   // owned by no loop
     EXPECT_EQ(publish(*publisher, Fid{3}, 0, 40), Status::ok);
     EXPECT_EQ(publisher->counters().messages, 1U);
     EXPECT_EQ(publisher->counters().without_subscribers, 1U);
@@ -98,7 +98,7 @@ TEST_P(Owned, ASubscriberOfARangeAtTheAddressesOfAllLoopsGetsEachFidOnce) {
     constexpr int rounds = 10;
     for (int round = 0; round < rounds; ++round) {
         for (std::uint64_t fid = 0; fid < 8; ++fid) {
-            // Whoever has a message and not its loop tries the other one.
+            // A user that does not know a fid's loop tries the other one.
             const bool is_first = shards.owner(Fid{fid}) == 0;
             BufferedPublishSocket& owner = is_first ? *first : *second;
             BufferedPublishSocket& other = is_first ? *second : *first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscribers that are paused: alone, with each slow policy, and with every kind of end.
+// Paused subscribers: alone, with each slow policy, and with every kind of end.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -22,7 +22,7 @@ class PausedSubscribers : public PubSubScenario {
         for (int i = 0; i < 50; ++i)
             loop().run_once();
     }
-    // Of simulated time.
+    // Waits for this much simulated time.
     void wait(netio::Duration time) {
         const netio::TimePoint end = loop().now() + time;
         netio::Timer timer{loop(), [] {}};
@@ -38,14 +38,14 @@ class PausedSubscribers : public PubSubScenario {
         subscriber.socket->pause();
         return subscriber;
     }
-    // Publishes to fid 1 from number `next` on what is taken.
+    // Publishes to fid 1 from number `next` on, as long as messages are accepted.
     bool offer(BufferedPublishSocket& publisher, std::uint64_t& next) {
         const Status status = publish(publisher, Fid{1}, next, 500);
         publisher.flush();
         if (status == Status::ok) ++next;
         return status == Status::ok;
     }
-    // So much that a subscriber which takes nothing has its share.
+    // Publishes enough to reach the limit of a paused subscriber.
     std::uint64_t fill(BufferedPublishSocket& publisher) {
         std::uint64_t next = 0;
         while (next < 1000 && offer(publisher, next))
@@ -64,7 +64,7 @@ class PausedSubscribers : public PubSubScenario {
     }
 };
 
-TEST_P(PausedSubscribers, TakeNothingAndThenEverythingInOrder) {
+TEST_P(PausedSubscribers, ReceiveNothingAndThenEverythingInOrder) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 1024});
     auto& subscriber = paused({range(1, 3)});
     EXPECT_TRUE(subscriber.socket->is_paused());
@@ -76,9 +76,9 @@ TEST_P(PausedSubscribers, TakeNothingAndThenEverythingInOrder) {
     settle();
     EXPECT_EQ(subscriber.actor.messages, 0U);
     EXPECT_TRUE(subscriber.socket->is_connected());
-    subscriber.socket->pause(); // it has
+    subscriber.socket->pause(); // already paused
     subscriber.socket->resume();
-    EXPECT_EQ(subscriber.actor.messages, 0U) << "a call never calls back";
+    EXPECT_EQ(subscriber.actor.messages, 0U) << "no callback within a call";
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
@@ -89,11 +89,11 @@ TEST_P(PausedSubscribers, TakeNothingAndThenEverythingInOrder) {
     EXPECT_EQ(subscriber.socket->counters().messages, 600U);
 }
 
-TEST_P(PausedSubscribers, TakeNothingOfUnbufferedMessagesEither) {
+TEST_P(PausedSubscribers, ReceiveNoUnbufferedMessagesEither) {
     auto publisher = unbuffered({});
     auto& subscriber = paused({range(1, 1)});
     netio::RegisteredBuffer memory{600000};
-    for (std::uint64_t number = 0; number < 3; ++number) // a frame each, and one in fragments
+    for (std::uint64_t number = 0; number < 3; ++number) // one frame each, and one in fragments
         ASSERT_EQ(
             publisher->publish(Fid{1}, memory.slice(0, number == 1 ? 600000 : 10), Cookie{number}),
             Status::ok);
@@ -105,11 +105,11 @@ TEST_P(PausedSubscribers, TakeNothingOfUnbufferedMessagesEither) {
     EXPECT_EQ(subscriber.actor.by_fid[Fid{1}][1].size, 600000U);
 }
 
-TEST_P(PausedSubscribers, InTheMiddleOfAPageGoOnWithTheNextMessage) {
+TEST_P(PausedSubscribers, InsideAPageResumeWithTheNextMessage) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-    // Behind every message; a message may have the fid of the one before, and then says no fid.
+    // Pauses after every message; a message with the fid of the previous one contains no fid.
     subscriber.actor.at_message = [](SubscribeSocket& socket) { socket.pause(); };
     for (std::uint64_t i = 0; i < 60; ++i)
         ASSERT_EQ(publish(*publisher, Fid{1 + i % 20 / 7}, i, 30), Status::ok);
@@ -145,7 +145,7 @@ TEST_P(PausedSubscribers, MayResumeInTheirHandler) {
     EXPECT_EQ(subscriber.socket->counters().pauses, 100U);
 }
 
-TEST_P(PausedSubscribers, ThatMayMissMessagesAreToldExactlyWhichOnes) {
+TEST_P(PausedSubscribers, WithPolicyDropGetTheirExactLosses) {
     auto publisher = buffered(small_pages(SlowPolicy::drop));
     auto& subscriber = paused({range(1, 2)}, few_buffers());
     for (std::uint64_t number = 0; number < 500; ++number)
@@ -157,7 +157,7 @@ TEST_P(PausedSubscribers, ThatMayMissMessagesAreToldExactlyWhichOnes) {
     ASSERT_GT(publisher->counters().dropped, 0U);
     EXPECT_EQ(subscriber.actor.messages, 0U);
     EXPECT_TRUE(subscriber.actor.gaps.empty());
-    // One after the other, the gaps of one frame too.
+    // In order, including the reports of one frame.
     subscriber.actor.at_gap =
         subscriber.actor.at_message = [](SubscribeSocket& socket) { socket.pause(); };
     subscriber.socket->resume();
@@ -175,13 +175,13 @@ TEST_P(PausedSubscribers, ThatMayMissMessagesAreToldExactlyWhichOnes) {
         const auto& arrived = subscriber.actor.by_fid[Fid{fid}];
         EXPECT_EQ(arrived.size() + subscriber.actor.gaps[Fid{fid}], 500U);
         for (std::size_t i = 0; i < arrived.size(); ++i)
-            EXPECT_EQ(arrived[i].number, i); // what is missing came last
+            EXPECT_EQ(arrived[i].number, i); // the lost messages come last
         EXPECT_EQ(subscriber.actor.gap_after[Fid{fid}].front(), arrived.size());
     }
     EXPECT_EQ(subscriber.actor.lost, publisher->counters().dropped);
 }
 
-TEST_P(PausedSubscribers, ThatAreWaitedForHoldUpOnlyTheirFids) {
+TEST_P(PausedSubscribers, WithPolicyBlockBlockOnlyTheirFids) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 1)}, few_buffers());
     auto& other = subscribe({range(2, 2)});
@@ -207,7 +207,7 @@ TEST_P(PausedSubscribers, ThatAreWaitedForHoldUpOnlyTheirFids) {
     other.actor.expect_contiguous(Fid{2}, 0, 300);
 }
 
-TEST_P(PausedSubscribers, AreDisconnectedWherePublishingWaitsTooLongForThem) {
+TEST_P(PausedSubscribers, AreDisconnectedAfterBlockingForTooLong) {
     auto options = small_pages(SlowPolicy::disconnect);
     options.publisher.disconnect_after = 200ms;
     auto publisher = buffered(options);
@@ -221,7 +221,7 @@ TEST_P(PausedSubscribers, AreDisconnectedWherePublishingWaitsTooLongForThem) {
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::too_slow);
     settle();
     EXPECT_EQ(subscriber.actor.messages, 0U);
-    // What had arrived comes before the end.
+    // Arrived messages are delivered before the end.
     std::size_t at_the_end = 0;
     subscriber.actor.at_closed = [&](SubscribeSocket&) { at_the_end = subscriber.actor.messages; };
     subscriber.socket->resume();
@@ -231,7 +231,7 @@ TEST_P(PausedSubscribers, AreDisconnectedWherePublishingWaitsTooLongForThem) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, at_the_end);
 }
 
-TEST_P(PausedSubscribers, MayCloseOrAbortAndAreGivenNothingMore) {
+TEST_P(PausedSubscribers, MayCloseOrAbortAndReceiveNothingMore) {
     for (const bool at_once : {false, true}) {
         publisher_actor = {};
         auto publisher = buffered(small_pages());
@@ -243,13 +243,13 @@ TEST_P(PausedSubscribers, MayCloseOrAbortAndAreGivenNothingMore) {
         }));
         EXPECT_EQ(subscriber.actor.messages, 0U);
         EXPECT_FALSE(subscriber.actor.last_retrying);
-        EXPECT_NE(publisher_actor.closed[0].reason, CloseReason::orderly) << "it took nothing";
+        EXPECT_NE(publisher_actor.closed[0].reason, CloseReason::orderly) << "it read nothing";
         publisher->close();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     }
 }
 
-TEST_P(PausedSubscribers, CannotHoldTheirOwnEndBack) {
+TEST_P(PausedSubscribers, CannotDelayTheirOwnEnd) {
     for (const bool at_once : {false, true}) {
         publisher_actor = {};
         auto publisher = buffered(small_pages());
@@ -266,7 +266,7 @@ TEST_P(PausedSubscribers, CannotHoldTheirOwnEndBack) {
     }
 }
 
-TEST_P(PausedSubscribers, HoldUpTheEndOfTheirPublisherUntilTheyResume) {
+TEST_P(PausedSubscribers, DelayTheEndOfTheirPublisherUntilTheyResume) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 1)}, few_buffers());
     const std::uint64_t accepted = fill(*publisher);
@@ -297,7 +297,7 @@ TEST_P(PausedSubscribers, ThatDoNotResumeLeaveTheEndOfTheirPublisherUnconfirmed)
     EXPECT_FALSE(subscriber.socket->arrivals().complete());
 }
 
-TEST_P(PausedSubscribers, AreToldOfTheEndBehindWhichNothingWaits) {
+TEST_P(PausedSubscribers, AreNotifiedOfTheEndWithoutQueuedMessages) {
     auto publisher = buffered({});
     auto& subscriber = paused({range(1, 1)});
     publisher->abort();
@@ -348,7 +348,7 @@ TEST_P(PausedSubscribers, ReconnectAfterWhatHadArrivedWhenTheConnectionBroke) {
     EXPECT_TRUE(subscriber.actor.last_retrying);
 }
 
-TEST_P(PausedSubscribers, MayBePausedBeforeTheyConnectAndChangeTheirWishesMeanwhile) {
+TEST_P(PausedSubscribers, MayBePausedBeforeConnectingAndChangeSubscriptions) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)});
     subscriber.socket->pause();
@@ -410,8 +410,8 @@ TEST_P(PausedForLong, AreAliveAndSoIsTheirPublisher) {
     full.actor.expect_contiguous(Fid{1}, 0, accepted);
 }
 
-// Its heartbeats wait for nobody, so nothing waits when it is gone.
-TEST_P(PausedForLong, AreToldOfTheEndOfAPublisherThatSentHeartbeatsOnly) {
+// Its heartbeats wait for no user, so nothing is queued when it is gone.
+TEST_P(PausedForLong, AreNotifiedOfTheEndOfAPublisherWithHeartbeatsOnly) {
     auto publisher = buffered({});
     auto& subscriber = paused({range(1, 1)});
     wait(20s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers that end and leave the bus, or come back elsewhere, while their subscriber has paused:
-// what has arrived is handed over when it goes on, and then their end is told.
+// Publishers that end and leave the registry, or return at another address, while their subscriber
+// is paused: arrived messages are delivered when it resumes, and then the end is reported.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -17,7 +17,7 @@ using testing::ElementsAre;
 
 class PausedEnd : public SeveralPublishers {
   protected:
-    static constexpr std::size_t count = 5; // messages that wait
+    static constexpr std::size_t count = 5; // queued messages
 
     void SetUp() override {
         Subscriptions::Options found = options({});
@@ -25,7 +25,7 @@ class PausedEnd : public SeveralPublishers {
         all.emplace(transport(), found, actor);
         all->subscribe(range(0, 9));
     }
-    // One that is followed, and whose messages wait.
+    // A connected publisher whose messages are queued at the subscriber.
     Made& with_messages() {
         Made& made = publisher();
         announce("one", made, range(0, 9));
@@ -40,7 +40,7 @@ class PausedEnd : public SeveralPublishers {
         EXPECT_EQ(actor.message_count, 0U);
         EXPECT_EQ(actor.closed, 0);
     }
-    // It ends, and so does what the bus says of it.
+    // It ends, and so does its registry entry.
     void lose_one() {
         with_messages().socket.reset();
         ASSERT_NO_FATAL_FAILURE(expect_gone());
@@ -58,16 +58,16 @@ class PausedEnd : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, PausedEnd, all_beds(), bed_name);
 
-TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
+TEST_P(PausedEnd, IsReportedAfterTheMessagesOfADepartedPublisher) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
-    EXPECT_EQ(actor.closed, 0) << "nothing is told while it is paused";
+    EXPECT_EQ(actor.closed, 0) << "nothing is reported while it is paused";
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
-    EXPECT_FALSE(actor.retrying) << "nobody comes back";
+    EXPECT_FALSE(actor.retrying) << "it does not retry";
     ASSERT_EQ(all->told().size(), 1U);
     EXPECT_EQ(all->told().front().unknown_tails, 1U);
 }
 
-TEST_P(PausedEnd, HasNoTailOfWhatIsNotWantedAnyMoreByThen) {
+TEST_P(PausedEnd, HasNoTailForFidsUnsubscribedByThen) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     all->unsubscribe(range(5, 9));
@@ -75,14 +75,14 @@ TEST_P(PausedEnd, HasNoTailOfWhatIsNotWantedAnyMoreByThen) {
     EXPECT_EQ(all->told().front().unknown_tails, 0U);
 }
 
-TEST_P(PausedEnd, HasATailOfWhatIsStillWantedByThen) {
+TEST_P(PausedEnd, HasATailForFidsStillSubscribedByThen) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
     EXPECT_EQ(all->told().front().unknown_tails, 1U);
 }
 
-TEST_P(PausedEnd, IsToldAlsoIfTheNameGoesWhileTheConnectionEnds) {
+TEST_P(PausedEnd, IsReportedAlsoIfTheNameVanishesDuringTheEnd) {
     for (const bool in_order : {false, true}) {
         actor.closed = actor.subscriptions = 0;
         actor.messages.clear();
@@ -95,7 +95,7 @@ TEST_P(PausedEnd, IsToldAlsoIfTheNameGoesWhileTheConnectionEnds) {
     }
 }
 
-TEST_P(PausedEnd, LeavesItsFidsToWhoHasThemAsWell) {
+TEST_P(PausedEnd, LeavesItsFidsToAnotherPublisher) {
     Made& one = with_messages();
     Made& other = publisher();
     announce("other", other, range(3, 9));
@@ -103,7 +103,7 @@ TEST_P(PausedEnd, LeavesItsFidsToWhoHasThemAsWell) {
     ASSERT_NO_FATAL_FAILURE(expect_gone());
     bus.tell().on_gone("one");
     ASSERT_TRUE(run_until([&] { return other.actor.subscribed.size() == 1; }))
-        << "it need not wait for who has paused";
+        << "it need not wait for the paused one";
     send(other, Fid{4});
     all->resume();
     ASSERT_TRUE(run_until([&] { return actor.closed == 1 && actor.message_count == count + 1; }));
@@ -111,7 +111,7 @@ TEST_P(PausedEnd, LeavesItsFidsToWhoHasThemAsWell) {
     EXPECT_EQ(actor.messages[Fid{4}], 1U);
 }
 
-TEST_P(PausedEnd, GoesOnInItsBooksWhereItComesBackElsewhere) {
+TEST_P(PausedEnd, KeepsItsCountersWhenItReturnsElsewhere) {
     with_messages().socket.reset();
     ASSERT_NO_FATAL_FAILURE(expect_gone());
     Made& there = publisher();
@@ -128,7 +128,7 @@ TEST_P(PausedEnd, GoesOnInItsBooksWhereItComesBackElsewhere) {
     EXPECT_EQ(all->told().size(), 1U) << "one publisher";
 }
 
-TEST_P(PausedEnd, GoesOnWhereItIsAnnouncedAnewBeforeItIsToldThatItWasGone) {
+TEST_P(PausedEnd, ContinuesIfAnnouncedAgainBeforeItsEndIsReported) {
     const netio::Address former = [&] {
         Made& one = with_messages();
         one.socket.reset();
@@ -145,7 +145,7 @@ TEST_P(PausedEnd, GoesOnWhereItIsAnnouncedAnewBeforeItIsToldThatItWasGone) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));
 }
 
-TEST_P(PausedEnd, OfAPublisherThatMovedTwiceIsToldOnce) {
+TEST_P(PausedEnd, OfAPublisherThatMovedTwiceIsReportedOnce) {
     with_messages().socket.reset();
     ASSERT_NO_FATAL_FAILURE(expect_gone());
     announce("one", publisher(), range(0, 9));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Messages of many slices, over providers that take few and many of them. The simulator notices
-// memory that changes while it is lent: so it tells what was lent, and what was copied.
+// Messages of many slices, over providers with a low or high limit of pieces. The simulator notices
+// memory that changes while it is borrowed, so it shows which pieces were borrowed and which were
+// copied.
 
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/support/sim_transport.hpp"
@@ -26,7 +27,7 @@ SimProfile rdma_with(std::size_t pieces) {
     return profile;
 }
 
-// A publisher and a subscriber over a provider that takes so many pieces.
+// A publisher and a subscriber over a provider with this limit of pieces.
 class Pieces {
   public:
     static constexpr std::size_t piece_bytes = 1000;
@@ -75,7 +76,8 @@ class Pieces {
     SubscribeSocket subscriber;
 };
 
-// How many pieces of a message leave from where they lie: changed there, the others do not.
+// Returns how many pieces of a message are sent in place: a change there is noticed, a change of a
+// copied piece is not.
 std::size_t lent_of(std::size_t pieces, std::size_t limit) {
     std::size_t lent = 0;
     for (std::size_t i = 0; i < pieces; ++i) {
@@ -88,19 +90,19 @@ std::size_t lent_of(std::size_t pieces, std::size_t limit) {
     return lent;
 }
 
-TEST(ManyPieces, NoneIsCopiedThatTheProviderTakes) {
+TEST(ManyPieces, NoneIsCopiedWithinTheProvidersLimit) {
     EXPECT_EQ(lent_of(28, 30), 28U);
     EXPECT_EQ(lent_of(15, 16), 15U);
     EXPECT_EQ(lent_of(7, 8), 7U);
     EXPECT_EQ(lent_of(3, 4), 3U);
 }
 
-TEST(ManyPieces, OfMoreOnlyThoseBehindAreCopied) {
-    EXPECT_EQ(lent_of(28, 16), 14U) << "one piece is the header, one is what was copied";
+TEST(ManyPieces, OnlyThoseBeyondTheLimitAreCopied) {
+    EXPECT_EQ(lent_of(28, 16), 14U) << "one piece is the header, one is the copied part";
     EXPECT_EQ(lent_of(28, 4), 2U);
 }
 
-TEST(ManyPieces, AsManyMessagesAreUnderWayAsOfFewAndNothingIsQueued) {
+TEST(ManyPieces, DoNotReduceTheMessagesInFlightAndQueueNothing) {
     for (const std::size_t limit : {4U, 30U}) {
         std::size_t of_few = 0;
         for (const std::size_t pieces : {3U, 28U}) {
@@ -121,14 +123,14 @@ TEST(ManyPieces, AsManyMessagesAreUnderWayAsOfFewAndNothingIsQueued) {
     }
 }
 
-TEST(ManyPieces, ThePublisherSaysHowManyLeaveFromWhereTheyLie) {
+TEST(ManyPieces, ThePublisherReportsHowManyLeaveWithoutACopy) {
     EXPECT_EQ(Pieces{4}.publisher.segment_limit(), 3U);
     EXPECT_EQ(Pieces{16}.publisher.segment_limit(), 15U);
     EXPECT_EQ(Pieces{30}.publisher.segment_limit(), 28U);
     Pieces world{4};
     world.subscriber.close();
     ASSERT_TRUE(world.run_until([&] { return world.publisher.counters().subscribers == 0; }));
-    EXPECT_EQ(world.publisher.segment_limit(), 28U) << "nobody is there to copy for";
+    EXPECT_EQ(world.publisher.segment_limit(), 28U) << "there is no subscriber that needs a copy";
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// More publishers on a bus than there may be connections, and others that answer in their places.
+// More publishers in a registry than allowed connections, and others that listen at their
+// addresses.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -20,8 +21,8 @@ class FoundPublishers : public SeveralPublishers {
         options.publisher_limit = limit;
         return options;
     }
-    // One is killed behind a subscription, and another one, which is not on the bus, gets its port
-    // and is asked in its place.
+    // Kills a publisher after a subscription; another one, which is not in the registry, gets its
+    // port and its requests.
     Made& replace(Made& killed) {
         const std::size_t before = actor.changes.size();
         killed.socket.reset();
@@ -38,12 +39,12 @@ class FoundPublishers : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, FoundPublishers, all_beds(), bed_name);
 
-// Time to connect that a real machine may not keep to.
+// The connect time-out is so short that a slow machine may miss it.
 class HastyFoundPublishers : public FoundPublishers {};
 
 INSTANTIATE_TEST_SUITE_P(Beds, HastyFoundPublishers, netio::test::simulated_beds(), bed_name);
 
-TEST_P(FoundPublishers, WhoseFidsAreNotWantedTakeNoPlace) {
+TEST_P(FoundPublishers, WithoutSubscribedFidsUseNoSlot) {
     Subscriptions all{transport(), found(2), actor};
     all.subscribe(range(20, 29));
     announce("one", publisher(), range(0, 9));
@@ -58,7 +59,7 @@ TEST_P(FoundPublishers, WhoseFidsAreNotWantedTakeNoPlace) {
     EXPECT_THAT(actor.troubles, IsEmpty());
 }
 
-TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
+TEST_P(FoundPublishers, ThatWereSkippedAreAskedWhenAnotherLeaves) {
     Subscriptions all{transport(), found(1), actor};
     all.subscribe(range(0, 29));
     Made& one = publisher();
@@ -75,7 +76,7 @@ TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
     bus.tell().on_gone("one");
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_THAT(actor.subscribed["two"], ElementsAre(range(10, 19)));
-    // Who is asked for nothing any more is let go.
+    // The connection of a publisher without subscriptions is closed.
     all.unsubscribe(range(10, 19));
     all.unsubscribe(range(25, 29));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 3; }));
@@ -83,9 +84,9 @@ TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
 
-TEST_P(HastyFoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
+TEST_P(HastyFoundPublishers, WithASlotAreAskedForFidsClaimedByOneWithout) {
     Subscriptions::Options few = found(1);
-    few.socket.session.connect_timeout = 10ms; // for so long it has the fids
+    few.socket.session.connect_timeout = 10ms; // this long it has the fids
     Subscriptions all{transport(), few, actor};
     all.subscribe(range(0, 19));
     Made& one = publisher();
@@ -97,7 +98,7 @@ TEST_P(HastyFoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) 
     EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 9), range(10, 19)));
 }
 
-TEST_P(HastyFoundPublishers, InWhosePlaceAnotherAnswersKeepNoFidsWhenTheirLeaseIsOver) {
+TEST_P(HastyFoundPublishers, ReplacedByAnotherServerLoseTheirFidsWithTheirLease) {
     for (const bool known_before : {true, false}) {
         SCOPED_TRACE(known_before);
         actor = {};
@@ -119,7 +120,7 @@ TEST_P(HastyFoundPublishers, InWhosePlaceAnotherAnswersKeepNoFidsWhenTheirLeaseI
     }
 }
 
-TEST_P(FoundPublishers, WithKeysThoseThatAreThereHaveTheFidsOfOneThatWasReplaced) {
+TEST_P(FoundPublishers, WithKeysRunningOnesGetTheFidsOfAReplacedOne) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-63:block links=8");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -150,7 +151,7 @@ TEST_P(FoundPublishers, WithKeysThoseThatAreThereHaveTheFidsOfOneThatWasReplaced
     }
 }
 
-TEST_P(FoundPublishers, WhatAnswersInTheirPlaceIsListenedToAsLongAsNobodyElseClaimsTheFids) {
+TEST_P(FoundPublishers, AReplacementAtTheirAddressIsUsedUntilAnotherClaimsTheFids) {
     Subscriptions all{transport(), found(16), actor};
     all.subscribe(range(0, 9));
     Made& killed = publisher();

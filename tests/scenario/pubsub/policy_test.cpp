@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Policies that subscribers ask for, each for some of its fids.
+// Policies that subscribers request, each for some of their fids.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 using PoliciesAskedFor = PubSubScenario;
 
-TEST_P(PoliciesAskedFor, AGuestThatDropsNeverHoldsUpALosslessStream) {
+TEST_P(PoliciesAskedFor, ADropSubscriberNeverBlocksALosslessStream) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 8 * 1024});
     auto& steady = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
@@ -38,7 +38,7 @@ TEST_P(PoliciesAskedFor, AGuestThatDropsNeverHoldsUpALosslessStream) {
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
 }
 
-TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
+TEST_P(PoliciesAskedFor, ApplyToTheirFidsOnlyAndTheLatestCounts) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
     auto& subscriber = subscribe({range(1, 4)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -50,23 +50,23 @@ TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
     const auto take = [&](std::uint64_t fid) {
         return publisher->publish(Fid{fid}, memory.slice(), Cookie{key++});
     };
-    while (take(1) == Status::ok) // until the session and its share are used up
+    while (take(1) == Status::ok) // until the session's credits and its limit are used up
         ASSERT_LT(key, 50U);
     EXPECT_EQ(take(3), Status::again);
     EXPECT_EQ(take(4), Status::again);
-    EXPECT_EQ(take(2), Status::ok) << "this one it may miss";
+    EXPECT_EQ(take(2), Status::ok) << "this one may be lost";
     EXPECT_EQ(publisher->counters().dropped, 1U);
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     EXPECT_EQ(subscriber.actor.gaps[Fid{2}], 1U);
     EXPECT_EQ(subscriber.actor.gaps.size(), 1U);
-    EXPECT_EQ(subscriber.actor.lost, 1U) << "the one it was told of";
+    EXPECT_EQ(subscriber.actor.lost, 1U) << "the one that was reported";
 }
 
-TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
+TEST_P(PoliciesAskedFor, ChangingToDropReleasesTheBlockedPublisher) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
     auto slow = stuck(range(1, 1));
-    netio::RegisteredBuffer memory{50000}; // too large to be gathered
+    netio::RegisteredBuffer memory{50000}; // too large for a batch
     std::uint64_t key = 0;
     const auto fill = [&] {
         while (key < 50 && publisher->publish(Fid{1}, memory.slice(), Cookie{key}) == Status::ok)
@@ -74,11 +74,11 @@ TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
     };
     publisher_actor.at_room = fill;
     fill();
-    // What was posted has left, and been told; two messages wait for the slow one, and all others
-    // for these.
+    // All posted messages have left and are completed; two messages wait for the slow subscriber,
+    // and all others for these two.
     ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() + 2 == key; }));
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{key}), Status::again);
-    // Nor is there a credit left for the answer, whose leaving would be told too.
+    // There is no credit left for the answer either, because its completion would be reported too.
     const std::uint32_t last = 6;
     for (std::uint32_t nth = 2; nth < last; ++nth) {
         request(*slow, nth, range(1, 1), SlowPolicy::block);
@@ -86,10 +86,10 @@ TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
     }
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{key}), Status::again);
     request(*slow, last, range(1, 1), SlowPolicy::drop);
-    EXPECT_TRUE(run_until([&] { return key == 50; })) << key << " were taken";
+    EXPECT_TRUE(run_until([&] { return key == 50; })) << key << " accepted";
 }
 
-TEST_P(PoliciesAskedFor, OneThatHoldsThePublisherUpMoreIsRefused) {
+TEST_P(PoliciesAskedFor, AStricterPolicyThanThePublishersIsRefused) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& lossless = subscribe({range(1, 1), range(5, 5)}, {}, SlowPolicy::block);
     auto& impatient = subscribe({range(2, 2)}, {}, SlowPolicy::disconnect);
@@ -108,14 +108,14 @@ TEST_P(PoliciesAskedFor, OneThatHoldsThePublisherUpMoreIsRefused) {
     EXPECT_EQ(publisher->publish(Fid{3}, memory.slice(), Cookie{3}), Status::ok);
 }
 
-TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
+TEST_P(PoliciesAskedFor, OnlyTheRequestingSubscriberIsDisconnected) {
     auto publisher = unbuffered(
         {.publisher = {.disconnect_after = std::chrono::milliseconds{50}}, .remainder_limit = 2});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto impatient = stuck(range(1, 1), SlowPolicy::disconnect);
     auto patient = stuck(range(2, 2));
-    netio::RegisteredBuffer memory{50000}; // too large to be gathered: each takes a receive buffer
+    netio::RegisteredBuffer memory{50000}; // too large for a batch: each takes a receive buffer
     std::uint64_t of_two = 0;
     while (publisher->publish(Fid{2}, memory.slice(), Cookie{of_two}) == Status::ok)
         ASSERT_LT(++of_two, 100U);
@@ -129,10 +129,10 @@ TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
     ASSERT_EQ(publisher_actor.closed.size(), 1U);
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::too_slow);
     EXPECT_EQ(publisher->publish(Fid{2}, memory.slice(), Cookie{9999}), Status::again)
-        << "the other one is waited for";
+        << "the publisher still waits for the other one";
 }
 
-TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
+TEST_P(PoliciesAskedFor, AreRequestedAgainAfterALostConnection) {
     auto publisher = unbuffered({.remainder_limit = 1});
     auto& subscriber =
         subscribe({range(1, 9)}, {.session = {.receive_count = 4}, .reconnect = true});

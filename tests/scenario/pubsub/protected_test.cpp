@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publish/subscribe on each level of protection, while keys change: every subscriber gets what it
-// would get without, and the totals are right.
+// Publish/subscribe at each protection level, while keys change: every subscriber gets what it
+// would get without protection, and the totals are right.
 
 #include "pubsub/core/wire.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
@@ -77,7 +77,7 @@ TEST_P(ProtectedPublisher, SendsPagesAndFragmentsToEverySubscriber) {
     expect_all_of(count);
 }
 
-TEST_P(ProtectedPublisher, SendsLentMemoryToEverySubscriberAndGivesItBackOnce) {
+TEST_P(ProtectedPublisher, SendsZeroCopyMemoryToEverySubscriberAndReleasesItOnce) {
     PublishSocket socket{bed.transport(), {.publisher = publishing()}, publisher};
     subscribe(socket.endpoints().front().address);
     std::vector<std::unique_ptr<netio::RegisteredBuffer>> memory;

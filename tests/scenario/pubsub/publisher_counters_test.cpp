@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a publisher and a subscriber count, each message once and under its own name.
+// Counters of a publisher and a subscriber: each message counts once, in the right counter.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -34,14 +34,14 @@ class PublisherCounters : public PubSubScenario {
             sum += each.dropped;
         return sum;
     }
-    // What each says of what was missed.
+    // Compares all counters of lost messages.
     static void expect_the_same_of_all(Publisher& publisher) {
         const PublisherSnapshot snapshot = publisher.snapshot();
         EXPECT_EQ(sum_of(snapshot.fids, &FidFigures::dropped), publisher.counters().dropped);
         EXPECT_EQ(dropped_for_all(snapshot), publisher.counters().dropped);
     }
 
-    // What can leave has left.
+    // Waits until all that can leave has left.
     void settle(Publisher& publisher) {
         ASSERT_TRUE(run_until([&] {
             return std::ranges::all_of(
@@ -68,7 +68,7 @@ TEST_P(PublisherCounters, AddUpTheBytesOfMessagesHoweverTheyLeave) {
     EXPECT_EQ(subscriber.socket->counters().bytes, 5130U);
 }
 
-TEST_P(PublisherCounters, AddUpTheBytesOfLentMessagesWithTheirHeaders) {
+TEST_P(PublisherCounters, AddUpTheBytesOfZeroCopyMessagesWithTheirHeaders) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -84,7 +84,7 @@ TEST_P(PublisherCounters, AddUpTheBytesOfLentMessagesWithTheirHeaders) {
     EXPECT_EQ(subscriber.socket->counters().bytes, 135U);
 }
 
-TEST_P(PublisherCounters, CountWhatNobodyWantsWithItsFid) {
+TEST_P(PublisherCounters, CountMessagesWithoutSubscribersPerFid) {
     auto pages = buffered({});
     auto lent = unbuffered({});
     EXPECT_EQ(publish(*pages, Fid{1}, 0, 40), Status::no_subscribers);
@@ -107,8 +107,8 @@ TEST_P(PublisherCounters, AFidThatIsOnlyFlushedHasNoFigures) {
     EXPECT_EQ(publisher->snapshot().fid_count, 0U);
 }
 
-// By the default form, by the explicit one, and as others need what waits.
-TEST_P(PublisherCounters, CountWhatSubscribersMissOfLentMessagesForEachFidAndEachSubscriber) {
+// Losses with default publishing, with explicit publishing, and when others need the memory.
+TEST_P(PublisherCounters, CountLostZeroCopyMessagesPerFidAndPerSubscriber) {
     constexpr std::uint64_t guests = 6;
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 16,
@@ -118,7 +118,7 @@ TEST_P(PublisherCounters, CountWhatSubscribersMissOfLentMessagesForEachFidAndEac
         stopped.push_back(stuck(range(fid, fid)));
     std::uint64_t cookie = 0;
     const auto publish_for = [&](std::uint64_t fid, bool is_explicit) {
-        // Too large to be gathered: each takes a receive.
+        // Too large for a batch: each takes a receive.
         const netio::Slice slice = memory.slice(0, 10'000);
         const Status status = is_explicit
                                   ? publisher->try_publish(Fid{fid}, slice, Cookie{cookie}).status
@@ -136,7 +136,7 @@ TEST_P(PublisherCounters, CountWhatSubscribersMissOfLentMessagesForEachFidAndEac
         }
     }
     EXPECT_LT(publisher->snapshot().subscribers.front().waiting, most_waiting)
-        << "the test must take something back";
+        << "some messages must have been removed";
     expect_the_same_of_all(*publisher);
     const std::uint64_t before = publisher->counters().dropped;
     for (std::uint64_t fid = 1; fid <= guests; ++fid)
@@ -145,12 +145,12 @@ TEST_P(PublisherCounters, CountWhatSubscribersMissOfLentMessagesForEachFidAndEac
     expect_the_same_of_all(*publisher);
 }
 
-// What is kept of the newest takes the place of what is missed.
-TEST_P(PublisherCounters, CountWhatIsMissedOfTheNewestAndThePagesThatBringIt) {
+// Conflated messages replace lost ones.
+TEST_P(PublisherCounters, CountConflationLossesAndTheirPages) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
                                .share_bytes = 4 * 1024,
-                               .newest_bytes = 1000}); // of five fids or so
+                               .newest_bytes = 1000}); // of about five fids
     auto& subscriber =
         subscribe({range(1, 9)}, {.session = {.receive_bytes = 4096, .receive_count = 4}},
                   SlowPolicy::newest);
@@ -168,7 +168,7 @@ TEST_P(PublisherCounters, CountWhatIsMissedOfTheNewestAndThePagesThatBringIt) {
     publish_all(60);
     ASSERT_GT(publisher->counters().dropped, 0U);
     expect_the_same_of_all(*publisher);
-    // What was kept for these is missed, for they have another policy now.
+    // The messages stored for these are lost, because their policy has changed.
     const std::uint64_t before = publisher->counters().dropped;
     subscriber.socket->subscribe(range(5, 9), SlowPolicy::drop);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
@@ -181,11 +181,11 @@ TEST_P(PublisherCounters, CountWhatIsMissedOfTheNewestAndThePagesThatBringIt) {
         const auto& arrived = subscriber.actor.by_fid[Fid{4}];
         return !arrived.empty() && arrived.back().number == number - 1;
     }));
-    EXPECT_GT(publisher->counters().pages, pages) << "which nobody has published anew";
+    EXPECT_GT(publisher->counters().pages, pages) << "sent without another publication";
     expect_the_same_of_all(*publisher);
 }
 
-TEST_P(PublisherCounters, CountThoseWhoAreTurnedAwayAndShowThoseWhoAreLetInOnly) {
+TEST_P(PublisherCounters, CountRejectedPeersAndShowOnlyAdmittedOnes) {
     auto publisher = unbuffered({});
     const Impostor other_service{transport(), address, Service::messages};
     const Impostor too_small{transport(), address, Service::publish_subscribe, 1000};
@@ -193,13 +193,13 @@ TEST_P(PublisherCounters, CountThoseWhoAreTurnedAwayAndShowThoseWhoAreLetInOnly)
     EXPECT_EQ(publisher->counters().rejected, 2U);
     Impostor silent{transport(), address, Service::publish_subscribe};
     ASSERT_TRUE(run_until([&] { return silent.connected; }));
-    EXPECT_EQ(publisher->counters().subscribers, 0U) << "it has said nothing yet";
+    EXPECT_EQ(publisher->counters().subscribers, 0U) << "it has sent nothing yet";
     EXPECT_THAT(publisher->snapshot().subscribers, IsEmpty());
     EXPECT_EQ(publisher->snapshot().subscriber_count, 0U);
-    silent.send(std::vector<std::byte>(3)); // no frame
+    silent.send(std::vector<std::byte>(3)); // not a frame
     ASSERT_TRUE(run_until([&] { return silent.closed; }));
     ASSERT_TRUE(run_until([&] { return publisher->counters().rejected == 3; }));
-    EXPECT_THAT(publisher_actor.closed, IsEmpty()) << "nobody has heard of it";
+    EXPECT_THAT(publisher_actor.closed, IsEmpty()) << "it was never reported";
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     EXPECT_EQ(publisher->counters().subscribers, 1U);
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherCounters, all_beds(), bed_name);
 
 class PublisherCountersInVirtualTime : public PublisherCounters {};
 
-TEST_P(PublisherCountersInVirtualTime, CountThoseForWhomTheMeansAreWanting) {
+TEST_P(PublisherCountersInVirtualTime, CountPeersRejectedForLackOfResources) {
     auto publisher = buffered({});
     bed.sim()->refuse_endpoints(true);
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
@@ -226,7 +226,7 @@ TEST_P(PublisherCountersInVirtualTime, CountThoseForWhomTheMeansAreWanting) {
     EXPECT_EQ(publisher->counters().rejected, 0U);
 }
 
-TEST_P(PublisherCountersInVirtualTime, SayForHowLongEachIsConnectedAndWhatItsFramesTook) {
+TEST_P(PublisherCountersInVirtualTime, ReportConnectionTimesAndFrameLatencies) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -248,7 +248,7 @@ TEST_P(PublisherCountersInVirtualTime, SayForHowLongEachIsConnectedAndWhatItsFra
     const SubscriberFigures& figures = snapshot.subscribers.front();
     EXPECT_GE(figures.connected_for, 3s);
     EXPECT_LT(figures.connected_for, 4s);
-    EXPECT_GE(figures.latency.longest, 3s) << "of those that waited for it to go on";
+    EXPECT_GE(figures.latency.longest, 3s) << "of those that waited until it resumed";
     EXPECT_LT(figures.latency.longest, 4s);
     EXPECT_GE(figures.latency.p99, figures.latency.median);
     EXPECT_EQ(snapshot.latency.longest(), figures.latency.longest);

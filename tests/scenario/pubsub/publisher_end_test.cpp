@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The end of a publisher, beside what closing_test.cpp has: who is waited for, for how long, and
-// what is said of it.
+// The end of a publisher, in addition to closing_test.cpp: for which subscribers it waits, for how
+// long, and what it reports.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -27,7 +27,7 @@ class PublisherEnds : public PubSubScenario {
         return {
             .publisher = {.close_timeout = close_timeout}, .page_bytes = 1024, .page_count = 64};
     }
-    // More than the receives of a paused subscriber take.
+    // More than a paused subscriber's receives hold.
     std::uint64_t fill(BufferedPublishSocket& publisher) {
         std::uint64_t number = 0;
         for (; number < 20; ++number) {
@@ -47,7 +47,7 @@ class PublisherEnds : public PubSubScenario {
     netio::RegisteredBuffer memory{100'000};
 };
 
-TEST_P(PublisherEnds, OfOneWithoutSubscribersIsToldFromTheLoopAndOnce) {
+TEST_P(PublisherEnds, WithoutSubscribersIsReportedFromTheLoopOnce) {
     for (const bool at_once : {false, true}) {
         for (const bool is_buffered : {false, true}) {
             publisher_actor = {};
@@ -58,7 +58,7 @@ TEST_P(PublisherEnds, OfOneWithoutSubscribersIsToldFromTheLoopAndOnce) {
                 publisher = unbuffered({});
             at_once ? publisher->abort() : publisher->close();
             at_once ? publisher->abort() : publisher->close();
-            EXPECT_EQ(publisher_actor.ended, 0) << "a call never calls back";
+            EXPECT_EQ(publisher_actor.ended, 0) << "no callback within a call";
             ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
             EXPECT_EQ(publisher_actor.end.reason,
                       at_once ? CloseReason::local : CloseReason::orderly);
@@ -69,8 +69,8 @@ TEST_P(PublisherEnds, OfOneWithoutSubscribersIsToldFromTheLoopAndOnce) {
     }
 }
 
-// It was lent to one that has not taken it yet, and nobody goes on with the ticket.
-TEST_P(PublisherEnds, AtOnceGivesTheMemoryBackThatATicketHolds) {
+// It is borrowed for a subscriber that has not received it yet, and the ticket is not resumed.
+TEST_P(PublisherEnds, AtOnceReleasesTheMemoryOfATicket) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
     subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
@@ -92,7 +92,7 @@ TEST_P(PublisherEnds, AtOnceGivesTheMemoryBackThatATicketHolds) {
     EXPECT_EQ(publisher_actor.outcomes[accepted - 1].subscribers(), 2U);
 }
 
-TEST_P(PublisherEnds, LetsNobodyInAnyMore) {
+TEST_P(PublisherEnds, AdmitsNoSubscriberAnyMore) {
     auto publisher = buffered(small_pages(10s));
     auto& subscriber = paused();
     fill(*publisher);
@@ -107,8 +107,8 @@ TEST_P(PublisherEnds, LetsNobodyInAnyMore) {
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
 }
 
-// It was let go, but died before it had taken what waited for it.
-TEST_P(PublisherEnds, OneThatLeavesAndDiesWithoutWhatItIsOwedHasNotConfirmed) {
+// It had unsubscribed, but died before it received its queued messages.
+TEST_P(PublisherEnds, AnUnsubscribedOneThatDiesBeforeItsMessagesIsUnconfirmed) {
     auto publisher = buffered(small_pages(10s));
     auto& subscriber = paused();
     fill(*publisher);
@@ -120,8 +120,8 @@ TEST_P(PublisherEnds, OneThatLeavesAndDiesWithoutWhatItIsOwedHasNotConfirmed) {
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::unconfirmed);
 }
 
-// What nobody was told of is no subscriber.
-TEST_P(PublisherEnds, IsInOrderWhereOnlyOneWasLeftThatHadNotSaidAnythingYet) {
+// A peer that was never reported is not a subscriber.
+TEST_P(PublisherEnds, IsOrderlyIfOnlyAnUnannouncedPeerWasLeft) {
     BufferedPublishSocket::Options options = small_pages(10s);
     options.publisher.session.handshake_timeout = 200ms;
     auto publisher = buffered(options);
@@ -134,9 +134,9 @@ TEST_P(PublisherEnds, IsInOrderWhereOnlyOneWasLeftThatHadNotSaidAnythingYet) {
     EXPECT_TRUE(run_until([&] { return silent.closed; }));
 }
 
-// --- destroyed while there is more to tell --------------------------------------------------
+// --- destroyed with pending callbacks -------------------------------------------------------
 
-TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatNobodyTook) {
+TEST_P(PublisherEnds, OneThatIsDestroyedReportsNoMessagesWithoutSubscribers) {
     auto publisher =
         unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
     auto slow = stuck(range(1, 1));
@@ -153,14 +153,14 @@ TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatNobodyTook) {
         ASSERT_EQ(publish_one(), Status::ok);
     publisher_actor.at_completed = [&](std::uint64_t) { publisher.reset(); };
     ASSERT_TRUE(run_until([&] { return publisher == nullptr; }));
-    EXPECT_EQ(publisher_actor.completions.size(), before + 1) << "of three that nobody got";
+    EXPECT_EQ(publisher_actor.completions.size(), before + 1) << "of three without a subscriber";
 }
 
-TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfAFrameThatManyShared) {
+TEST_P(PublisherEnds, OneThatIsDestroyedReportsNoMoreMessagesOfASharedFrame) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-    for (std::uint64_t i = 0; i < 5; ++i) // the first leaves alone
+    for (std::uint64_t i = 0; i < 5; ++i) // the first one leaves alone
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 40), Cookie{i}), Status::ok);
     publisher_actor.at_completed = [&](std::uint64_t cookie) {
         if (cookie == 1) publisher.reset();
@@ -169,7 +169,7 @@ TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfAFrameThatManyShared) 
     EXPECT_EQ(publisher_actor.completions.size(), 2U);
 }
 
-TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatADeadSubscriberWasOwed) {
+TEST_P(PublisherEnds, OneThatIsDestroyedReportsNothingOwedToADeadSubscriber) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 20});
     auto slow = stuck(range(1, 1));
     std::uint64_t next = 0;
@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherEnds, all_beds(), bed_name);
 
 using PublisherEndsInVirtualTime = PublisherEnds;
 
-TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItCountsAgainstNobody) {
+TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItDoesNotCount) {
     auto publisher = buffered(small_pages(2s));
     auto& subscriber = paused();
     const std::uint64_t count = fill(*publisher);
@@ -205,8 +205,8 @@ TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItCountsAgainstNobody) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, count);
 }
 
-// Nothing waits for it, and it does not say that it has everything.
-TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForEverForOneThatDoesNotAnswer) {
+// No message is queued for it, but it does not confirm that it has everything.
+TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForeverForOneThatDoesNotAnswer) {
     auto publisher = buffered(small_pages(200ms));
     auto silent = stuck(range(1, 1));
     const netio::TimePoint begin = loop().now();
@@ -219,7 +219,7 @@ TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForEverForOneThatDoesNotAnswer) {
     EXPECT_LT(loop().now() - begin, 1s);
 }
 
-TEST_P(PublisherEndsInVirtualTime, IsNotPutOffByASecondOne) {
+TEST_P(PublisherEndsInVirtualTime, IsNotDelayedByASecondOne) {
     auto publisher = buffered(small_pages(2s));
     paused();
     fill(*publisher);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What publishers take and send at once, exactly at each limit.
+// What publishers accept and send at once, exactly at each limit.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -26,7 +26,7 @@ class PublisherLimits : public PubSubScenario {
 };
 
 // The user's header is a part of the message.
-TEST_P(PublisherLimits, ALentMessageOfTheLargestSizeIsTakenAndALargerOneIsNot) {
+TEST_P(PublisherLimits, AZeroCopyMessageOfTheLargestSizeIsAcceptedAndNoLarger) {
     constexpr std::size_t largest = 100;
     auto publisher = unbuffered({.publisher = {.largest_message_bytes = largest}});
     auto& subscriber = subscribe({range(1, 1)});
@@ -49,7 +49,7 @@ TEST_P(PublisherLimits, AsManyPublicationsWaitForASubscriberAsTheRemainderLimitS
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 5});
     auto slow = stuck(range(1, 1));
     std::uint64_t taken = 0;
-    // Too large to be gathered.
+    // Too large for a batch.
     while (publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{taken}) == Status::ok)
         ASSERT_LT(++taken, 100U);
     EXPECT_EQ(figures(*publisher).waiting, 5U);
@@ -57,13 +57,13 @@ TEST_P(PublisherLimits, AsManyPublicationsWaitForASubscriberAsTheRemainderLimitS
     EXPECT_EQ(publisher->counters().again, 1U);
 }
 
-TEST_P(PublisherLimits, TheDefaultFormLetsSmallMessagesWaitForOneAnotherAndTheExplicitOneDoesNot) {
+TEST_P(PublisherLimits, DefaultPublishingBatchesSmallMessagesAndExplicitDoesNot) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     for (std::uint64_t i = 0; i < 3; ++i)
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 40), Cookie{i}), Status::ok);
-    EXPECT_EQ(figures(*publisher).posted, 1U) << "nothing was under way";
+    EXPECT_EQ(figures(*publisher).posted, 1U) << "no message was in flight";
     EXPECT_EQ(figures(*publisher).waiting, 2U);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 3; }));
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
@@ -77,14 +77,14 @@ TEST_P(PublisherLimits, TheDefaultFormLetsSmallMessagesWaitForOneAnotherAndTheEx
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
 }
 
-TEST_P(PublisherLimits, AMessageThatFillsAPageIsOneOfItsRecordsAndALargerOneLeavesInFragments) {
+TEST_P(PublisherLimits, AMessageOfOnePageIsARecordAndALargerOneIsFragmented) {
     constexpr std::size_t page_bytes = 1024;
     auto publisher = buffered({.page_bytes = page_bytes, .page_count = 16, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     const std::size_t largest = page_bytes - page::header_bytes;
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, largest), Status::ok);
-    EXPECT_EQ(publisher->counters().pages_left.full, 1U) << "nothing more fits into it";
+    EXPECT_EQ(publisher->counters().pages_left.full, 1U) << "nothing more fits";
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
     EXPECT_FALSE(subscriber.socket->seen().fragments);
     ASSERT_EQ(publish(*publisher, Fid{1}, 1, largest + 1), Status::ok);
@@ -95,7 +95,7 @@ TEST_P(PublisherLimits, AMessageThatFillsAPageIsOneOfItsRecordsAndALargerOneLeav
     subscriber.actor.expect_contiguous(Fid{1}, 0, 2);
 }
 
-TEST_P(PublisherLimits, AMessageWithoutAPageOfItsOwnLeavesWhatWasPublishedBeforeItInFront) {
+TEST_P(PublisherLimits, AMessageWithoutItsOwnPageLeavesAfterEarlierMessages) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -142,7 +142,7 @@ TEST_P(PublisherLimits, APageFillsFurtherWhileItsSubscriberIsBusy) {
     EXPECT_GE(publisher->counters().pages_left.full, 1U);
 }
 
-// One subscriber is stuck and drops messages, the other one reads.
+// One subscriber has stopped and drops messages, the other one reads.
 TEST_P(PublisherLimits, PagesLeaveEarlyWhileADroppingSubscriberIsStuck) {
     auto publisher = buffered({.page_bytes = 126 * 1024, .flush_time = {}});
     auto slow = stuck(range(1, 1), SlowPolicy::drop);
@@ -168,7 +168,7 @@ TEST_P(PublisherLimits, PagesLeaveEarlyWhileADroppingSubscriberIsStuck) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, count);
 }
 
-// Where half of the memory is taken, pages are opened for less, and do not grow beyond it.
+// When half of the memory is used, pages are opened with less memory and do not grow beyond it.
 TEST_P(PublisherLimits, APageDoesNotGrowWhileMemoryIsShort) {
     auto publisher = buffered({.page_bytes = 126 * 1024, .page_count = 10, .flush_time = {}});
     auto slow = stuck(range(1, 1));
@@ -177,7 +177,7 @@ TEST_P(PublisherLimits, APageDoesNotGrowWhileMemoryIsShort) {
         ASSERT_LT(i, 2000U);
     std::uint64_t count = 0;
     std::uint64_t last_page = 0;
-    std::uint64_t most = 0; // messages of a page
+    std::uint64_t most = 0; // messages in a page
     for (std::uint64_t pages = 0; publish(*publisher, Fid{1}, count, 1000) == Status::ok;) {
         ++count;
         if (publisher->counters().pages == pages) continue;
@@ -186,7 +186,7 @@ TEST_P(PublisherLimits, APageDoesNotGrowWhileMemoryIsShort) {
         ASSERT_LT(count, 2000U);
     }
     EXPECT_GT(figures(*publisher).waiting, 0U);
-    EXPECT_LT(most, 70U) << "each leaves at 64 KiB though its subscriber is busy";
+    EXPECT_LT(most, 70U) << "each leaves at 64 KiB although its subscriber is busy";
 }
 
 TEST_P(PublisherLimits, AWatermarkKeepsPagesFromLeavingEarly) {
@@ -202,15 +202,15 @@ TEST_P(PublisherLimits, AWatermarkKeepsPagesFromLeavingEarly) {
     EXPECT_EQ(publisher->counters().pages_left.idle, 0U);
 }
 
-// The quick way of publishing does not ask whether the publisher has ended.
-TEST_P(PublisherLimits, NothingIsPublishedBehindTheEndThoughAPageWasOpen) {
+// The fast path of publishing does not check whether the publisher has ended.
+TEST_P(PublisherLimits, NothingIsPublishedAfterTheEndAlthoughAPageWasOpen) {
     for (const bool at_once : {false, true}) {
         publisher_actor = {};
         auto publisher = buffered({.flush_time = {}});
         auto& subscriber = subscribe({range(1, 1)});
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
-        ASSERT_EQ(publish(*publisher, Fid{1}, 1, 40), Status::ok) << "into the page that is open";
+        ASSERT_EQ(publish(*publisher, Fid{1}, 1, 40), Status::ok) << "into the open page";
         at_once ? publisher->abort() : publisher->close();
         EXPECT_EQ(publish(*publisher, Fid{1}, 2, 40), Status::closed);
         EXPECT_EQ(publish(*publisher, Fid{2}, 0, 40), Status::closed);
@@ -219,8 +219,9 @@ TEST_P(PublisherLimits, NothingIsPublishedBehindTheEndThoughAPageWasOpen) {
     }
 }
 
-// Whatever nobody takes is told from the loop; until then it has a limit of its own.
-TEST_P(PublisherLimits, AsManyEndsWaitToBeToldAsPublicationsMayBeOutstanding) {
+// Completions of messages without a subscriber are reported from the loop; until then a separate
+// limit applies to them.
+TEST_P(PublisherLimits, UnreportedCompletionsAreLimitedLikePublications) {
     constexpr std::size_t limit = 8;
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = limit,
@@ -232,7 +233,7 @@ TEST_P(PublisherLimits, AsManyEndsWaitToBeToldAsPublicationsMayBeOutstanding) {
                ++taken > 0;
     };
     ASSERT_TRUE(run_until([&] { return take_one() && publisher->counters().dropped > 0; }));
-    ASSERT_TRUE(run_until([&] { // what was missed has been told
+    ASSERT_TRUE(run_until([&] { // the losses were reported
         return publisher_actor.completions.size() + publisher->outstanding() == taken;
     }));
     std::uint64_t untold = 0;
@@ -249,8 +250,8 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherLimits, all_beds(), bed_name);
 
 using PublisherLimitsInVirtualTime = PublisherLimits;
 
-// The time of a page that has left is up without it.
-TEST_P(PublisherLimitsInVirtualTime, APageThatWasFullIsNoReasonForTheNextToWait) {
+// The flush time of a page ends although the page has already left.
+TEST_P(PublisherLimitsInVirtualTime, AFullPageDoesNotDelayTheNextOne) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = 1h});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -259,7 +260,7 @@ TEST_P(PublisherLimitsInVirtualTime, APageThatWasFullIsNoReasonForTheNextToWait)
     const netio::TimePoint begin = loop().now();
     ASSERT_EQ(publish(*publisher, Fid{1}, 1, 40), Status::ok);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));
-    EXPECT_LT(loop().now() - begin, 1s) << "it is the first that the time sends";
+    EXPECT_LT(loop().now() - begin, 1s) << "it is the first page that the flush time sends";
     EXPECT_EQ(publisher->counters().pages_left.in_time, 1U);
     EXPECT_EQ(publisher->counters().pages_left.full, 1U);
 }

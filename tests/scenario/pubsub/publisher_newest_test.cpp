@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a publisher keeps of the newest, and when it is sent, in virtual time.
+// Conflation in the publisher: which messages it stores and when it sends them, in virtual time.
 
 #include "tests/scenario/pubsub/exact_account.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -37,22 +37,22 @@ class PublisherKeepsNewest : public PubSubScenario {
     }
 };
 
-// It is no fault of its that the memory is with another one.
-TEST_P(PublisherKeepsNewest, WhatFindsNoMemoryIsSentWhenAnotherHasGivenItBack) {
+// Another subscriber holds the memory, so this one is not to blame.
+TEST_P(PublisherKeepsNewest, AMessageWithoutMemoryIsSentWhenAnotherReleasesIt) {
     auto publisher = buffered(small_pages());
     auto& newest = paused(range(1, 1), SlowPolicy::newest);
     auto& other = paused(range(2, 2), SlowPolicy::block);
     std::uint64_t number = 0;
     for (; number < 10; ++number)
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 900), Status::ok);
-    ASSERT_EQ(publish(*publisher, Fid{1}, number, 12'000), Status::ok); // which is kept
+    ASSERT_EQ(publish(*publisher, Fid{1}, number, 12'000), Status::ok); // this one is stored
     const std::size_t large = pool - 4 * 1024 - 1024;
     ASSERT_EQ(publish(*publisher, Fid{2}, 0, large), Status::ok);
     newest.socket->resume();
     bed.let_pass(2s);
-    EXPECT_LT(last_of(newest, 1), number) << "the test must have it wait for memory";
+    EXPECT_LT(last_of(newest, 1), number) << "it must have waited for memory";
     EXPECT_EQ(publisher->snapshot().subscribers.at(0).idle, netio::Duration::zero());
-    EXPECT_THAT(bed.seen().stalled, SizeIs(1)) << "the one that has the memory";
+    EXPECT_THAT(bed.seen().stalled, SizeIs(1)) << "the one that holds the memory";
     other.socket->resume();
     ASSERT_TRUE(run_until([&] { return last_of(newest, 1) == number; }));
     ASSERT_TRUE(run_until([&] { return other.actor.messages == 1; }));
@@ -60,14 +60,14 @@ TEST_P(PublisherKeepsNewest, WhatFindsNoMemoryIsSentWhenAnotherHasGivenItBack) {
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
 }
 
-// No more of it leaves than its subscriber takes at once: the rest can still become newer.
-TEST_P(PublisherKeepsNewest, WhatItsSubscriberDoesNotTakeYetIsReplacedByWhatIsPublishedMeanwhile) {
+// It sends only what its subscriber can receive at once: the rest can still be replaced.
+TEST_P(PublisherKeepsNewest, AnUnsentMessageIsReplacedByALaterOne) {
     constexpr std::uint64_t fids = 20;
     auto publisher = buffered(small_pages());
     auto& newest = paused(range(1, fids), SlowPolicy::newest);
     const auto publish_all = [&](std::uint64_t number) {
         for (std::uint64_t fid = 1; fid <= fids; ++fid)
-            ASSERT_EQ(publish(*publisher, Fid{fid}, number, 900), Status::ok); // a page each
+            ASSERT_EQ(publish(*publisher, Fid{fid}, number, 900), Status::ok); // one page each
         publisher->flush();
         bed.let_pass(1ms);
     };
@@ -76,7 +76,7 @@ TEST_P(PublisherKeepsNewest, WhatItsSubscriberDoesNotTakeYetIsReplacedByWhatIsPu
     const std::uint64_t dropped = publisher->counters().dropped;
     ASSERT_GT(dropped, 0U);
     newest.actor.at_message = [&](SubscribeSocket& socket) {
-        if (newest.actor.by_fid[Fid{1}].size() == 2) socket.pause(); // the first that was kept
+        if (newest.actor.by_fid[Fid{1}].size() == 2) socket.pause(); // the first stored message
     };
     newest.socket->resume();
     ASSERT_TRUE(run_until([&] { return newest.socket->is_paused(); }));

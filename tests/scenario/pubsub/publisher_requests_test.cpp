@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a publisher answers to a subscriber that speaks for itself, frame by frame.
+// A publisher's answers to a subscriber that sends hand-made frames.
 
 #include "netio/session/session.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A session that sends what it is told to, and keeps every frame that comes.
+// A session that sends what the test wants and stores every received frame.
 class Speaker final : private netio::Session::Handler {
   public:
     struct Frame {
@@ -72,7 +72,7 @@ class Speaker final : private netio::Session::Handler {
         return static_cast<std::size_t>(std::ranges::count(frames, kind, &Frame::kind));
     }
 
-    // What the publisher says of its largest message when it lets somebody in.
+    // The largest message size that the publisher announces when it admits a peer.
     std::uint32_t largest_message() const {
         EXPECT_EQ(session_.peer().service_data.size, 4U);
         return netio::wire::load<std::uint32_t>(session_.peer().service_data.bytes.data());
@@ -85,7 +85,7 @@ class Speaker final : private netio::Session::Handler {
   private:
     static netio::Hello hello() {
         netio::Hello hello{.service = Service::publish_subscribe, .service_data = {}};
-        std::ranges::fill(hello.service_data.bytes, std::byte{0xff}); // any message will do
+        std::ranges::fill(hello.service_data.bytes, std::byte{0xff}); // accepts any message size
         hello.service_data.size = 4;
         return hello;
     }
@@ -107,7 +107,7 @@ class PublisherRequests : public PubSubScenario {
         EXPECT_TRUE(run_until([&] { return made->is_open; }));
         return made;
     }
-    // One that is subscribed to fid 1 by its first request.
+    // A peer that is subscribed to fid 1 by its first request.
     std::unique_ptr<Speaker> subscribed_speaker() {
         auto made = speaker();
         made->request(subscribe_kind, 1, range(1, 1));
@@ -157,15 +157,15 @@ TEST_P(PublisherRequests, AnUnknownMandatoryOptionIsRefusedAndNothingIsDone) {
     EXPECT_THAT(peer->closed, IsEmpty());
 }
 
-TEST_P(PublisherRequests, WhoIsLetInIsToldHowLargeAMessageMayBe) {
+TEST_P(PublisherRequests, AnAdmittedPeerGetsTheLargestMessageSize) {
     auto lent = unbuffered({.publisher = {.largest_message_bytes = 12345}});
     EXPECT_EQ(speaker()->largest_message(), 12345U);
     auto pages = buffered({.page_bytes = 1024, .page_count = 4});
     EXPECT_EQ(speaker()->largest_message(), pages->message_limit());
 }
 
-// It is let go when it drops its last fid, not when it never had one.
-TEST_P(PublisherRequests, WhoDropsWhatItNeverHadStays) {
+// Its connection is closed when it unsubscribes its last fid, not when it never had one.
+TEST_P(PublisherRequests, UnsubscribingAnUnknownFidKeepsTheConnection) {
     auto publisher = buffered({});
     auto peer = speaker();
     peer->request(unsubscribe_kind, 1, range(1, 1));
@@ -183,7 +183,7 @@ TEST_P(PublisherRequests, WhoDropsWhatItNeverHadStays) {
                                              std::pair{3U, accepted}, std::pair{4U, accepted}));
 }
 
-// The connection stays, so nothing that is published from now on is missed.
+// The connection stays, so no message published from now on is lost.
 TEST_P(PublisherRequests, UnsubscribingAndSubscribingAtOnceKeepsTheConnection) {
     auto publisher = buffered({});
     auto peer = subscribed_speaker();
@@ -196,7 +196,7 @@ TEST_P(PublisherRequests, UnsubscribingAndSubscribingAtOnceKeepsTheConnection) {
     EXPECT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
 }
 
-TEST_P(PublisherRequests, PositionsStandInFrontOfTheAnswerOfWhoAsksForThem) {
+TEST_P(PublisherRequests, RequestedPositionsPrecedeTheAnswer) {
     auto publisher = buffered({});
     for (std::uint64_t fid = 1; fid <= 2; ++fid)
         ASSERT_EQ(publish(*publisher, Fid{fid}, 0, 40), Status::no_subscribers);
@@ -216,7 +216,7 @@ TEST_P(PublisherRequests, PositionsStandInFrontOfTheAnswerOfWhoAsksForThem) {
 
 // --- while the publisher ends ---------------------------------------------------------------
 
-TEST_P(PublisherRequests, BehindTheTotalsAreNotAnsweredAndDoNoHarm) {
+TEST_P(PublisherRequests, AfterTheTotalsAreNotAnsweredAndHarmless) {
     auto publisher = buffered({});
     auto peer = subscribed_speaker();
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
@@ -251,7 +251,7 @@ TEST_P(PublisherRequests, AnAnswerToTheTotalsSaysNothingElse) {
 
 // --- limits ---------------------------------------------------------------------------------
 
-TEST_P(PublisherRequests, AsManyAnswersWaitAsTheLimitSaysAndOneMoreEndsIt) {
+TEST_P(PublisherRequests, PendingAnswersAreLimitedAndOneMoreEndsTheConnection) {
     constexpr std::uint32_t limit = 3;
     auto publisher =
         buffered({.publisher = {.answer_limit = limit}, .page_bytes = 1024, .page_count = 64});
@@ -272,8 +272,8 @@ TEST_P(PublisherRequests, AsManyAnswersWaitAsTheLimitSaysAndOneMoreEndsIt) {
 
 // --- what the frames say --------------------------------------------------------------------
 
-// As the protocol demands it: so a fragment is never taken for one of the message before.
-TEST_P(PublisherRequests, FragmentsOfOneMessageHaveANumberThatThoseOfTheNextHaveNot) {
+// The protocol demands this: so a fragment is never mistaken for one of the previous message.
+TEST_P(PublisherRequests, FragmentsOfConsecutiveMessagesHaveDifferentNumbers) {
     auto pages = buffered({.page_bytes = 1024, .page_count = 64});
     auto of_pages = subscribed_speaker();
     auto lent = unbuffered({});

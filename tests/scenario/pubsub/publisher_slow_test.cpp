@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whom a publisher lets go or has give way, and whom it does not, in virtual time.
+// Which subscribers a publisher disconnects or evicts, and which it does not, in virtual time.
 
 #include "pubsub/publisher/backpressure.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -44,7 +44,7 @@ class PublisherAndSlow : public PubSubScenario {
         subscriber.socket->pause();
         return subscriber;
     }
-    // A page each; what can leave has left then.
+    // One page each; afterwards all that can leave has left.
     void publish_pages(BufferedPublishSocket& publisher, Fid fid, std::uint64_t count) {
         for (std::uint64_t number = 0; number < count; ++number) {
             ASSERT_EQ(publish(publisher, fid, number, 900), Status::ok) << number;
@@ -65,8 +65,8 @@ class PublisherAndSlow : public PubSubScenario {
     netio::RegisteredBuffer memory{100'000};
 };
 
-// What it holds is limited in time only while somebody waits for it.
-TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceWhatWaitedForMemoryIsNotWaitedForAnyMore) {
+// The time limit for its queued messages applies only while another message waits for the memory.
+TEST_P(PublisherAndSlow, NoDisconnectOnceNoMessageWaitsForMemoryAnyMore) {
     auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
                                .page_bytes = 1024,
                                .page_count = 64});
@@ -76,7 +76,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceWhatWaitedForMemoryIsNotW
     auto& one = reader(range(2, 2));
     auto& other = reader(range(3, 3));
     ASSERT_EQ(publish(*publisher, Fid{2}, 0, 40 * 1024), Status::ok);
-    ASSERT_EQ(publish(*publisher, Fid{3}, 0, 30 * 1024), Status::again) << "for want of memory";
+    ASSERT_EQ(publish(*publisher, Fid{3}, 0, 30 * 1024), Status::again) << "memory is short";
     ASSERT_TRUE(run_until([&] { return one.actor.messages == 1 && publisher_actor.room > 0; }));
     EXPECT_EQ(other.actor.messages, 0U);
     bed.let_pass(10 * disconnect_after); // and it is not tried again
@@ -85,7 +85,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceWhatWaitedForMemoryIsNotW
     ASSERT_TRUE(run_until([&] { return guest.actor.messages == 8; }));
 }
 
-TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTheOthersAgain) {
+TEST_P(PublisherAndSlow, NoDisconnectOnceTheOthersHavePublicationsAgain) {
     constexpr std::uint64_t others = 10;
     constexpr std::size_t limit = 8;
     auto publisher = unbuffered({.publisher = {.disconnect_after = disconnect_after},
@@ -98,7 +98,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTh
     const auto publish_to = [&](std::uint64_t fid) {
         return publisher->publish(Fid{fid}, memory.slice(0, 10'000), Cookie{key++});
     };
-    // Until one waits for the guest.
+    // Until one waits for the slow subscriber.
     ASSERT_TRUE(run_until([&] {
         return publisher->snapshot().subscribers.at(others).waiting > 0 ||
                publish_to(1) != Status::ok;
@@ -116,8 +116,8 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTh
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
 }
 
-// Of fids that nobody publishes any more: another one needs what they hold.
-TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedIsOnceAllPublicationsAreHeldAndAnotherIsWaitedFor) {
+// The fids are not published any more, but another fid needs the memory.
+TEST_P(PublisherAndSlow, DisconnectsOnceAllPublicationsAreHeldAndAnotherOneWaits) {
     constexpr std::uint64_t limit = 8;
     auto publisher = unbuffered(
         {.publisher = {.disconnect_after = disconnect_after}, .outstanding_limit = limit});
@@ -128,10 +128,10 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedIsOnceAllPublicationsAreHeldAndAno
     const auto publish_to = [&](std::uint64_t fid, std::size_t bytes) {
         return publisher->publish(Fid{fid}, memory.slice(0, bytes), Cookie{key++});
     };
-    for (std::uint64_t i = 0; i < limit; ++i) // of each a part leaves
+    for (std::uint64_t i = 0; i < limit; ++i) // a part of each leaves
         ASSERT_EQ(publish_to(10 + i, memory.size()), Status::ok);
     bed.let_pass(5 * disconnect_after);
-    EXPECT_THAT(publisher_actor.closed, IsEmpty()) << "nobody waits for them";
+    EXPECT_THAT(publisher_actor.closed, IsEmpty()) << "no message waits for their memory";
     ASSERT_EQ(publish_to(1, 100), Status::again);
     ASSERT_TRUE(run_until([&] { return publish_to(1, 100) == Status::ok; }));
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 1; }));
@@ -139,8 +139,9 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedIsOnceAllPublicationsAreHeldAndAno
     EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("for more than 200 ms"));
 }
 
-// With more than half of the memory free nobody has to give anything up, however long it has slept.
-TEST_P(PublisherAndSlow, WhoHasStalledKeepsWhatItHoldsWhileHalfOfTheMemoryIsFree) {
+// While more than half of the memory is free, no subscriber is evicted, however long it has
+// stalled.
+TEST_P(PublisherAndSlow, EvictsNoStalledSubscriberWhileHalfOfTheMemoryIsFree) {
     constexpr std::uint64_t count = 30;
     auto publisher = buffered(half_shares());
     auto& sleeper = paused(range(1, 1));
@@ -159,14 +160,14 @@ TEST_P(PublisherAndSlow, WhoHasStalledKeepsWhatItHoldsWhileHalfOfTheMemoryIsFree
     EXPECT_THAT(sleeper.actor.gaps, IsEmpty());
 }
 
-// Whoever came first to the publisher is not who has slept longest.
-TEST_P(PublisherAndSlow, WhoHasStalledForTheLongestTimeGivesWayFirstAndAloneIfThatIsEnough) {
+// The order of connecting is not the order of stalling.
+TEST_P(PublisherAndSlow, EvictsOnlyTheLongestStalledIfThatIsEnough) {
     auto publisher = buffered(half_shares());
     auto& first = paused(range(1, 1));
     auto& second = paused(range(2, 2));
     auto& third = paused(range(3, 3));
     auto& honest = reader(range(4, 4));
-    publish_pages(*publisher, Fid{2}, 24); // which suffice for three quarters to be free then
+    publish_pages(*publisher, Fid{2}, 24); // enough to make three quarters free
     bed.let_pass(500ms);
     publish_pages(*publisher, Fid{1}, 6);
     bed.let_pass(500ms);
@@ -185,8 +186,9 @@ TEST_P(PublisherAndSlow, WhoHasStalledForTheLongestTimeGivesWayFirstAndAloneIfTh
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 8; }));
 }
 
-// A longer sleep of one is not enough: there is to be something left for those who go on.
-TEST_P(PublisherAndSlow, ThoseWhoHaveStalledGiveWayUntilThreeQuartersAreFreeAndGetNothingThen) {
+// Evicting the longest-stalled subscriber is not enough: some memory must be free for those that
+// make progress.
+TEST_P(PublisherAndSlow, EvictsStalledUntilThreeQuartersAreFreeThenQueuesThemNothing) {
     auto publisher = buffered(half_shares());
     auto& one = paused(range(1, 1));
     auto& other = paused(range(2, 2));
@@ -201,7 +203,7 @@ TEST_P(PublisherAndSlow, ThoseWhoHaveStalledGiveWayUntilThreeQuartersAreFreeAndG
         const std::uint64_t before = dropped_of(*publisher, fid);
         EXPECT_GT(before, 0U);
         publish_pages(*publisher, fid, 3);
-        EXPECT_EQ(dropped_of(*publisher, fid), before + 3) << "though there is room enough";
+        EXPECT_EQ(dropped_of(*publisher, fid), before + 3) << "although there is memory enough";
     }
     for (Subscription* const each : {&one, &other})
         each->socket->resume();
@@ -211,12 +213,12 @@ TEST_P(PublisherAndSlow, ThoseWhoHaveStalledGiveWayUntilThreeQuartersAreFreeAndG
     }));
     const std::uint64_t before = publisher->counters().dropped;
     publish_pages(*publisher, Fid{1}, 3);
-    EXPECT_EQ(publisher->counters().dropped, before) << "it takes something again";
+    EXPECT_EQ(publisher->counters().dropped, before) << "it makes progress again";
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 8; }));
 }
 
-// Nobody has stalled yet: whoever holds the most loses no more than is needed.
-TEST_P(PublisherAndSlow, WhoHoldsTheMostLosesALittleAndWhoHoldsLittleNothing) {
+// No subscriber has stalled yet: the largest holder loses no more than necessary.
+TEST_P(PublisherAndSlow, TheLargestHolderLosesALittleAndASmallOneNothing) {
     auto publisher = buffered(half_shares());
     paused(range(1, 1));
     paused(range(2, 2));
@@ -231,15 +233,15 @@ TEST_P(PublisherAndSlow, WhoHoldsTheMostLosesALittleAndWhoHoldsLittleNothing) {
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 8; }));
 }
 
-// Its policy is to be waited for, and nothing of what it is owed has begun to leave.
-TEST_P(PublisherAndSlow, WhoIsWaitedForIsNotDisconnectedForMemoryThatOnlyWaitsForIt) {
+// Its policy is block, and none of its queued messages has begun to leave.
+TEST_P(PublisherAndSlow, ABlockingSubscriberIsNotDisconnectedForQueuedMemory) {
     auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
                                .page_bytes = 1024,
                                .page_count = 64});
     auto& guest = paused(range(1, 1));
     auto& honest = reader(range(2, 2));
     publish_pages(*publisher, Fid{1}, 12);
-    ASSERT_EQ(publish(*publisher, Fid{2}, 0, 60 * 1024), Status::again) << "for want of memory";
+    ASSERT_EQ(publish(*publisher, Fid{2}, 0, 60 * 1024), Status::again) << "memory is short";
     bed.let_pass(10 * disconnect_after);
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
     guest.socket->resume();
@@ -248,11 +250,11 @@ TEST_P(PublisherAndSlow, WhoIsWaitedForIsNotDisconnectedForMemoryThatOnlyWaitsFo
     guest.actor.expect_contiguous(Fid{1}, 0, 12);
 }
 
-TEST_P(PublisherAndSlow, WhoStopsInTheMidstOfALargeMessageStaysWhileNobodyNeedsTheMemory) {
+TEST_P(PublisherAndSlow, KeepsOneStoppedInALargeMessageUntilMemoryIsNeeded) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto& guest = paused(range(1, 1));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 12 * 1024), Status::ok);
-    bed.let_pass(4s); // no heartbeat brings a credit meanwhile
+    bed.let_pass(4s); // no heartbeat brings a credit in this time
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
     EXPECT_THAT(bed.seen().stalled, SizeIs(1));
     guest.socket->resume();
@@ -260,8 +262,8 @@ TEST_P(PublisherAndSlow, WhoStopsInTheMidstOfALargeMessageStaysWhileNobodyNeedsT
     guest.actor.expect_contiguous(Fid{1}, 0, 1);
 }
 
-// Where nobody waits for it, nothing but what is on its way to it has it watched.
-TEST_P(PublisherAndSlow, TheObserverIsToldOfOneThatStallsWithLentMemoryToo) {
+// Nothing is blocked by it, so it is watched only because of the messages in flight.
+TEST_P(PublisherAndSlow, ReportsAStallWithZeroCopyMemoryToo) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& subscriber = paused(range(1, 1));
     for (std::uint64_t i = 0; i < 20; ++i) {
@@ -279,7 +281,7 @@ TEST_P(PublisherAndSlow, TheObserverIsToldOfOneThatStallsWithLentMemoryToo) {
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
 }
 
-TEST_P(PublisherAndSlow, NobodyIsSaidToStallWhoHasNothingToTake) {
+TEST_P(PublisherAndSlow, ReportsNoStallWithoutQueuedMessages) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& subscriber = reader(range(1, 1));
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 100), Cookie{1}), Status::ok);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where a client publishes, on a loop in virtual time, with little memory for pages.
+// A client's publishing side, on a loop in virtual time, with little memory for pages.
 
 #include "pubsub/client/client_publisher.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a subscriber finds its publisher: by name, at any of its addresses, without holding up
-// anybody. In the simulator, which names hosts and takes its time as it is told.
+// How a subscriber reaches its publisher: by name, at any of its addresses, without delaying
+// others. In the simulator, which resolves host names and takes a configurable time.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -18,7 +18,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 const std::string publisher_name = "publisher.example";
-const std::string nobody = "10.9.9.9"; // where nobody listens
+const std::string nobody = "10.9.9.9"; // without a listener
 
 class Reaching : public PubSubScenario {
   protected:
@@ -39,7 +39,7 @@ TEST_P(Reaching, APublisherIsFoundAtTheSecondAddressOfItsName) {
     auto publisher = buffered({});
     name({nobody, address.host});
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
-    EXPECT_EQ(subscriber.actor.connected, 0) << "a call does not call back";
+    EXPECT_EQ(subscriber.actor.connected, 0) << "no callback within a call";
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     EXPECT_THAT(subscriber.actor.closed, IsEmpty());
 }
@@ -52,7 +52,7 @@ TEST_P(Reaching, TheSecondAddressIsTriedAgainWithBuffersAsLargeAsItWants) {
     EXPECT_THAT(subscriber.actor.closed, IsEmpty());
 }
 
-TEST_P(Reaching, WhenNoAddressAnswersTheReasonOfEachIsTold) {
+TEST_P(Reaching, WhenNoAddressAnswersEachReasonIsReported) {
     auto publisher = buffered({});
     name({nobody, "10.9.9.8"});
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
@@ -63,11 +63,11 @@ TEST_P(Reaching, WhenNoAddressAnswersTheReasonOfEachIsTold) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Reaching, AnUnknownNameIsToldAndEndsTheSocketThatDoesNotWait) {
+TEST_P(Reaching, AnUnknownNameIsReportedAndEndsASocketWithoutRetries) {
     auto publisher = buffered({});
     name({});
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
-    EXPECT_THAT(subscriber.actor.closed, IsEmpty()) << "a call does not call back";
+    EXPECT_THAT(subscriber.actor.closed, IsEmpty()) << "no callback within a call";
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::unreachable);
     EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr(publisher_name));
@@ -86,7 +86,7 @@ TEST_P(Reaching, AnUnknownNameIsResolvedAgainByTheSocketThatWaits) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
-TEST_P(Reaching, ASlowNameServiceDoesNotHoldUpTheLoop) {
+TEST_P(Reaching, ASlowNameServiceDoesNotBlockTheLoop) {
     auto publisher = buffered({});
     auto& prompt = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return prompt.actor.subscribed.size() == 1; }));
@@ -104,7 +104,7 @@ TEST_P(Reaching, ASlowNameServiceDoesNotHoldUpTheLoop) {
     EXPECT_GE(loop().now() - begin, 10s);
 }
 
-TEST_P(Reaching, WhoClosesWhileTheNameIsResolvedIsToldAtOnceAndNothingFollows) {
+TEST_P(Reaching, ACloseDuringANameLookupIsReportedAtOnceAndIsFinal) {
     auto publisher = buffered({});
     bed.sim()->delay_resolution(10s);
     name({address.host});
@@ -116,8 +116,8 @@ TEST_P(Reaching, WhoClosesWhileTheNameIsResolvedIsToldAtOnceAndNothingFollows) {
     closed.socket->close();
     aborted.socket->abort();
     destroyed.socket.reset();
-    EXPECT_THAT(closed.actor.closed, IsEmpty()) << "a call does not call back";
-    EXPECT_THAT(aborted.actor.closed, IsEmpty()) << "a call does not call back";
+    EXPECT_THAT(closed.actor.closed, IsEmpty()) << "no callback within a call";
+    EXPECT_THAT(aborted.actor.closed, IsEmpty()) << "no callback within a call";
     ASSERT_TRUE(
         run_until([&] { return !closed.actor.closed.empty() && !aborted.actor.closed.empty(); }));
     EXPECT_LT(loop().now() - begin, 10s);
@@ -131,7 +131,7 @@ TEST_P(Reaching, WhoClosesWhileTheNameIsResolvedIsToldAtOnceAndNothingFollows) {
     EXPECT_EQ(publisher_actor.connected, 0);
 }
 
-TEST_P(Reaching, WhoClosesWhileAnAddressIsTriedWantsNoOther) {
+TEST_P(Reaching, ACloseDuringAnAttemptTriesNoOtherAddress) {
     auto publisher = buffered({});
     name({nobody, address.host});
     bed.sim()->ignore_connects(true);
@@ -150,7 +150,7 @@ TEST_P(Reaching, WhoClosesWhileAnAddressIsTriedWantsNoOther) {
     EXPECT_EQ(publisher_actor.connected, 0);
 }
 
-TEST_P(Reaching, WhoReconnectsResolvesTheNameAgain) {
+TEST_P(Reaching, AReconnectionResolvesTheNameAgain) {
     auto publisher = buffered({});
     name({address.host});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});

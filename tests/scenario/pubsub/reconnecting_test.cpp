@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscribers that come back, and what they are told of the time between.
+// Subscribers that reconnect, and what is reported to them about the time between.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -23,7 +23,7 @@ class Reconnecting : public PubSubScenario {
     static SubscribeSocket::Options returning() {
         return {.session = {.receive_count = 4}, .reconnect = true, .retry_interval = 1ms};
     }
-    // Loses the connection of a subscriber of a publisher that goes on.
+    // Breaks the connection of a subscriber; its publisher keeps running.
     void lose(const Subscription& subscriber) {
         const std::size_t before = subscriber.actor.closed.size();
         bed.sim()->sever(bed.sim()->next_connection() - 1);
@@ -34,7 +34,7 @@ using Restarting = Reconnecting; // on every bed
 
 INSTANTIATE_TEST_SUITE_P(Beds, Reconnecting, simulated_beds(), bed_name);
 
-TEST_P(Reconnecting, WhatOneProcessPublishedMeanwhileIsToldMissingForEachFid) {
+TEST_P(Reconnecting, MessagesPublishedDuringTheLossAreReportedForEachFid) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 9)}, returning());
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -57,7 +57,7 @@ TEST_P(Reconnecting, WhatOneProcessPublishedMeanwhileIsToldMissingForEachFid) {
     EXPECT_EQ(subscriber.actor.by_fid[Fid{1}].back().number, 8U);
 }
 
-TEST_P(Reconnecting, WhatWasLentAndUnderWayIsToldMissing) {
+TEST_P(Reconnecting, ZeroCopyMessagesInFlightAreReportedLost) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)}, returning());
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -69,7 +69,7 @@ TEST_P(Reconnecting, WhatWasLentAndUnderWayIsToldMissing) {
     EXPECT_EQ(subscriber.actor.messages + subscriber.actor.missed[Fid{1}], 20U);
 }
 
-TEST_P(Reconnecting, WhoDoesNotComeBackIsNotToldPositions) {
+TEST_P(Reconnecting, WithoutAReconnectionNoPositionsAreReported) {
     auto publisher = buffered({});
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::no_subscribers);
     auto& subscriber = subscribe({range(1, 9)});
@@ -78,10 +78,10 @@ TEST_P(Reconnecting, WhoDoesNotComeBackIsNotToldPositions) {
     auto& other = subscribe({range(1, 9)}, returning());
     ASSERT_TRUE(run_until([&] { return other.actor.subscribed.size() == 1; }));
     EXPECT_NE(other.socket->publisher_instance(), 0U);
-    EXPECT_THAT(other.actor.missed, IsEmpty()) << "what was before its first connection";
+    EXPECT_THAT(other.actor.missed, IsEmpty()) << "messages from before its first connection";
 }
 
-TEST_P(Reconnecting, ASubscriptionThatOnlyChangesItsPolicyMissesNothing) {
+TEST_P(Reconnecting, AChangeOfPolicyLosesNothing) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 9)}, returning());
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -96,11 +96,11 @@ TEST_P(Reconnecting, ASubscriptionThatOnlyChangesItsPolicyMissesNothing) {
     EXPECT_EQ(subscriber.actor.messages, 1U);
 }
 
-// What is unsubscribed at any moment between two connections is not missed, and the rest is.
-TEST_P(Reconnecting, CountsNothingMissedOfWhatWasUnsubscribedWhileAway) {
+// Fids unsubscribed at any moment between two connections lose nothing; the others do.
+TEST_P(Reconnecting, CountsNoLossesForFidsUnsubscribedWhileDisconnected) {
     enum class When { away, connecting, asked };
     for (const When when : {When::away, When::connecting, When::asked}) {
-        for (const bool soon : {false, true}) { // it is subscribed to again
+        for (const bool soon : {false, true}) { // it is subscribed again
             SCOPED_TRACE(static_cast<int>(when) * 2 + static_cast<int>(soon));
             auto publisher = buffered({});
             auto& subscriber = subscribe({range(1, 9)}, returning());
@@ -119,7 +119,7 @@ TEST_P(Reconnecting, CountsNothingMissedOfWhatWasUnsubscribedWhileAway) {
             for (const std::uint64_t fid : {3U, 4U, 5U})
                 ASSERT_EQ(publish(*publisher, Fid{fid}, 1, 40), Status::no_subscribers);
             if (when == When::away) unsubscribe(*subscriber.socket);
-            // Here the request for all of them is under way.
+            // Here the request for all of them is in transit.
             if (when == When::asked) subscriber.actor.at_connected = unsubscribe;
             if (when == When::connecting) {
                 const auto next = bed.sim()->next_connection();
@@ -139,7 +139,7 @@ TEST_P(Reconnecting, CountsNothingMissedOfWhatWasUnsubscribedWhileAway) {
     }
 }
 
-// Only close() and abort() make on_closed without `retrying` the last event.
+// on_closed without `retrying` is not the last event, except after close() and abort().
 TEST_P(Reconnecting, ConnectsAgainOnSubscribeUnlessItWasClosed) {
     auto publisher = buffered({});
     for (const bool reconnect : {false, true}) {
@@ -162,7 +162,7 @@ TEST_P(Reconnecting, ConnectsAgainOnSubscribeUnlessItWasClosed) {
             ASSERT_TRUE(ended());
             subscriber.socket->subscribe(range(2, 2));
             ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() >= 3; }));
-            EXPECT_EQ(subscriber.actor.subscribed.back(), range(1, 2)) << "all that is wanted";
+            EXPECT_EQ(subscriber.actor.subscribed.back(), range(1, 2)) << "all its subscriptions";
         }
         subscriber.actor.closed.clear();
         subscriber.socket->close();
@@ -190,10 +190,10 @@ TEST_P(Reconnecting, AttemptsBecomeRarer) {
     EXPECT_GT(subscriber.actor.closed.size(), 10U);
 }
 
-// One subscriber of four fids, and a publisher that loses the connection, refuses it, is started
-// anew, and drops what is too much. Each message is named by its number; the subscriber knows by
-// what it is told which one comes next: of each fid exactly that one does, or the publisher ended
-// with an unknown tail.
+// One subscriber of four fids, and a publisher that loses the connection, refuses it, is restarted,
+// and drops messages. Each message is identified by its number. From the reports the subscriber
+// knows the next number of each fid: exactly that one arrives, or the publisher ended with an
+// unknown tail.
 class Vicissitudes {
   public:
     Vicissitudes(TestBed& bed, std::uint64_t seed) : bed_{bed}, random_{seed} {
@@ -230,7 +230,7 @@ class Vicissitudes {
             EXPECT_NE(socket.publisher_instance(), 0U);
         };
         actor_.at_totals = [this](SubscribeSocket& socket) {
-            // What a gap has told is in it as well.
+            // It includes the counts of the loss reports.
             for (std::uint64_t fid = 0; fid < 4; ++fid) {
                 const auto books = socket.arrivals().books(Fid{fid}).value();
                 next_[Fid{fid}] += books.lost - socket.arrivals().missed(Fid{fid});
@@ -256,7 +256,7 @@ class Vicissitudes {
         ASSERT_TRUE(bed_.run_until([&] { return served_by_ == publisher_number_; }));
         publisher_->flush();
         ASSERT_TRUE(bed_.run_until([&] { return next_ == published_; }));
-        const Fid fid{0}; // whoever gets this is connected
+        const Fid fid{0}; // a subscriber that gets this is connected
         while (publisher_->publish(fid, make_message(fid, published_[fid], 8)) != Status::ok)
             pass_time(10ms);
         ++published_[fid];
@@ -347,9 +347,9 @@ class Vicissitudes {
     SubscriberActor actor_;
     netio::Address address_;
     Numbers published_;             // of each fid, by this publisher
-    Numbers accepted_at_;           // when it accepted a subscription last
-    std::vector<Numbers> ended_at_; // each publisher, and nothing in place of the first
-    Numbers next_;                  // that the subscriber expects
+    Numbers accepted_at_;           // when it last accepted a subscription
+    std::vector<Numbers> ended_at_; // by publisher; the first entry is a placeholder
+    Numbers next_;                  // expected by the subscriber
     bool is_known_ = false;
     std::size_t publisher_number_ = 0;
     std::size_t accepted_by_ = 0;
@@ -358,7 +358,7 @@ class Vicissitudes {
     std::unique_ptr<SubscribeSocket> socket_;
 };
 
-TEST_P(Reconnecting, WhateverHappensEachMessageArrivesOrIsAccountedFor) {
+TEST_P(Reconnecting, UnderAllFaultsEachMessageArrivesOrIsReportedLost) {
     int changes = 0;
     int told_missing = 0;
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -374,11 +374,11 @@ TEST_P(Reconnecting, WhateverHappensEachMessageArrivesOrIsAccountedFor) {
     EXPECT_GT(told_missing, 60);
 }
 
-// --- the publisher is started anew ----------------------------------------------------------
+// --- the publisher is restarted -------------------------------------------------------------
 
 INSTANTIATE_TEST_SUITE_P(Beds, Restarting, all_beds(), bed_name);
 
-TEST_P(Restarting, ThatItIsAnotherPublisherIsToldAndWhetherTheTailOfTheFormerIsKnown) {
+TEST_P(Restarting, ReportsANewPublisherAndWhetherTheFormerTailIsKnown) {
     for (const bool in_order : {false, true}) {
         auto publisher = buffered({});
         auto& subscriber = subscribe({range(1, 1)}, returning());
@@ -399,7 +399,7 @@ TEST_P(Restarting, ThatItIsAnotherPublisherIsToldAndWhetherTheTailOfTheFormerIsK
         EXPECT_EQ(subscriber.actor.changes[0].former, former);
         EXPECT_EQ(subscriber.actor.changes[0].now, subscriber.socket->publisher_instance());
         EXPECT_EQ(subscriber.actor.changes[0].tail_known, in_order);
-        EXPECT_THAT(subscriber.actor.missed, IsEmpty()) << "it is not known what for";
+        EXPECT_THAT(subscriber.actor.missed, IsEmpty()) << "not countable for a new publisher";
         subscribers.clear();
     }
 }

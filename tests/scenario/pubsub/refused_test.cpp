@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers that refuse for good, and change their mind.
+// Publishers that refuse permanently, and later admit the subscriber.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -38,7 +38,7 @@ class Refused : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Refused, all_beds(), bed_name);
 
-TEST_P(Refused, OneOnABusIsAskedAgainByItselfThoughNotSoon) {
+TEST_P(Refused, APublisherInARegistryIsRetriedAfterALongPause) {
     Subscriptions::Options found = with_key({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -56,7 +56,7 @@ TEST_P(Refused, OneOnABusIsAskedAgainByItselfThoughNotSoon) {
     EXPECT_EQ(actor.ended, 0);
 }
 
-TEST_P(Refused, OneThatIsLetInLateIsAskedForWhatNobodyElseHasByThen) {
+TEST_P(Refused, ALateAdmissionRequestsOnlyFidsWithoutAPublisher) {
     Subscriptions::Options found = with_key({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -65,7 +65,7 @@ TEST_P(Refused, OneThatIsLetInLateIsAskedForWhatNobodyElseHasByThen) {
     announce("one", one, range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
     files.permit(7, rights);
-    keys = keys_of(files); // it has read the file, which the first one does in its time
+    keys = keys_of(files); // it has read the file; the first server reads it later
     Made& other = publisher();
     announce("other", other, range(0, 3));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
@@ -73,8 +73,8 @@ TEST_P(Refused, OneThatIsLetInLateIsAskedForWhatNobodyElseHasByThen) {
     EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(4, 9)));
 }
 
-// Nothing else tells who waits for an answer.
-TEST_P(Refused, WhereAllThatWereGivenAreTheEndIsToldAndTheNextWishAsksThemAgain) {
+// This event is the only notification for a user that waits for an answer.
+TEST_P(Refused, ByAllGivenPublishersReportsTheEndAndRetriesOnSubscribe) {
     Made& one = publisher();
     Subscriptions all{transport(), with_key({one.address}), actor};
     all.subscribe(range(0, 5));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a subscriber's key permits it to subscribe to, and how long it may hold the publisher up.
+// Which fids a subscriber's key permits, and how long its subscriber may block the publisher.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -41,7 +41,7 @@ class Rights : public PubSubScenario {
             ClientKey::Options{.file = files.client(7), .protection = protection});
         return subscribe(ranges, options, policy);
     }
-    // A refusal that nobody listens to is one of the subscription.
+    // Without a handler of its own, a refusal counts as an answer to the subscription.
     static std::size_t answers(const Subscription& subscription) {
         return subscription.actor.subscribed.size() + subscription.actor.refused.size();
     }
@@ -56,7 +56,7 @@ class Rights : public PubSubScenario {
         return std::ranges::count(subscription.actor.closed, CloseReason::rejected,
                                   &netio::Closed::reason);
     }
-    // Another publisher at the address, with the keys of these.
+    // Starts another publisher at the address, with the keys of these files.
     void restart(const netio::test::KeyFiles& of_site) {
         keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = of_site.site()});
         publisher = std::make_unique<BufferedPublishSocket>(
@@ -88,7 +88,7 @@ TEST_P(Rights, PermitTheFidsOfTheKeyAndNoOthers) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
 }
 
-TEST_P(Rights, ReachOverNeighbouringRanges) {
+TEST_P(Rights, CoverAdjacentRanges) {
     serve("services=pubsub fids=0-9:drop!,10-19:block");
     Subscription& subscription = ask({range(5, 14)});
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
@@ -98,7 +98,7 @@ TEST_P(Rights, ReachOverNeighbouringRanges) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 2; }));
 }
 
-TEST_P(Rights, GiveNoMorePatienceThanTheKeyHas) {
+TEST_P(Rights, LimitThePolicyToThatOfTheKey) {
     serve("services=pubsub fids=0-9:disconnect");
     Subscription& blocking = ask({range(0, 9)}, SlowPolicy::block);
     Subscription& dropping = ask({range(0, 9)}, SlowPolicy::drop);
@@ -110,8 +110,8 @@ TEST_P(Rights, GiveNoMorePatienceThanTheKeyHas) {
     EXPECT_THAT(modest.actor.subscribed, SizeIs(1));
 }
 
-// A key that forces drop, whatever is asked for: the publisher is never held up by it.
-TEST_P(Rights, ForceAPolicyOnWhoHoldsTheKey) {
+// A key that forces drop, whatever policy is requested: it never blocks the publisher.
+TEST_P(Rights, ForceAPolicyOnSubscribersWithTheKey) {
     serve("services=pubsub fids=0-9:drop!");
     Subscription& subscription = ask({range(0, 9)}, SlowPolicy::block);
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
@@ -120,12 +120,12 @@ TEST_P(Rights, ForceAPolicyOnWhoHoldsTheKey) {
     for (std::uint64_t number = 0; publisher->counters().dropped == 0; ++number) {
         ASSERT_LT(number, 1'000'000U);
         ASSERT_NE(publish(*publisher, Fid{1}, number, 60000), netio::Status::again)
-            << "who is to drop holds nobody up";
+            << "policy drop blocks no publication";
         ASSERT_TRUE(run_until([] { return true; }));
     }
 }
 
-// An unbuffered publisher keeps nothing, so drop is the next less that it has.
+// An unbuffered publisher does not support conflation, so drop is the next weaker policy.
 TEST_P(Rights, GiveDropWhereTheNewestCannotBeKept) {
     files.permit(7, "services=pubsub fids=0-9:newest,10-19:newest!");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -141,7 +141,7 @@ TEST_P(Rights, GiveDropWhereTheNewestCannotBeKept) {
         EXPECT_THAT(unasked.actor.subscribed, ElementsAre(fids));
         EXPECT_THAT(dropping.actor.subscribed, ElementsAre(fids));
         EXPECT_THAT(explicit_newest.actor.policy_refused, ElementsAre(fids))
-            << "it has asked for what there is not";
+            << "it asked for a policy that does not exist here";
     }
 }
 
@@ -159,7 +159,7 @@ TEST_P(Rights, ForceThatTheNewestIsKept) {
     for (; publisher->counters().dropped == 0; ++number) {
         ASSERT_LT(number, 1'000'000U);
         ASSERT_NE(publish(*publisher, Fid{1}, number, 60000), netio::Status::again)
-            << "who wants the newest holds nobody up";
+            << "conflation blocks no publication";
         ASSERT_TRUE(run_until([] { return true; }));
     }
     publisher->flush();
@@ -169,7 +169,7 @@ TEST_P(Rights, ForceThatTheNewestIsKept) {
     EXPECT_GT(subscription.actor.gaps[Fid{1}], 0U);
 }
 
-// What a key gives to who asks for nothing is no more than the publisher's own.
+// The default policy of a key gives no more than the publisher's own policy.
 TEST_P(Rights, GiveNoMoreThanThePublisherDoes) {
     serve("services=pubsub fids=0-9:block!,20-29:block", SlowPolicy::drop);
     Subscription& subscription = ask({range(0, 9), range(20, 29)});
@@ -186,7 +186,7 @@ TEST_P(Rights, PermitNothingWithoutFids) {
     EXPECT_THAT(subscription.actor.refused, SizeIs(1));
 }
 
-TEST_P(Rights, ASubscriberWithoutTheKeyGivesUpAndSaysWhy) {
+TEST_P(Rights, ASubscriberWithoutTheKeyGivesUpWithAReason) {
     serve("services=pubsub fids=0-9");
     Subscription& stranger = subscribe({range(0, 9)});
     ASSERT_TRUE(run_until([&] { return !stranger.actor.closed.empty(); }));
@@ -195,7 +195,7 @@ TEST_P(Rights, ASubscriberWithoutTheKeyGivesUpAndSaysWhy) {
     EXPECT_THAT(stranger.actor.closed[0].detail, testing::HasSubstr("it asks for a key"));
 }
 
-// Requests that do not fit into one slot, totals and their answer carry tags.
+// Requests that do not fit into one slot, the totals and their answer all carry tags.
 TEST_P(Rights, WithTagsSubscribePublishAndEndInOrder) {
     serve("services=pubsub fids=0-1000000", SlowPolicy::block, Protection::peers);
     std::vector<FidRange> ranges;
@@ -217,8 +217,8 @@ TEST_P(Rights, WithTagsSubscribePublishAndEndInOrder) {
     EXPECT_EQ(subscription.actor.messages, ranges.size() - 1);
 }
 
-// It asks again by itself, as its key may come back.
-TEST_P(Rights, ThatAreRevokedEndTheConnectionOfWhoComesBackWithThem) {
+// It retries, because its key may be restored.
+TEST_P(Rights, ThatAreRevokedEndEachReconnectionWithThem) {
     serve("services=pubsub fids=0-9");
     Subscription& subscription = subscribe({range(0, 9)}, returning(files.client(7)));
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
@@ -231,7 +231,7 @@ TEST_P(Rights, ThatAreRevokedEndTheConnectionOfWhoComesBackWithThem) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
 }
 
-// Somebody has started it with the file of another site, and mends that.
+// The operator started the publisher with the file of another site and then corrects this.
 TEST_P(Rights, OfAPublisherThatHadTheWrongFileForAWhileEndNoSubscription) {
     serve("services=pubsub fids=0-9");
     Subscription& subscription = subscribe({range(0, 9)}, returning(files.client(7)));
@@ -248,11 +248,11 @@ TEST_P(Rights, OfAPublisherThatHadTheWrongFileForAWhileEndNoSubscription) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
 }
 
-// It went away, and somebody has taken its port before it came back.
-TEST_P(Rights, AStrangerAtThePublishersAddressEndsNoSubscription) {
+// The publisher stopped, and another process took its port before it returned.
+TEST_P(Rights, AnotherServerAtThePublishersAddressEndsNoSubscription) {
     serve("services=pubsub fids=0-9");
     SubscribeSocket::Options options = returning(files.client(7));
-    options.retry_limit = options.retry_interval; // it asks many times
+    options.retry_limit = options.retry_interval; // so that it asks many times
     Subscription& subscription = subscribe({range(0, 9)}, options);
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
     publisher.reset();
@@ -277,7 +277,7 @@ TEST_P(Rights, AStrangerAtThePublishersAddressEndsNoSubscription) {
     ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
 }
 
-TEST_P(Rights, WhoWasNeverLetInGivesUpAlsoIfItIsToReconnect) {
+TEST_P(Rights, ANeverAdmittedSubscriberGivesUpAlsoWithReconnect) {
     serve("services=pubsub fids=0-9");
     Subscription& subscription = subscribe({range(0, 9)}, returning(files.forged(7)));
     ASSERT_TRUE(run_until([&] { return !subscription.actor.closed.empty(); }));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A thousand subscribers, each with a connection and a fid of its own, on one publisher over the
-// real fabric, all with default options. They live in a second process, so that the resident memory
-// of this one is the publisher's; what the kernel holds for a connection is in neither.
+// A thousand subscribers, each with its own connection and fid, on one publisher over the real
+// fabric, all with default options. They run in a second process, so that the resident memory of
+// this one is the publisher's. Kernel memory of a connection is counted in neither.
 
 #include "netio/loop/descriptor_watch.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
@@ -38,19 +38,19 @@ constexpr std::size_t few = 100;
 constexpr std::size_t many = 1000;
 constexpr std::uint64_t messages_each = 5;
 constexpr std::size_t message_bytes = 100;
-constexpr rlim_t descriptors_needed = 2 * many; // one for each, and plenty for the rest
-// The promise; no sanitizer has part in it, as those builds have no such test.
+constexpr rlim_t descriptors_needed = 2 * many; // one for each, and a large reserve
+// The promised limit; sanitizer builds have no such test, so it needs no allowance for them.
 constexpr std::size_t bytes_each_limit = std::size_t{80} * 1024;
 
-// Enough, with their answers, for every receive buffer on either side to be written to, as
-// heartbeats do in time.
+// Enough requests, with their answers, to write to every receive buffer on either side, as
+// heartbeats do after some time.
 std::size_t requests_each() {
     return std::max(Publisher::Options{}.session.receive_count,
                     SubscribeSocket::Options{}.session.receive_count);
 }
 
-// Whether this process may have so many descriptors, having asked for it. An administrator's may
-// have more than the hard limit.
+// Raises the descriptor limit and returns whether the process may have this many. An
+// administrator's process may exceed the hard limit.
 bool raise_descriptor_limit(rlim_t count) {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
@@ -67,10 +67,10 @@ std::size_t resident_bytes() {
     return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// The subscribers: `few` of them, and the rest when they are told to come.
+// The subscribers: `few` of them at first, the rest on request.
 class Crowd {
   public:
-    // Reports each time over the socket when all that are there have been answered.
+    // Reports over the socket each time all present subscribers have been answered.
     Crowd(netio::Address publisher, int socket) : publisher_{std::move(publisher)} {
         const netio::DescriptorWatch watch{bed_.loop(), socket,
                                            netio::DescriptorWatch::Interest::readable, [&] {
@@ -90,7 +90,7 @@ class Crowd {
             });
         });
     }
-    // What is wrong, or nothing.
+    // An error text, or empty.
     std::string complaint() const {
         if (!ended_) {
             return std::to_string(answered_) + " of " + std::to_string(subscribers_.size()) +
@@ -122,7 +122,7 @@ class Crowd {
         std::unique_ptr<SubscribeSocket> socket;
     };
 
-    // One in each turn of the loop, so that those that are there are served meanwhile.
+    // One in each turn of the loop, so that the present ones are served between.
     void subscribe_up_to(std::size_t count) {
         const Fid fid{subscribers_.size()};
         Subscription& made = *subscribers_.emplace_back(std::make_unique<Subscription>());
@@ -143,11 +143,11 @@ class Crowd {
     TestBed bed_{Bed::fabric_tcp};
     std::vector<std::unique_ptr<Subscription>> subscribers_;
     std::size_t answered_ = 0;
-    bool told_ = false; // that the others may come
+    bool told_ = false; // the request for the others has arrived
     bool ended_ = false;
 };
 
-// The process is made before this one touches the fabric.
+// The process is started before this one opens the fabric.
 class CrowdProcess {
   public:
     CrowdProcess() {
@@ -203,10 +203,10 @@ void serve_a_thousand(Publish publish) {
                << " descriptors, and the hard limit is lower: run the tests as root, or raise it "
                   "(nofile in /etc/security/limits.conf; docker run --ulimit nofile=4096)";
     }
-    ::malloc_trim(0); // what an earlier test has freed must not serve these subscribers
+    ::malloc_trim(0); // memory freed by earlier tests must not serve these subscribers
     CrowdProcess crowd;
     TestBed bed{Bed::fabric_tcp};
-    std::vector<std::size_t> reports; // of the crowd's resident memory
+    std::vector<std::size_t> reports; // resident memory of the second process
     const netio::DescriptorWatch watch{bed.loop(), crowd.socket(),
                                        netio::DescriptorWatch::Interest::readable, [&] {
                                            std::size_t bytes = 0;
@@ -232,16 +232,16 @@ void serve_a_thousand(Publish publish) {
     const std::size_t at_subscriber = (reports[1] - reports[0]) / (many - few);
     print_and_record("the publisher", at_publisher);
     print_and_record("the subscriber", at_subscriber);
-    // As ctest runs them: a process that has done this before weighs more, for the allocator's
-    // sake.
+    // As ctest runs them: a process that has done this before uses more memory because of the
+    // allocator.
     static bool is_first = true;
     if (std::exchange(is_first, false)) {
         EXPECT_LT(at_publisher, bytes_each_limit);
-        // Receive buffers come from the system's memory when something arrives in them.
+        // Receive buffers use memory only after something has arrived in them.
         EXPECT_LT(at_subscriber, bytes_each_limit);
     }
 
-    std::uint64_t next = 0; // fid and number in turn
+    std::uint64_t next = 0; // fid and number alternate
     actor.at_room = [&] {
         for (; next < many * messages_each; ++next) {
             const Status status = publish(socket, Fid{next % many}, next / many);
@@ -256,14 +256,14 @@ void serve_a_thousand(Publish publish) {
     EXPECT_EQ(crowd.exit_status(), 0);
 }
 
-TEST(Scale, AThousandSubscribersOfABufferedPublisherAreSmallAndGetTheirFids) {
+TEST(Scale, AThousandBufferedSubscribersAreSmallAndGetTheirFids) {
     serve_a_thousand<BufferedPublishSocket>(
         [](BufferedPublishSocket& socket, Fid fid, std::uint64_t number) {
             return socket.publish(fid, make_message(fid, number, message_bytes));
         });
 }
 
-TEST(Scale, AThousandSubscribersOfAnUnbufferedPublisherAreSmallAndGetTheirFids) {
+TEST(Scale, AThousandUnbufferedSubscribersAreSmallAndGetTheirFids) {
     netio::RegisteredBuffer memory{many * messages_each * message_bytes};
     std::size_t used = 0;
     serve_a_thousand<PublishSocket>([&](PublishSocket& socket, Fid fid, std::uint64_t number) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Publishers that a test announces on a bus of its own, and who subscribes to all of them.
+// Publishers that a test announces in its own registry, and a subscriber to all of them.
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -24,7 +24,7 @@ namespace netio::pubsub::test {
 using netio::Status;
 using namespace std::chrono_literals;
 
-// A bus whose publishers the test announces.
+// A registry whose entries are set by the test.
 class HandBus final : public Discovery {
   public:
     void watch(Handler& handler) override { handler_ = &handler; }
@@ -136,8 +136,8 @@ class SeveralPublishers : public PubSubScenario {
     }
 
     HandBus bus;
-    std::shared_ptr<ServerKeys> keys;      // of those that are made
-    std::vector<netio::Address> elsewhere; // announced in front of where a publisher is
+    std::shared_ptr<ServerKeys> keys;      // for new publishers
+    std::vector<netio::Address> elsewhere; // announced before the publisher's own address
     SubscriptionsActor actor;
 
   private:

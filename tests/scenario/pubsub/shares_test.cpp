@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What stopped subscribers may cost the others: the memory of a publisher is one, and has many
-// users.
+// What stopped subscribers may cost the others: all subscribers of a publisher use the same memory.
 
 #include "tests/scenario/pubsub/waited_for.hpp"
 
@@ -18,7 +17,7 @@ using netio::Status;
 using namespace std::chrono_literals;
 using Shares = PubSubScenario;
 
-TEST_P(Shares, StoppedGuestsThatDropDoNotStallABufferedPublisher) {
+TEST_P(Shares, StoppedDropSubscribersDoNotBlockABufferedPublisher) {
     auto publisher =
         buffered({.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 8 * 1024});
     auto& honest = subscribe({range(1, 1)});
@@ -37,7 +36,7 @@ TEST_P(Shares, StoppedGuestsThatDropDoNotStallABufferedPublisher) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-TEST_P(Shares, AStoppedGuestThatDropsDoesNotStallAnUnbufferedPublisherOfFewPublications) {
+TEST_P(Shares, AStoppedDropSubscriberDoesNotBlockAnUnbufferedPublisher) {
     auto publisher = unbuffered({.outstanding_limit = 32});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
@@ -51,7 +50,7 @@ TEST_P(Shares, AStoppedGuestThatDropsDoesNotStallAnUnbufferedPublisherOfFewPubli
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 200; }));
 }
 
-TEST_P(Shares, StoppedGuestsOfFidsOfTheirOwnLeavePublicationsForTheOthers) {
+TEST_P(Shares, StoppedSubscribersOfOwnFidsLeavePublicationsForOthers) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& honest = subscribe({range(100, 100)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
@@ -75,7 +74,7 @@ TEST_P(Shares, StoppedGuestsOfFidsOfTheirOwnLeavePublicationsForTheOthers) {
         ASSERT_EQ(count, 1) << cookie;
 }
 
-TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
+TEST_P(Shares, DisconnectsASlowSubscriberAlsoIfManyAreStopped) {
     auto publisher =
         buffered({.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = 50ms},
                   .page_bytes = 1024,
@@ -90,7 +89,7 @@ TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
     ASSERT_TRUE(run_until([&] {
         for (std::uint64_t guest = 1; guest <= 4; ++guest)
             static_cast<void>(publish(*publisher, Fid{guest}, 0, 900));
-        if (honest.actor.messages == number) { // it has taken everything
+        if (honest.actor.messages == number) { // it has received everything
             EXPECT_EQ(publish(*publisher, Fid{9}, number++, 100), Status::ok);
         }
         publisher->flush();
@@ -100,7 +99,7 @@ TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAreIdle) {
+TEST_P(Shares, AStoppedDropSubscriberDoesNotDelayAPageForIdleSubscribers) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
                                .share_bytes = 8 * 1024,
@@ -115,9 +114,9 @@ TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAre
     EXPECT_TRUE(run_until([&] { return honest.actor.messages == 100; })) << honest.actor.messages;
 }
 
-// The memory is short because of one that nothing can be taken back from: who holds less than the
-// others keeps it.
-TEST_P(Shares, WhoMayMissMessagesKeepsTheFewThatItHoldsWhileAnotherHoldsHalf) {
+// Memory is short because of a subscriber whose messages cannot be removed: another one that holds
+// less than the others keeps its messages.
+TEST_P(Shares, ASmallHolderLosesNothingWhileAnotherHoldsHalf) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = {}});
     auto& honest = subscribe({range(3, 3)});
     auto& guest = subscribe({range(2, 2)}, {.session = {.receive_count = 4}}, SlowPolicy::drop);
@@ -162,10 +161,10 @@ TEST_P(Shares, MoreGroupsThanPagesStillShareTheMemory) {
     pump();
     ASSERT_TRUE(run_until([&] { return next == count; }));
     EXPECT_TRUE(publisher_actor.closed.empty());
-    EXPECT_GE(count / publisher->counters().pages, 8U) << "messages of a page";
+    EXPECT_GE(count / publisher->counters().pages, 8U) << "messages per page";
 }
 
-TEST_P(Shares, TryPublishQueuesNothingForWhoIsToMissMessages) {
+TEST_P(Shares, TryPublishQueuesNothingForADropSubscriber) {
     auto publisher = unbuffered({});
     auto guest = stuck(range(1, 1), SlowPolicy::drop);
     auto& honest = subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
@@ -177,11 +176,11 @@ TEST_P(Shares, TryPublishQueuesNothingForWhoIsToMissMessages) {
         ++number;
     ASSERT_EQ(number, 40U);
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == number; }));
-    EXPECT_TRUE(run_until([&] { return publisher->outstanding() < 10; })) << "queued for the guest";
+    EXPECT_TRUE(run_until([&] { return publisher->outstanding() < 10; })) << "messages are queued";
     EXPECT_GT(publisher->counters().dropped, 20U);
 }
 
-TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
+TEST_P(Shares, APageLostByAllSubscribersIsNotCountedAsSent) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -193,9 +192,9 @@ TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
     EXPECT_EQ(publisher->counters().pages + publisher->counters().dropped, 50U);
 }
 
-// One of two publications is kept by another one, so nothing may wait for it, and it is being told
-// the positions of many fids: more than are under way at a time.
-TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
+// Another subscriber holds one of two publications, so no message may be queued for this one, which
+// is also receiving the positions of more fids than can be in flight at a time.
+TEST_P(Shares, PublishingResumesAfterABlockingSubscriberGotItsPositions) {
     constexpr std::uint64_t fids = 3000;
     auto publisher = unbuffered({.outstanding_limit = 2});
     netio::RegisteredBuffer memory{64};
@@ -220,8 +219,8 @@ TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
     EXPECT_GT(refused, 0U) << "the test must reach the limit";
 }
 
-// The fewest that there may be.
-TEST_P(Shares, AStoppedGuestThatDropsLeavesOneOfTwoPublicationsToTheOthers) {
+// The lowest permitted number of publications.
+TEST_P(Shares, AStoppedDropSubscriberLeavesOneOfTwoPublicationsToOthers) {
     auto publisher = unbuffered({.outstanding_limit = 2});
     netio::RegisteredBuffer memory{1000};
     auto& honest = subscribe({range(9, 9)});
@@ -269,8 +268,8 @@ TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
         std::invalid_argument);
 }
 
-// Added to now it would be over at once, and cut everybody off.
-TEST_P(Shares, ATimeForEverIsRefusedWithTheOptionsName) {
+// The sum with the present time would overflow, so every subscriber would be disconnected at once.
+TEST_P(Shares, AnInfiniteTimeIsRefusedWithTheOptionsName) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     PublisherActor actor;
     const auto refusal = [&](Publisher::Options options) -> std::string {

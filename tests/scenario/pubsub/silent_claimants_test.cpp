@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Announcements of fids by some who take connections and say nothing, and by one who answers.
+// Silent hosts and one that answers are all announced with the same fids.
 
 #include "tests/scenario/pubsub/false_publisher.hpp"
 #include "tests/scenario/pubsub/several_publishers.hpp"
@@ -44,7 +44,7 @@ class SilentClaimants : public SeveralPublishers {
         all->subscribe(range(0, 9));
     }
     netio::Address silent_address() const { return silent_.front()->address(); }
-    // Only virtual time is looked at.
+    // Measured in virtual time only.
     bool is_reached_within(Duration limit) {
         const TimePoint begin = loop().now();
         if (!run_until([&] { return actor.subscriptions > 0; })) return false;
@@ -60,15 +60,15 @@ class SilentClaimants : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SilentClaimants, netio::test::simulated_beds(), bed_name);
 
-TEST_P(SilentClaimants, AreTriedBesideOneThatAnswersWhichHasTheFids) {
+TEST_P(SilentClaimants, AreTriedWhileTheAnsweringOneHasTheFids) {
     announce_silent(5);
     Made& real = publisher();
     announce("real", real, range(0, 63));
-    ASSERT_TRUE(is_reached_within(5s)) << "an attempt's time";
+    ASSERT_TRUE(is_reached_within(5s)) << "duration of an attempt";
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
     send(real, Fid{2});
     ASSERT_TRUE(run_until([&] { return actor.message_count > 0; }));
-    // Whoever claims them now gets none.
+    // Later announcements with these fids get none.
     announce_silent(6);
     bool over = false;
     Timer later{loop(), [&] { over = true; }};
@@ -88,7 +88,7 @@ TEST_P(SilentClaimants, TakeTurnsAndSoDoTheAddressesOfEach) {
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
 }
 
-TEST_P(SilentClaimants, TakeNoFidsThatTheOneWhoAnswersClaimsLater) {
+TEST_P(SilentClaimants, TakeNoFidsThatTheAnsweringOneClaimsLater) {
     Made& real = publisher();
     announce("real", real, range(0, 4));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
@@ -100,8 +100,8 @@ TEST_P(SilentClaimants, TakeNoFidsThatTheOneWhoAnswersClaimsLater) {
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 4), range(5, 9)));
 }
 
-// One of its connections does not confirm its end, so that an attempt's time passes meanwhile.
-TEST_P(SilentClaimants, AreFollowedByNobodyOnceTheSubscriberCloses) {
+// One of its connections does not confirm its end, so the duration of an attempt passes.
+TEST_P(SilentClaimants, AreNotTriedAnyMoreOnceTheSubscriberCloses) {
     without_keys();
     FalsePublisher unmoved{transport(), bed.address()};
     bus.tell().on_announced({.name = "unmoved",
@@ -130,8 +130,8 @@ TEST_P(SilentClaimants, WithoutKeysHaveTheFidsForAnAttemptEach) {
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
 }
 
-// To have connected, here for another fid, proves nothing then.
-TEST_P(SilentClaimants, WithoutKeysHaveTheFidsAlsoBesideOneThatIsConnected) {
+// Then an existing connection, here for another fid, proves nothing.
+TEST_P(SilentClaimants, WithoutKeysHaveTheFidsAlsoIfAnotherIsConnected) {
     without_keys();
     announce_silent(2);
     all->subscribe(range(64, 64));

@@ -9,7 +9,7 @@
 
 namespace netio::pubsub::test {
 
-// Takes what connects, and says nothing.
+// Accepts connections and sends nothing.
 class SilentPort final : private netio::Listener::Handler, private netio::Connection::Handler {
   public:
     SilentPort(netio::Transport& transport, const netio::Address& at)

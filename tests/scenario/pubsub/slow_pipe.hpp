@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A way to an address on which the first bytes from the client arrive in two parts, some time
-// apart: what a network does to a handshake that it delivers in two segments.
+// A path on which the first bytes from the client arrive in two parts with a pause between: as in a
+// network that delivers a handshake in two segments.
 
 #include "netio/loop/event_loop.hpp"
 
@@ -24,7 +24,7 @@ namespace netio::pubsub::test {
 
 class SlowPipe {
   public:
-    // Of the client's bytes, `first_bytes` arrive at once and the others `gap` later.
+    // The first `first_bytes` bytes of the client arrive at once, the others `gap` later.
     SlowPipe(const netio::Address& to, std::size_t first_bytes, std::chrono::milliseconds gap)
         : to_{to}, first_bytes_{first_bytes}, gap_{gap},
           listener_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)}, stop_{::eventfd(
@@ -62,7 +62,7 @@ class SlowPipe {
         std::memcpy(&generic, &address, sizeof address);
         return generic;
     }
-    // Whether one of the two has something to read; false: stop.
+    // Returns whether one of the two has data to read; false: stop.
     bool wait(std::array<pollfd, 3>& fds, int timeout_ms) const {
         fds[2] = {.fd = stop_, .events = POLLIN, .revents = 0};
         return ::poll(fds.data(), fds.size(), timeout_ms) >= 0 && (fds[2].revents & POLLIN) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscribers that do not keep up, under each policy.
+// Slow subscribers under each policy.
 
 #include "tests/scenario/pubsub/exact_account.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -16,7 +16,7 @@ using netio::Status;
 
 using SlowSubscribers = PubSubScenario;
 
-TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
+TEST_P(SlowSubscribers, BlockingLosesNothingAndBlocksOnlyTheirFids) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 12 * 1024});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
@@ -28,13 +28,13 @@ TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
         return honest.actor.by_fid[Fid{1}].size() + 2 >= of_one && of_one > 20;
     };
     ASSERT_TRUE(run_until(blocked));
-    // It stays so, and the other fid flows.
+    // It stays blocked, and the other fid continues.
     for (std::uint64_t of_two = 0; of_two < 500; ++of_two) {
         ASSERT_TRUE(
             run_until([&] { return publish(*publisher, Fid{2}, of_two, 500) == Status::ok; }));
     }
     while (publish(*publisher, Fid{1}, of_one, 500) == Status::ok)
-        ASSERT_LT(++of_one, 60U) << "its share of the pages is exceeded";
+        ASSERT_LT(++of_one, 60U) << "it exceeds its limit of pages";
     publisher->flush();
     ASSERT_TRUE(run_until([&] { return honest.actor.by_fid[Fid{2}].size() == 500; }));
     slow.reset();
@@ -46,8 +46,8 @@ TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
     honest.actor.expect_contiguous(Fid{2}, 0, 500);
 }
 
-// A page of 960 bytes for each message; the publisher lets one subscriber that takes nothing hold
-// so many bytes.
+// Each message takes a page of 960 bytes; the publisher queues at most this many bytes for one
+// subscriber that receives nothing.
 void expect_held(BufferedPublishSocket& publisher, std::uint64_t share) {
     std::uint64_t held = 0;
     while (publisher.publish(Fid{1}, make_message(Fid{1}, held, 900)) == Status::ok &&
@@ -59,13 +59,13 @@ void expect_held(BufferedPublishSocket& publisher, std::uint64_t share) {
     EXPECT_LE(held, share + 16U * 960U) << "and its receive buffers";
 }
 
-TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWhereTheyAreWaitedFor) {
+TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWithPolicyBlock) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
     expect_held(*publisher, 1024 * 1024);
 }
 
-TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWhereTheyMissTheRest) {
+TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWithPolicyDrop) {
     auto publisher = buffered(
         {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
@@ -94,21 +94,21 @@ TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
     EXPECT_EQ(publisher->outstanding(), 0U);
 }
 
-// A moment in which it takes nothing costs it no message.
-TEST_P(SlowSubscribers, ThoseWhoMayMissMessagesHaveAsManyWaitingAsAllowedBeforeTheyDo) {
+// A short stall costs it no message.
+TEST_P(SlowSubscribers, DropSubscribersQueueUpToTheLimitBeforeTheyLoseMessages) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 100,
                                  .remainder_limit = 5});
     auto slow = stuck(range(1, 1));
-    netio::RegisteredBuffer memory{50'000}; // too large to be gathered
+    netio::RegisteredBuffer memory{50'000}; // too large for a batch
     for (std::uint64_t i = 0; i < 30; ++i)
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{i}), Status::ok);
     EXPECT_EQ(publisher->snapshot().subscribers.front().waiting, 5U);
     EXPECT_GE(publisher->counters().dropped, 30U - 8U - 5U) << "8: its receive buffers";
 }
 
-// Nothing of it is lent to anybody, and still its ends wait to be told.
-TEST_P(SlowSubscribers, WhatASlowOneMissesIsRefusedBeforeTheLoopHasToTellMoreThanTwiceTheLimit) {
+// None of it is borrowed by the network, but its completions must be reported.
+TEST_P(SlowSubscribers, DroppedMessagesGetAgainAtTwiceTheLimitOfUnreportedOnes) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 8,
                                  .remainder_limit = 2});
@@ -125,14 +125,14 @@ TEST_P(SlowSubscribers, WhatASlowOneMissesIsRefusedBeforeTheLoopHasToTellMoreTha
     publisher_actor.at_room = [&] {
         if (bursts++ < 5) burst();
     };
-    ASSERT_TRUE(run_until([&] { return bursts >= 5; })) << "again is followed by on_writable";
+    ASSERT_TRUE(run_until([&] { return bursts >= 5; })) << "`again` is followed by on_writable";
     slow.reset();
     ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() == accepted; }));
     for (const auto& [key, count] : publisher_actor.completions)
         EXPECT_EQ(count, 1) << key;
 }
 
-TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
+TEST_P(SlowSubscribers, DroppingReportsLossesExactly) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -143,7 +143,7 @@ TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
     for (int burst = 0; burst < 20; ++burst) {
         for (int i = 0; i < 300; ++i, ++number)
             for (std::uint64_t fid = 1; fid <= 3; ++fid) {
-                // Now and then one that needs several pages: dropped whole or not at all.
+                // Some messages need several pages: they are dropped completely or not at all.
                 const std::size_t size = i % 50 == 0 ? 3000 : 40;
                 ASSERT_EQ(publish(*publisher, Fid{fid}, number, size), Status::ok);
             }
@@ -212,7 +212,7 @@ TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == 200; }));
 }
 
-TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
+TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForever) {
     auto publisher = buffered({.publisher = {.close_timeout = std::chrono::milliseconds{50}},
                                .page_bytes = 1024,
                                .share_bytes = 20 * 1024});

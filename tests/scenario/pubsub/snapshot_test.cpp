@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a publisher says of itself while it runs.
+// Snapshots of a running publisher.
 
 #include "pubsub/publisher/backpressure.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
@@ -15,7 +15,7 @@ using netio::Status;
 
 using Snapshots = PubSubScenario;
 
-TEST_P(Snapshots, OfAPublisherThatNobodyHearsAreEmpty) {
+TEST_P(Snapshots, OfAPublisherWithoutSubscribersAreEmpty) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
     EXPECT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::no_subscribers);
     const PublisherSnapshot snapshot = publisher->snapshot();
@@ -26,7 +26,7 @@ TEST_P(Snapshots, OfAPublisherThatNobodyHearsAreEmpty) {
     EXPECT_EQ(snapshot.latency.count(), 0U);
 }
 
-TEST_P(Snapshots, AgreeWithTheBooksAtTheEnd) {
+TEST_P(Snapshots, AgreeWithTheFinalCounters) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -49,7 +49,7 @@ TEST_P(Snapshots, AgreeWithTheBooksAtTheEnd) {
         EXPECT_EQ(fid.messages, 10U) << to_string(fid.fid);
 }
 
-TEST_P(Snapshots, SayHowMuchHasWaitedSinceTheLastOne) {
+TEST_P(Snapshots, ReportQueuePeaksSinceTheLastOne) {
     auto pages = buffered({});
     auto& reader = subscribe({range(1, 1)});
     auto lent = unbuffered({});
@@ -67,7 +67,7 @@ TEST_P(Snapshots, SayHowMuchHasWaitedSinceTheLastOne) {
     EXPECT_EQ(lent->snapshot().subscribers.front().most_waiting, 0U);
 }
 
-TEST_P(Snapshots, KeepTheLatencyOfThoseWhoHaveGone) {
+TEST_P(Snapshots, KeepTheLatencyOfDepartedSubscribers) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -94,7 +94,7 @@ TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
     EXPECT_EQ(snapshot.subscribers.size(), 1U);
     EXPECT_EQ(snapshot.subscriber_count, 2U);
     EXPECT_TRUE(std::ranges::is_sorted(snapshot.fids, {}, &FidFigures::fid));
-    // Others that come are not shown in their place.
+    // Later fids do not replace them in the snapshot.
     for (std::uint64_t i = 101; i <= 1000; ++i)
         ASSERT_EQ(publish(*publisher, Fid{i}, i, 50), Status::no_subscribers);
     const PublisherSnapshot next = publisher->snapshot({.fids = 7, .subscribers = 1});
@@ -103,8 +103,8 @@ TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
         EXPECT_EQ(next.fids.at(i).fid, snapshot.fids[i].fid);
 }
 
-// A stopped subscriber can be told from one that goes on, whatever the policy is.
-TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
+// A stopped subscriber differs visibly from one that makes progress, whatever the policy is.
+TEST_P(Snapshots, ShowTheMemoryOfEachSubscriberWhileOneIsStopped) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
         auto publisher = buffered({.publisher = {.slow_policy = policy},
                                    .page_bytes = 1024,
@@ -139,7 +139,7 @@ TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
             EXPECT_GT(snapshot.held_up, Duration{});
         }
         EXPECT_LT(snapshot.free, snapshot.pool);
-        EXPECT_LE(figures.least_credits, 1U) << "the last is the session's own";
+        EXPECT_LE(figures.least_credits, 1U) << "the last one is the session's own";
         stopped.reset();
         publisher->abort();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended > 0; }));
@@ -147,7 +147,7 @@ TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
     }
 }
 
-TEST_P(Snapshots, ShowTheFewestReceivesThatWereFreeMeanwhile) {
+TEST_P(Snapshots, ShowTheMinimumOfFreeReceivesInBetween) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -161,13 +161,13 @@ TEST_P(Snapshots, ShowTheFewestReceivesThatWereFreeMeanwhile) {
     };
     send(60); // at once: its receives are used up
     while (number < 80)
-        send(number + 1); // one at a time: they come back
+        send(number + 1); // one at a time: they are returned
     const SubscriberFigures now = publisher->snapshot().subscribers.front();
     EXPECT_LT(now.least_credits, now.credits);
     EXPECT_LE(now.least_credits, 2U);
 }
 
-TEST_P(Snapshots, BeginTheLeastThatWasFreeAnew) {
+TEST_P(Snapshots, ResetTheMinimumOfFreePublications) {
     auto publisher = unbuffered({.outstanding_limit = 16});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

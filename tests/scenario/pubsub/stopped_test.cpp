@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Processes that are stopped for a while, publishers and subscribers, each with a loop of its own:
-// what they may cost the others, and that the books of all balance when they go on.
+// Publishers and subscribers that are stopped for a while, each with its own loop: what they may
+// cost the others. All counters must agree after they continue.
 
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/support/sim_network.hpp"
@@ -66,7 +66,7 @@ class Stopped : public testing::TestWithParam<int> {
         return made;
     }
     void run_for(Duration time) {
-        publisher_node_.process.wake(); // what was called from outside may have started timers
+        publisher_node_.process.wake(); // calls from outside may have started timers
         for (const TimePoint end = clock_.now() + time; clock_.now() < end;)
             scheduler_.step(end);
     }
@@ -79,7 +79,7 @@ class Stopped : public testing::TestWithParam<int> {
         return true;
     }
 
-    // What arrived of a fid and what was told to be missing are together everything, in order.
+    // Arrived messages and messages reported lost together are all messages of a fid, in order.
     static void expect_books(const SubscriberActor& actor, Fid fid, std::uint64_t published) {
         std::uint64_t gaps = 0;
         if (const auto found = actor.gaps.find(fid); found != actor.gaps.end())
@@ -106,7 +106,7 @@ class Stopped : public testing::TestWithParam<int> {
     std::vector<std::unique_ptr<Reader>> readers_;
 };
 
-// So many messages of each fid, one each millisecond.
+// Publishes this many messages of each fid, one each millisecond.
 class Ticker {
   public:
     Ticker(EventLoop& loop, std::function<Status(Fid, std::uint64_t)> publish,
@@ -142,7 +142,7 @@ std::vector<Fid> sixteen_fids() {
 
 class Sensor : public Stopped {
   protected:
-    // 16,000 messages of 256 bytes a second, all options as they are, one subscriber that stops.
+    // 16,000 messages of 256 bytes per second, default options, one subscriber that stops.
     void pause(Duration pause) {
         BufferedPublishSocket publisher{
             publisher_node_.transport,
@@ -182,11 +182,11 @@ TEST_P(Sensor, ASubscriberThatPausesHalfASecondLosesNothing) {
     EXPECT_EQ(dropped_, 0U);
 }
 
-TEST_P(Sensor, OneThatPausesForLongLosesWhatItsShareCannotHoldAndIsToldExactly) {
+TEST_P(Sensor, ALongPauseLosesWhatExceedsItsLimitAndReportsItExactly) {
     pause(4s);
     EXPECT_GT(dropped_, 0U);
     const std::uint64_t held = (std::uint64_t{4} << 20) / 280;
-    EXPECT_LT(dropped_, 16U * 4000U - held + 16U * 20U) << "its share is not used";
+    EXPECT_LT(dropped_, 16U * 4000U - held + 16U * 20U) << "its limit is not used";
 }
 
 TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
@@ -203,7 +203,7 @@ TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
             ++number;
     };
     for (int i = 0; i < 3; ++i) {
-        pump(); // until it has to wait
+        pump(); // until it is blocked
         run_for(10us);
         scheduler_.stop(publisher_node_.process);
         run_for(3s);
@@ -216,8 +216,8 @@ TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
     reader.actor.expect_contiguous(Fid{1}, 0, number);
 }
 
-// Neither for its time without progress nor for its time in all.
-TEST_P(Stopped, APublisherThatPausesWhileItClosesBlamesNobody) {
+// Neither for its time without progress nor for its total time.
+TEST_P(Stopped, APublisherStoppedDuringItsCloseBlamesNoSubscriber) {
     BufferedPublishSocket publisher{publisher_node_.transport,
                                     {.publisher = {.addresses = {address_},
                                                    .open = true,
@@ -240,7 +240,7 @@ TEST_P(Stopped, APublisherThatPausesWhileItClosesBlamesNobody) {
     reader.actor.expect_contiguous(Fid{1}, 0, number);
 }
 
-TEST_P(Stopped, WhoIsStoppedLongerThanItsPolicyAllowsIsDisconnectedAndItsFidsGoOn) {
+TEST_P(Stopped, StoppedTooLongForItsPolicyIsDisconnectedAndItsFidsContinue) {
     BufferedPublishSocket publisher{publisher_node_.transport,
                                     {.publisher = {.addresses = {address_},
                                                    .open = true,
@@ -277,7 +277,7 @@ TEST_P(Stopped, WhoIsStoppedLongerThanItsPolicyAllowsIsDisconnectedAndItsFidsGoO
     run_for(3s);
     EXPECT_EQ(publisher_actor_.closed.size(), 2U);
     EXPECT_LE(waited, 650ms) << "once, for both of them";
-    EXPECT_EQ(ticker.refused(), 0U) << "nobody is stopped who wants the other fid";
+    EXPECT_EQ(ticker.refused(), 0U) << "no subscriber of the other fid is stopped";
     ticker.stop();
     publisher.close();
     ASSERT_TRUE(run_until([&] { return publisher_actor_.ended == 1; }));
@@ -285,7 +285,7 @@ TEST_P(Stopped, WhoIsStoppedLongerThanItsPolicyAllowsIsDisconnectedAndItsFidsGoO
     honest.actor.expect_contiguous(Fid{2}, 0, ticker.count());
 }
 
-// Ten read on; forty are stopped one after another, half of them on a fid that all share.
+// Ten keep reading; forty are stopped one after another, half of them with a fid that all share.
 class Crowd : public Stopped {
   protected:
     static constexpr std::uint64_t honest = 10;
@@ -304,7 +304,7 @@ class Crowd : public Stopped {
             fids.push_back(Fid{200 + i});
         return fids;
     }
-    // One of those who go on is held up as well, for a moment.
+    // One of the ten is stopped as well, for a moment.
     void stop_and_go_on(Duration apart, Duration for_long, Duration hiccup = {}) {
         run_for(20ms);
         for (std::size_t i = honest; i < readers_.size(); ++i) {
@@ -361,21 +361,21 @@ class BufferedCrowd : public Crowd {
     }
 };
 
-TEST_P(BufferedCrowd, FortyOfFiftyThatStopCostTheOthersNothing) {
+TEST_P(BufferedCrowd, FortyStoppedOfFiftyDoNotAffectTheOthers) {
     stop_forty(0ms);
 }
 
-TEST_P(BufferedCrowd, OneThatIsHeldUpForAMomentWhileFortyAreStoppedLosesNothing) {
+TEST_P(BufferedCrowd, AShortStallWhileFortyAreStoppedLosesNothing) {
     stop_forty(300ms);
 }
 
-TEST_P(Crowd, FortyOfFiftyThatStopCostTheOthersNothingUnbuffered) {
+TEST_P(Crowd, FortyStoppedOfFiftyDoNotAffectTheOthersUnbuffered) {
     PublishSocket publisher{
         publisher_node_.transport,
         {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
         publisher_actor_};
     const std::vector<Fid> fids = gather();
-    // A message's memory is its own until it completes.
+    // A message needs its memory until it completes.
     constexpr std::size_t bytes = 200;
     RegisteredBuffer memory{bytes * 512};
     std::vector<std::size_t> free;
@@ -400,12 +400,13 @@ TEST_P(Crowd, FortyOfFiftyThatStopCostTheOthersNothingUnbuffered) {
     expect_books_of_all(busy);
 }
 
-// Where a stopped process's device takes what there are receives for, nothing stays posted.
+// On a bed where a stopped process's device accepts messages for all its receives, none stays
+// posted.
 class StoppedOverTcp : public Stopped {};
 
-// What is posted cannot be taken back, so who keeps it while others need it is closed: those that
-// have taken nothing for the longest time first, not before a second, and only as many as must be.
-TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
+// Posted messages cannot be withdrawn, so a subscriber that keeps their memory while others need it
+// is disconnected: the longest-stalled first, not before one second, and only as many as necessary.
+TEST_P(StoppedOverTcp, PostsThatHoldMemoryForLongAreClosedAndReported) {
     PublishSocket publisher{
         publisher_node_.transport,
         {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
@@ -419,7 +420,7 @@ TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
     publisher_actor_.at_closed = [&] { closed_at.push_back(clock_.now()); };
     RegisteredBuffer memory{200000};
     std::uint64_t key = 0;
-    // One after the other stops, 200 ms apart, with a message on its way that it never takes.
+    // One after another stops, 200 ms apart, with a message in flight that it never receives.
     std::vector<TimePoint> stopped_at;
     for (std::uint64_t i = 0; i < guests; ++i) {
         scheduler_.stop(readers_[i + 1]->process);
@@ -427,16 +428,16 @@ TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
         static_cast<void>(publisher.publish(Fid{i}, memory.slice(), Cookie{++key}));
         run_for(200ms);
     }
-    EXPECT_TRUE(closed_at.empty()) << "nobody has been silent for a second";
+    EXPECT_TRUE(closed_at.empty()) << "none has been silent for a second";
     ASSERT_TRUE(run_until([&] { return !closed_at.empty(); }));
     run_for(10s);
-    // Half of the memory is two publications, which is too much; one may stay.
+    // Two publications are half of the memory, which is too much; one may stay.
     ASSERT_EQ(publisher_actor_.closed.size(), guests - 1);
     for (std::size_t i = 0; i < guests - 1; ++i) {
         const Closed& closed = publisher_actor_.closed[i];
         EXPECT_EQ(closed.reason, CloseReason::too_slow);
         EXPECT_THAT(closed.detail, testing::HasSubstr("the others need the memory"));
-        EXPECT_GE(closed_at[i] - stopped_at[i], 1s - 100ms) << "a look each 100 ms";
+        EXPECT_GE(closed_at[i] - stopped_at[i], 1s - 100ms) << "checked every 100 ms";
     }
     for (std::size_t i = 0; i < guests; ++i) {
         const SubscriberActor& guest = readers_[i + 1]->actor;
@@ -455,8 +456,8 @@ TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
     ASSERT_TRUE(run_until([&] { return honest.actor.messages == before + 40; }));
 }
 
-// Small messages that its kernel has taken, so that nothing is in the way of what it is told.
-TEST_P(Stopped, WhoIsDisconnectedAsTooSlowLearnsIt) {
+// Its kernel has accepted small messages, so its queue does not block the notification.
+TEST_P(Stopped, ATooSlowSubscriberIsNotifiedOfTheReason) {
     PublishSocket publisher{publisher_node_.transport,
                             {.publisher = {.addresses = {address_},
                                            .open = true,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Strangers on TCP, who have not been let in: an honest subscriber beside them gets everything.
-// Where the provider waited for a rest that a stranger does not send, it would do so for hours
-// here, until an alarm ends the test; so no clock decides.
+// Unauthenticated peers on TCP that have not been admitted: an honest subscriber connected at the
+// same time gets everything. If the provider waited for missing bytes of such a peer, it would wait
+// for hours here, until an alarm ends the test; so the result does not depend on a clock.
 
 #include "netio/fabric.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using netio::Status;
 using testing::IsEmpty;
 
-// The tcp provider's connection request: a header that announces so many bytes of data.
+// The tcp provider's connection request: a header that announces this many bytes of data.
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t whole_bytes = header_bytes + 256;
 std::vector<std::byte> request_bytes(std::size_t announced, std::uint8_t type = 0) {
@@ -38,10 +38,10 @@ std::vector<std::byte> request_bytes(std::size_t announced, std::uint8_t type = 
 class Strangers : public testing::Test {
   protected:
     Strangers() {
-        ::alarm(120); // a read that waits for a stranger cannot be ended from within
+        ::alarm(120); // a read that waits for the peer cannot be interrupted
         SubscribeSocket::Options options;
         options.publisher = publisher->endpoints().front().address;
-        options.session.connect_timeout = 1min; // it must not be lost to a busy machine either
+        options.session.connect_timeout = 1min; // the connection must survive on a busy machine
         address = options.publisher;
         honest = std::make_unique<SubscribeSocket>(*transport, options, honest_actor);
         honest->subscribe({range(1, 1)});
@@ -83,7 +83,7 @@ class Strangers : public testing::Test {
         publisher->flush();
         ASSERT_TRUE(run_until([&] { return honest_actor.messages == next_number; }));
     }
-    // And a newcomer is let in.
+    // And a new subscriber is admitted.
     void expect_newcomer() {
         SubscriberActor actor;
         SubscribeSocket::Options options;
@@ -97,7 +97,8 @@ class Strangers : public testing::Test {
         EXPECT_TRUE(run_until(
             [&] { return !actor.closed.empty() && publisher_actor.closed.size() > before; }));
     }
-    // So many, and the provider has accepted them; those of before are gone.
+    // Opens this many connections and waits until the provider has accepted them and the earlier
+    // ones are gone.
     std::vector<RawClient> connect(std::size_t count) {
         expect_descriptors(open_before);
         std::vector<RawClient> clients;
@@ -125,12 +126,12 @@ class Strangers : public testing::Test {
     std::size_t open_before = 0;
 };
 
-// --- half a handshake -----------------------------------------------------------------------
+// --- incomplete handshakes ------------------------------------------------------------------
 
 constexpr std::array<std::size_t, 8> lengths{1, 31, 32, 33, 56, 87, 287, 288};
 constexpr std::array<std::size_t, 7> announcements{0, 24, 55, 256, 257, 4096, 65535};
 
-TEST_F(Strangers, WhoSendPartOfARequestDisturbNobodyWhateverTheyAnnounce) {
+TEST_F(Strangers, WithAPartialRequestOfAnyAnnouncedSizeAreHarmless) {
     for (const std::uint8_t type : {std::uint8_t{0}, std::uint8_t{1}}) {
         for (const std::size_t announced : announcements) {
             const auto request = request_bytes(announced, type);
@@ -138,12 +139,12 @@ TEST_F(Strangers, WhoSendPartOfARequestDisturbNobodyWhateverTheyAnnounce) {
             for (std::size_t i = 0; i < lengths.size(); ++i)
                 EXPECT_EQ(clients[i].send(std::span{request}.first(lengths[i])), lengths[i]);
             expect_service();
-            expect_newcomer(); // behind them, so that they have been looked at
+            expect_newcomer(); // it connects after them, so they were examined
         }
     }
 }
 
-TEST_F(Strangers, WhoSendARequestByteByByteDisturbNobody) {
+TEST_F(Strangers, WithARequestByteByByteAreHarmless) {
     for (const std::size_t announced : {24U, 256U, 65535U}) {
         const auto request = request_bytes(announced);
         const auto clients = connect(3);
@@ -158,7 +159,7 @@ TEST_F(Strangers, WhoSendARequestByteByByteDisturbNobody) {
     }
 }
 
-TEST_F(Strangers, WhoBeginAgainAndAgainDisturbNobody) {
+TEST_F(Strangers, WithRepeatedBeginningsAreHarmless) {
     for (const std::size_t length : {32U, 87U, 287U, 288U}) {
         const auto request = request_bytes(65535);
         const auto clients = connect(4);
@@ -171,8 +172,8 @@ TEST_F(Strangers, WhoBeginAgainAndAgainDisturbNobody) {
     expect_newcomer();
 }
 
-// An urgent byte counts as one that is there, and is not read with the others.
-TEST_F(Strangers, WhoSendAnUrgentByteDisturbNobody) {
+// Urgent data counts as available, but is not read with the other bytes.
+TEST_F(Strangers, WithAnUrgentByteAreHarmless) {
     for (const std::size_t urgent : {0U, 1U, 31U, 32U, 33U, 100U, 287U}) {
         for (const std::size_t announced : {24U, 256U, 65535U}) {
             SCOPED_TRACE(testing::Message() << urgent << " of " << announced);
@@ -183,12 +184,12 @@ TEST_F(Strangers, WhoSendAnUrgentByteDisturbNobody) {
             EXPECT_EQ(clients[0].send_urgent(request[urgent]), 1U);
             clients[0].send(std::span{request}.subspan(urgent + 1));
             expect_service();
-            expect_newcomer(); // behind it, so that it has been looked at
+            expect_newcomer(); // it connects after it, so it was examined
         }
     }
 }
 
-TEST_F(Strangers, WhoSendPartOfARequestAndNothingMoreForEverDisturbNobody) {
+TEST_F(Strangers, WithAnEndlesslyPartialRequestAreHarmless) {
     const auto request = request_bytes(256);
     for (const std::size_t length : lengths) {
         SCOPED_TRACE(length);
@@ -196,12 +197,12 @@ TEST_F(Strangers, WhoSendPartOfARequestAndNothingMoreForEverDisturbNobody) {
         clients[0].send(std::span{request}.first(length));
         clients[0].shutdown_send();
         expect_service();
-        if (length == whole_bytes) continue; // that one gets an answer
+        if (length == whole_bytes) continue; // this one gets an answer
         EXPECT_TRUE(run_until([&] { return clients[0].is_cut_off(); }));
     }
 }
 
-TEST_F(Strangers, ManyOfThemDisturbNobody) {
+TEST_F(Strangers, AreHarmlessAlsoInLargeNumbers) {
     for (const std::size_t count : {10U, 30U, 100U}) {
         const auto request = request_bytes(65535);
         const auto clients = connect(count);
@@ -214,7 +215,7 @@ TEST_F(Strangers, ManyOfThemDisturbNobody) {
 
 // --- others ---------------------------------------------------------------------------------
 
-TEST_F(Strangers, WhoSayNothingDisturbNobody) {
+TEST_F(Strangers, WithoutAnyDataAreHarmless) {
     std::vector<RawClient> silent = connect(50);
     expect_service();
     expect_newcomer();
@@ -222,7 +223,7 @@ TEST_F(Strangers, WhoSayNothingDisturbNobody) {
     expect_service();
 }
 
-TEST_F(Strangers, WhoSendAMegabyteOfAnythingDisturbNobody) {
+TEST_F(Strangers, WithAMegabyteOfRandomDataAreHarmless) {
     for (unsigned seed = 0; seed < 10; ++seed) {
         SCOPED_TRACE(seed);
         std::mt19937_64 random{seed};
@@ -240,7 +241,7 @@ TEST_F(Strangers, WhoSendAMegabyteOfAnythingDisturbNobody) {
     }
 }
 
-TEST_F(Strangers, WhoComeAndGoDisturbNobody) {
+TEST_F(Strangers, ThatComeAndGoAreHarmless) {
     const auto request = request_bytes(256);
     for (std::size_t i = 0; i < 200; ++i) {
         const RawClient client{address};

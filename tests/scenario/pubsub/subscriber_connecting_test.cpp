@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A subscriber's attempts, the first and the later ones, and ends in their midst.
+// A subscriber's first and later connection attempts, and ends during an attempt.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -26,18 +26,18 @@ class ConnectingSubscribers : public PubSubScenario {
         for (int i = 0; i < times; ++i)
             loop().run_once();
     }
-    // At the address of the former one, which is gone.
+    // Starts a publisher at the address of the former one, which is destroyed.
     std::unique_ptr<BufferedPublishSocket> another() {
         return std::make_unique<BufferedPublishSocket>(
             transport(),
             BufferedPublishSocket::Options{.publisher = {.addresses = {address}, .open = true}},
             publisher_actor);
     }
-    // Where nobody listens.
+    // Makes the address one without a listener.
     void free_address() { static_cast<void>(unbuffered({})); }
 };
 
-TEST_P(ConnectingSubscribers, BetweenTwoAttemptsAnAbortIsTheLastWordToo) {
+TEST_P(ConnectingSubscribers, BetweenTwoAttemptsAnAbortIsFinalToo) {
     free_address();
     auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 1h, .retry_limit = 1h});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
@@ -52,14 +52,14 @@ TEST_P(ConnectingSubscribers, BetweenTwoAttemptsAnAbortIsTheLastWordToo) {
     EXPECT_THAT(subscriber.actor.closed, SizeIs(2));
 }
 
-// It has had a publisher, which let it go; the next one need not be there yet.
-TEST_P(ConnectingSubscribers, WhoWasLetGoWaitsForAPublisherAgainOnceItWantsSomething) {
+// Its publisher closed the connection in order; the next publisher need not be running yet.
+TEST_P(ConnectingSubscribers, WaitAgainForAPublisherAfterAnIdleDisconnect) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 10ms});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->unsubscribe(range(1, 1));
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
-    EXPECT_FALSE(subscriber.actor.last_retrying) << "it wants nothing";
+    EXPECT_FALSE(subscriber.actor.last_retrying) << "it has no subscription";
     publisher.reset();
     subscriber.socket->subscribe(range(2, 2));
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 3; }));
@@ -69,8 +69,8 @@ TEST_P(ConnectingSubscribers, WhoWasLetGoWaitsForAPublisherAgainOnceItWantsSomet
     EXPECT_EQ(subscriber.socket->counters().connections, 2U);
 }
 
-// Ten requests, which do not lie in memory all at once, at each of several connections.
-TEST_P(ConnectingSubscribers, AskForAllOfManyFidsInEachConnectionAlsoBehindAttemptsThatFailed) {
+// Ten requests, which are not all in memory at once, on each of several connections.
+TEST_P(ConnectingSubscribers, RequestAllFidsInEachConnectionAlsoAfterFailedAttempts) {
     free_address();
     std::vector<FidRange> fids;
     for (std::uint64_t i = 0; i < 2500; ++i)
@@ -91,8 +91,8 @@ TEST_P(ConnectingSubscribers, AskForAllOfManyFidsInEachConnectionAlsoBehindAttem
     EXPECT_THAT(subscriber.actor.refused, IsEmpty());
 }
 
-// Though each of its subscriptions is told where the publisher is.
-TEST_P(ConnectingSubscribers, WhoComesBackMayLeaveAPartOfWhatItHas) {
+// Although the position of each of its subscriptions is reported.
+TEST_P(ConnectingSubscribers, MayUnsubscribeAPartAfterAReconnection) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 9)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, ConnectingSubscribers, all_beds(), bed_name);
 
 using ConnectingSubscribersInVirtualTime = ConnectingSubscribers;
 
-TEST_P(ConnectingSubscribersInVirtualTime, AreAsQuickAgainOnceAPublisherHasServedThem) {
+TEST_P(ConnectingSubscribersInVirtualTime, RetryQuicklyAgainAfterAWorkingConnection) {
     const auto attempts_within = [&](const SubscriberActor& actor, netio::Duration time) {
         const std::size_t before = actor.closed.size();
         bed.let_pass(time);
@@ -123,7 +123,7 @@ TEST_P(ConnectingSubscribersInVirtualTime, AreAsQuickAgainOnceAPublisherHasServe
     EXPECT_GE(attempts_within(subscriber.actor, 1s), 4U);
     bed.let_pass(50s);
     bed.let_pass(50s);
-    EXPECT_LE(attempts_within(subscriber.actor, 20s), 2U) << "they have become rare";
+    EXPECT_LE(attempts_within(subscriber.actor, 20s), 2U) << "attempts have become rare";
     publisher = another();
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     publisher.reset();
@@ -145,7 +145,7 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndAtEachMomentAndTryNoOtherAddres
             const std::vector<netio::Closed>& closed = subscriber.actor.closed;
             const std::size_t before = closed.size();
             at_once ? subscriber.socket->abort() : subscriber.socket->close();
-            EXPECT_EQ(closed.size(), before) << "a call never calls back";
+            EXPECT_EQ(closed.size(), before) << "no callback within a call";
             const int connected = subscriber.actor.connected;
             ASSERT_TRUE(run_until([&] { return closed.size() > before; }));
             bed.let_pass(1ms);
@@ -155,11 +155,11 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndAtEachMomentAndTryNoOtherAddres
             ASSERT_TRUE(run_until([&] { return publisher->counters().subscribers == 0; }));
         }
     }
-    EXPECT_GT(publisher_actor.connected, 0) << "the last moments must be behind the attempt";
+    EXPECT_GT(publisher_actor.connected, 0) << "the last moments must come after the attempt";
 }
 
-// Whoever has a time-out of his own ends an attempt when its socket does.
-TEST_P(ConnectingSubscribersInVirtualTime, MayEndBehindAFailureOfWhichTheyWereNotYetTold) {
+// A socket with its own time-out ends an attempt at the same time as the session does.
+TEST_P(ConnectingSubscribersInVirtualTime, MayEndAfterAnUnreportedFailure) {
     const auto publisher = buffered({});
     bed.sim()->network().ignore_connects(true);
     for (const bool at_once : {false, true}) {
@@ -168,15 +168,15 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndBehindAFailureOfWhichTheyWereNo
         ASSERT_TRUE(run_until([&] { return bed.sim()->next_connection() > before; }));
         netio::Timer end{
             loop(), [&] { at_once ? subscriber.socket->abort() : subscriber.socket->close(); }};
-        end.start(50ms); // behind the session's
+        end.start(50ms); // after the session's
         ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
         EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::local);
         EXPECT_FALSE(subscriber.actor.last_retrying);
     }
 }
 
-// It need not even be known which way leads there.
-TEST_P(ConnectingSubscribersInVirtualTime, WhoWasLetGoLooksForAWayAgainOnceItWantsSomething) {
+// Even the route to it need not be known.
+TEST_P(ConnectingSubscribersInVirtualTime, LookUpARouteAgainAfterAnIdleDisconnect) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 10ms});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a subscriber may rely on, and what its publisher cannot make it do.
+// Guarantees to a subscriber, and what its publisher cannot make it do.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -20,7 +20,7 @@ using Subscribing = PubSubScenario;
 
 // --- nothing follows a close() --------------------------------------------------------------
 
-TEST_P(Subscribing, AfterCloseInOnGapNoGapFollows) {
+TEST_P(Subscribing, AfterCloseInOnGapNoOtherFollows) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -50,18 +50,18 @@ TEST_P(Subscribing, AfterCloseInOnSubscribedNoAnswerAndNoMessageFollows) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Subscribing, AbortEndsAtOnceAndIsTheLastWord) {
+TEST_P(Subscribing, AbortEndsAtOnceAndIsFinal) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->abort();
-    EXPECT_THAT(subscriber.actor.closed, IsEmpty()) << "a call does not call back";
+    EXPECT_THAT(subscriber.actor.closed, IsEmpty()) << "no callback within a call";
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::local);
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
-TEST_P(Subscribing, WhoTakesAsMuchAsThePublishersMemoryHoldsNeedNotTakeMore) {
+TEST_P(Subscribing, AMessageLimitAsLargeAsThePublishersIsEnough) {
     BufferedPublishSocket::Options small;
     small.page_bytes = 1024;
     small.page_count = 4;
@@ -76,9 +76,9 @@ TEST_P(Subscribing, WhoTakesAsMuchAsThePublishersMemoryHoldsNeedNotTakeMore) {
     EXPECT_THAT(subscriber.actor.closed, IsEmpty());
 }
 
-// --- what is refused ------------------------------------------------------------------------
+// --- refusals -------------------------------------------------------------------------------
 
-TEST_P(Subscribing, ARefusedUnsubscriptionIsToldAsSuchAndLeavesEverythingAsItWas) {
+TEST_P(Subscribing, ARefusedUnsubscriptionIsReportedAndChangesNothing) {
     auto publisher = unbuffered({.publisher = {.ranges_per_subscriber_limit = 1}});
     auto& subscriber = subscribe({range(1, 9)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -91,7 +91,7 @@ TEST_P(Subscribing, ARefusedUnsubscriptionIsToldAsSuchAndLeavesEverythingAsItWas
     EXPECT_THAT(subscriber.socket->wanted(), ElementsAre(range(1, 9)));
 }
 
-TEST_P(Subscribing, WhatIsRefusedIsNotAskedForByTheNextConnection) {
+TEST_P(Subscribing, RefusedFidsAreNotRequestedByTheNextConnection) {
     auto publisher = unbuffered({.publisher = {.ranges_per_subscriber_limit = 1}});
     auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -108,8 +108,8 @@ TEST_P(Subscribing, WhatIsRefusedIsNotAskedForByTheNextConnection) {
 
 // --- many fids ------------------------------------------------------------------------------
 
-// With costs that grow with the square, the loop stood still for seconds.
-TEST_P(Subscribing, AsManySingleFidsAsAPublisherTakesAreAskedForWithAPolicyAtOnce) {
+// With quadratic cost the loop stopped for seconds.
+TEST_P(Subscribing, TheMaximumOfSingleFidsIsRequestedWithAPolicyAtOnce) {
     const std::uint64_t count = Publisher::Options{}.ranges_per_subscriber_limit;
     auto publisher = unbuffered({});
     std::vector<FidRange> fids;
@@ -122,7 +122,7 @@ TEST_P(Subscribing, AsManySingleFidsAsAPublisherTakesAreAskedForWithAPolicyAtOnc
 
 // --- what a publisher cannot make a subscriber do -------------------------------------------
 
-// Rejects everybody, and asks each for larger buffers.
+// Rejects every peer and asks each for larger buffers.
 class Greedy final : private netio::Listener::Handler {
   public:
     Greedy(netio::Transport& transport, const netio::Address& at, std::uint32_t first)
@@ -161,7 +161,7 @@ TEST_P(Subscribing, BuffersGrowForAPublisherUpToALimitOnly) {
     EXPECT_EQ(greedy.requests, 1);
 }
 
-TEST_P(Subscribing, APublisherThatWantsEverMoreIsAskedAtTheRetryIntervalOnly) {
+TEST_P(Subscribing, GrowingDemandsAreRetriedOnlyAtTheRetryInterval) {
     const SubscribeSocket::Options defaults;
     Greedy greedy{transport(), bed.address(),
                   static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
@@ -174,10 +174,10 @@ TEST_P(Subscribing, APublisherThatWantsEverMoreIsAskedAtTheRetryIntervalOnly) {
     EXPECT_GE(loop().now() - begin, 3 * defaults.retry_interval);
 }
 
-// Only the simulator refuses to connect when it is told to.
+// Only the simulator can be made to refuse connections.
 class SubscribingInTheSimulator : public Subscribing {};
 
-TEST_P(SubscribingInTheSimulator, WhatCannotEvenBeTriedNowIsTriedAgain) {
+TEST_P(SubscribingInTheSimulator, AnAttemptThatCannotStartIsRetried) {
     auto publisher = buffered({});
     bed.sim()->refuse_connecting(true);
     auto& impatient = subscribe({range(1, 1)}, {.wait_for_publisher = false});
@@ -191,7 +191,7 @@ TEST_P(SubscribingInTheSimulator, WhatCannotEvenBeTriedNowIsTriedAgain) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
-TEST_P(SubscribingInTheSimulator, WhoCannotEvenLookForAWayNowLooksAgain) {
+TEST_P(SubscribingInTheSimulator, ALookupThatCannotStartIsRetried) {
     auto publisher = buffered({});
     bed.sim()->refuse_searching(true);
     auto& subscriber =
@@ -204,8 +204,9 @@ TEST_P(SubscribingInTheSimulator, WhoCannotEvenLookForAWayNowLooksAgain) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
-// One address is a publisher that wants larger buffers, and with those nothing can be opened.
-TEST_P(SubscribingInTheSimulator, WhereLargerBuffersCannotBeTriedTheNextAddressIs) {
+// One address belongs to a publisher that wants larger buffers, and no connection can be opened
+// with those.
+TEST_P(SubscribingInTheSimulator, WithoutLargerBuffersTheNextAddressIsTried) {
     auto publisher = buffered({});
     const netio::Address right = address;
     const SubscribeSocket::Options defaults;

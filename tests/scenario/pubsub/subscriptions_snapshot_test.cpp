@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a subscriber shows of itself while it runs is what its account says at the end: over
-// connections that have ended, publishers that are gone, and subscriptions that were given up.
+// The snapshots of a running subscriber agree with its final counters: over ended connections,
+// departed publishers and withdrawn subscriptions.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -21,7 +21,7 @@ using testing::SizeIs;
 
 class SubscriptionSnapshots : public SeveralPublishers {
   protected:
-    // Holds it against told(), which is a copy of everything, and against the last one.
+    // Compares the snapshot with told(), which copies everything, and with the last snapshot.
     SubscriptionsSnapshot look(Subscriptions& all) {
         SubscriptionsSnapshot now = all.snapshot();
         std::map<Fid, Account::Row> rows;
@@ -53,7 +53,7 @@ class SubscriptionSnapshots : public SeveralPublishers {
         }
         for (const SourceFigures& before : last_.sources) {
             const auto same = std::ranges::find(now.sources, before.name, &SourceFigures::name);
-            EXPECT_NE(same, now.sources.end()) << before.name << " has vanished";
+            EXPECT_NE(same, now.sources.end()) << before.name << " is missing";
             if (same == now.sources.end()) continue;
             EXPECT_GE(same->pauses, before.pauses);
         }
@@ -65,7 +65,7 @@ class SubscriptionSnapshots : public SeveralPublishers {
         send(one, fid);
         ASSERT_TRUE(run_until([&] { return actor.message_count == before + 1; }));
     }
-    // Published while nobody is there.
+    // Publishes while the subscriber is not connected.
     static void miss(Made& one, Fid fid, int count) {
         for (int i = 0; i < count; ++i)
             ASSERT_EQ(publish(*one.socket, fid, 0, 40), Status::no_subscribers);
@@ -81,7 +81,7 @@ class SubscriptionSnapshots : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SubscriptionSnapshots, all_beds(), bed_name);
 
-TEST_P(SubscriptionSnapshots, GoOnWhenThePublisherIsAnotherOne) {
+TEST_P(SubscriptionSnapshots, ContinueWithAnotherPublisher) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
     EXPECT_THAT(look(all).sources, SizeIs(1)) << "it is tried";
@@ -106,7 +106,7 @@ TEST_P(SubscriptionSnapshots, GoOnWhenThePublisherIsAnotherOne) {
     EXPECT_EQ(now.fids[0].messages, 2U);
 }
 
-TEST_P(SubscriptionSnapshots, LeaveOutWhoIsAskedForNothing) {
+TEST_P(SubscriptionSnapshots, ExcludePublishersWithoutRequests) {
     Subscriptions all{transport(), on_bus(), actor};
     all.subscribe(range(0, 9));
     Made& one = publisher();
@@ -121,8 +121,8 @@ TEST_P(SubscriptionSnapshots, LeaveOutWhoIsAskedForNothing) {
     EXPECT_THAT(look(all).sources, SizeIs(2));
 }
 
-// Remembered or not: of those that were forgotten the sums remain.
-TEST_P(SubscriptionSnapshots, KeepWhatOneBroughtThatIsGoneFromTheBus) {
+// Remembered or not: the sums of forgotten publishers remain.
+TEST_P(SubscriptionSnapshots, KeepTheCountersOfADepartedPublisher) {
     for (const std::size_t remembered : {1000U, 0U}) {
         SCOPED_TRACE(remembered);
         actor = {};
@@ -137,7 +137,7 @@ TEST_P(SubscriptionSnapshots, KeepWhatOneBroughtThatIsGoneFromTheBus) {
         get(one, Fid{1});
         all.pause();
         all.resume();
-        // It is announced where nobody is, and is lost there.
+        // Announces it at an unused address, so that its connection is lost.
         Announcement moved{.name = "one", .fids = {{.fids = range(0, 9), .meaning = {}}}};
         moved.addresses = {"tcp:" + to_string(netio::Address{bed.address().host, 9})};
         bus.tell().on_announced(moved);
@@ -162,7 +162,7 @@ TEST_P(SubscriptionSnapshots, KeepWhatOneBroughtThatIsGoneFromTheBus) {
     }
 }
 
-TEST_P(SubscriptionSnapshots, KeepWhatAFidBroughtThatHasMovedOrIsNotWanted) {
+TEST_P(SubscriptionSnapshots, KeepTheCountersOfAMovedOrUnsubscribedFid) {
     Subscriptions all{transport(), on_bus(), actor};
     all.subscribe(range(0, 9));
     Made& one = publisher();
@@ -186,7 +186,7 @@ TEST_P(SubscriptionSnapshots, KeepWhatAFidBroughtThatHasMovedOrIsNotWanted) {
     EXPECT_EQ(now.fids[1].messages, 1U);
 }
 
-TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsTold) {
+TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsReported) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
     all.subscribe(range(1, 2));
@@ -207,8 +207,8 @@ TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsTold) {
     EXPECT_EQ(look(all).fids.at(1).messages, 1U);
 }
 
-// Whoever is left there has brought what it has brought.
-TEST_P(SubscriptionSnapshots, AreTheSameWhereThePublisherIsLeftWhileTheEndOfAFidIsTold) {
+// The remaining publishers keep their counts.
+TEST_P(SubscriptionSnapshots, AreTheSameIfThePublisherLeavesInTheReportOfAFidsEnd) {
     Made& one = publisher();
     auto all = std::make_unique<Subscriptions>(transport(), on_bus(), actor);
     all->subscribe(range(1, 2));
@@ -225,7 +225,7 @@ TEST_P(SubscriptionSnapshots, AreTheSameWhereThePublisherIsLeftWhileTheEndOfAFid
     EXPECT_EQ(all->told().at(0).fids.find(Fid{2})->messages, 1U);
 }
 
-TEST_P(SubscriptionSnapshots, MayGoWhileTheEndOfAFidIsTold) {
+TEST_P(SubscriptionSnapshots, MayBeDestroyedInTheReportOfAFidsEnd) {
     Made& one = publisher();
     auto all = std::make_unique<Subscriptions>(transport(), options({one.address}), actor);
     all->subscribe(range(1, 2));
@@ -235,7 +235,7 @@ TEST_P(SubscriptionSnapshots, MayGoWhileTheEndOfAFidIsTold) {
     EXPECT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
 }
 
-TEST_P(SubscriptionSnapshots, HaveNoMoreFidsThanIsWantedAndSayHowManyThereAre) {
+TEST_P(SubscriptionSnapshots, LimitTheirFidsAndReportTheTotalNumber) {
     Made& one = publisher();
     Made& other = publisher();
     Subscriptions all{transport(), options({one.address, other.address}), actor};
@@ -247,14 +247,14 @@ TEST_P(SubscriptionSnapshots, HaveNoMoreFidsThanIsWantedAndSayHowManyThereAre) {
         get(other, Fid{fid});
     const SubscriptionsSnapshot few = all.snapshot(5);
     EXPECT_THAT(few.fids, SizeIs(5));
-    EXPECT_EQ(few.fid_count, 24U) << "for each that had them";
+    EXPECT_EQ(few.fid_count, 24U) << "for each publisher that had them";
     const SubscriptionsSnapshot again = all.snapshot(5);
     for (std::size_t i = 0; i < 5; ++i)
         EXPECT_EQ(again.fids[i].fid, few.fids[i].fid);
     EXPECT_EQ(look(all).fid_count, 20U);
 }
 
-TEST_P(SubscriptionSnapshots, AreOfPublishersThatAreGivenOnceEach) {
+TEST_P(SubscriptionSnapshots, ShowEachGivenPublisherOnce) {
     Made& one = publisher();
     EXPECT_THROW((Subscriptions{transport(), options({one.address, one.address}), actor}),
                  std::invalid_argument);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Several publishers as one: by address, and found on a bus.
+// Several publishers used as one: by address, and found in a registry.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 INSTANTIATE_TEST_SUITE_P(Beds, SeveralPublishers, all_beds(), bed_name);
 
-TEST_P(SeveralPublishers, ByAddressEachIsAskedForAllFids) {
+TEST_P(SeveralPublishers, ByAddressEachGetsARequestForAllFids) {
     Made& one = publisher();
     Made& other = publisher();
     Subscriptions all{transport(), options({one.address, other.address}), actor};
@@ -38,7 +38,7 @@ TEST_P(SeveralPublishers, ByAddressEachIsAskedForAllFids) {
     EXPECT_EQ(all.connected_count(), 0U);
 }
 
-TEST_P(SeveralPublishers, TheAccountOfOneThatWasStartedAnewSaysSo) {
+TEST_P(SeveralPublishers, TheCountersOfARestartedPublisherShowTheChange) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
     all.subscribe(range(1, 9));
@@ -59,7 +59,7 @@ TEST_P(SeveralPublishers, TheAccountOfOneThatWasStartedAnewSaysSo) {
     EXPECT_TRUE(told[0].connected);
 }
 
-TEST_P(SeveralPublishers, WhatAPublisherThatIsGoneDoesNotConfirmIsNotMissingBehindClose) {
+TEST_P(SeveralPublishers, AfterCloseAnUnconfirmedTailOfADepartedPublisherIsNotLost) {
     for (const bool closes : {true, false}) {
         actor = {};
         Made& one = publisher();
@@ -77,7 +77,7 @@ TEST_P(SeveralPublishers, WhatAPublisherThatIsGoneDoesNotConfirmIsNotMissingBehi
     }
 }
 
-TEST_P(SeveralPublishers, OneThatIsFoundLaterIsAskedForWhatItHas) {
+TEST_P(SeveralPublishers, APublisherFoundLaterIsAskedForItsFids) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -96,7 +96,7 @@ TEST_P(SeveralPublishers, OneThatIsFoundLaterIsAskedForWhatItHas) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
 }
 
-TEST_P(SeveralPublishers, ALongAnnouncementIsCarriedOutInTurnsAndTheLastWordOfOthersBehindIt) {
+TEST_P(SeveralPublishers, ALongAnnouncementTakesTurnsAndTheLatestOfOthersFollows) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -118,7 +118,7 @@ TEST_P(SeveralPublishers, ALongAnnouncementIsCarriedOutInTurnsAndTheLastWordOfOt
     EXPECT_THAT(all.told(), SizeIs(2));
 }
 
-TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {
+TEST_P(SeveralPublishers, AMovedFidIsFollowedAndAnExpiredPublisherIsDropped) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -132,19 +132,19 @@ TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {
     announce("other", other, range(0, 9));
     bus.tell().on_gone("one");
     send(one, Fid{1});
-    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; })) << "data goes on";
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; })) << "data continues";
     one.socket.reset();
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(0, 9)));
     EXPECT_FALSE(actor.retrying);
     send(other, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 3; }));
-    EXPECT_EQ(all.sums().messages, 3U) << "with those of the one that is gone";
+    EXPECT_EQ(all.sums().messages, 3U) << "including those of the departed one";
     bus.tell().on_trouble("the directory cannot be read");
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
 
-TEST_P(SeveralPublishers, WhoIsGoneIsToldNothingByABusThatGoesOn) {
+TEST_P(SeveralPublishers, ADestroyedSubscriberGetsNoRegistryCallbacks) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     auto all = std::make_unique<Subscriptions>(transport(), found, actor);
@@ -168,8 +168,8 @@ TEST_P(SeveralPublishers, AnotherAddressUnderTheSameNameIsConnectedTo) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
 
-// Its lease ended, or it has moved; while it lives on, its books do.
-TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldExactly) {
+// Its lease expired or it moved; while its process lives, its counters continue.
+TEST_P(SeveralPublishers, LossesDuringAnAbsenceFromTheRegistryAreReportedExactly) {
     for (const std::size_t remembered : {1000U, 0U}) {
         SCOPED_TRACE(remembered);
         actor = {};
@@ -183,12 +183,12 @@ TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldEx
         ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
         send(one, Fid{1});
         ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
-        // It is announced at another address, where nobody is, and is lost there.
+        // Announces it at an unused address, so that its connection is lost.
         Announcement moved{.name = "one", .fids = {{.fids = range(0, 9), .meaning = {}}}};
         moved.addresses = {"tcp:" + to_string(netio::Address{bed.address().host, 9})};
         bus.tell().on_announced(moved);
         bus.tell().on_gone("one");
-        EXPECT_EQ(all.told().front().unknown_tails, 1U) << "as long as it is away";
+        EXPECT_EQ(all.told().front().unknown_tails, 1U) << "while it is away";
         ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
         for (std::uint64_t n = 1; n < 4; ++n)
             ASSERT_EQ(publish(*one.socket, Fid{1}, n, 40), Status::no_subscribers);
@@ -206,7 +206,7 @@ TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldEx
         EXPECT_EQ(all.sums().messages, 2U);
         if (remembered == 0) {
             EXPECT_THAT(actor.missed, IsEmpty());
-            EXPECT_EQ(all.told().back().unknown_tails, 1U) << "it was forgotten, and that is told";
+            EXPECT_EQ(all.told().back().unknown_tails, 1U) << "it was forgotten: reported";
             continue;
         }
         EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
@@ -218,7 +218,7 @@ TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldEx
     }
 }
 
-TEST_P(SeveralPublishers, AnotherProcessUnderTheNameOfOneThatHadLeftIsToldAsAnother) {
+TEST_P(SeveralPublishers, AnotherProcessUnderADepartedNameIsReportedAsAnother) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -238,7 +238,7 @@ TEST_P(SeveralPublishers, AnotherProcessUnderTheNameOfOneThatHadLeftIsToldAsAnot
     EXPECT_EQ(all.told().front().unknown_tails, 1U);
 }
 
-TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTold) {
+TEST_P(SeveralPublishers, EveryAddressOfAFoundPublisherIsTriedWithAReasonForEach) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
     Subscriptions all{transport(), found, actor};
@@ -251,7 +251,7 @@ TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTo
     gone.socket.reset();
     announce("one", one, range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
-    EXPECT_EQ(actor.closed, 0) << "one way that is closed is no failure";
+    EXPECT_EQ(actor.closed, 0) << "one failed address is not a failure";
     send(one, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
     one.socket.reset();
@@ -266,10 +266,10 @@ TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTo
     ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
 }
 
-TEST_P(SeveralPublishers, WhoIsAnnouncedAndNotThereKeepsNoFidFromOneThatIs) {
+TEST_P(SeveralPublishers, AnAbsentPublisherTakesNoFidFromARunningOne) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
-    found.socket.session.connect_timeout = 1h; // it is refused, which nobody has to wait for
+    found.socket.session.connect_timeout = 1h; // it is refused, so there is no wait
     const netio::TimePoint begin = loop().now();
     Subscriptions all{transport(), found, actor};
     all.subscribe(range(0, 9));
@@ -285,7 +285,7 @@ TEST_P(SeveralPublishers, WhoIsAnnouncedAndNotThereKeepsNoFidFromOneThatIs) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
 
-TEST_P(SeveralPublishers, OnlyOneThatProvesItselfIsTakenWhoeverAnnouncesItself) {
+TEST_P(SeveralPublishers, OnlyAnAuthenticatedPublisherIsUsed) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-63:block links=4");
     Subscriptions::Options found = options({});
@@ -310,8 +310,8 @@ TEST_P(SeveralPublishers, OnlyOneThatProvesItselfIsTakenWhoeverAnnouncesItself) 
     EXPECT_EQ(actor.messages, (std::map<Fid, std::uint64_t>{{Fid{2}, 1U}}));
 }
 
-// It was cut off while it had a part of the stream, and is not told how much there was.
-TEST_P(SeveralPublishers, WhatWasLostWhenTheRightsWereNarrowedIsUnknownUntilTheyAreWideAgain) {
+// It was disconnected while it received a part of the stream, and the total is not reported to it.
+TEST_P(SeveralPublishers, ATailLostByNarrowedRightsIsUnknownUntilTheyAreRestored) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -331,7 +331,7 @@ TEST_P(SeveralPublishers, WhatWasLostWhenTheRightsWereNarrowedIsUnknownUntilThey
     EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is away";
     ASSERT_TRUE(run_until([&] { return actor.refused == 1; }));
     EXPECT_TRUE(all.told().front().connected);
-    EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is there, and does not tell";
+    EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is connected, but reports nothing";
     for (std::uint64_t n = 0; n < 3; ++n)
         ASSERT_EQ(publish(*one.socket, Fid{1}, n, 40), Status::no_subscribers);
 
@@ -346,7 +346,7 @@ TEST_P(SeveralPublishers, WhatWasLostWhenTheRightsWereNarrowedIsUnknownUntilThey
     EXPECT_THAT(actor.changes, IsEmpty());
 }
 
-TEST_P(SeveralPublishers, WhoClosesBehindNarrowedRightsDoesNotKnowMore) {
+TEST_P(SeveralPublishers, ClosingAfterNarrowedRightsLeavesTheTailUnknown) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -366,8 +366,8 @@ TEST_P(SeveralPublishers, WhoClosesBehindNarrowedRightsDoesNotKnowMore) {
     EXPECT_EQ(all.told().front().unknown_tails, 1U);
 }
 
-// Its connection ends before the answer, and it comes back with the others.
-TEST_P(SeveralPublishers, WhatIsUnsubscribedFromHasNoTail) {
+// Its connection ends before the answer, and it reconnects with the other fids.
+TEST_P(SeveralPublishers, UnsubscribedFidsHaveNoTail) {
     netio::test::KeyFiles files;
     files.permit(7, "services=pubsub fids=0-9:block");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
@@ -380,7 +380,7 @@ TEST_P(SeveralPublishers, WhatIsUnsubscribedFromHasNoTail) {
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     files.permit(7, "services=pubsub fids=0-10:block");
     ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
-    all.unsubscribe(range(5, 9)); // nobody is there to answer
+    all.unsubscribe(range(5, 9)); // there is no publisher to answer
     ASSERT_TRUE(run_until([&] { return actor.closed > 0 && all.connected_count() == 1; }));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_EQ(all.told().front().unknown_tails, 0U);
@@ -400,8 +400,8 @@ TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {
     EXPECT_EQ(actor.message_count, 1U);
 }
 
-// And not by the publisher that is found first.
-TEST_P(SeveralPublishers, AnOptionOfConnectionsIsRefusedAlsoWherePublishersAreFoundLater) {
+// And not only when the first publisher is found.
+TEST_P(SeveralPublishers, AWrongConnectionOptionIsRefusedAlsoForFoundPublishers) {
     Subscriptions::Options wrong = options({});
     wrong.bus = &bus;
     wrong.socket.fid_limit = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a subscriber is told of what it missed, and of how much there was, and when.
+// When and how a subscriber gets reports of lost messages and of totals.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -14,7 +14,7 @@ using netio::Cookie;
 using netio::Status;
 using Telling = PubSubScenario;
 
-TEST_P(Telling, AGapBelongsToTheSubscriptionItWasLostIn) {
+TEST_P(Telling, ALossBelongsToItsSubscription) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -36,11 +36,11 @@ TEST_P(Telling, AGapBelongsToTheSubscriptionItWasLostIn) {
     ASSERT_EQ(publish(*publisher, Fid{1}, 100, 10), Status::ok);
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
-    EXPECT_EQ(subscriber.actor.gaps[Fid{1}], at_the_end) << "of a subscription that lost nothing";
+    EXPECT_EQ(subscriber.actor.gaps[Fid{1}], at_the_end) << "of a subscription without losses";
     EXPECT_EQ(subscriber.actor.lost, 0U);
 }
 
-TEST_P(Telling, AGapIsToldAlsoWhereNoMessageFollows) {
+TEST_P(Telling, ALossIsReportedAlsoWithoutAFollowingMessage) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
@@ -55,9 +55,9 @@ TEST_P(Telling, AGapIsToldAlsoWhereNoMessageFollows) {
         [&] { return subscriber.actor.messages + subscriber.actor.gaps[Fid{1}] == 100; }));
 }
 
-TEST_P(Telling, TotalsOfMoreFidsThanAnyAnswersMayWaitEndInOrder) {
+TEST_P(Telling, TotalsBeyondThePendingAnswerLimitEndInOrder) {
     auto publisher = unbuffered({.outstanding_limit = 1024});
-    constexpr std::uint64_t fids = 63000; // 15 to a frame
+    constexpr std::uint64_t fids = 63000; // 15 per frame
     auto& subscriber = subscribe({range(0, fids)}, {.session = {.receive_bytes = 256}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     netio::RegisteredBuffer memory{64};
@@ -78,14 +78,14 @@ TEST_P(Telling, TotalsOfMoreFidsThanAnyAnswersMayWaitEndInOrder) {
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::orderly);
 }
 
-TEST_P(Telling, ASubscriberThatMissesMuchAndGoesOnIsKept) {
+TEST_P(Telling, ASubscriberWithManyLossesAndProgressStays) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 4},
                                .page_bytes = 512,
                                .page_count = 2048});
     auto& subscriber =
         subscribe({range(1, 1)}, {.session = {.receive_bytes = 1024, .receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-    const std::vector<std::byte> message(480); // a page
+    const std::vector<std::byte> message(480); // one page
     for (int cycle = 0; cycle < 3000; ++cycle) {
         loop().run_once(netio::TimePoint::max());
         const std::uint64_t dropped = publisher->counters().dropped;
@@ -100,7 +100,7 @@ TEST_P(Telling, ASubscriberThatMissesMuchAndGoesOnIsKept) {
               publisher->counters().messages);
 }
 
-TEST_P(Telling, WhoAsksAndTakesNoAnswersMeetsALimitWithAName) {
+TEST_P(Telling, RequestsWithoutReadingAnswersReachANamedLimit) {
     auto publisher =
         buffered({.publisher = {.answer_limit = 2}, .page_bytes = 1024, .page_count = 64});
     auto guest = stuck(range(1, 1));

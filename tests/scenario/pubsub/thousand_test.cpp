@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A thousand subscribers that come at once, fall silent together, or end at once: no turn of the
-// publisher's loop may last as long as all of them take. Turns are measured in calls, each of which
-// takes some of the simulator's time.
+// A thousand subscribers that connect, become silent or end at the same time: no turn of the
+// publisher's loop may last as long as all of them together take. Turns are measured in calls, each
+// of which takes some simulated time.
 
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/support/crowd.hpp"
@@ -42,7 +42,7 @@ class Thousand : public Crowd {
                 .page_bytes = 32768},
             publisher_actor_);
         for (std::uint64_t i = 0; i < count; ++i)
-            readers_.push_back(std::make_unique<Reader>(far_.transport, i / 2)); // two of each
+            readers_.push_back(std::make_unique<Reader>(far_.transport, i / 2)); // two of each kind
         run_until([&] {
             return std::ranges::all_of(
                 readers_, [](const auto& reader) { return reader->actor.subscribed.size() == 1; });
@@ -57,33 +57,34 @@ class Thousand : public Crowd {
     std::vector<std::unique_ptr<Reader>> readers_;
 };
 
-TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
+TEST_P(Thousand, ThatConnectTogetherAreAcceptedOverManyTurns) {
     for (const auto& reader : readers_)
         ASSERT_EQ(reader->actor.subscribed.size(), 1U);
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatBecomeSilentTogetherAreReportedOverManyTurns) {
     kill_all(true);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
+TEST_P(Thousand, ThatEndTogetherAreReportedOverManyTurns) {
     for (const auto& reader : readers_)
         reader->socket.close();
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
+TEST_P(Thousand, ThatAreKilledTogetherAreReportedOverManyTurns) {
     kill_all(false);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
-// The call itself asks all of them, at the cost of a post each; they answer over many turns.
-TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
+// The call itself sends a request to each of them, which costs one post each; the answers take many
+// turns.
+TEST_P(Thousand, ThatAreClosedTogetherAreReportedOverManyTurns) {
     Timer close{near_.loop, [&] { publisher_->close(); }};
     close.start({});
     ASSERT_TRUE(run_until([&] { return publisher_actor_.ended == 1; }));

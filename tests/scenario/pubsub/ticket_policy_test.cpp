@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whom an open ticket waits for asks for another policy meanwhile.
+// The subscriber for which an open ticket waits requests another policy.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 class TicketPolicies : public PubSubScenario {
   protected:
-    // A subscriber that pauses until it holds a ticket open, beside one that does not.
+    // A subscriber that pauses until a ticket waits for it; another one does not pause.
     Subscription& paused_guest() {
         publisher = unbuffered({});
         Subscription& guest = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
@@ -28,7 +28,8 @@ class TicketPolicies : public PubSubScenario {
         return guest;
     }
 
-    // One that takes everything, one that has stopped, and a ticket that is left for the latter.
+    // One subscriber that receives everything, one that has stopped, and a ticket that waits for
+    // the latter.
     void begin(PublishSocket::Options options) {
         publisher = unbuffered(std::move(options));
         honest = &subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
@@ -46,7 +47,7 @@ class TicketPolicies : public PubSubScenario {
         if (attempt.status != Status::again) ++next;
         return attempt;
     }
-    // The one that has stopped asks again.
+    // The stopped subscriber requests another policy.
     void ask(SlowPolicy policy) {
         const std::size_t before = publisher_actor.subscribed.size();
         request(*slow, ++asked, range(1, 1), policy);
@@ -66,12 +67,12 @@ class TicketPolicies : public PubSubScenario {
     PublishTicket ticket;
 };
 
-TEST_P(TicketPolicies, WhoComesToDropMissesIt) {
+TEST_P(TicketPolicies, ChangingToDropLosesTheMessage) {
     ASSERT_NO_FATAL_FAILURE(begin({}));
     ASSERT_NO_FATAL_FAILURE(ask(SlowPolicy::drop));
     EXPECT_EQ(publisher->resume(ticket), Status::ok);
     EXPECT_EQ(publisher->counters().dropped, 1U);
-    EXPECT_EQ(publish().status, Status::ok) << "nobody is to be waited for";
+    EXPECT_EQ(publish().status, Status::ok) << "no subscriber is left to wait for";
     EXPECT_EQ(publisher->counters().dropped, 2U);
     EXPECT_TRUE(run_until([&] { return honest->actor.messages == next; }));
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
@@ -79,7 +80,7 @@ TEST_P(TicketPolicies, WhoComesToDropMissesIt) {
     expect_everything_is_done();
 }
 
-TEST_P(TicketPolicies, WhoResumesWhenToldHearsThatOneHasComeToDrop) {
+TEST_P(TicketPolicies, OnWritableFollowsWhenASubscriberChangesToDrop) {
     ASSERT_NO_FATAL_FAILURE(begin({}));
     Status resumed = Status::partial;
     publisher_actor.at_room = [&] {
@@ -89,7 +90,7 @@ TEST_P(TicketPolicies, WhoResumesWhenToldHearsThatOneHasComeToDrop) {
     EXPECT_TRUE(run_until([&] { return resumed == Status::ok; }));
 }
 
-TEST_P(TicketPolicies, WhoComesToBeDisconnectedHasItsTimeAndGoes) {
+TEST_P(TicketPolicies, ChangingToDisconnectDisconnectsAfterItsTime) {
     ASSERT_NO_FATAL_FAILURE(
         begin({.publisher = {.disconnect_after = std::chrono::milliseconds{50}}}));
     ASSERT_NO_FATAL_FAILURE(ask(SlowPolicy::disconnect));
@@ -101,7 +102,7 @@ TEST_P(TicketPolicies, WhoComesToBeDisconnectedHasItsTimeAndGoes) {
     expect_everything_is_done();
 }
 
-TEST_P(TicketPolicies, WhoIsToBeDisconnectedAndComesToDropStays) {
+TEST_P(TicketPolicies, ChangingFromDisconnectToDropKeepsTheConnection) {
     constexpr std::chrono::milliseconds patience{50};
     ASSERT_NO_FATAL_FAILURE(begin(
         {.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = patience}}));
@@ -112,8 +113,8 @@ TEST_P(TicketPolicies, WhoIsToBeDisconnectedAndComesToDropStays) {
     EXPECT_EQ(publisher->counters().dropped, 1U);
 }
 
-// What is lent is not kept for anybody.
-TEST_P(TicketPolicies, WhoAsksForTheNewestIsRefusedAndWaitedForAsBefore) {
+// Borrowed memory cannot be stored for conflation.
+TEST_P(TicketPolicies, RequestingConflationIsRefusedAndKeepsBlocking) {
     ASSERT_NO_FATAL_FAILURE(begin({}));
     request(*slow, ++asked, range(1, 1), SlowPolicy::newest);
     ASSERT_NO_FATAL_FAILURE(ask(SlowPolicy::block));
@@ -124,16 +125,16 @@ TEST_P(TicketPolicies, WhoAsksForTheNewestIsRefusedAndWaitedForAsBefore) {
     expect_everything_is_done();
 }
 
-TEST_P(TicketPolicies, OneThatGoesOnGetsWhatItBlocksFor) {
+TEST_P(TicketPolicies, AResumedSubscriberGetsItsPendingMessage) {
     Subscription& guest = paused_guest();
     ASSERT_TRUE(ticket.is_open());
-    // It comes to drop, and is told what it misses, also where the publisher ends meanwhile.
+    // It changes to drop, and its losses are reported, even if the publisher ends at that time.
     guest.socket->subscribe(range(1, 1), SlowPolicy::drop);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));
     ASSERT_EQ(publisher->resume(ticket), Status::ok);
     while (!ticket.is_open() && next < 20)
         ticket = publish().ticket;
-    EXPECT_EQ(next, 20U) << "no ticket is left for it any more";
+    EXPECT_EQ(next, 20U) << "no ticket waits for it any more";
     publisher->close();
     guest.socket->resume();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
@@ -142,7 +143,7 @@ TEST_P(TicketPolicies, OneThatGoesOnGetsWhatItBlocksFor) {
     EXPECT_EQ(guest.actor.gaps[Fid{1}], publisher->counters().dropped);
 }
 
-TEST_P(TicketPolicies, WhatIsLeftWhenThePublisherEndsIsQueuedForWhoHasComeToDrop) {
+TEST_P(TicketPolicies, ThePublishersEndQueuesTheMessageAlsoAfterAChangeToDrop) {
     Subscription& guest = paused_guest();
     ASSERT_TRUE(ticket.is_open());
     guest.socket->subscribe(range(1, 1), SlowPolicy::drop);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A publisher that waits for stopped subscribers of fids of their own, and one that goes on.
+// A publisher with policy block and stopped subscribers with their own fids, and another subscriber
+// that keeps reading.
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
@@ -13,7 +14,7 @@
 
 namespace netio::pubsub::test {
 
-// Publishes until one publication waits for who wants this fid, and has stopped.
+// Publishes until one publication waits for the stopped subscriber of this fid.
 inline bool keep_one_waiting(TestBed& bed, PublishSocket& publisher, Fid fid,
                              const netio::Slice& message) {
     return bed.run_until([&] {
@@ -29,9 +30,9 @@ class WaitedFor : public PubSubScenario {
   protected:
     static constexpr std::uint64_t crowd = 80;
     static constexpr Fid free_fid{9};
-    static constexpr int receives = 6; // of each guest that are left for messages
+    static constexpr int receives = 6; // left for messages, per slow subscriber
 
-    // 64 KiB, whose use goes on while each of the guests wants a fid of its own, 100 and so on.
+    // A publisher with 64 KiB; it stays usable while each slow subscriber has a fid of its own.
     std::unique_ptr<BufferedPublishSocket> small_buffered(Publisher::Options options = {}) {
         return buffered({.publisher = std::move(options), .page_bytes = 1024, .page_count = 64});
     }
@@ -41,7 +42,7 @@ class WaitedFor : public PubSubScenario {
         for (std::uint64_t guest = 0; guest < guests; ++guest)
             stopped.push_back(stuck(range(100 + guest, 100 + guest)));
     }
-    // What can leave has left.
+    // Waits until all that can leave has left.
     void settle(Publisher& publisher) {
         ASSERT_TRUE(run_until([&] {
             return std::ranges::all_of(
@@ -49,7 +50,7 @@ class WaitedFor : public PubSubScenario {
                 [](const SubscriberFigures& each) { return each.posted == 0; });
         }));
     }
-    // Each of them gets so many messages, if it takes them, one after the other.
+    // Publishes this many messages for each of them, one after the other, if they are accepted.
     template <typename Publish>
     void for_all(Publisher& publisher, int count, Publish publish_for) {
         for (int i = 0; i < count; ++i) {
@@ -72,7 +73,7 @@ class WaitedFor : public PubSubScenario {
                 ++key;
         });
     }
-    // The fid that none of them wants has to wait for nothing but what is just leaving.
+    // The fid without a stopped subscriber waits only for messages that are just leaving.
     void expect_free(BufferedPublishSocket& publisher, int count = 10) {
         for (int i = 0; i < count; ++i) {
             const std::uint64_t number = honest->actor.messages;

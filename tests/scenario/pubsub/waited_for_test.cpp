@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What stopped subscribers cost the others where publishing waits for them, however many they are
-// and however little each of them has.
+// What stopped subscribers with policy block cost the others, however many they are and however few
+// messages each of them holds.
 
 #include "tests/scenario/pubsub/waited_for.hpp"
 
@@ -15,7 +15,7 @@ using netio::Cookie;
 using netio::Status;
 using namespace std::chrono_literals;
 
-TEST_P(WaitedFor, StoppedGuestsHoldUpTheirOwnFidsOnly) {
+TEST_P(WaitedFor, StoppedSubscribersBlockOnlyTheirOwnFids) {
     auto publisher = small_buffered();
     gather(crowd);
     publish_for_all(*publisher, receives, 40);
@@ -27,8 +27,9 @@ TEST_P(WaitedFor, StoppedGuestsHoldUpTheirOwnFidsOnly) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-// What is in pages that have not left yet waits for somebody as soon as they have.
-TEST_P(WaitedFor, WhatTheyAreToGetDoesNotFillTheMemoryBeforeItHasLeft) {
+// Messages in pages that have not left yet will wait for these subscribers as soon as the pages
+// leave.
+TEST_P(WaitedFor, UnsentPagesForThemDoNotFillTheMemory) {
     auto publisher = small_buffered();
     gather(crowd);
     publish_for_all(*publisher, receives, 40);
@@ -43,7 +44,7 @@ TEST_P(WaitedFor, WhatTheyAreToGetDoesNotFillTheMemoryBeforeItHasLeft) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
+TEST_P(WaitedFor, StoppedSubscribersLeavePublicationsForTheOthers) {
     for (const std::size_t limit : {2U, 3U, 16U, 64U}) {
         publisher_actor = {};
         auto publisher = unbuffered({.outstanding_limit = limit});
@@ -61,8 +62,8 @@ TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
     }
 }
 
-// What it has room for is one message, and there are many groups that it belongs to.
-TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
+// Its receives hold one message, and it belongs to many groups.
+TEST_P(WaitedFor, AStoppedSubscriberOfManyGroupsLeavesMemoryForOthers) {
     constexpr std::uint64_t groups = 127;
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = 1h});
     gather(0);
@@ -88,8 +89,8 @@ TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-// Nobody publishes for them again, so nobody waits for those that hold something.
-TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAgain) {
+// Their fids are not published again, so no publication waits for those that hold something.
+TEST_P(WaitedFor, DisconnectSubscribersBlockNoOneAlsoWithoutNewMessages) {
     auto publisher = small_buffered(
         {.slow_policy = SlowPolicy::disconnect, .disconnect_after = std::chrono::milliseconds{50}});
     gather(crowd);
@@ -97,10 +98,10 @@ TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAga
     publish_for_all(*publisher, 1, 900);
     expect_free(*publisher);
     ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > crowd / 4; }))
-        << "those that were published for in vain";
+        << "those whose publication was blocked";
     expect_free(*publisher);
-    EXPECT_LT(publisher_actor.closed.size(), crowd) << "nobody waits for what the others hold";
-    // Now somebody does.
+    EXPECT_LT(publisher_actor.closed.size(), crowd) << "no message waits for the others";
+    // Now a publication does wait.
     const std::uint64_t number = honest->actor.messages;
     ASSERT_TRUE(
         run_until([&] { return publish(*publisher, free_fid, number, 60 * 1024) == Status::ok; }));
@@ -112,7 +113,7 @@ TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAga
     }
 }
 
-TEST_P(WaitedFor, WhoIsToBeDisconnectedLeavesPublicationsForTheOthers) {
+TEST_P(WaitedFor, DisconnectSubscribersLeavePublicationsForTheOthers) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                                .disconnect_after = std::chrono::milliseconds{50}},
                                  .outstanding_limit = 16});
@@ -125,8 +126,8 @@ TEST_P(WaitedFor, WhoIsToBeDisconnectedLeavesPublicationsForTheOthers) {
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-// Those whom nobody publishes for have half of the publications, and tickets may not have the rest.
-TEST_P(WaitedFor, WhatIsLeftToTicketsLeavesPublicationsForTheOthers) {
+// Slow subscribers hold half of the publications, and tickets may not use the rest.
+TEST_P(WaitedFor, TicketsLeavePublicationsForTheOthers) {
     auto publisher = unbuffered({.outstanding_limit = 16});
     gather(10);
     subscribe({range(100, 109)}, {.session = {.receive_count = 256}});
@@ -145,8 +146,8 @@ TEST_P(WaitedFor, WhatIsLeftToTicketsLeavesPublicationsForTheOthers) {
     EXPECT_EQ(tickets.size(), 8U);
 }
 
-// Many that stop and go on: what was published for them waited here or with its user, and `again`
-// was followed by its call for each.
+// Many subscribers stop and continue: their messages waited in the publisher or with its user, and
+// each `again` was followed by its callback.
 template <typename Publish>
 void pump(PublisherActor& actor, std::uint64_t fids, std::vector<std::uint64_t>& next,
           std::uint64_t count, Publish publish) {
@@ -158,7 +159,7 @@ void pump(PublisherActor& actor, std::uint64_t fids, std::vector<std::uint64_t>&
     actor.at_room();
 }
 
-TEST_P(WaitedFor, WhoeverGoesOnGetsEverything) {
+TEST_P(WaitedFor, ResumedSubscribersGetEverything) {
     constexpr std::uint64_t count = 30;
     auto publisher = small_buffered();
     gather(0);
@@ -186,7 +187,7 @@ TEST_P(WaitedFor, WhoeverGoesOnGetsEverything) {
     }
 }
 
-TEST_P(WaitedFor, WhoeverGoesOnGetsEverythingThatWasLent) {
+TEST_P(WaitedFor, ResumedSubscribersGetAllZeroCopyMessages) {
     constexpr std::uint64_t count = 30;
     auto publisher = unbuffered({.outstanding_limit = 4});
     gather(0);
@@ -219,8 +220,8 @@ TEST_P(WaitedFor, WhoeverGoesOnGetsEverythingThatWasLent) {
         EXPECT_EQ(times, 1) << cookie;
 }
 
-// Nothing is sent of what they miss, so nothing would follow.
-TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
+// Dropped messages are not sent, so no completion would follow.
+TEST_P(WaitedFor, MessagesDroppedForAllReleaseMemoryAtOnce) {
     constexpr std::uint64_t guests = 40;
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 256,
@@ -237,7 +238,7 @@ TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
     }
 }
 
-TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
+TEST_P(WaitedFor, ResumingWithoutQueuedMessagesIsNoticed) {
     auto publisher = unbuffered({.outstanding_limit = 2});
     auto other = stuck(range(200, 200));
     ASSERT_TRUE(keep_one_waiting(bed, *publisher, Fid{200}, memory.slice(0, 500)));
@@ -250,7 +251,7 @@ TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
     };
     while (try_it())
         settle(*publisher);
-    ASSERT_EQ(publisher->outstanding(), 1U) << "what the other one keeps";
+    ASSERT_EQ(publisher->outstanding(), 1U) << "held by the other one";
     const std::uint64_t before = key;
     publisher_actor.at_room = [&] { static_cast<void>(try_it()); };
     guest.socket->resume();

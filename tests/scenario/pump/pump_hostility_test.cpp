@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Clients of a pump server that ask for too much, or for nothing at all, beside one that pumps.
+// Clients of a pump server that ask for too much or for nothing, together with an honest client.
 
 #include "apps/pump/server.hpp"
 #include "tests/scenario/copy/copy_bed.hpp"
@@ -58,7 +58,7 @@ class PumpHostility : public testing::Test {
         EXPECT_TRUE(bed.run_until([&] { return over; }));
         return end.error();
     }
-    // Of this process's addresses, used or not.
+    // Address space of this process, used or not.
     static std::size_t mapped_bytes() {
         std::size_t pages = 0;
         std::ifstream{"/proc/self/statm"} >> pages;
@@ -71,7 +71,7 @@ class PumpHostility : public testing::Test {
     std::vector<std::unique_ptr<RawClient>> clients;
 };
 
-TEST_F(PumpHostility, AHeaderDoesNotDecideHowMuchMemoryIsTaken) {
+TEST_F(PumpHostility, AHeaderDoesNotDetermineTheAllocatedMemory) {
     serve({.settings = {.memory_limit_bytes = 4 * MiB}});
     connect();
     bed.run_until([&] { return server->client_count() == 1; });
@@ -87,7 +87,7 @@ TEST_F(PumpHostility, AHeaderDoesNotDecideHowMuchMemoryIsTaken) {
     EXPECT_EQ(pump_honestly(), "");
 }
 
-TEST_F(PumpHostility, WhoSaysNothingLosesItsPlace) {
+TEST_F(PumpHostility, ASilentClientLosesItsSlot) {
     serve({.client_limit_count = 2,
            .host_limit_count = 2,
            .settings = {.idle_limit = milliseconds{50}}});
@@ -100,28 +100,28 @@ TEST_F(PumpHostility, WhoSaysNothingLosesItsPlace) {
     EXPECT_EQ(pump_honestly(), "");
 }
 
-TEST_F(PumpHostility, WhoStopsWithinTheHandshakeLosesItsPlace) {
+TEST_F(PumpHostility, AClientStoppedInTheHandshakeLosesItsSlot) {
     Settings settings;
     settings.stream.session.handshake_timeout = milliseconds{60};
     serve({.client_limit_count = 1, .host_limit_count = 1, .settings = settings});
     netio::stream::test::Impostor half{bed.transport(), server->endpoints().front().address};
     ASSERT_TRUE(bed.run_until([&] { return half.closed && server->client_count() == 0; }));
-    EXPECT_TRUE(half.has_ring()) << "the session's handshake was over";
+    EXPECT_TRUE(half.has_ring()) << "the session's handshake was complete";
     EXPECT_THAT(ends, testing::ElementsAre(testing::HasSubstr("not told of its ring")));
     EXPECT_EQ(pump_honestly(), "");
 }
 
-TEST_F(PumpHostility, OneHostDoesNotTakeEveryPlace) {
+TEST_F(PumpHostility, OneHostDoesNotUseEverySlot) {
     serve({.client_limit_count = 4});
     EXPECT_FALSE(connect().closed || connect().closed);
     EXPECT_TRUE(connect().closed);
     EXPECT_EQ(server->client_count(), 2U);
     clients[0]->socket->abort();
     ASSERT_TRUE(bed.run_until([&] { return server->client_count() == 1; }));
-    EXPECT_EQ(pump_honestly(), "") << "its place is free again";
+    EXPECT_EQ(pump_honestly(), "") << "its slot is free again";
 }
 
-TEST_F(PumpHostility, WhatIsNoHeaderEndsThatClientAlone) {
+TEST_F(PumpHostility, AnInvalidHeaderEndsOnlyThatClient) {
     serve();
     Header odd{.bytes = 1, .seed = 1};
     odd.size_max = size_limit_bytes + 1;
@@ -135,13 +135,13 @@ TEST_F(PumpHostility, WhatIsNoHeaderEndsThatClientAlone) {
     EXPECT_EQ(pump_honestly(), "");
 }
 
-// On RDMA devices memory is registered when it is lent, and that can fail.
+// RDMA devices need registered memory for sends, and the registration can fail.
 class PumpWithoutRegistrations : public PumpHostility {
   protected:
     PumpWithoutRegistrations() : PumpHostility{netio::test::Bed::sim_verbs} {}
 };
 
-TEST_F(PumpWithoutRegistrations, EndsThatClientAloneAndTheServerGoesOn) {
+TEST_F(PumpWithoutRegistrations, EndsOnlyThatClientAndTheServerContinues) {
     serve();
     RawClient& client = connect();
     ASSERT_TRUE(bed.run_until([&] { return server->client_count() == 1; }));
@@ -153,8 +153,8 @@ TEST_F(PumpWithoutRegistrations, EndsThatClientAloneAndTheServerGoesOn) {
     EXPECT_EQ(pump_honestly(), "");
 }
 
-// Others have their turn between the steps, however much is to be filled.
-TEST_F(PumpHostility, WhatIsToBeCheckedIsFilledInSteps) {
+// Other clients get their turn between the steps, however much must be filled.
+TEST_F(PumpHostility, CheckedDataIsFilledInSteps) {
     serve();
     Source source{*connect().socket,
                   {.bytes = 64 * MiB,
@@ -165,7 +165,7 @@ TEST_F(PumpHostility, WhatIsToBeCheckedIsFilledInSteps) {
                    .outstanding = 16}};
     for (int step = 1; step < 16; ++step)
         EXPECT_FALSE(source.drive()) << step;
-    EXPECT_TRUE(source.drive()) << "all that may be outstanding is";
+    EXPECT_TRUE(source.drive()) << "as much as allowed is outstanding";
     clients[0]->socket->abort();
     ASSERT_TRUE(bed.run_until([&] { return clients[0]->closed; }));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers that a listener has no endpoint, memory or descriptor for.
+// Peers for which a listener has no endpoint, memory or descriptor.
 
 #include "netio/session/handshake.hpp"
 #include "stream/socket/blocking_stream.hpp"
@@ -28,7 +28,7 @@ class AcceptFailed : public PairOnBed {
     }
 };
 
-TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
+TEST_P(AcceptFailed, WithoutAnEndpointTheOthersContinueAndALaterAttemptSucceeds) {
     establish();
     Side late{1};
     StreamSocket second{bed.transport(), {}, late};
@@ -38,7 +38,7 @@ TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
         second.connect(listener->endpoints().front().address);
         ASSERT_TRUE(bed.run_until([&] { return late.closed.has_value(); }));
         EXPECT_EQ(late.closed->reason, CloseReason::rejected);
-        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "told once for each attempt";
+        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "reported once for each attempt";
         ASSERT_EQ(server.receive(100, Fill::all), Status::ok);
         ASSERT_EQ(client.send(100), Status::ok);
         ASSERT_TRUE(bed.run_until([&] { return server.received == 100 * attempt; }));
@@ -51,7 +51,7 @@ TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
     EXPECT_EQ(bed.seen().accept_failed.size(), 3U);
 }
 
-TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
+TEST_P(AcceptFailed, ForLackOfMemoryLeaksNothing) {
     listen();
     connect();
     bed.loop().run_once(); // this side has registered what it needs
@@ -63,7 +63,7 @@ TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_stages(), stage_name);
 
-// What a handler may do with a peer, and with the listener meanwhile.
+// What a handler may do with a peer, and with the listener at the same time.
 class Incoming : public testing::TestWithParam<netio::test::Bed>, private StreamListener::Handler {
   protected:
     void meet() {
@@ -87,8 +87,8 @@ class Incoming : public testing::TestWithParam<netio::test::Bed>, private Stream
     void on_incoming(IncomingStream& incoming) override { at_incoming(incoming); }
 };
 
-TEST_P(Incoming, OfAListenerThatIsDestroyedMeanwhileIsRejected) {
-    const std::string why(100, 'a'); // more than a string has in itself
+TEST_P(Incoming, OfADestroyedListenerIsRejected) {
+    const std::string why(100, 'a'); // more than a string stores in place
     const std::vector<std::function<void(IncomingStream&)>> ways{
         [](IncomingStream&) {}, [&](IncomingStream& incoming) { incoming.reject(why); },
         [&](IncomingStream& incoming) {
@@ -103,12 +103,12 @@ TEST_P(Incoming, OfAListenerThatIsDestroyedMeanwhileIsRejected) {
         };
         meet();
         EXPECT_FALSE(client.connected);
-        // Without a word of the library's, which the provider takes for another refusal.
+        // Without the library's data, which the provider takes for another refusal.
         if (bed.sim() == nullptr) continue;
         EXPECT_EQ(client.closed->reason, CloseReason::rejected);
     }
     EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("its listener is gone")))
-        << "of the one that let it out";
+        << "of the handler that threw";
 }
 
 TEST_P(Incoming, MayBeAnsweredOnce) {
@@ -125,7 +125,7 @@ TEST_P(Incoming, MayBeAnsweredOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Incoming, all_beds(), bed_name);
 
-TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
+TEST(BlockingAcceptFailed, IsReportedByAcceptAndTheNextCallContinues) {
     const BlockingStream::Options patient{.call_timeout = std::chrono::seconds{60}};
     BlockingListener listener{"127.0.0.1:0", patient};
     const std::string address = to_string(listener.address());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Several attempts to connect: nothing of one is left when the next begins.
+// Several connection attempts: no state of one remains when the next begins.
 
 #include "tests/scenario/stream/pair.hpp"
 #include "tests/scenario/stream/two_ways.hpp"
@@ -80,7 +80,7 @@ TEST_P(Attempts, ShutdownSendWhileConnectingIsNotForgotten) {
     EXPECT_FALSE(client.closed || server.closed);
 }
 
-TEST_P(Attempts, NothingIsTakenBeforeTheOtherSidesRingIsKnown) {
+TEST_P(Attempts, NothingIsAcceptedBeforeTheOtherSidesRingIsKnown) {
     listen();
     client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(), client);
     client.socket->connect(listener->endpoints().front().address);
@@ -99,7 +99,7 @@ TEST_P(Attempts, NothingIsTakenBeforeTheOtherSidesRingIsKnown) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Attempts, all_stages(), stage_name);
 
-// By the name "peer.example", which the simulator takes for these hosts.
+// By the name "peer.example", which the simulator resolves to these hosts.
 class AttemptsByName : public PairOnBed {
   protected:
     void connect_by_name(std::vector<std::string> hosts) {
@@ -128,13 +128,13 @@ TEST_P(AttemptsByName, EndOnceWithTheReasonOfEveryAddress) {
     EXPECT_NE(client.closed->detail.find("10.9.9.8"), std::string::npos);
 }
 
-TEST_P(AttemptsByName, EndHereIfTheUserEndsThemWhileTheNameIsSought) {
+TEST_P(AttemptsByName, EndIfTheUserEndsThemDuringTheNameLookup) {
     listen();
     for (const bool in_order : {true, false}) {
         client.closed.reset();
         connect_by_name({""});
         in_order ? client.socket->close() : client.socket->abort();
-        EXPECT_FALSE(client.closed) << "a call does not call back";
+        EXPECT_FALSE(client.closed) << "no callback within a call";
         ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
         EXPECT_EQ(client.closed->reason, CloseReason::local);
         EXPECT_FALSE(client.connected);
@@ -143,8 +143,8 @@ TEST_P(AttemptsByName, EndHereIfTheUserEndsThemWhileTheNameIsSought) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, AttemptsByName, simulated_stages(), stage_name);
 
-// Whoever has a time-out of his own ends an attempt when its socket does.
-TEST_P(AttemptsByName, EndHereIfTheUserEndsThemBehindAFailureOfWhichHeWasNotYetTold) {
+// A socket with its own time-out ends an attempt at the same time as the session does.
+TEST_P(AttemptsByName, EndIfTheUserEndsThemAfterAnUnreportedFailure) {
     listen();
     for (const bool in_order : {true, false}) {
         client.forget();
@@ -159,7 +159,7 @@ TEST_P(AttemptsByName, EndHereIfTheUserEndsThemBehindAFailureOfWhichHeWasNotYetT
                              bed.sim()->network().ignore_connects(false);
                              in_order ? client.socket->close() : client.socket->abort();
                          }};
-        end.start(options.session.connect_timeout); // behind the session's
+        end.start(options.session.connect_timeout); // after the session's
         ASSERT_TRUE(bed.run_until([&] { return client.closed || client.connected; }));
         EXPECT_FALSE(client.connected);
         EXPECT_EQ(two_ways.attempts, 1U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How the calls of the blocking face end: in order, too late, or with the connection.
+// How the calls of the blocking API end: in order, by time-out, or with the connection.
 
 #include "stream/socket/blocking_stream.hpp"
 
@@ -24,10 +24,10 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Far longer than anything takes.
+// Far longer than any call takes.
 const BlockingStream::Options patient{.call_timeout = 60s};
 
-// What kind of error, and its text.
+// The kind of error and its text.
 std::pair<std::optional<StreamError::Kind>, std::string>
 error_of(const std::function<void()>& call) {
     try {
@@ -54,7 +54,7 @@ class BlockingEnd : public testing::Test {
         server.emplace(listener.accept());
         client.emplace(connecting.get());
     }
-    // Waits for what `call` says while the server, which nobody else uses, moves bytes.
+    // Runs `call` while another thread drives the otherwise unused server.
     void with_running_server(const std::function<void()>& call) {
         const int stopped = ::eventfd(0, EFD_CLOEXEC);
         std::thread running{[&] {
@@ -69,12 +69,12 @@ class BlockingEnd : public testing::Test {
 
     BlockingListener listener{"127.0.0.1:0", patient};
     std::string address = to_string(listener.address());
-    std::optional<BlockingStream> server; // goes before its listener
+    std::optional<BlockingStream> server; // destroyed before its listener
     std::optional<BlockingStream> client;
 };
 
-TEST_F(BlockingEnd, TwoWhoWriteAndShutDownBeforeTheyReadDoNotWaitForEachOther) {
-    // What the peer's ring does not take cannot leave before it reads.
+TEST_F(BlockingEnd, WritingAndShuttingDownBeforeReadingDoesNotDeadlock) {
+    // Bytes that do not fit into the peer's ring cannot leave before the peer reads.
     BlockingListener narrow{"127.0.0.1:0", with_small_ring()};
     auto connecting = std::async(std::launch::async, [&] {
         return BlockingStream::connect(to_string(narrow.address()), with_small_ring());
@@ -100,7 +100,7 @@ TEST_F(BlockingEnd, TwoWhoWriteAndShutDownBeforeTheyReadDoNotWaitForEachOther) {
 TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
     constexpr std::size_t piece = 64 * 1024;
     constexpr std::size_t count = 60;                 // many more than there are slots
-    for (const std::size_t sends : {1024U, 2U, 1U}) { // that the socket takes at once
+    for (const std::size_t sends : {1024U, 2U, 1U}) { // limit of sends in the socket
         SCOPED_TRACE(sends);
         BlockingListener slow{"127.0.0.1:0", with_small_ring()};
         auto writing = std::async(std::launch::async, [&] {
@@ -112,7 +112,7 @@ TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
                 std::ranges::fill(bytes, static_cast<std::byte>(i));
                 peer.write(bytes);
             }
-            peer.write(std::vector<std::byte>(3 * piece)); // from where it lies, behind the others
+            peer.write(std::vector<std::byte>(3 * piece)); // sent in place, after the others
             peer.close();
         });
         auto peer = slow.accept();
@@ -130,11 +130,11 @@ TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
     }
 }
 
-TEST_F(BlockingEnd, ACloseWhoseBytesCannotLeaveIsAnErrorInItsTime) {
+TEST_F(BlockingEnd, ABlockedCloseFailsWithinItsTime) {
     BlockingStream::Options hasty = patient;
     hasty.stream.session.close_timeout = 50ms;
     connect(hasty);
-    // Nobody runs the server's loop from now on.
+    // From now on the server's loop does not run.
     while (client->has_capacity())
         client->write(std::vector<std::byte>(64 * 1024));
     const auto [kind, what] = error_of([&] { client->close(); });
@@ -142,13 +142,13 @@ TEST_F(BlockingEnd, ACloseWhoseBytesCannotLeaveIsAnErrorInItsTime) {
     EXPECT_THAT(what, HasSubstr("taken nothing more for 50 ms"));
 }
 
-TEST_F(BlockingEnd, AReadThatTellsTheEndDoesNotWaitForAPeerThatClosesAndIsStoppedThen) {
+TEST_F(BlockingEnd, AReadOfTheEndDoesNotWaitForAPeerStoppedWhileClosing) {
     for (const bool by_farewell : {true, false}) {
         connect({.call_timeout = 60s, .farewell_timeout = by_farewell ? 20ms : 60s});
         const std::vector<std::byte> bytes(1'000);
         server->write(bytes);
         server->set_call_timeout(200ms);
-        // Says that it closes, is not answered, and from then on nobody runs its loop.
+        // It starts a close and gets no answer; from then on its loop does not run.
         EXPECT_EQ(error_of([&] { server->close(); }).first, StreamError::Kind::timed_out);
         const auto begin = std::chrono::steady_clock::now();
         std::vector<std::byte> got(bytes.size());
@@ -156,18 +156,18 @@ TEST_F(BlockingEnd, AReadThatTellsTheEndDoesNotWaitForAPeerThatClosesAndIsStoppe
         if (!by_farewell) client->set_call_timeout(500ms);
         EXPECT_EQ(client->read(got), 0U);
         EXPECT_EQ(client->read(got), 0U);
-        EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "a limit that is not the user's";
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "a limit not set by the user";
     }
 }
 
-TEST_F(BlockingEnd, ALongWriteThatTimesOutEndsTheConnectionAndSaysSoAgain) {
+TEST_F(BlockingEnd, ALongWriteThatTimesOutEndsTheConnectionPermanently) {
     connect();
     client->set_call_timeout(1ms);
     const std::vector<std::byte> much(4 << 20);
     const auto [kind, what] = error_of([&] { client->write(much); });
     EXPECT_EQ(kind, StreamError::Kind::timed_out);
     EXPECT_THAT(what, HasSubstr("call_timeout"));
-    // Nothing of the memory is in use any more, so there cannot be a connection.
+    // None of the memory may be in use any more, so the connection must be over.
     const auto [later, why] = error_of([&] { client->write(much); });
     EXPECT_EQ(later, StreamError::Kind::closed);
     EXPECT_THAT(why, HasSubstr("timed out"));
@@ -177,7 +177,7 @@ TEST_F(BlockingEnd, ACallThatMakesProgressDoesNotRunIntoTheProgressTimeout) {
     connect();
     client->set_progress_timeout(50ms);
     with_running_server([&] {
-        const auto [kind, what] = error_of([&] { // nobody receives
+        const auto [kind, what] = error_of([&] { // without a receiver
             std::vector<std::byte> more(100);
             client->read(more);
         });
@@ -210,25 +210,25 @@ TEST_F(BlockingEnd, ALongReadOfAPeerThatDiesIsAnErrorAndNoData) {
     reading.join();
 }
 
-TEST_F(BlockingEnd, WhatHadArrivedFromADeadPeerIsStillRead) {
+TEST_F(BlockingEnd, BytesArrivedFromADeadPeerAreStillRead) {
     connect();
     client->write(std::vector<std::byte>(100'000, std::byte{5}));
     std::vector<std::byte> got(100'000);
-    server->read_exactly(std::span{got}.first(10)); // so all of it is on its way
+    server->read_exactly(std::span{got}.first(10)); // so all of it is in transit
     client.reset();
     try {
         server->read_exactly(std::span{got}.subspan(10));
         EXPECT_EQ(std::ranges::count(got, std::byte{5}), 100'000);
-    } catch (const StreamError& error) { // the fabric had not brought all of it
+    } catch (const StreamError& error) { // the fabric had not delivered all of it
         EXPECT_EQ(error.kind(), StreamError::Kind::closed);
     }
 }
 
-TEST_F(BlockingEnd, WhoOnlyWritesToADeadPeerIsToldTheReasonThoughSomethingIsUnread) {
+TEST_F(BlockingEnd, AWriterToADeadPeerGetsTheReasonDespiteUnreadBytes) {
     connect();
     client->write(std::vector<std::byte>(100'000));
     std::vector<std::byte> got(10);
-    server->read_exactly(got); // so all of it is on its way
+    server->read_exactly(got); // so all of it is in transit
     client.reset();
     const auto [kind, what] = error_of([&] {
         for (;;)
@@ -238,7 +238,7 @@ TEST_F(BlockingEnd, WhoOnlyWritesToADeadPeerIsToldTheReasonThoughSomethingIsUnre
     EXPECT_NE(what, "the connection is closed");
 }
 
-TEST_F(BlockingEnd, WhoReadsToTheEndLetsThePeersCloseReturn) {
+TEST_F(BlockingEnd, ReadingToTheEndCompletesThePeersClose) {
     connect();
     std::thread closing{[&] {
         client->write(std::vector<std::byte>(10));
@@ -247,7 +247,7 @@ TEST_F(BlockingEnd, WhoReadsToTheEndLetsThePeersCloseReturn) {
     std::vector<std::byte> got(10);
     server->read_exactly(got);
     EXPECT_EQ(server->read(got), 0U);
-    closing.join(); // without another call of the server's
+    closing.join(); // without another call of the server
 }
 
 TEST_F(BlockingEnd, CloseToAPeerThatLeavesSomethingUnreadIsAnError) {
@@ -260,10 +260,10 @@ TEST_F(BlockingEnd, CloseToAPeerThatLeavesSomethingUnreadIsAnError) {
     EXPECT_THAT(what, HasSubstr("unconfirmed"));
 }
 
-TEST_F(BlockingEnd, CloseSaysThatThePeerIsGoneAlsoWhereACallBeforeHasNoticedItAndSaidNothing) {
+TEST_F(BlockingEnd, CloseReportsADeadPeerAlsoIfAnEarlierCallNoticedItSilently) {
     connect();
     server.reset();
-    // A short write whose own turn notices it returns without a word.
+    // A short write that notices it in its own turn returns without an error.
     error_of([&] {
         while (client->peer_address() != "nobody")
             client->write(std::vector<std::byte>(1));
@@ -271,10 +271,10 @@ TEST_F(BlockingEnd, CloseSaysThatThePeerIsGoneAlsoWhereACallBeforeHasNoticedItAn
     const auto [kind, what] = error_of([&] { client->close(); });
     EXPECT_EQ(kind, StreamError::Kind::closed);
     EXPECT_NE(what, "the connection is closed");
-    EXPECT_EQ(error_of([&] { client->close(); }).second, what) << "and says it again";
+    EXPECT_EQ(error_of([&] { client->close(); }).second, what) << "and reports it again";
 }
 
-TEST_F(BlockingEnd, CloseSaysThatThePeerHasLeftSomethingUnreadAlsoBehindAReadOfTheEnd) {
+TEST_F(BlockingEnd, CloseReportsBytesUnreadByThePeerAlsoAfterAReadOfTheEnd) {
     connect();
     client->write(std::vector<std::byte>(100'000)); // all of it has left
     std::thread closing{[&] {
@@ -289,7 +289,7 @@ TEST_F(BlockingEnd, CloseSaysThatThePeerHasLeftSomethingUnreadAlsoBehindAReadOfT
     closing.join();
 }
 
-TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
+TEST_F(BlockingEnd, WaitForReportsWhatIsReady) {
     using Ready = BlockingStream::Ready;
     connect();
     const int readable = ::eventfd(1, EFD_CLOEXEC);
@@ -316,7 +316,7 @@ TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
     ::close(readable);
 }
 
-TEST_F(BlockingEnd, WhatWaitForWasToldOfStaysUntilItIsRead) {
+TEST_F(BlockingEnd, WaitForStaysReadyUntilTheBytesAreRead) {
     using Ready = BlockingStream::Ready;
     connect(with_small_ring());
     const std::vector<std::byte> first(3, std::byte{1});
@@ -345,10 +345,10 @@ TEST_F(BlockingEnd, WhatWaitForWasToldOfStaysUntilItIsRead) {
     EXPECT_EQ(got, second);
 }
 
-TEST_F(BlockingEnd, WaitForAFileSaysThatItIsReadableAndMovesBytesMeanwhile) {
+TEST_F(BlockingEnd, WaitForAFileReportsItReadableAndMovesBytes) {
     using Ready = BlockingStream::Ready;
     connect();
-    const int file = ::memfd_create("file", MFD_CLOEXEC); // as one on a disk: epoll takes none
+    const int file = ::memfd_create("file", MFD_CLOEXEC); // like a disk file: not for epoll
     EXPECT_EQ(client->wait_for(file), Ready::descriptor);
     server->write(std::vector<std::byte>(10));
     with_running_server([&] {
@@ -358,10 +358,10 @@ TEST_F(BlockingEnd, WaitForAFileSaysThatItIsReadableAndMovesBytesMeanwhile) {
         }
     });
     ::close(file);
-    EXPECT_THROW(client->wait_for(file), FabricError) << "it is open no more";
+    EXPECT_THROW(client->wait_for(file), FabricError) << "it is not open any more";
 }
 
-TEST_F(BlockingEnd, ArgumentsThatCannotBeAreRefusedAndTheStreamGoesOn) {
+TEST_F(BlockingEnd, InvalidArgumentsAreRefusedAndTheStreamContinues) {
     connect();
     for (const int descriptor : {-2, -1'000'000, 1'000'000}) {
         EXPECT_THROW(client->wait_for(descriptor), FabricError) << descriptor;
@@ -375,7 +375,7 @@ TEST_F(BlockingEnd, ArgumentsThatCannotBeAreRefusedAndTheStreamGoesOn) {
     }
     EXPECT_THROW(client->set_call_timeout(-1ms), std::invalid_argument);
     EXPECT_THROW(client->set_progress_timeout(std::chrono::hours::min()), std::invalid_argument);
-    client->set_call_timeout(std::chrono::nanoseconds{1}); // a millisecond: 0 would be no limit
+    client->set_call_timeout(std::chrono::nanoseconds{1}); // rounded up: 0 means no limit
     std::vector<std::byte> got(10);
     EXPECT_EQ(error_of([&] { client->read(got); }).first, StreamError::Kind::timed_out);
     client->set_call_timeout(std::chrono::hours::max());
@@ -425,14 +425,14 @@ TEST_F(BlockingEnd, WaitForNoticesThatThePeerIsGoneAlthoughItsEndWasRead) {
     std::byte more{};
     EXPECT_EQ(client->read({&more, 1}), 0U);
     const int silent = ::eventfd(0, EFD_CLOEXEC);
-    client->write({&more, 1}); // lets the server go, and die
+    client->write({&more, 1}); // the server may continue, and die
     const auto [kind, what] = error_of([&] { client->wait_for(silent); });
     EXPECT_EQ(kind, StreamError::Kind::closed) << what;
     ending.join();
     ::close(silent);
 }
 
-TEST_F(BlockingEnd, AListenerThatStopsRefusesAndItsStreamsGoOn) {
+TEST_F(BlockingEnd, AStoppedListenerRefusesAndItsStreamsContinue) {
     connect();
     listener.stop();
     const auto [kind, what] = error_of([&] { BlockingStream::connect(address, patient); });
@@ -448,7 +448,7 @@ TEST_F(BlockingEnd, AListenerThatStopsRefusesAndItsStreamsGoOn) {
     closing.join();
 }
 
-TEST_F(BlockingEnd, AMovedStreamGoesOnAndTheOneItReplacesIsCutOff) {
+TEST_F(BlockingEnd, AMovedStreamContinuesAndTheReplacedOneIsAborted) {
     connect();
     BlockingStream moved = std::move(*client);
     std::thread closing{[&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a blocking call that fails has done to the data, and how long a call lasts: in virtual time,
-// with a peer that is scripted on the same loop.
+// The effect of a failed blocking call on the data, and how long a call lasts: in virtual time,
+// with a scripted peer on the same loop.
 
 #include "stream/socket/blocking_connection.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -30,21 +30,21 @@ class BlockingTimes : public PairOnBed {
             engine, to_string(listener->endpoints().front().address), options);
         ASSERT_TRUE(bed.run_until([&] { return server.connected; }));
     }
-    // For another connection.
+    // Prepares another connection.
     void begin_anew() {
         blocking.reset();
         server.socket.reset();
         server.forget();
         read = written = 0;
     }
-    // After so much time of a call.
+    // Runs `action` after this time of a call.
     void later(Duration delay, std::function<void()> action) {
         timers.push_back(std::make_unique<Timer>(bed.loop(), std::move(action)));
         timers.back()->start(delay);
     }
     TimePoint now() { return bed.world()->now(); }
 
-    // The kind and the text of the error, and how long the call took.
+    // The kind and the text of the error, and the duration of the call.
     struct Failure {
         std::optional<Kind> kind;
         std::string text;
@@ -73,7 +73,7 @@ class BlockingTimes : public PairOnBed {
         std::vector<std::byte> memory(bytes);
         return failure_of([&] { blocking->read_exactly(memory); });
     }
-    // All that can be read until an error or the end.
+    // Reads everything until an error or the end.
     Failure read_the_rest() {
         std::vector<std::byte> memory(1'000'000);
         return failure_of([&] {
@@ -81,7 +81,7 @@ class BlockingTimes : public PairOnBed {
                 expect_content(std::span{memory}.first(bytes));
         });
     }
-    // The next bytes of this side.
+    // The next bytes that this side sends.
     std::vector<std::byte> outgoing(std::size_t bytes) {
         std::vector<std::byte> memory(bytes);
         for (std::size_t i = 0; i < bytes; ++i)
@@ -92,7 +92,7 @@ class BlockingTimes : public PairOnBed {
         blocking->write(outgoing(bytes));
         written += bytes;
     }
-    // A direct read from a peer that writes to the caller's memory.
+    // A read that the peer writes directly into the caller's memory.
     bool ends_with(std::size_t bytes) const { return has_writes() && bytes > copy_limit_bytes; }
 
     std::shared_ptr<BlockingEngine> engine =
@@ -103,10 +103,10 @@ class BlockingTimes : public PairOnBed {
     std::uint64_t written = 0;
 };
 
-TEST_P(BlockingTimes, AReadThatTimesOutTakesNothing) {
+TEST_P(BlockingTimes, AReadThatTimesOutConsumesNothing) {
     connect_blocking();
     for (const std::size_t size : {8U, 65'536U, 65'537U, 200'000U}) {
-        if (ends_with(size)) continue; // below
+        if (ends_with(size)) continue; // tested below
         SCOPED_TRACE(size);
         blocking->limits.call = 200ms;
         for (const std::size_t part : {std::size_t{0}, size / 3, size - 1 - size / 3}) {
@@ -130,7 +130,7 @@ TEST_P(BlockingTimes, ALongReadThatTimesOutKeepsWhatArrived) {
     connect_blocking({.call_timeout = 200ms});
     ASSERT_EQ(server.send(70'000), Status::ok);
     bed.let_pass(10ms);
-    read_exactly(10); // the rest is in memory of the library, or in the ring
+    read_exactly(10); // the rest is in the library's memory or in the ring
     later(50ms, [&] { ASSERT_EQ(server.send(30'000), Status::ok); });
     const Failure failure = failed_read(400'000);
     EXPECT_EQ(failure.kind, Kind::timed_out);
@@ -166,7 +166,7 @@ TEST_P(BlockingTimes, ADripDoesNotExtendACall) {
     }
 }
 
-// Each piece of it needs a wait of its own.
+// Each piece of it needs its own wait.
 TEST_P(BlockingTimes, AWriteOfManyPiecesHasOneDeadline) {
     StreamSocket::Options narrow;
     narrow.receiver = improved_receiver(10'000);
@@ -190,7 +190,7 @@ TEST_P(BlockingTimes, AShortWriteThatTimesOutSendsNothing) {
     connect_blocking({.call_timeout = 300ms}, narrow);
     while (blocking->has_capacity())
         write(20'000);
-    for (const std::size_t size : {10U, 65'536U, 100'000U}) { // of the last nothing is lent yet
+    for (const std::size_t size : {10U, 65'536U, 100'000U}) { // nothing borrowed of the last
         const Failure failure = failure_of([&] { blocking->write(outgoing(size)); });
         EXPECT_EQ(failure.kind, Kind::timed_out);
         EXPECT_EQ(failure.took, 300ms);
@@ -245,7 +245,7 @@ TEST_P(BlockingTimes, BytesBeforeALossCanStillBeRead) {
     EXPECT_EQ(read, 100'000U);
 }
 
-// Reads of all sizes with time limits of all lengths, and both directions at once.
+// Reads of all sizes with time limits of all lengths, in both directions at once.
 TEST_P(BlockingTimes, ReadsThatTimeOutNeitherLoseNorShift) {
     std::size_t timed_out = 0;
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -297,7 +297,7 @@ TEST_P(BlockingTimes, ReadsThatTimeOutNeitherLoseNorShift) {
     EXPECT_GT(timed_out, 0U);
 }
 
-TEST_P(BlockingTimes, ACloseThatTimesOutGoesOnWithTheNextCall) {
+TEST_P(BlockingTimes, ACloseThatTimesOutContinuesWithTheNextCall) {
     BlockingStream::Options options{.call_timeout = 300ms};
     options.stream.session.close_timeout = 1s;
     connect_blocking(options);
@@ -314,7 +314,7 @@ TEST_P(BlockingTimes, ACloseThatTimesOutGoesOnWithTheNextCall) {
     EXPECT_LT(now() - begin, 1'010ms) << "close_timeout counts from the first close()";
 }
 
-TEST_P(BlockingTimes, ProgressTimeoutIsTheSilenceAndNotTheCall) {
+TEST_P(BlockingTimes, ProgressTimeoutLimitsTheSilenceAndNotTheCall) {
     connect_blocking({.progress_timeout = 400ms});
     int left = 10;
     Timer drip{bed.loop(), [&] {
@@ -330,7 +330,7 @@ TEST_P(BlockingTimes, ProgressTimeoutIsTheSilenceAndNotTheCall) {
     read_exactly(10);
 }
 
-TEST_P(BlockingTimes, TimesBeyondAYearAreForEver) {
+TEST_P(BlockingTimes, TimesBeyondAYearAreUnlimited) {
     StreamSocket::Options silent;
     silent.session.heartbeat = silent.session.dead_after = 0ms;
     BlockingStream::Options options;

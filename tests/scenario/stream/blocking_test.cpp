@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The blocking face, with a thread at either end.
+// The blocking API, with a thread at either end.
 
 #include "stream/socket/blocking_stream.hpp"
 
@@ -31,7 +31,7 @@ std::vector<std::byte> numbered(std::size_t size) {
     return bytes;
 }
 
-// Far longer than anything takes.
+// Far longer than any call takes.
 const BlockingStream::Options patient{.call_timeout = 60s};
 
 class Blocking : public testing::Test {
@@ -65,8 +65,8 @@ TEST_F(Blocking, ReadsWhatWasWrittenInPiecesOfAnySize) {
     client.join();
 }
 
-// Large ones are received where they are wanted, and each waits for its own.
-TEST_F(Blocking, LargeReadsBehindEachOtherHaveEachItsOwnBytes) {
+// Large reads go directly into the caller's memory, and each waits for its own bytes.
+TEST_F(Blocking, ConsecutiveLargeReadsGetTheirOwnBytes) {
     const auto data = numbered(4'000'000);
     std::thread client{[&] {
         auto peer = BlockingStream::connect(address, patient);
@@ -103,7 +103,7 @@ TEST_F(Blocking, AskAndAnswer) {
     client.join();
 }
 
-TEST_F(Blocking, AStreamThatEndsTooEarlySaysAfterHowManyBytes) {
+TEST_F(Blocking, AnEarlyEndIsReportedWithTheNumberOfBytes) {
     std::thread client{[&] {
         auto peer = BlockingStream::connect(address, patient);
         peer.write(numbered(7));
@@ -113,7 +113,7 @@ TEST_F(Blocking, AStreamThatEndsTooEarlySaysAfterHowManyBytes) {
     std::vector<std::byte> got(8);
     try {
         peer.read_exactly(got);
-        ADD_FAILURE() << "there were 7 bytes only";
+        ADD_FAILURE() << "there were only 7 bytes";
     } catch (const StreamError& error) {
         EXPECT_EQ(error.kind(), StreamError::Kind::ended);
         EXPECT_THAT(error.what(), testing::HasSubstr("7 of 8"));
@@ -122,7 +122,7 @@ TEST_F(Blocking, AStreamThatEndsTooEarlySaysAfterHowManyBytes) {
 }
 
 TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
-    // One thread plays both sides, so that nothing comes before the time-out.
+    // One thread is both sides, so that nothing arrives before the time-out.
     std::thread connecting;
     std::optional<BlockingStream> client;
     connecting = std::thread{[&] { client = BlockingStream::connect(address, patient); }};
@@ -147,8 +147,8 @@ TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
     writing.join();
 }
 
-TEST_F(Blocking, ADeadPeerIsAnErrorThatSaysSo) {
-    std::thread client{[&] { BlockingStream::connect(address, patient); }}; // and gone
+TEST_F(Blocking, ADeadPeerIsReportedAsSuch) {
+    std::thread client{[&] { BlockingStream::connect(address, patient); }}; // then it is gone
     auto peer = listener.accept();
     client.join();
     std::vector<std::byte> got(100);
@@ -166,7 +166,7 @@ TEST(BlockingListening, WhereOtherMachinesReachItHasToBeMeant) {
     EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.open = true}}));
 }
 
-// And not by the peer that comes first.
+// And not only when the first peer connects.
 TEST(BlockingListening, AnOptionOfItsStreamsIsRefusedByTheConstructor) {
     BlockingStream::Options options = patient;
     options.stream.copy_step_bytes = 0;
@@ -210,7 +210,7 @@ TEST(BlockingListening, StopInAnotherThreadEndsAWaitingAccept) {
         std::this_thread::yield();
     listener.stop();
     EXPECT_THROW(BlockingStream::connect(to_string(listener.address()), patient), StreamError)
-        << "stop() has returned, so nothing listens there";
+        << "stop() has returned, so there is no listener";
     waiting.join();
 }
 
@@ -237,8 +237,8 @@ TEST(BlockingListening, StopInAnotherThreadLeavesAReadOfItsStreamAlone) {
     reading.join();
 }
 
-// Nobody looks between two calls.
-TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
+// Between two calls the key file is not read.
+TEST(BlockingListening, ARevokedKeyEndsItsStreamInTheNextCall) {
     netio::test::KeyFiles files;
     files.permit(7, "services=stream");
     BlockingStream::Options options = patient;
@@ -260,15 +260,15 @@ TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
     files.revoke(7);
     try {
         static_cast<void>(peer.read({&some, 1}));
-        ADD_FAILURE() << "the key was gone";
+        ADD_FAILURE() << "the key was revoked";
     } catch (const StreamError& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr("no longer what it was"));
     }
     client.join();
 }
 
-// Within the calls, as everything: so there is no race for what it has seen.
-TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
+// Callbacks come only within the calls, so there is no data race.
+TEST(BlockingListening, ReportsRejectedPeersToItsObserver) {
     netio::test::KeyFiles files;
     files.permit(7, "services=stream");
     netio::test::Seen seen;
@@ -299,8 +299,9 @@ TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
     EXPECT_EQ(listener.endpoints().front().provider, "tcp");
 }
 
-// As many as may wait to be accepted have finished the handshake of their session and say no more.
-TEST(BlockingStrangers, WhoTellNothingOfTheirRingsTakeNobodysPlaceForLong) {
+// The maximum number of peers waiting for accept have finished the handshake of their session and
+// send nothing more.
+TEST(BlockingStrangers, WithoutARingAnnouncementBlockNoSlotForLong) {
     constexpr std::size_t places = 64;
     BlockingStream::Options hasty = patient;
     hasty.stream.session.handshake_timeout = 300ms;
@@ -333,7 +334,7 @@ TEST(BlockingConnect, IsRefusedWithTheAddress) {
     }
     try {
         BlockingStream::connect(address, patient);
-        ADD_FAILURE() << "nobody listens";
+        ADD_FAILURE() << "there is no listener";
     } catch (const StreamError& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr(address));
     }

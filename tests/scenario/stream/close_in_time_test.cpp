@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How long a close() takes: while the peer takes nothing, a little at a time, too little in all,
-// and while nobody looked.
+// How long a close() takes: while the peer receives nothing, a little at a time, or too little in
+// all, and while this process did not run.
 
 #include "netio/loop/event_loop.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -23,7 +23,8 @@ class ClosingInTime : public PairOnBed {
         options.session.close_limit = close_limit;
         return options;
     }
-    // More than the peer's ring takes. The memory may be the same: nobody looks at these bytes.
+    // Sends more than the peer's ring holds. All sends may use the same memory: the bytes are not
+    // checked.
     void send_much(std::size_t count = 20) {
         server.at_raw = [this](const Received& got) {
             ++server.receives_completed;
@@ -40,7 +41,7 @@ class ClosingInTime : public PairOnBed {
         ASSERT_TRUE(
             bed.run_until([&] { return client.socket->counters().sent.waits_for_ring > 0; }));
     }
-    // So many bytes each time.
+    // Receives this many bytes each time.
     void read_slowly(std::size_t bytes, Duration pause) {
         slow.emplace(bed.loop(), [this, bytes, pause] {
             if (!server.socket || server.closed || server.ended) return;
@@ -49,7 +50,7 @@ class ClosingInTime : public PairOnBed {
         });
         slow->start(pause);
     }
-    // Until on_closed of the client's.
+    // Waits for the client's on_closed.
     Duration time_of_close() {
         const TimePoint begin = bed.world()->now();
         client.socket->close();
@@ -60,7 +61,7 @@ class ClosingInTime : public PairOnBed {
     std::optional<Timer> slow;
 };
 
-TEST_P(ClosingInTime, ACloseWhoseBytesCannotLeaveIsUnconfirmedInItsTime) {
+TEST_P(ClosingInTime, ABlockedCloseIsUnconfirmedWithinItsTime) {
     establish(with(2s));
     fill_the_ring();
     server.at_lost = [&](std::uint64_t bytes) {
@@ -73,13 +74,13 @@ TEST_P(ClosingInTime, ACloseWhoseBytesCannotLeaveIsUnconfirmedInItsTime) {
     EXPECT_GE(time, 2s);
     EXPECT_LE(time, 3s);
     EXPECT_LT(client.sends_done, client.sends) << "and what had not left was canceled";
-    // The peer, which is alive, hears why, and its user may still have what had arrived.
+    // The peer, which is alive, receives the reason, and its user can still receive arrived bytes.
     ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
     EXPECT_EQ(server.closed->reason, CloseReason::too_slow) << server.closed->detail;
     EXPECT_EQ(server.received, piece);
 }
 
-TEST_P(ClosingInTime, ToAPeerThatIsStoppedItIsUnconfirmedInItsTime) {
+TEST_P(ClosingInTime, ToAStoppedPeerItIsUnconfirmedWithinItsTime) {
     listen();
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     connect(with(2s));
@@ -94,8 +95,8 @@ TEST_P(ClosingInTime, ToAPeerThatIsStoppedItIsUnconfirmedInItsTime) {
     EXPECT_LT(client.sends_done, client.sends);
 }
 
-// Also of what is in its ring already, and takes longer than close_timeout.
-TEST_P(ClosingInTime, ASlowReaderWhoTakesMoreAndMoreIsWaitedFor) {
+// Also for bytes that are already in its ring, when this takes longer than close_timeout.
+TEST_P(ClosingInTime, WaitsForASlowReaderThatMakesProgress) {
     establish(with(2s));
     fill_the_ring();
     read_slowly(50'000, 250ms); // 1 MiB in more than 5 s
@@ -107,8 +108,8 @@ TEST_P(ClosingInTime, ASlowReaderWhoTakesMoreAndMoreIsWaitedFor) {
     EXPECT_EQ(client.sends_done, client.sends);
 }
 
-// There is no ring, and nothing is acknowledged: that bytes leave is what shows it.
-TEST_P(ClosingInTime, ASlowReaderWithoutARingIsWaitedForAsWell) {
+// There is no ring and no acknowledgement: only leaving bytes show the progress.
+TEST_P(ClosingInTime, WaitsForASlowReaderWithoutARingAsWell) {
     StreamSocket::Options options = with(2s);
     options.sender.mode = TransferMode::direct_only;
     establish(options);
@@ -121,7 +122,7 @@ TEST_P(ClosingInTime, ASlowReaderWithoutARingIsWaitedForAsWell) {
     EXPECT_EQ(server.received, client.sent);
 }
 
-TEST_P(ClosingInTime, TwoWhoHaveEndedByHalvesWaitForTheSlowReaderAsWell) {
+TEST_P(ClosingInTime, AfterTwoShutdownsWaitsForTheSlowReaderAsWell) {
     establish(with(2s));
     send_much(10); // all of it is in the ring
     client.socket->shutdown_send();
@@ -134,7 +135,7 @@ TEST_P(ClosingInTime, TwoWhoHaveEndedByHalvesWaitForTheSlowReaderAsWell) {
     EXPECT_EQ(server.received, client.sent);
 }
 
-TEST_P(ClosingInTime, WhoNeverReadsWhatHasArrivedIsWaitedForInTheSameTime) {
+TEST_P(ClosingInTime, UnreadArrivedBytesDelayTheCloseForTheSameTime) {
     establish(with(2s));
     send_much(5);
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 5; }));
@@ -145,7 +146,7 @@ TEST_P(ClosingInTime, WhoNeverReadsWhatHasArrivedIsWaitedForInTheSameTime) {
     EXPECT_LE(time, 3s);
 }
 
-TEST_P(ClosingInTime, TwoWhoCloseAndReadNothingDoNotWaitForEachOther) {
+TEST_P(ClosingInTime, TwoClosesWithoutReadingDoNotWaitForEachOther) {
     for (const bool ended_before : {false, true}) {
         client.forget();
         server.forget();
@@ -171,9 +172,9 @@ TEST_P(ClosingInTime, TwoWhoCloseAndReadNothingDoNotWaitForEachOther) {
     }
 }
 
-// Its own limit and the session's together.
+// The limit includes the stream's and the session's close.
 TEST_P(ClosingInTime, ACloseTakesOneCloseLimitAtMost) {
-    for (const std::size_t count : {20U, 8U}) { // bytes wait here, or in the peer's ring only
+    for (const std::size_t count : {20U, 8U}) { // bytes wait here, or only in the peer's ring
         SCOPED_TRACE(count);
         client.forget();
         server.forget();
@@ -186,7 +187,7 @@ TEST_P(ClosingInTime, ACloseTakesOneCloseLimitAtMost) {
         ASSERT_TRUE(bed.run_until([&] {
             return client.socket->counters().sent.waits_for_ring > 0 || client.sends_done == count;
         }));
-        bed.world()->spend(30s); // a stop before the close has nothing to do with it
+        bed.world()->spend(30s); // a stop before the close does not count
         bed.loop().run_once();
         read_slowly(60'000, 300ms);
         const Duration time = time_of_close();
@@ -221,7 +222,7 @@ TEST_P(ClosingInTime, AStopOfTheClosingProcessIsNotBlamedOnThePeer) {
     }
 }
 
-TEST_P(ClosingInTime, ASocketThatWasClosedInVainConnectsAgainAndClosesInOrder) {
+TEST_P(ClosingInTime, AfterAFailedCloseASocketConnectsAndClosesInOrder) {
     establish(with(2s));
     fill_the_ring();
     static_cast<void>(time_of_close());
@@ -243,14 +244,14 @@ TEST_P(ClosingInTime, ASocketThatWasClosedInVainConnectsAgainAndClosesInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ClosingInTime, simulated_stages(), stage_name);
 
-// Where a write has left when the peer has it. (A kernel takes little more than its buffers have
-// room for; the simulator's takes everything.)
+// On this bed a write has left when the peer has it. (A real kernel accepts little more than its
+// buffers hold; the simulator's accepts everything.)
 using ClosingOverASlowLink = ClosingInTime;
 INSTANTIATE_TEST_SUITE_P(Beds, ClosingOverASlowLink,
                          stages_on(testing::Values(netio::test::Bed::sim_verbs)), stage_name);
 
-// However large a send is: each transfer that has left shows that the peer goes on.
-TEST_P(ClosingOverASlowLink, ALargeSendIsWaitedFor) {
+// However large a send is: each completed transfer shows progress of the peer.
+TEST_P(ClosingOverASlowLink, WaitsForALargeSend) {
     constexpr std::size_t large = 48 * 1024 * 1024;
     RegisteredBuffer from{large};
     RegisteredBuffer to{large, netio::Access::remote_write};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How streams end: by halves, in order, by force, and by the death of a peer.
+// How streams end: one direction at a time, in order, by abort, and by the death of a peer.
 
 #include "netio/session/handshake.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -28,7 +28,7 @@ TEST_P(Closing, AHalfClosedStreamStillCarriesTheOtherDirection) {
     ASSERT_EQ(server.send(5'000), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return client.received == 5'000; }));
 
-    // After the end, a receive completes with nothing.
+    // After the end, a receive completes with no bytes.
     ASSERT_EQ(server.receive(10, Fill::some), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return server.receives_completed == 3; }));
     EXPECT_EQ(server.last->bytes, 0U);
@@ -50,7 +50,7 @@ TEST_P(Closing, NamesPeerAndProviderOnlyOfAConnection) {
     ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
     EXPECT_NE(client.socket->peer_address(), "");
     EXPECT_NE(client.socket->provider(), "");
-    // The session has ended there, and what has arrived waits for a receive.
+    // The session has ended there, and arrived bytes wait for a receive.
     std::string draining = "not asked";
     server.at_lost = [&](std::uint64_t) {
         draining = server.socket->peer_address() + server.socket->provider();
@@ -110,15 +110,15 @@ TEST_P(Closing, AbortGivesEverythingBackAtOnce) {
         return received.direct_bytes + received.indirect_bytes == 300;
     }));
     for (int i = 0; i < 3; ++i)
-        ASSERT_EQ(client.send(600'000), Status::ok); // more than the ring takes
+        ASSERT_EQ(client.send(600'000), Status::ok); // more than the ring holds
     client.socket->abort();
-    EXPECT_FALSE(client.closed) << "a call never calls back";
+    EXPECT_FALSE(client.closed) << "no callback within a call";
     ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
     EXPECT_EQ(client.closed->reason, CloseReason::local);
     EXPECT_EQ(client.last->outcome, Outcome::canceled);
-    EXPECT_EQ(client.received, 300U) << "what a canceled receive holds is good";
+    EXPECT_EQ(client.received, 300U) << "bytes in a canceled receive are valid";
     EXPECT_EQ(server.closed->reason, CloseReason::lost);
-    EXPECT_FALSE(server.ended) << "it was cut off, not ended";
+    EXPECT_FALSE(server.ended) << "it was aborted, not ended";
 }
 
 TEST_P(Closing, AnAbortedStreamMayConnectAgain) {
@@ -191,7 +191,7 @@ TEST_P(Closing, ASocketMayBeDestroyedWhileItReceives) {
     EXPECT_EQ(client.closed->reason, CloseReason::lost);
 }
 
-TEST_P(Closing, WhoIsNotAcceptedIsRejected) {
+TEST_P(Closing, AnUnacceptedPeerIsRejected) {
     refuse = true;
     listen();
     connect();
@@ -200,7 +200,7 @@ TEST_P(Closing, WhoIsNotAcceptedIsRejected) {
     EXPECT_THAT(client.closed->detail, HasSubstr(to_string(netio::RejectCode::full)));
 }
 
-TEST_P(Closing, NobodyListeningIsRefused) {
+TEST_P(Closing, WithoutAListenerIsRefused) {
     listen();
     const netio::Address address = listener->endpoints().front().address;
     listener.reset();
@@ -211,7 +211,7 @@ TEST_P(Closing, NobodyListeningIsRefused) {
     EXPECT_THAT(client.closed->detail, HasSubstr(to_string(address)));
 }
 
-TEST_P(Closing, ModesThatDoNotFitAreRefusedByName) {
+TEST_P(Closing, IncompatibleModesAreRefusedByName) {
     StreamSocket::Options direct;
     direct.sender.mode = TransferMode::direct_only;
     StreamSocket::Options indirect;
@@ -255,7 +255,7 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
                 HasSubstr("advert_limit_count"));
     EXPECT_EQ(message([](auto& o) { o.sender.advert_limit_count = 65'535; }), "");
     EXPECT_THAT(message([](auto& o) { o.receiver.ring_bytes = 0; }), HasSubstr("ring_bytes"));
-    EXPECT_EQ(message([](auto& o) { o.sender.ring_bytes = 0; }), "") << "the peer says which";
+    EXPECT_EQ(message([](auto& o) { o.sender.ring_bytes = 0; }), "") << "the peer decides";
     EXPECT_THAT(message([](auto& o) { o.sender.patience_threshold_bytes = 0; }),
                 HasSubstr("patience_threshold_bytes"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens at the same time: falling back to another provider, growing, ending by halves, in
-// order and by force, and being destroyed.
+// Events at the same time: fallback to another provider, ring growth, shutdown of one direction,
+// close, abort, and destruction.
 
 #include "tests/scenario/stream/pair.hpp"
 #include "tests/scenario/stream/two_ways.hpp"
@@ -16,7 +16,7 @@ class FallingBack : public PairOnBed {
     static StreamSocket::Options impossible() { // there is no memory for this ring
         return {.receiver = improved_receiver(std::uint64_t{1} << 46)};
     }
-    // The first attempt fails at the server, when the client takes itself for connected already.
+    // The first attempt fails at the server, when the client already considers itself connected.
     void begin() {
         if (!listener) listen(impossible());
         server_options = impossible();
@@ -41,7 +41,7 @@ TEST_P(FallingBack, TheSecondConnectionEndsInOrderWithEveryByteThere) {
     ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
     ASSERT_EQ(two_ways.attempts, 2U);
     server.at_closed = nullptr;
-    server.closed.reset(); // of the first
+    server.closed.reset(); // of the first connection
     for (int i = 0; i < 5; ++i) {
         ASSERT_EQ(client.send(20'000), Status::ok);
         ASSERT_EQ(server.send(20'000), Status::ok);
@@ -76,7 +76,7 @@ TEST_P(FallingBack, WhatWasShutDownBeforeEndsAtOnceOnTheSecond) {
     EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
 }
 
-// Whatever has happened until then: after so many turns, and so many more, until it is connected.
+// After each number of turns until it is connected, whatever has happened by then.
 TEST_P(FallingBack, ItMayBeClosedAbortedAndDestroyedInEveryTurn) {
     enum class How { close, abort, destroy };
     for (const How how : {How::close, How::abort, How::destroy}) {
@@ -95,7 +95,7 @@ TEST_P(FallingBack, ItMayBeClosedAbortedAndDestroyedInEveryTurn) {
                 if (!was_connected) {
                     EXPECT_EQ(client.closed->reason, CloseReason::local) << turns;
                 }
-                EXPECT_EQ(two_ways.attempts, attempts) << "no other way is tried then";
+                EXPECT_EQ(two_ways.attempts, attempts) << "no other provider is tried then";
             }
             for (int i = 0; i < 20; ++i)
                 bed.loop().run_once();
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, FallingBack, all_stages(), stage_name);
 
 class EndsMeet : public PairOnBed {};
 
-TEST_P(EndsMeet, WhateverThisSideDoesAnAbortOfThePeerEndsItOnceAndNotInOrder) {
+TEST_P(EndsMeet, AnAbortOfThePeerEndsEachStateOnceAndNotInOrder) {
     using Act = void (StreamSocket::*)();
     const std::vector<std::vector<Act>> ways{
         {&StreamSocket::shutdown_send},
@@ -169,9 +169,10 @@ TEST_P(EndsMeet, WhateverThisSideDoesAnAbortOfThePeerEndsItOnceAndNotInOrder) {
     }
 }
 
-TEST_P(EndsMeet, APeerThatClosesWhileSendsWaitHereIsNoEndInOrder) {
+TEST_P(EndsMeet, APeersCloseWithQueuedSendsIsNotOrderly) {
     establish();
-    // More than the ring takes; the memory may be the same, for nobody looks at these bytes.
+    // More than the ring holds; all sends may use the same memory, because the bytes are not
+    // checked.
     for (int i = 0; i < 20; ++i)
         ASSERT_EQ(client.socket->send(client.outgoing.slice(0, 100'000), Cookie{client.sends++}),
                   Status::ok);
@@ -182,14 +183,14 @@ TEST_P(EndsMeet, APeerThatClosesWhileSendsWaitHereIsNoEndInOrder) {
     EXPECT_LT(client.sends_done, client.sends);
 }
 
-TEST_P(EndsMeet, AbortBehindCloseIsAtOnce) {
+TEST_P(EndsMeet, AnAbortAfterCloseIsImmediate) {
     establish();
     for (int i = 0; i < 10; ++i)
         ASSERT_EQ(client.send(40'000), Status::ok);
     client.socket->close();
     for (int i = 0; i < 5; ++i)
         bed.loop().run_once();
-    ASSERT_FALSE(client.closed) << "nobody receives";
+    ASSERT_FALSE(client.closed) << "there is no receive";
     client.socket->abort();
     ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
     EXPECT_EQ(client.closed->reason, CloseReason::local);
@@ -206,7 +207,7 @@ class Growing : public PairOnBed {
         StreamSocket::Options sending;
         sending.sender.mode = TransferMode::indirect_only;
         StreamSocket::Options receiving{.receiver = improved_receiver(4'000, 50'000)};
-        receiving.round_trip = std::chrono::hours{1}; // so that its ring is always to blame
+        receiving.round_trip = std::chrono::hours{1}; // so that its ring always limits
         establish(sending, receiving);
     }
 };
@@ -278,7 +279,7 @@ class TwoStreams : public testing::TestWithParam<Stage>, private StreamListener:
     }
 };
 
-TEST_P(TwoStreams, TheOtherFlowsAndEndsWhileNobodyReceivesOnOne) {
+TEST_P(TwoStreams, OneFlowsAndEndsWhileTheOtherHasNoReceives) {
     auto& stopped = streams[0];
     auto& flows = streams[1];
     ASSERT_TRUE(bed.run_until([&] {
@@ -304,7 +305,7 @@ TEST_P(TwoStreams, TheOtherFlowsAndEndsWhileNobodyReceivesOnOne) {
     EXPECT_EQ(flows.client.closed->reason, CloseReason::orderly) << flows.client.closed->detail;
     EXPECT_FALSE(stopped.client.closed || stopped.server.closed);
 
-    // And the one that was stopped has lost nothing.
+    // And the stopped stream has lost nothing.
     stopped.client.socket->shutdown_send();
     stopped.server.at_received = [&](const Received& got) {
         if (!got.end_of_stream) static_cast<void>(stopped.server.receive(64'000, Fill::some));

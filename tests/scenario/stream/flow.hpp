@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What keeps a pair of streams busy, and the variants of the protocol that it is tried with.
+// Traffic that keeps a pair of streams busy, and the protocol variants that are tested with it.
 
 #include "stream/core/wire.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -77,7 +77,7 @@ inline std::vector<Variant> variants() {
     notices.session.never_immediate = true;
     all.push_back({"notices", notices});
     StreamSocket::Options growing{.receiver = improved_receiver(1'000, 50'000)};
-    growing.round_trip = std::chrono::hours{1}; // so that the distance is what limits
+    growing.round_trip = std::chrono::hours{1}; // so that the distance limits the rate
     all.push_back({"growing_ring", growing});
     growing.session.never_immediate = true;
     growing.sender.mode = growing.receiver.mode = TransferMode::indirect_only;

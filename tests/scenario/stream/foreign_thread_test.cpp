@@ -8,7 +8,7 @@
 namespace netio::stream::test::foreign_thread_test {
 namespace {
 
-// Nothing is checked in a build with NDEBUG.
+// A build with NDEBUG has no such checks.
 #ifndef NDEBUG
 class ForeignThread : public testing::TestWithParam<netio::test::Bed>,
                       private StreamListener::Handler {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bytes that come in frames: where they do, that nothing is registered for the peer then, and what
-// becomes of peers that break the rules of frames.
+// Bytes that are sent in frames: when this happens, that no memory is registered for the peer then,
+// and what happens to peers that violate the rules of frames.
 
 #include "tests/scenario/stream/flow.hpp"
 #include "tests/scenario/stream/impostor.hpp"
@@ -18,9 +18,9 @@ namespace {
 using netio::test::Bed;
 using testing::HasSubstr;
 
-// --- where ----------------------------------------------------------------------------------
+// --- when frames are used -------------------------------------------------------------------
 
-// As a user has it who says nothing of it.
+// The default options, without a choice by the user.
 class ByDefault : public testing::TestWithParam<Bed>, protected Pair {
   protected:
     ByDefault() : Pair{GetParam(), RemoteWrites::guarded} {}
@@ -30,7 +30,7 @@ class ByDefault : public testing::TestWithParam<Bed>, protected Pair {
     }
 };
 
-TEST_P(ByDefault, MemoryIsLentWhereADeviceChecksWhatIsWritten) {
+TEST_P(ByDefault, MemoryIsOfferedOnlyIfADeviceChecksWrites) {
     listen();
     Impostor impostor{
         bed.transport(), listener->endpoints().front().address, {.advert_limit_count = 256}};
@@ -52,12 +52,12 @@ TEST_P(ByDefault, MemoryIsLentWhereADeviceChecksWhatIsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ByDefault, netio::test::all_beds(), netio::test::bed_name);
 
-// --- what is registered ---------------------------------------------------------------------
+// --- registrations --------------------------------------------------------------------------
 
 class Registered : public testing::TestWithParam<Bed>, private StreamListener::Handler {
   protected:
-    // Of memory that a peer may write to, while bytes go both ways. `rights`: of the client's key;
-    // empty: nobody has keys.
+    // Registrations that a peer may write to, while bytes are sent in both directions. `rights`: of
+    // the client's key; empty: no keys.
     std::size_t writable_count(RemoteWrites writes, const std::string& rights = {}) {
         netio::test::TestBed bed{GetParam()};
         Registrations counted{bed.transport()};
@@ -78,7 +78,7 @@ class Registered : public testing::TestWithParam<Bed>, private StreamListener::H
         server_ = std::make_unique<Side>(2);
         server_->peer_seed = 1;
         StreamSocket::Options clients = options_;
-        // With a key each side says for itself whom it trusts.
+        // With a key each side decides for itself which peer it trusts.
         if (!rights.empty()) clients.remote_writes = RemoteWrites::guarded;
         client.socket = std::make_unique<StreamSocket>(counted, clients, client);
         client.socket->connect(listener.endpoints().front().address);
@@ -104,19 +104,19 @@ class Registered : public testing::TestWithParam<Bed>, private StreamListener::H
     std::unique_ptr<Side> server_;
 };
 
-TEST_P(Registered, NothingIsThatAPeerMayWriteToUnlessThePeerIsTrusted) {
+TEST_P(Registered, NoMemoryIsWritableForAPeerUnlessTrusted) {
     EXPECT_EQ(writable_count(RemoteWrites::guarded), 0U);
     EXPECT_EQ(writable_count(RemoteWrites::never), 0U);
-    EXPECT_GT(writable_count(RemoteWrites::trusted), 0U) << "or the count shows nothing";
+    EXPECT_GT(writable_count(RemoteWrites::trusted), 0U) << "otherwise the count shows nothing";
 }
 
-TEST_P(Registered, SomethingIsForAPeerWhoseKeyHasTheRightToWriteIt) {
+TEST_P(Registered, MemoryIsWritableForAPeerWithTheRight) {
     EXPECT_EQ(writable_count(RemoteWrites::guarded, "services=stream"), 0U);
     EXPECT_GT(writable_count(RemoteWrites::guarded, "services=stream rma"), 0U);
     EXPECT_EQ(writable_count(RemoteWrites::never, "services=stream rma"), 0U);
 }
 
-TEST_P(Registered, NothingIsForAPeerWhoseKeyHasNotTheRightWhoeverElseIsTrusted) {
+TEST_P(Registered, NoMemoryIsWritableForAPeerWithoutTheRight) {
     EXPECT_EQ(writable_count(RemoteWrites::trusted, "services=stream"), 0U);
     EXPECT_GT(writable_count(RemoteWrites::trusted, "services=stream rma"), 0U);
 }
@@ -124,14 +124,14 @@ TEST_P(Registered, NothingIsForAPeerWhoseKeyHasNotTheRightWhoeverElseIsTrusted) 
 INSTANTIATE_TEST_SUITE_P(OverKernelSockets, Registered,
                          testing::Values(Bed::sim_tcp, Bed::fabric_tcp), netio::test::bed_name);
 
-// --- how ------------------------------------------------------------------------------------
+// --- the rules of frames --------------------------------------------------------------------
 
 class InFrames : public testing::TestWithParam<Bed>, protected Pair {
   protected:
     InFrames() : Pair{GetParam(), RemoteWrites::never} {}
 
-    // How the server reports the end of a peer that does this, once it has a ring of 1,000 bytes
-    // and one receive of 6,000.
+    // How the server reports the end of a peer with this behaviour; the peer has a ring of 1,000
+    // bytes and one receive of 6,000.
     netio::Closed verdict_on(const std::function<void(Impostor&)>& deed) {
         server.closed.reset();
         server.connected = false;
@@ -157,7 +157,7 @@ class InFrames : public testing::TestWithParam<Bed>, protected Pair {
     std::optional<RegisteredBuffer> memory;
 };
 
-TEST_P(InFrames, WhoBreaksTheirRulesLosesThatConnectionOnly) {
+TEST_P(InFrames, ViolationsEndOnlyThatConnection) {
     constexpr std::uint8_t direct = 0;
     constexpr std::uint8_t ring = 1;
     constexpr std::uint8_t more = 8;
@@ -247,8 +247,8 @@ TEST_P(InFrames, APlainReceiveGetsWhatOneTransferBroughtInManyFrames) {
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
 }
 
-TEST_P(InFrames, OneDirectionMayLendMemoryAndTheOtherNot) {
-    listen({}); // and the server lends none
+TEST_P(InFrames, OnlyOneDirectionMayOfferMemory) {
+    listen({}); // and the server offers no memory
     client.socket = std::make_unique<StreamSocket>(
         bed.transport(), StreamSocket::Options{.remote_writes = RemoteWrites::trusted}, client);
     client.socket->connect(listener->endpoints().front().address);
@@ -264,7 +264,7 @@ TEST_P(InFrames, OneDirectionMayLendMemoryAndTheOtherNot) {
     EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
 }
 
-TEST_P(InFrames, AnEndBehindALongTransferComesBehindItsLastFrame) {
+TEST_P(InFrames, AnEndAfterALongTransferFollowsItsLastFrame) {
     StreamSocket::Options few;
     few.frame_bytes = control_limit_bytes;
     few.frame_count = 4;
@@ -275,7 +275,7 @@ TEST_P(InFrames, AnEndBehindALongTransferComesBehindItsLastFrame) {
     ASSERT_EQ(client.send(200'000), Status::ok);
     client.socket->close();
     ASSERT_TRUE(bed.run_until([&] { return client.socket->queued_bytes() < 200'000; }));
-    EXPECT_GT(client.socket->queued_bytes(), 0U) << "what waits in the carrier is queued";
+    EXPECT_GT(client.socket->queued_bytes(), 0U) << "queued in the transfer channel";
     ASSERT_TRUE(bed.run_until([&] { return server.ended && client.closed; }));
     EXPECT_EQ(server.received, 200'000U);
     EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers inside the handshake that do not keep to the protocol: they end their own connection, with
-// a reason, and nothing else.
+// Peers that complete the handshake and then violate the protocol: they end only their own
+// connection, with a reason.
 
 #include "tests/scenario/stream/impostor.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -17,7 +17,7 @@ class Hostility : public testing::TestWithParam<netio::test::Bed>, protected Pai
   protected:
     Hostility() : Pair{GetParam(), RemoteWrites::trusted} {}
 
-    // How the server reports the end of a peer that does this.
+    // How the server reports the end of a peer with this behaviour.
     netio::Closed verdict_on(const std::function<void(Impostor&)>& deed) {
         server.closed.reset();
         server.connected = false;
@@ -33,14 +33,14 @@ class Hostility : public testing::TestWithParam<netio::test::Bed>, protected Pai
     }
 };
 
-TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
+TEST_P(Hostility, EndsThatConnectionWithANamedReason) {
     struct Case {
         const char* says;
         std::function<void(Impostor&)> deed;
     };
     const std::vector<Case> cases{
         {"out of turn", [](Impostor& i) { i.send(ControlMessage{}); }},
-        {"broke the stream protocol: unexpected ring", // nobody asked for it
+        {"broke the stream protocol: unexpected ring", // unsolicited
          [](Impostor& i) {
              i.send_ring();
              i.send_ring({.address = 0, .key = 1, .bytes = 2000});
@@ -112,7 +112,7 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
     establish();
 }
 
-// Finishes the handshake of its session with everybody, and says nothing behind that.
+// Finishes the handshake of its session with every peer and sends nothing afterwards.
 class SilentServer final : private netio::SessionListener::Handler,
                            private netio::Session::Handler {
   public:
@@ -151,17 +151,17 @@ StreamSocket::Options in_haste() {
     return options;
 }
 
-TEST_P(Hostility, WhoNeverTellsOfItsRingIsGivenUpInTime) {
+TEST_P(Hostility, AMissingRingAnnouncementTimesOut) {
     listen(in_haste());
     Impostor impostor{bed.transport(), listener->endpoints().front().address};
     ASSERT_TRUE(bed.run_until([&] { return server.closed && impostor.closed; }));
-    EXPECT_TRUE(impostor.has_ring()) << "the session's handshake was over";
+    EXPECT_TRUE(impostor.has_ring()) << "the session's handshake was complete";
     EXPECT_FALSE(server.connected);
     EXPECT_EQ(server.closed->reason, CloseReason::handshake_timeout) << server.closed->detail;
     EXPECT_THAT(server.closed->detail, HasSubstr("not told of its ring within 60 ms"));
 }
 
-TEST_P(Hostility, AServerThatNeverTellsOfItsRingIsGivenUpInTime) {
+TEST_P(Hostility, AServersMissingRingAnnouncementTimesOut) {
     SilentServer silent{bed.transport(), bed.address()};
     client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(in_haste()), client);
     client.socket->connect(silent.address());
@@ -172,7 +172,7 @@ TEST_P(Hostility, AServerThatNeverTellsOfItsRingIsGivenUpInTime) {
     EXPECT_THAT(client.closed->detail, HasSubstr("not told of its ring within 60 ms"));
 }
 
-TEST_P(Hostility, BehindTheHandshakeNobodyIsGivenUpForSilence) {
+TEST_P(Hostility, AfterTheHandshakeSilenceHasNoTimeout) {
     establish(in_haste(), in_haste());
     bool late = false;
     netio::Timer later{bed.loop(), [&] { late = true; }};
@@ -181,8 +181,8 @@ TEST_P(Hostility, BehindTheHandshakeNobodyIsGivenUpForSilence) {
     EXPECT_FALSE(client.closed || server.closed);
 }
 
-// It repeats that it has taken nothing, while a close waits for it to take something.
-TEST_P(Hostility, WhoSaysTheSameAgainIsNotWaitedForLonger) {
+// It repeats that it has received nothing, while a close waits for its progress.
+TEST_P(Hostility, RepeatedReportsDoNotExtendTheClose) {
     StreamSocket::Options options;
     options.session.close_timeout = std::chrono::milliseconds{300};
     options.session.close_limit = std::chrono::seconds{3};
@@ -228,7 +228,7 @@ TEST_P(Hostility, MoreAdvertsThanAgreedAreRefused) {
     EXPECT_THAT(closed.detail, HasSubstr("advert"));
 }
 
-TEST_P(Hostility, WhoAlwaysClaimsToWaitGetsTheLargestRingAndNoMore) {
+TEST_P(Hostility, ConstantWaitingGetsTheLargestRingAndNoMore) {
     StreamSocket::Options options{.receiver = improved_receiver(100, 500)};
     options.round_trip = std::chrono::hours{1};
     listen(options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Impostor: a peer inside the handshake that speaks the stream's protocol as a test wants it.
+// Impostor: a peer that completes the handshake and then sends any stream messages.
 
 #include "stream/core/wire.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -14,7 +14,7 @@
 
 namespace netio::stream::test {
 
-// Speaks the session's protocol well, and the stream's as a test wants it.
+// Follows the session's protocol; the stream messages come from the test.
 class Impostor final : private netio::Session::Handler {
   public:
     Impostor(netio::Transport& transport, const netio::Address& address,
@@ -34,7 +34,7 @@ class Impostor final : private netio::Session::Handler {
     void send(std::uint8_t kind, std::span<const std::byte> body) {
         EXPECT_EQ(try_to_send(kind, body), Status::ok);
     }
-    // Its end may not have been told here yet.
+    // Its end may not have been reported here yet.
     void send_unless_ended(const ControlMessage& message) {
         const Status status = try_to_send(control_kind, encoded(message));
         EXPECT_TRUE(status == Status::ok || status == Status::closed) << to_string(status);
@@ -42,7 +42,7 @@ class Impostor final : private netio::Session::Handler {
     void send_ring(const RemoteRing& ring = {.address = 0, .key = 1, .bytes = 1000}) {
         send(ring_kind, encode_ring(ring));
     }
-    // Writes nothing, and says what it likes about it.
+    // Writes nothing, but sends this notice.
     void lie(std::uint32_t notice) {
         ASSERT_NE(ring_.bytes, 0U);
         const Slice slice = memory_.slice(0, 1);
@@ -52,7 +52,7 @@ class Impostor final : private netio::Session::Handler {
                                  Cookie{2}),
                   Status::ok);
     }
-    // So many bytes, all zero, in a frame with these flags.
+    // Sends this many zero bytes in a frame with these flags.
     void send_bytes(std::uint8_t flags, std::size_t bytes) {
         const Slice slice = memory_.slice(0, bytes);
         EXPECT_EQ(session_.send(

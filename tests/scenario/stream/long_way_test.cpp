@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A stream over a long way, in frames: what is under way fills it, and little is told meanwhile.
+// A stream over a long distance, in frames: data in flight fills the path, and few control messages
+// are sent.
 
 #include "tests/scenario/stream/pair.hpp"
 
@@ -23,12 +24,12 @@ class LongWay : public testing::Test, protected Pair {
 
     static StreamSocket::Options options() {
         StreamSocket::Options options{.receiver = improved_receiver(16 * 1024, window_bytes)};
-        // A send is half a frame, and neither it nor a receive is short.
+        // A send is half a frame; sends and receives both count as long.
         options.sender.coalesce_limit_bytes = options.sender.direct_threshold_bytes = 0;
         options.receiver.advert_threshold_bytes = 0;
         options.frame_bytes = 2 * send_bytes;
         options.session.window_limit = window_bytes + window_bytes / 100;
-        // The simulator's handshake knows nothing of the way.
+        // The simulator's handshake does not measure the distance.
         options.round_trip = round_trip;
         return options;
     }
@@ -37,7 +38,7 @@ class LongWay : public testing::Test, protected Pair {
             0, 0, {.delay = round_trip / 2, .bytes_per_second = bytes_per_second});
         establish(options(), options());
     }
-    // The time that so many bytes take.
+    // Returns the time that this many bytes take.
     std::chrono::duration<double> carry(std::uint64_t bytes) {
         const std::uint64_t end = server.received + bytes;
         const netio::TimePoint begin = bed.loop().now();
@@ -66,7 +67,7 @@ class LongWay : public testing::Test, protected Pair {
 
 TEST_F(LongWay, IsFilled) {
     establish_far_away();
-    carry(16 * window_bytes); // until ring and windows are as large as they become
+    carry(16 * window_bytes); // until ring and windows have their final size
     EXPECT_EQ(server.socket->counters().received.ring_bytes, window_bytes);
     EXPECT_LT(carry(16 * window_bytes).count(),
               16 * static_cast<double>(window_bytes) / bytes_per_second / 0.9);
@@ -74,24 +75,24 @@ TEST_F(LongWay, IsFilled) {
 
 TEST_F(LongWay, IsFilledSoon) {
     establish_far_away();
-    // A ring of 16 KiB carries a fiftieth of it, and has to become six times twice as large.
+    // A ring of 16 KiB carries a fiftieth of it, and has to double six times.
     EXPECT_LT(carry(4 * window_bytes) / round_trip, 25.);
 }
 
-TEST_F(LongWay, LittleIsToldMeanwhile) {
+TEST_F(LongWay, UsesFewControlMessages) {
     establish_far_away();
     carry(16 * window_bytes);
     const std::uint64_t before = told();
     const double trips = carry(16 * window_bytes) / round_trip;
     const auto controls = static_cast<double>(told() - before);
-    EXPECT_LE(controls / trips, 2 * 16 + 4.) << "in half of it, as it was measured when connecting";
-    EXPECT_GE(controls / trips, 4.) << "or the sender would wait for it";
+    EXPECT_LE(controls / trips, 2 * 16 + 4.) << "in half of it, as measured when connecting";
+    EXPECT_GE(controls / trips, 4.) << "otherwise the sender would wait for it";
 }
 
-TEST_F(LongWay, WhatHasToWaitIsToldInTheEnd) {
+TEST_F(LongWay, DelayedReportsAreSentInTheEnd) {
     establish_far_away();
     carry(16 * window_bytes);
-    pass(1s); // everything has arrived, and has been told
+    pass(1s); // everything has arrived and is acknowledged
     for (int i = 0; i < 2; ++i) {
         const std::uint64_t before = told();
         ASSERT_EQ(server.receive(receive_bytes, Fill::all), Status::ok);
@@ -100,7 +101,7 @@ TEST_F(LongWay, WhatHasToWaitIsToldInTheEnd) {
     }
 }
 
-TEST_F(LongWay, WhereItIsShortEverythingIsToldAtOnce) {
+TEST_F(LongWay, OnAShortPathEverythingIsReportedAtOnce) {
     StreamSocket::Options near = options();
     near.round_trip = 0ns;
     bed.sim()->network().set_path(0, 0, {.delay = 2ms}); // while it connects

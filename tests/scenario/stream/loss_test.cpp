@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What becomes of sends, receives and arrived bytes when the connection is lost.
+// Sends, receives and arrived bytes when the connection is lost.
 
 #include "tests/scenario/stream/pair.hpp"
 
@@ -9,8 +9,8 @@ namespace {
 
 class Loss : public PairOnBed {
   protected:
-    // The server has sent so many bytes and its end, all of which are in the client's ring, and
-    // then dies.
+    // The server sends this many bytes and its end, all of which reach the client's ring, and then
+    // dies.
     void arrive_and_die(std::size_t bytes, const StreamSocket::Options& options = {}) {
         ASSERT_NO_FATAL_FAILURE(establish(options));
         ASSERT_EQ(server.send(bytes), Status::ok);
@@ -25,12 +25,12 @@ class Loss : public PairOnBed {
     }
 };
 
-TEST_P(Loss, AUserThatOnlySendsHearsOfItAndGetsItsMemoryBack) {
+TEST_P(Loss, ASendOnlyUserIsNotifiedAndItsMemoryIsReleased) {
     establish();
     ASSERT_EQ(server.send(10), Status::ok);
     server.socket->shutdown_send();
     ASSERT_EQ(client.send(1 << 20), Status::ok);
-    ASSERT_EQ(client.send(1 << 20), Status::ok); // together more than the ring takes
+    ASSERT_EQ(client.send(1 << 20), Status::ok); // together more than the ring holds
     ASSERT_TRUE(bed.run_until([&] { return server.sends_done == 1; }));
     server.socket.reset();
     ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
@@ -39,7 +39,7 @@ TEST_P(Loss, AUserThatOnlySendsHearsOfItAndGetsItsMemoryBack) {
     EXPECT_LT(client.sends_done, 2U);
 }
 
-TEST_P(Loss, WhatHadArrivedIsDeliveredInStepsToThoseWhoReceive) {
+TEST_P(Loss, ArrivedBytesAreDeliveredInSteps) {
     StreamSocket::Options small_steps;
     small_steps.copy_step_bytes = 1'000;
     ASSERT_NO_FATAL_FAILURE(arrive_and_die(50'000, small_steps));
@@ -55,7 +55,7 @@ TEST_P(Loss, WhatHadArrivedIsDeliveredInStepsToThoseWhoReceive) {
     EXPECT_EQ(client.closed->reason, CloseReason::lost) << client.closed->detail;
 }
 
-TEST_P(Loss, WhoDoesNotReceiveIsAskedOnce) {
+TEST_P(Loss, AUserWithoutReceivesIsAskedOnce) {
     ASSERT_NO_FATAL_FAILURE(arrive_and_die(50'000));
     client.at_lost = [&](std::uint64_t bytes) {
         EXPECT_EQ(bytes, 50'000U);
@@ -68,7 +68,7 @@ TEST_P(Loss, WhoDoesNotReceiveIsAskedOnce) {
     EXPECT_EQ(client.losses, 1U);
 }
 
-TEST_P(Loss, EachCanceledReceiveSaysWhatItHolds) {
+TEST_P(Loss, EachCanceledReceiveReportsItsBytes) {
     establish();
     ASSERT_EQ(client.receive(1'000, Fill::all), Status::ok);
     ASSERT_EQ(client.receive(1'000, Fill::all), Status::ok);
@@ -90,7 +90,7 @@ TEST_P(Loss, EachCanceledReceiveSaysWhatItHolds) {
     EXPECT_THAT(bytes, testing::ElementsAre(300, 0, 0));
 }
 
-TEST_P(Loss, APeerThatClosesLeavesWhatCouldNotLeaveUnconfirmed) {
+TEST_P(Loss, APeersCloseLeavesUnsentBytesUnconfirmed) {
     establish();
     ASSERT_EQ(client.send(1 << 20), Status::ok);
     ASSERT_EQ(client.send(1 << 20), Status::ok);
@@ -118,7 +118,7 @@ TEST_P(SimulatedLoss, AWriteThatWasCanceledDoesNotCompleteItsSend) {
     const std::uint64_t done = client.sends_done;
     client.socket->abort();
     ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
-    EXPECT_EQ(client.sends_done, done) << "nothing is done by being canceled";
+    EXPECT_EQ(client.sends_done, done) << "canceling completes no send";
     EXPECT_EQ(client.sends_completed, 4U);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Two sides that were given different options.
+// Two sides with different options.
 
 #include "tests/scenario/stream/flow.hpp"
 #include "tests/scenario/stream/pair.hpp"
@@ -12,7 +12,7 @@ std::vector<Variant> sides() {
     std::vector<Variant> all;
     all.push_back({"improved", {}});
     all.push_back({"published", published_stream(20'000)});
-    // Waits long for adverts, and is told nothing by a peer that does not report.
+    // Waits long for adverts, and gets no reports from its peer.
     StreamSocket::Options patient{.receiver = improved_receiver(20'000)};
     patient.sender.patience_threshold_bytes = 1;
     patient.receiver.report_no_advert = false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Two stream sockets that are connected to each other, each with a peer that sends known bytes and
-// checks those it receives.
+// Two connected stream sockets; each sends known bytes and checks the received ones.
 
 #include "stream/socket/stream_listener.hpp"
 #include "tests/support/test_bed.hpp"
@@ -36,8 +35,8 @@ inline std::byte content(std::uint64_t seed, std::uint64_t position) {
     return static_cast<std::byte>(x >> 56U);
 }
 
-// One side: its socket, its memory, and what it was told. Sends and receives go through pieces of
-// two buffers that are used as rings.
+// One side: its socket, its memory, and its callbacks. Sends and receives use parts of two buffers,
+// each used as a ring.
 class Side final : public StreamSocket::Handler {
   public:
     explicit Side(std::uint64_t seed, std::size_t buffer_bytes = 1 << 20)
@@ -70,7 +69,7 @@ class Side final : public StreamSocket::Handler {
         return status;
     }
 
-    // For the next connection.
+    // Resets the state for the next connection.
     void forget() {
         connected = ended = false;
         closed.reset();
@@ -142,7 +141,7 @@ class Side final : public StreamSocket::Handler {
     std::function<void(std::uint64_t)> at_lost;
     std::function<void()> at_connected, at_sent, at_end, at_closed;
     std::function<void(const Received&)> at_received;
-    // Of sends and receives that the test makes by itself; nothing else is then looked at.
+    // For sends and receives made by the test itself; then nothing else is checked.
     std::function<void(const Received&)> at_raw;
     std::function<void()> at_raw_sent;
 
@@ -159,7 +158,7 @@ class Pair : private StreamListener::Handler {
         server.peer_seed = 1;
     }
     ~Pair() = default;
-    // The options of a side whose bytes come as the test wants it.
+    // The options of a side with the transfer mode under test.
     StreamSocket::Options carried(StreamSocket::Options options = {}) const {
         options.remote_writes = remote_writes;
         return options;
@@ -200,7 +199,7 @@ class Pair : private StreamListener::Handler {
     }
 };
 
-// A bed, and how the bytes travel there.
+// A bed, and how bytes are transferred there.
 using Stage = std::tuple<netio::test::Bed, RemoteWrites>;
 
 inline auto stages_on(const testing::internal::ParamGenerator<netio::test::Bed>& beds) {

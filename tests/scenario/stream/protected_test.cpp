@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Streams on each level of protection: with `integrity` and `privacy` they are frames, whatever the
-// options and the key's rights say, and no memory is registered for the peer.
+// Streams at each protection level: with `integrity` and `privacy` they use frames, whatever the
+// options and the key's rights are, and no memory is registered for the peer.
 
 #include "tests/scenario/stream/flow.hpp"
 #include "tests/scenario/stream/registrations.hpp"
@@ -19,7 +19,7 @@ class ProtectedStream : public testing::TestWithParam<ProtectedBed>,
                         private StreamListener::Handler {
   protected:
     bool is_sealed() const { return std::get<1>(GetParam()) >= Protection::integrity; }
-    // Bytes go both ways, and both ends are in order.
+    // Bytes are sent in both directions, and both ends are orderly.
     void carry(RemoteWrites writes) {
         options_ = {.remote_writes = writes};
         options_.session.key_bytes = 50'000;
@@ -62,7 +62,7 @@ TEST_P(ProtectedStream, CarriesItsBytesBothWays) {
     EXPECT_TRUE(!is_sealed() || counted.writable_count() == 0) << "also where a device guards it";
 }
 
-TEST_P(ProtectedStream, LendsNoMemoryWhereFramesAreSealedEvenToWhoIsTrusted) {
+TEST_P(ProtectedStream, OffersNoMemoryWithSealedFramesEvenToATrustedPeer) {
     carry(RemoteWrites::trusted);
     EXPECT_EQ(counted.writable_count() == 0, is_sealed());
 }

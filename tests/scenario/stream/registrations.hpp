@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Registrations: a transport that counts the memory that is registered over it for a peer to write
-// to.
+// Registrations: a transport that counts the memory registered over it for writes by a peer.
 
 #include "tests/support/forwarding_transport.hpp"
 
@@ -16,7 +15,7 @@ class Registrations final : public netio::test::ForwardingTransport {
   public:
     using ForwardingTransport::ForwardingTransport;
 
-    // That have ever been made.
+    // Number of all such registrations ever made.
     std::size_t writable_count() const noexcept { return writable_count_; }
 
     std::unique_ptr<netio::RouteSearch>
@@ -127,7 +126,7 @@ class Registrations final : public netio::test::ForwardingTransport {
         std::unique_ptr<netio::Listener> inner_;
     };
 
-    // Registrations know their domain by its address, so there is one for each.
+    // Registrations identify their domain by its address, so each domain has one object.
     Domain& domain_of(netio::MemoryDomain& inner) {
         for (const auto& [known, domain] : domains_)
             if (known == &inner) return *domain;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A ring that grows while the stream goes on, and one that cannot.
+// A ring that grows while the stream is in use, and one that cannot.
 
 #include "tests/scenario/stream/pair.hpp"
 
@@ -19,7 +19,7 @@ class RingGrowth : public PairOnBed {
         options.sender.mode = TransferMode::indirect_only;
         return options;
     }
-    // So far away that its ring is to blame for whatever waits for it.
+    // So far away that the ring is the limit whenever a sender waits for it.
     static StreamSocket::Options receiving(std::uint64_t limit = limit_bytes) {
         StreamSocket::Options options{.receiver = improved_receiver(first_bytes, limit)};
         options.round_trip = std::chrono::hours{1};
@@ -50,7 +50,7 @@ class RingGrowth : public PairOnBed {
 class SimulatedRingGrowth : public RingGrowth {};
 class RegisteredRingGrowth : public RingGrowth {};
 
-TEST_P(RingGrowth, GoesUpToTheLimitWhileTheStreamGoesOn) {
+TEST_P(RingGrowth, GoesUpToTheLimitWhileTheStreamContinues) {
     for (const bool without_immediate_data : {false, true}) {
         client.forget();
         server.forget();
@@ -78,14 +78,14 @@ TEST_P(RingGrowth, StopsWhereTheLimitIsTheRingItself) {
     EXPECT_EQ(received().ring_growths, 0U);
 }
 
-TEST_P(RingGrowth, DoesNotComeFromAUserWhoTakesItsTime) {
+TEST_P(RingGrowth, IsNotCausedByASlowUser) {
     establish(sending(), receiving());
     for (int i = 0; i < 50; ++i) {
         keep_sending();
         ASSERT_TRUE(bed.run_until([&] {
             return sent().indirect_bytes == server.received + first_bytes &&
                    received().indirect_bytes == sent().indirect_bytes;
-        })) << "the ring is full, and nobody receives";
+        })) << "the ring is full, and there is no receive";
         ASSERT_EQ(server.receive(1'500, Fill::all), Status::ok);
         ASSERT_TRUE(bed.run_until([&] { return server.receives_completed == server.receives; }));
     }
@@ -93,7 +93,7 @@ TEST_P(RingGrowth, DoesNotComeFromAUserWhoTakesItsTime) {
     EXPECT_EQ(received().ring_growths, 0U);
 }
 
-TEST_P(RingGrowth, DoesNotComeFromAShortWay) {
+TEST_P(RingGrowth, IsNotCausedByAShortPath) {
     StreamSocket::Options near = receiving();
     near.round_trip = std::chrono::nanoseconds{1};
     establish(sending(), near);
@@ -102,7 +102,7 @@ TEST_P(RingGrowth, DoesNotComeFromAShortWay) {
     EXPECT_EQ(received().ring_growths, 0U);
 }
 
-TEST_P(SimulatedRingGrowth, GivesTheMemoryOfEveryOldRingBack) {
+TEST_P(SimulatedRingGrowth, ReleasesTheMemoryOfEveryOldRing) {
     establish(sending(), receiving());
     ASSERT_TRUE(run_until_received(1)); // everything else is registered by now
     const std::size_t before = bed.sim()->registration_count();
@@ -115,7 +115,7 @@ TEST_P(SimulatedRingGrowth, GivesTheMemoryOfEveryOldRingBack) {
     EXPECT_EQ(bed.sim()->registration_count(), before);
 }
 
-TEST_P(RegisteredRingGrowth, IsGivenUpWhereThereIsNoMemoryAndTheStreamGoesOn) {
+TEST_P(RegisteredRingGrowth, FailsWithoutMemoryAndTheStreamContinues) {
     establish(sending(), receiving());
     ASSERT_TRUE(run_until_received(1));
     ASSERT_EQ(received().ring_growths, 0U);
@@ -137,8 +137,9 @@ TEST_P(SimulatedRingGrowth, MeasuresTheDistanceInTheHandshake) {
     ASSERT_TRUE(run_while_flowing([&] { return sent().ring_bytes == limit_bytes; }));
 }
 
-// The shortest that was measured counts: here that of the rings, as the session took its time.
-TEST_P(SimulatedRingGrowth, DoesNotComeFromAHandshakeThatTookLong) {
+// The shortest measurement counts: here that of the rings, because the session's handshake was
+// slow.
+TEST_P(SimulatedRingGrowth, IsNotCausedByASlowHandshake) {
     const std::uint64_t connecting = bed.sim()->next_connection();
     bed.sim()->delay(connecting, 100ms);
     StreamSocket::Options options = receiving();
@@ -148,7 +149,7 @@ TEST_P(SimulatedRingGrowth, DoesNotComeFromAHandshakeThatTookLong) {
     netio::Timer timer{bed.loop(), [&] { bed.sim()->delay(connecting, 0ms); }};
     timer.start(50ms);
     ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
-    bed.sim()->delay(connecting + 1, 1ms); // so that a ring takes time
+    bed.sim()->delay(connecting + 1, 1ms); // so that ring messages take time
     ASSERT_TRUE(run_until_received(400'000));
     EXPECT_GT(sent().waits_for_ring, 10U);
     EXPECT_EQ(received().ring_growths, 0U);
@@ -160,7 +161,7 @@ TEST_P(RingGrowth, LeavesAPublishedStreamAlone) {
     establish(options, receiving());
     ASSERT_TRUE(run_until_received(400'000));
     EXPECT_GT(sent().waits_for_ring, 10U);
-    EXPECT_EQ(received().ring_growths, 0U) << "it does not say that it waits";
+    EXPECT_EQ(received().ring_growths, 0U) << "it does not report that it waits";
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, RingGrowth, all_stages(), stage_name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How long the sends of a stream took: of those that left, and of no others.
+// Send times of a stream: they count only sends that have left.
 
 #include "tests/scenario/stream/pair.hpp"
 
@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 
 class SendTimesOfStreams : public PairOnBed {
   protected:
-    // More than the ring takes; the memory is the same, for nobody looks at these bytes.
+    // Sends more than the ring holds; all sends use the same memory, because the bytes are not
+    // checked.
     void send_too_much() {
         for (int i = 0; i < 20; ++i)
             ASSERT_EQ(
@@ -49,7 +50,7 @@ TEST_P(SendTimesOfStreams, AreCountedOnceAllOfASendHasLeft) {
     EXPECT_GE(client.socket->counters().latency.longest(), waited);
 }
 
-TEST_P(SendTimesOfStreams, LeaveOutWhatWasCanceledAndOutliveTheConnection) {
+TEST_P(SendTimesOfStreams, ExcludeCanceledSendsAndSurviveTheConnection) {
     establish();
     send_too_much();
     client.socket->abort();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bytes that travel: directly, through the ring, both ways, in every mode and policy.
+// Byte transfer: directly, through the ring, in both directions, in every mode and policy.
 
 #include "netio/memory/registration_cache.hpp"
 #include "tests/scenario/stream/flow.hpp"
@@ -15,7 +15,7 @@ TEST_P(Transfer, AReceiveThatWaitsIsWrittenTo) {
     establish();
     ASSERT_EQ(server.receive(100'000, Fill::all), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return server.socket->counters().controls > 0; }));
-    // The advert is on its way; whatever arrives first, nothing may be lost.
+    // The advert is in transit; whatever arrives first, nothing may be lost.
     ASSERT_TRUE(
         bed.run_until([&] { return client.socket->counters().sent.adverts_received == 1; }));
 
@@ -28,7 +28,7 @@ TEST_P(Transfer, AReceiveThatWaitsIsWrittenTo) {
     EXPECT_EQ(server.socket->counters().received.direct_bytes, 100'000U);
 }
 
-TEST_P(Transfer, WhatNobodyWaitsForGoesThroughTheRing) {
+TEST_P(Transfer, BytesWithoutAReceiveGoThroughTheRing) {
     establish();
     ASSERT_EQ(client.send(50'000), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
@@ -40,9 +40,9 @@ TEST_P(Transfer, WhatNobodyWaitsForGoesThroughTheRing) {
     EXPECT_EQ(server.receives_completed, 2U);
 }
 
-TEST_P(Transfer, ABurstThatFitsTheRingDoesNotHoldUpItsSender) {
+TEST_P(Transfer, ABurstThatFitsTheRingDoesNotBlockItsSender) {
     establish();
-    ASSERT_EQ(client.send(1 << 20), Status::ok); // all of the ring, and nobody receives
+    ASSERT_EQ(client.send(1 << 20), Status::ok); // the whole ring, and there is no receive
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
     EXPECT_EQ(client.socket->counters().sent.indirect_bytes, std::uint64_t{1} << 20);
 }

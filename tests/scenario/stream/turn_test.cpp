@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A user who takes his time in his handlers, or calls from them without end, leaves others theirs.
+// A user with slow handlers, or with endless calls in them, leaves time for other users of the
+// loop.
 
 #include "tests/scenario/stream/pair.hpp"
 
@@ -11,7 +12,7 @@ constexpr std::size_t count = 50;
 
 class StreamTurns : public PairOnBed {
   protected:
-    // What the handlers of one side take so long for that no turn has time for two.
+    // Makes the handlers of one side so slow that no turn has time for two.
     void take_long() {
         ++calls;
         bed.world()->spend(2 * netio::EventLoop::Options{}.turn_limit);
@@ -29,13 +30,13 @@ class StreamTurns : public PairOnBed {
 
 INSTANTIATE_TEST_SUITE_P(Stages, StreamTurns, simulated_stages(), stage_name);
 
-TEST_P(StreamTurns, HaveOneReceiveOfThoseThatAreCompleteWhereEachTakesLong) {
+TEST_P(StreamTurns, CompleteOneReceiveIfEachHandlerIsSlow) {
     establish();
     for (std::size_t i = 0; i < count; ++i)
         ASSERT_EQ(server.receive(8, Fill::all), Status::ok);
     server.at_received = [&](const Received&) { take_long(); };
     server.at_end = [&] {
-        EXPECT_EQ(server.receives_completed, count) << "it comes behind them";
+        EXPECT_EQ(server.receives_completed, count) << "it comes after them";
         take_long();
     };
     ASSERT_EQ(client.send(8 * count), Status::ok);
@@ -44,7 +45,7 @@ TEST_P(StreamTurns, HaveOneReceiveOfThoseThatAreCompleteWhereEachTakesLong) {
     EXPECT_EQ(server.received, 8 * count);
 }
 
-TEST_P(StreamTurns, HaveOneSendOfThoseThatHaveLeftWhereEachTakesLong) {
+TEST_P(StreamTurns, CompleteOneSendIfEachHandlerIsSlow) {
     establish();
     client.at_sent = [&] { take_long(); };
     for (std::size_t i = 0; i < count; ++i)
@@ -52,10 +53,10 @@ TEST_P(StreamTurns, HaveOneSendOfThoseThatHaveLeftWhereEachTakesLong) {
     ASSERT_TRUE(run_with_a_call_a_turn_until([&] { return client.sends_done == count; }));
 }
 
-TEST_P(StreamTurns, HaveOneOfThoseThatAreCanceledWhereEachTakesLong) {
+TEST_P(StreamTurns, CompleteOneCanceledOperationIfEachHandlerIsSlow) {
     establish({}, {.receiver = improved_receiver(1'000)});
     for (std::size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(client.send(5'000), Status::ok); // for want of receives it stays
+        ASSERT_EQ(client.send(5'000), Status::ok); // stays because there is no receive
         ASSERT_EQ(client.receive(8, Fill::all), Status::ok);
     }
     client.at_sent = [&] { take_long(); };
@@ -67,7 +68,7 @@ TEST_P(StreamTurns, HaveOneOfThoseThatAreCanceledWhereEachTakesLong) {
     EXPECT_EQ(client.closed->reason, CloseReason::local);
 }
 
-TEST_P(StreamTurns, EndThoughASendOfNothingIsFollowedByAnotherInItsHandler) {
+TEST_P(StreamTurns, EndAlthoughEachEmptySendIsFollowedByAnother) {
     establish();
     const Slice nothing = client.outgoing.slice(0, 0);
     client.at_raw_sent = [&] {

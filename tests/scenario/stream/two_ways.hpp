@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// TwoWays: a transport that tries each address twice, so that an attempt can fall back.
+// TwoWays: a transport that tries each address twice, so that an attempt can fall back to another
+// provider.
 
 #include "tests/support/forwarding_transport.hpp"
 
@@ -11,7 +12,7 @@
 
 namespace netio::stream::test {
 
-// Reaches every address in two ways, as a machine with an RDMA device does.
+// Reaches every address in two ways, like a machine with an RDMA device.
 class TwoWays final : public netio::test::ForwardingTransport {
   public:
     using ForwardingTransport::ForwardingTransport;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The user of the sockets in one process: does what its steps say, and tells the oracle what it was
-// answered and told. Only this folder knows the product's sockets. All calls come from the
-// process's own loop.
+// The user of the sockets in one process: carries out its steps and reports results and callbacks
+// to the oracle. Only this folder uses the product's sockets. All calls come from the process's own
+// loop.
 
 #include "netio/session/session.hpp"
 #include "pubsub/core/fid.hpp"
@@ -18,7 +18,7 @@
 
 namespace netio::world {
 
-// What a user is told, and may misbehave at.
+// Events that a user can react to with a fault.
 enum class Event : std::uint8_t {
     none,
     connected,
@@ -30,12 +30,12 @@ enum class Event : std::uint8_t {
     writable,
     completed,
     peer_closed,
-    again,   // it has to wait
-    closing, // it has begun to end in order
-    partial, // some have it, the others get it later
+    again,   // a call returned again
+    closing, // the orderly end has begun
+    partial, // some subscribers have it, the others get it later
     unsubscribed,
 };
-// And how. `strike`: something happens to it or another at this moment, see World::strike.
+// How the user reacts. `strike`: a fault happens to it or another process now, see World::strike.
 enum class Deed : std::uint8_t { none, destroy, close, abort, unsubscribe, dawdle, pause, strike };
 
 class Actor {
@@ -47,24 +47,24 @@ class Actor {
     Actor& operator=(const Actor&) = delete;
 
     void act(const Step& step);
-    // Its user behaves from now on.
+    // From now on the user does nothing harmful.
     virtual void behave() { deeds_.clear(); }
-    // Whether all that it began is done: nothing waits to be published, sent or received.
+    // Whether all its operations have ended: nothing waits to be published, sent or received.
     virtual bool is_idle() const { return true; }
-    // One more message for everybody.
+    // Publishes one more message to all subscribers.
     virtual void probe() {}
-    // Tells the oracle whom it wants to be served by.
+    // Reports to the oracle which publishers must serve it.
     virtual void check_served() {}
-    // The orderly end, and whether it is over.
+    // Starts the orderly end, and whether it has ended.
     virtual void close() = 0;
     virtual bool is_closed() const = 0;
     virtual bool serves() const { return !is_closed(); }
-    // Others end first: these serve them.
+    // Whether other processes end before this one, because it serves them.
     virtual bool ends_first() const { return false; }
-    // Its feature, for the table of meetings, and what it is in the middle of.
+    // Its feature and its current state, for the table of meetings.
     virtual std::string feature() const = 0;
     virtual std::string state() const { return "quiet"; }
-    // "sim#17": the connection of who connected.
+    // "sim#17": the connection number of the connecting side.
     static std::uint64_t connection_of(const std::string& peer_address);
 
   protected:
@@ -72,9 +72,9 @@ class Actor {
     virtual void destroy() = 0;
     virtual void abort() = 0;
     virtual void unsubscribe_all() {}
-    // Takes nothing for so long.
+    // Receives nothing for this duration.
     virtual void pause(Duration) {}
-    // What its user does at this event; whether the socket is destroyed now.
+    // Carries out the user's reaction to this event; returns whether the socket is destroyed now.
     bool react(Event event);
     void dawdle(Duration time);
     void note(const char* what, std::uint64_t one = 0, std::uint64_t two = 0) {
@@ -88,7 +88,7 @@ class Actor {
     std::uint64_t key_bytes() const {
         return static_cast<std::uint64_t>(option("key_bytes", std::int64_t{1} << 34));
     }
-    // The connection that this process made last.
+    // The latest connection of this process.
     std::uint64_t newest_connection() const;
 
     World& world_;

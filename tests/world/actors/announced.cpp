@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A process that publishes two fids and is found on the bus; with two loops, each has one of them
-// and is found by itself.
+// A process that publishes two fids and is found in the registry. With two loops, each loop
+// publishes one of them and is found separately.
 
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "tests/world/actors/actor.hpp"
@@ -17,17 +17,17 @@ namespace {
 using pubsub::Fid;
 using pubsub::FidRange;
 
-// What a loop of it has: a socket for its fids, and a place on the bus. All but questions is asked
-// on that loop.
+// What one loop of it owns: a socket for its fids and a registry entry. All calls except queries
+// are made on that loop.
 class AnnouncedLoop final : public pubsub::Publisher::Handler {
   public:
-    // What its socket tells.
+    // Reports an event of the socket.
     using Told = std::function<bool(Event)>;
     struct Seat {
         EventLoop& loop;
         Transport& transport;
         std::uint32_t process;
-        std::uint32_t which; // of its loops
+        std::uint32_t which; // index among its loops
     };
 
     AnnouncedLoop(World& world, const Seat& seat, pubsub::BufferedPublishSocket::Options options,
@@ -41,7 +41,7 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
         options.publisher.owned = std::vector{range};
         socket_ = std::make_unique<pubsub::BufferedPublishSocket>(seat.transport, options, *this);
         const std::uint64_t life = world.incarnation_of(process_);
-        // To others a loop is a publisher.
+        // For other processes each loop is a publisher.
         const std::uint32_t publisher = 2 * process_ + seat.which;
         world.found().opens(publisher, life, fids_);
         pubsub::Announcement announcement{.name = "p" + std::to_string(publisher),
@@ -87,7 +87,7 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
         place_.reset();
         socket_.reset();
     }
-    // Another loop's fid, which must never be taken here.
+    // A fid of another loop, which must never be accepted here.
     void try_foreign(std::uint64_t fid) {
         if (is_closed() || closing_) return;
         const Status status = socket_->publish(Fid{fid}, world_.found().next(fid, bytes_));
@@ -147,10 +147,10 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
     Timer healed_;
     Timer retry_;
     std::unique_ptr<BusPlace> place_;
-    std::unique_ptr<pubsub::BufferedPublishSocket> socket_; // last: goes first
+    std::unique_ptr<pubsub::BufferedPublishSocket> socket_; // last member: destroyed first
 };
 
-// Its calls come from the first loop; to the second they are posted.
+// Its calls come from the first loop and are posted to the second.
 class AnnouncedActor final : public Actor {
   public:
     AnnouncedActor(World& world, Process& process) : Actor{world, process} {
@@ -166,7 +166,7 @@ class AnnouncedActor final : public Actor {
             world, AnnouncedLoop::Seat{process.loop, process.transport, number_, 0}, options,
             one ? std::vector{fid, fid + 1} : std::vector{fid}, react_here);
         if (one) return;
-        // What a user does in a handler he does on its loop, and here that is the first.
+        // A user's reaction in a handler runs on the loop of that handler, here the first one.
         second_ = std::make_unique<AnnouncedLoop>(
             world, AnnouncedLoop::Seat{process.second->loop, process.second->transport, number_, 1},
             options, std::vector{fid + 1}, [](Event) { return false; });
@@ -252,7 +252,7 @@ class AnnouncedActor final : public Actor {
     bool closing_ = false;
     bool gone_ = false;
     std::unique_ptr<AnnouncedLoop> first_;
-    std::unique_ptr<AnnouncedLoop> second_; // null: it has one loop
+    std::unique_ptr<AnnouncedLoop> second_; // null: only one loop
 };
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Processes that copy files to another, and the one that keeps them.
+// Processes that copy files to another process, and the server that stores them.
 
 #include "apps/copy/sender.hpp"
 #include "apps/copy/server.hpp"
@@ -18,7 +18,7 @@
 namespace netio::world {
 namespace {
 
-// What both have: a disk that may be slow, stuck or full.
+// Common part of both: a disk that may be slow, blocked or full.
 class DiskActor : public Actor {
   public:
     using Actor::Actor;
@@ -63,7 +63,7 @@ class CopyServerActor final : public DiskActor {
                         .disk = make_disk()}};
         server_ = std::make_unique<apps::copy::Server>(process.loop, process.transport, options);
     }
-    // However it has ended, killed too.
+    // Also runs after a kill.
     ~CopyServerActor() override {
         server_.reset();
         world_.files().check_all(number_);
@@ -120,14 +120,14 @@ class CopyActor final : public DiskActor, public apps::copy::Sender::Handler {
     void carry_out(const Step& step) override;
     void destroy() override;
     void abort() override { destroy(); }
-    // By another's name too, if they replace each other's.
+    // Uses the name of another process if they replace each other's files.
     std::string name_of(const std::string& name) const {
         return option("overwrite") != 0 ? name : name + '-' + std::to_string(number_);
     }
     bool is_undisturbed() const {
         return !closing_ && world_.serves(server_) && world_.oracle().was_calm(since_);
     }
-    // Nobody else may write what it writes, and it has not changed since this attempt began.
+    // No other process may write to this name, and the file has not changed in this attempt.
     bool is_only_ours(const std::string& name) const {
         return option("overwrite") == 0 ||
                (world_.count_of_copiers() == 1 && !changed_.contains(name));
@@ -141,10 +141,10 @@ class CopyActor final : public DiskActor, public apps::copy::Sender::Handler {
 
     std::uint32_t server_;
     std::vector<std::string> wanted_;
-    // Of this attempt:
+    // State of the current attempt:
     TimePoint since_;
-    std::size_t files_ = 0;         // that nothing was said of yet
-    std::set<std::string> changed_; // since it began
+    std::size_t files_ = 0;         // files without a result so far
+    std::set<std::string> changed_; // since the attempt began
     bool closing_ = false;
     bool finished_ = false;
     Timer next_{process_.loop, [this] { after(); }};
@@ -165,7 +165,7 @@ void CopyActor::carry_out(const Step& step) {
     }
 }
 
-// Again: it has changed.
+// Copies the file again after it has changed.
 void CopyActor::want(const std::string& name, std::uint64_t bytes) {
     note("copy", bytes);
     const std::string its = name_of(name);

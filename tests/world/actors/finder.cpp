@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A process that knows fids only: it finds their publishers on the bus, and comes back to them.
-// What it drives is what the client for all threads drives.
+// A process that knows only fids: it finds their publishers in the registry and reconnects to them.
+// It uses the same implementation as the thread-safe client.
 
 #include "pubsub/client/subscriptions.hpp"
 #include "tests/world/actors/actor.hpp"
@@ -86,7 +86,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
                                   to_integer(range.last));
         react(Event::subscribed);
     }
-    // The answer to a subscription that was taken back meanwhile may have come before.
+    // The answer to a subscription that was then withdrawn may have arrived before.
     void on_unsubscribed(Subscriptions&, const Subscriptions::Source&,
                          const FidRange& range) override {
         note("unsubscribed", to_integer(range.first), to_integer(range.last));
@@ -141,15 +141,15 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     }
 
     std::set<std::uint64_t> wanted_;
-    std::set<std::string> open_;                       // connections whose end was not told
-    std::map<std::string, std::uint64_t> connections_; // of publishers by their names: the last
+    std::set<std::string> open_;                       // connections whose end was not reported
+    std::map<std::string, std::uint64_t> connections_; // the last connection of each publisher name
     bool closing_ = false;
     bool ended_ = false;
     BusView view_;
     Timer healed_;
     Timer resume_;
     BusWatch bus_;
-    std::unique_ptr<Subscriptions> all_; // last: goes first
+    std::unique_ptr<Subscriptions> all_; // last member: destroyed first
 };
 
 void FinderActor::carry_out(const Step& step) {

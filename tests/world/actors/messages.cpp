@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Processes that send messages from point to point, buffered or not, and the one that receives
-// them.
+// Processes that send point-to-point messages, buffered or unbuffered, and their receiver.
 
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
@@ -69,11 +68,11 @@ class SendActor final : public Actor,
     std::uint32_t receiver_;
     std::vector<std::unique_ptr<Flow>> flows_;
     std::vector<std::pair<std::uint64_t, std::unique_ptr<RegisteredBuffer>>> lent_;
-    std::size_t send_count_ = 0; // sends that may be under way
+    std::size_t send_count_ = 0; // maximum sends in flight
     std::uint64_t next_cookie_ = 1;
     std::uint64_t connection_ = 0;
     std::optional<TimePoint> connected_since_;
-    bool wanted_ = false; // connect has been asked for
+    bool wanted_ = false; // connect was called
     bool connecting_ = false;
     bool closing_ = false;
     TimePoint closing_since_;
@@ -186,7 +185,7 @@ Status SendActor::send(Flow& flow) {
     return status;
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void SendActor::connected() {
     connection_ = newest_connection();
@@ -265,7 +264,7 @@ void SendActor::close() {
     if (is_closed() || std::exchange(closing_, true)) return;
     note("close");
     closing_since_ = world_.oracle().now();
-    // Who never connected has nothing to end.
+    // A process that never connected has nothing to end.
     if (!connected_since_ && !connecting_) {
         closed_ = true;
         return;
@@ -350,7 +349,7 @@ void ReceiveActor::carry_out(const Step& step) {
     }
 }
 
-// Who has connected meanwhile is not paused.
+// A connection made during the pause is not paused.
 void ReceiveActor::pause(Duration time) {
     process_.has_paused = true;
     if (is_closed()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A process that publishes: buffered, unbuffered, or explicitly.
+// A process that publishes: buffered, unbuffered or explicit.
 
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
@@ -17,10 +17,10 @@ using pubsub::Fid;
 using pubsub::FidRange;
 using pubsub::SubscriberPeer;
 
-constexpr std::size_t slot_count = 12; // publications under way
+constexpr std::size_t slot_count = 12; // maximum publications in flight
 constexpr std::int64_t queues_every = 8;        // messages
-constexpr std::size_t least_page_bytes = 64;    // that a page takes of the memory
-constexpr std::size_t requests_of_a_world = 64; // of one subscriber, at most
+constexpr std::size_t least_page_bytes = 64;    // minimum memory of a page
+constexpr std::size_t requests_of_a_world = 64; // maximum for one subscriber
 
 class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
   public:
@@ -40,7 +40,7 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     enum class Mode : std::uint8_t { buffered, unbuffered, explicitly };
     struct Flow {
         Flow(PublishActor& actor, const Step& step);
-        // Of the next message: round and round over `fids`, from `first` on.
+        // Fid of the next message: cycles through `fids` fids, beginning with `first`.
         std::uint64_t fid;
         std::uint64_t first;
         std::uint64_t fids;
@@ -48,8 +48,8 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
         std::size_t bytes;
         std::uint8_t status;
         Duration gap;
-        bool waits = false;   // for on_writable, or for memory
-        bool no_slot = false; // for memory
+        bool waits = false;   // waits for on_writable or for memory
+        bool no_slot = false; // waits for memory
         Timer timer;
     };
 
@@ -88,19 +88,19 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     std::unique_ptr<RegisteredBuffer> memory_; // slots of slot_bytes_
     std::size_t slot_bytes_;
     std::vector<std::size_t> free_slots_;
-    std::map<std::uint64_t, std::size_t> lent_; // cookie: slot
+    std::map<std::uint64_t, std::size_t> lent_; // slot by cookie
     std::uint64_t next_cookie_ = 1;
-    std::vector<std::pair<std::uint64_t, pubsub::PublishTicket>> tickets_; // by fid
+    std::vector<std::pair<std::uint64_t, pubsub::PublishTicket>> tickets_; // tickets by fid
     std::uint64_t partials_ = 0;
     std::vector<std::uint64_t> abandoned_; // the fids
     Timer abandoned_timer_;
     Timer slots_;
-    std::map<std::uint64_t, TimePoint> peers_; // since when
+    std::map<std::uint64_t, TimePoint> peers_; // connected since
     std::optional<TimePoint> closing_since_;
     bool closed_ = false;
     pubsub::BufferedPublishSocket* buffered_ = nullptr;
     pubsub::PublishSocket* unbuffered_ = nullptr;
-    std::unique_ptr<pubsub::Publisher> socket_; // last: goes first
+    std::unique_ptr<pubsub::Publisher> socket_; // last member: destroyed first
 };
 
 PublishActor::Flow::Flow(PublishActor& actor, const Step& step)
@@ -224,7 +224,7 @@ void PublishActor::go_on_all() {
     if (!tickets_last) resume_tickets();
     for (std::size_t i = 0; i < flows_.size(); ++i)
         if (flows_[i]->waits) go_on(*flows_[i]);
-    // Who tried in vain before is told that the fid is free.
+    // Notifies flows that failed before that the fid is free again.
     if (tickets_last) resume_tickets();
     flush();
 }
@@ -244,7 +244,7 @@ Status PublishActor::publish(Flow& flow) {
         if (status == Status::ok) oracle.accepted(number_, flow.fid, flow.bytes, flow.status);
     } else {
         if (flow.bytes > slot_bytes_) return Status::too_large;
-        flow.no_slot = free_slots_.empty(); // ours, not the socket's
+        flow.no_slot = free_slots_.empty(); // of this actor, not of the socket
         if (flow.no_slot) return Status::again;
         status = publish_from_slot(flow);
     }
@@ -290,7 +290,7 @@ Status PublishActor::publish_from_slot(Flow& flow) {
         const std::int64_t nth = option("abandons");
         if (nth != 0 && ++partials_ % static_cast<std::uint64_t>(nth) == 0) {
             note("abandon", flow.fid);
-            abandoned_.push_back(flow.fid); // the ticket goes with this call
+            abandoned_.push_back(flow.fid); // this call releases the ticket
             abandoned_timer_.start(std::chrono::milliseconds{1});
         } else {
             tickets_.emplace_back(flow.fid, std::move(ticket));
@@ -300,7 +300,7 @@ Status PublishActor::publish_from_slot(Flow& flow) {
     return Status::ok;
 }
 
-// The library has sent the rest of them by now.
+// The library has sent the others by now.
 void PublishActor::abandon_tickets() {
     for (const std::uint64_t fid : std::exchange(abandoned_, {})) {
         const bool another =
@@ -322,7 +322,7 @@ void PublishActor::resume_tickets() {
     });
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void PublishActor::on_subscriber_connected(pubsub::Publisher&, const SubscriberPeer& peer) {
     note("subscriber_connected", connection_of(peer.address));
@@ -340,7 +340,7 @@ void PublishActor::on_subscribed(pubsub::Publisher&, const SubscriberPeer& peer,
 void PublishActor::on_unsubscribed(pubsub::Publisher&, const SubscriberPeer& peer,
                                    const FidRange& range) {
     note("unsubscribed", connection_of(peer.address), to_integer(range.first));
-    if (peer.gone) return; // it did not ask for it
+    if (peer.gone) return; // not requested by the peer
     world_.pubsub().peer_unsubscribed(number_, connection_of(peer.address), fids_of(range));
     react(Event::unsubscribed);
 }
@@ -361,7 +361,7 @@ void PublishActor::on_writable(pubsub::Publisher&) {
     note("writable");
     world_.pubsub().writable(number_);
     if (react(Event::writable)) return;
-    // A call out of a handler of its own turn, as many users do it.
+    // Calls outside a handler, in a turn of its own, as many users do.
     retry_.start(Duration{});
 }
 
@@ -400,7 +400,7 @@ void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
     react(Event::closed);
 }
 
-// Between two gaps there is a page, a publication or an answer, and a gap has one count per fid.
+// A page, a publication or an answer separates two loss reports; a report has one count per fid.
 void PublishActor::check_queues() {
     if (socket_ == nullptr) return;
     for (const pubsub::SubscriberFigures& each :
@@ -419,7 +419,7 @@ void PublishActor::check_queues() {
     }
 }
 
-// A clock that leaps goes ahead of the others', so who waits by it waits less.
+// A clock that leaps runs ahead of the others, so a wait measured by it is shorter.
 void PublishActor::check_in_time(TimePoint since) const {
     const Oracle& oracle = world_.oracle();
     const Duration away = oracle.lasted(Trouble::stopped, number_, since) +
@@ -439,7 +439,7 @@ void PublishActor::behave() {
     flush();
 }
 
-// Who has no flush time says when.
+// A publisher without a flush time flushes explicitly.
 void PublishActor::flush() {
     if (buffered_ == nullptr || option("flush_us", 40) != 0) return;
     buffered_->flush();

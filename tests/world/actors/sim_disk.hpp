@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A disk in virtual time: what is to be done there is done for real, on real files, when its time
-// has come, one task after another and without a thread. It may be slow, stuck, or full.
+// A disk in virtual time: tasks run on real files when their time has come, one after another and
+// without a thread. The disk may be slow, blocked or full.
 
 #include "apps/copy/disk_thread.hpp"
 #include "netio/base/time.hpp"
@@ -19,11 +19,11 @@
 
 namespace netio::world {
 
-// Of a process; all its disks see it.
+// Shared by all disks of a process.
 struct DiskState {
     Duration per_task = std::chrono::microseconds{50};
-    TimePoint stuck_until{}; // nothing is done before
-    bool full = false;       // whatever is done ends with a problem
+    TimePoint stuck_until{}; // no task runs before
+    bool full = false;       // every task fails
 };
 
 class SimDisk final : public apps::copy::Disk {
@@ -37,7 +37,7 @@ class SimDisk final : public apps::copy::Disk {
         queue_.push_back({.task = std::move(task), .then = std::move(then), .stop = {}});
         if (!timer_.armed()) begin();
     }
-    // The first one is running.
+    // Keeps the first task, which is running.
     void drop() override {
         if (queue_.empty()) return;
         queue_.front().stop.request_stop();

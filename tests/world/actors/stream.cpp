@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Processes with byte streams: one listens, the others connect; both send and receive.
+// Processes with byte streams: one listens, the others connect; both sides send and receive.
 
 #include "stream/socket/stream_listener.hpp"
 #include "stream/socket/stream_socket.hpp"
@@ -48,14 +48,14 @@ class StreamActor final : public Actor,
         std::uint64_t connection = 0;
         TimePoint since;
         bool open = false;
-        bool shut = false;          // this direction is ended
-        bool over = false;          // on_closed
+        bool shut = false;          // this direction has ended
+        bool over = false;          // on_closed was called
         bool peer_reads = false;    // since before it was closed
-        bool waited_before = false; // so did its time-out, for the end of what was shut
+        bool waited_before = false; // its time-out began before the close
         std::deque<Flow> flows;
         std::deque<Lent> sends; // in the order of posting
         std::deque<Lent> receives;
-        std::unique_ptr<StreamSocket> socket; // last: goes first
+        std::unique_ptr<StreamSocket> socket; // last member: destroyed first
     };
 
     void carry_out(const Step& step) override;
@@ -67,16 +67,16 @@ class StreamActor final : public Actor,
         return std::chrono::milliseconds{option("session_close_ms", 10'000)};
     }
     std::chrono::milliseconds close_limit() const {
-        // Of a schedule that shrinks the other option may be gone.
+        // A shrunk schedule may lack the other option.
         return std::max(std::chrono::milliseconds{option("close_limit_ms", 60'000)},
                         close_timeout());
     }
-    // Of its loop while it closes: until the next heartbeat, or until the close has its time-out.
+    // Longest sleep of its loop while it closes: until the next heartbeat or the close time-out.
     Duration longest_sleep() const {
         const auto heartbeat = session_options({}).heartbeat;
         return heartbeat.count() == 0 ? close_timeout() : std::min(heartbeat, close_timeout());
     }
-    // Whether it ends in order by close(), and not one direction after the other.
+    // Whether it ends with close(), and not with one shutdown per direction.
     bool closes() const { return option("closes") != 0; }
     End& end_of(const StreamSocket& socket);
     PipeOracle::Pipe out(const End& end) const { return {end.connection, serves_}; }
@@ -102,7 +102,7 @@ class StreamActor final : public Actor,
     std::size_t receive_bytes_ = 1000;
     bool fill_all_ = false;
     bool closing_ = false;
-    bool behaves_ = false; // all do, from the same time on
+    bool behaves_ = false; // from the same time for all
     std::uint64_t next_key_ = 1;
     std::vector<std::unique_ptr<End>> ends_;
     std::unique_ptr<stream::StreamListener> listener_;
@@ -154,7 +154,7 @@ StreamActor::End& StreamActor::end_of(const StreamSocket& socket) {
                                   [&](const auto& end) { return end->socket.get() == &socket; });
 }
 
-// --- what it does ---------------------------------------------------------------------------
+// --- actions --------------------------------------------------------------------------------
 
 void StreamActor::carry_out(const Step& step) {
     if (step.what == "connect") return connect();
@@ -202,7 +202,7 @@ void StreamActor::send_on_all(const Flow& flow) {
     }
 }
 
-// Both calls throw where memory cannot be registered; nothing was taken then.
+// Both calls throw if memory cannot be registered; then nothing was accepted.
 bool StreamActor::try_call(const std::function<Status()>& call) {
     try {
         const Status status = call();
@@ -262,14 +262,14 @@ void StreamActor::close_all() {
         end->waited_before = std::exchange(end->shut, true) || world_.pipes().is_closing(in(*end));
         end->flows.clear();
         if (end->open) world_.pipes().closes(out(*end), number_, close_timeout(), close_limit());
-        // One that is not yet connected here, but may be at its peer, is aborted.
+        // A stream that is not yet connected here, but may be at its peer, is aborted.
         if (!end->open) world_.oracle().happens(Trouble::gone, number_);
         end->socket->close();
     }
     react(Event::closing);
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void StreamActor::on_incoming(stream::IncomingStream& incoming) {
     if (closing_) return;
@@ -346,7 +346,7 @@ void StreamActor::on_closed(StreamSocket& socket, const Closed& closed) {
     }
     if (std::exchange(end.open, false)) {
         if (closed.reason == CloseReason::orderly) {
-            // Who has closed receives nothing more.
+            // A stream that has closed receives nothing more.
             if (!world_.pipes().is_closing(out(end))) {
                 world_.pipes().everything_arrived(in(end), "the stream's end was orderly");
             }
@@ -360,14 +360,15 @@ void StreamActor::on_closed(StreamSocket& socket, const Closed& closed) {
 void StreamActor::judge_close(const End& end, const Closed& closed) {
     PipeOracle& pipes = world_.pipes();
     pipes.closed(out(end), in(end));
-    // Unless it closes as well, and leaves something unread.
+    // Unless this side closes too and leaves data unread.
     if (closed.reason != CloseReason::orderly && end.peer_reads && pipes.closes_calmly(out(end)) &&
         !pipes.is_closing(in(end))) {
         world_.oracle().violate(RuleId::close_is_confirmed,
                                 "process " + std::to_string(number_) + " was told " +
                                     std::string{to_string(closed.reason)} + ' ' + closed.detail);
     }
-    // As it says itself: everything else that an end can be unconfirmed for may come at any time.
+    // Checks the reason in the reported text: any other reason for `unconfirmed` may occur at any
+    // time.
     if (closed.reason == CloseReason::unconfirmed &&
         closed.detail.find(" has taken nothing more for ") != std::string::npos &&
         !end.waited_before && pipes.gave_up_early(out(end), longest_sleep())) {
@@ -403,7 +404,7 @@ bool StreamActor::is_idle() const {
 void StreamActor::check_served() {
     world_.pipes().check_closes();
     for (const auto& end : ends_) {
-        // A receive that is to be full waits for more.
+        // A receive that must be filled waits for more data.
         if (!end->open || fill_all_ || world_.pipes().is_empty(in(*end))) continue;
         if (world_.pipes().is_closing(out(*end))) continue;
         world_.oracle().violate(RuleId::served_in_the_end,

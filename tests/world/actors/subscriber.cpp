@@ -17,7 +17,7 @@ using pubsub::FidRange;
 using pubsub::SubscribeSocket;
 
 FidRange range_of(const Step& step) {
-    // A range that goes on for ever, or fids of this world.
+    // An unlimited range, or fids of this world.
     const std::int64_t last = step.with.get("last", step.with.get("first"));
     return {.first = Fid{static_cast<std::uint64_t>(step.with.get("first"))},
             .last = Fid{last < 0 ? UINT64_MAX : static_cast<std::uint64_t>(last)}};
@@ -55,13 +55,13 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
     void on_closed(SubscribeSocket&, const Closed& closed, bool retrying) override;
 
     std::uint32_t publisher_;
-    Duration slow_{}; // for each message
+    Duration slow_{}; // processing time per message
     std::set<std::uint64_t> wanted_;
     std::optional<TimePoint> connected_since_;
-    bool asking_ = false; // a request is under way
+    bool asking_ = false; // a request is pending
     bool closing_ = false;
-    bool closed_ = false; // for good
-    bool let_go_ = false; // until it wants something again
+    bool closed_ = false; // permanently
+    bool let_go_ = false; // until it subscribes again
     Timer resume_;
     std::unique_ptr<SubscribeSocket> socket_;
 };
@@ -92,7 +92,7 @@ std::string SubscribeActor::state() const {
     return slow_ > Duration{} ? "slow" : "connected";
 }
 
-// --- what it does ---------------------------------------------------------------------------
+// --- actions --------------------------------------------------------------------------------
 
 void SubscribeActor::carry_out(const Step& step) {
     if (is_closed()) return;
@@ -135,7 +135,7 @@ void SubscribeActor::unsubscribe(const FidRange& range) {
     socket_->unsubscribe(range);
 }
 
-// The first that is to end it does.
+// The pause that ends first ends the waiting.
 void SubscribeActor::pause(Duration time) {
     process_.has_paused = true;
     if (is_closed() || closing_ || resume_.armed()) return;
@@ -163,7 +163,7 @@ void SubscribeActor::unsubscribe_all() {
     unsubscribe({.first = Fid{0}, .last = Fid{UINT64_MAX}});
 }
 
-// --- what it is told ------------------------------------------------------------------------
+// --- callbacks ------------------------------------------------------------------------------
 
 void SubscribeActor::on_connected(SubscribeSocket&) {
     const std::uint64_t connection = newest_connection();
@@ -225,7 +225,8 @@ void SubscribeActor::on_closed(SubscribeSocket&, const Closed& closed, bool retr
     if (closed_) {
         world_.oracle().violate(RuleId::last_word, "a subscriber was told twice that it is closed");
     }
-    // A publisher that goes on lets those go who have unsubscribed from everything.
+    // A running publisher closes the connection of a subscriber that has unsubscribed from all
+    // fids.
     let_go_ = !retrying && !closing_ && closed.reason == CloseReason::orderly && wanted_.empty() &&
               !socket_->arrivals().complete();
     closed_ = !retrying && !let_go_;
@@ -253,7 +254,7 @@ void SubscribeActor::check_served() {
 void SubscribeActor::close() {
     if (is_closed() || std::exchange(closing_, true)) return;
     note("close");
-    // A publisher that is ending at this moment does not hear that it has everything.
+    // A publisher that ends now gets no confirmation that its subscriber has everything.
     world_.oracle().happens(Trouble::gone, number_);
     socket_->close();
     react(Event::closing);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants faults into the libraries, one at a time, and looks whether a seed of the world finds them.
+"""Plants faults into the libraries, one at a time, and checks that a seed of the world finds each.
 
     plant.py BUILD [--seeds N] [--only REGEX]
 
 A checker that has never failed is not known to work. Prints a table: fault, the first seed that
-found it, and the rule. Fails if one is not found within N seeds (2000).
+found it, and the rule. Fails if a fault is not found within N seeds (2000).
 """
 
 import argparse
@@ -24,11 +24,11 @@ import table  # noqa: E402
 from rebuild import Build, DoesNotBuild  # noqa: E402
 
 AT_ONCE = 100  # seeds
-LIMIT_S = 120  # of so many, and a sixth of it for one
+LIMIT_S = 120  # time limit for this many seeds, and a sixth of it for one
 
 
 def run(program, first, count):
-    """What was found from this seed on: (seed, rule); None: nothing."""
+    """The first finding from this seed on: (seed, rule), or None."""
     for begin in range(first, first + count, AT_ONCE):
         found = run_some(program, begin, min(AT_ONCE, first + count - begin), LIMIT_S)
         if found:
@@ -58,7 +58,7 @@ def run_some(program, first, count, limit_s):
 
 
 def first_finding(program, sound, seeds):
-    """The same, without what is found where nothing is planted."""
+    """The same, ignoring findings that also occur without a fault."""
     first = 1
     while first <= seeds:
         found = run(program, first, seeds - first + 1)
@@ -71,7 +71,7 @@ def first_finding(program, sound, seeds):
 
 
 def plant(build, fault, overlay, seeds):
-    """(what found it, or None; what to say besides)"""
+    """(finding or None, additional text)"""
     shutil.rmtree(overlay, ignore_errors=True)
     overlay.mkdir(parents=True)
     try:

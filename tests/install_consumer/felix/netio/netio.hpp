@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a program sees of the library that ATLAS FELIX has called netio for years: the header, the
-// namespace, and classes named in the manner of its own. A few are enough to notice a clash.
+// Stand-in for the library that ATLAS FELIX has called netio for years: its header, its namespace
+// and classes named in its style. These few are enough to detect a name clash.
 
 #include <cstddef>
 #include <cstdint>
