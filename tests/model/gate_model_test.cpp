@@ -251,7 +251,7 @@ TEST(GateModel, NobodyButTheClientIsAdmittedAndNobodyButItsServerBelieved) {
     EXPECT_GT(exploration.genuine, 0);
 }
 
-TEST(GateModel, TheSameHoldsWhenAMessageIsChangedOrMadeByAnAttackerWithAKeyOfItsOwn) {
+TEST(GateModel, HoldsWithMessagesThatAnAttackerChangedOrMade) {
     Exploration exploration{{.changed_messages = 1, .client_requests = 2, .slots = 0}};
     exploration.run();
     std::printf("%zu states, %d admissions, %d genuine answers\n", exploration.states(),

@@ -103,7 +103,7 @@ class LogObserverTest : public testing::Test {
         told().on_accept_failed(
             {.peer = peer, .why = {{ENOMEM, std::system_category()}, "no pages; buy some"}});
     }
-    // Time that passes while the loop runs.
+    // Virtual time passes while the loop runs.
     void wait(netio::Duration duration) {
         bool over = false;
         netio::Timer timer{loop, [&] { over = true; }};
@@ -159,7 +159,7 @@ TEST_F(LogObserverTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
 TEST_F(LogObserverTest, AfterAQuietIntervalTheNextIsToldAtOnce) {
     note("first");
     wait(LimitedLog::interval + std::chrono::seconds{1});
-    EXPECT_EQ(lines.size(), 1U) << "there is nothing to tell";
+    EXPECT_EQ(lines.size(), 1U) << "no line is left to report";
     note("second");
     EXPECT_EQ(lines.size(), 2U);
 }

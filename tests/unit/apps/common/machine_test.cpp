@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-// The addresses are no machine's, so an answer cannot come from a question for each of them.
+// No machine has these addresses, so the result cannot come from a query of each address.
 TEST(PickedProviders, AreThoseOfTheDescriptionsInTheirOrder) {
     EXPECT_THAT(
         picked_providers({{.provider = "verbs", .domain = "mlx5_0", .addresses = {"192.0.2.2"}},
@@ -35,7 +35,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-// A tree as drivers make it.
+// A directory tree like that of the drivers.
 class DeviceCounters : public testing::Test {
   protected:
     DeviceCounters() {

@@ -22,7 +22,7 @@ std::string hex(ChecksumKind kind, std::string_view text) {
     return to_hex(kind, checksum.digest());
 }
 
-// What sha256sum and xxh128sum print.
+// The output of sha256sum and xxh128sum.
 TEST(ChecksumOfAFile, IsWhatOtherToolsPrint) {
     EXPECT_EQ(hex(ChecksumKind::sha256, "abc"),
               "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every figure that is shown, with a number of its own: none is another's.
+// Every metric has a different number here, so that swapped metrics are noticed.
 
 #include "apps/metrics/figures.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// The samples; of a histogram the sum and the count.
+// The samples; for a histogram its sum and count.
 std::string samples(const auto& figures) {
     Exposition text;
     write(figures, text);
@@ -134,7 +134,7 @@ netio_peer_dropped_total{peer="a",id="40"} 9
     const auto at = with_one.find("netio_peer_");
     ASSERT_NE(at, std::string::npos);
     EXPECT_EQ('\n' + with_one.substr(at, shown.size() - 1), shown);
-    EXPECT_EQ(with_one.size(), nobody.size() + shown.size() - 1) << "and no other";
+    EXPECT_EQ(with_one.size(), nobody.size() + shown.size() - 1) << "and no other metric";
     publisher.snapshot.subscribers[0].gave_way = false;
     publisher.snapshot.subscribers[0].waited_for = true;
     EXPECT_NE(samples(publisher).find("netio_peer_waited_for{peer=\"a\",id=\"40\"} 1\n"),

@@ -20,7 +20,7 @@ namespace {
 
 using testing::StartsWith;
 
-// All that is to be sent.
+// All bytes that the exchange sends.
 std::string sent_by(HttpExchange& exchange, std::size_t at_once = 1000) {
     std::string sent;
     while (!exchange.rest().empty()) {
@@ -81,7 +81,7 @@ TEST(HttpExchange, TakesNothingBehindARequest) {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// It runs in a thread, answers everybody the same, and ends with its test.
+// A server in a thread with a fixed answer, which ends with the test.
 class RunningDoor {
   public:
     explicit RunningDoor(HttpDoor::Options options, std::size_t bytes = 10)
@@ -129,7 +129,7 @@ void say(const Descriptor& socket, std::string_view text) {
               static_cast<ssize_t>(text.size()));
 }
 
-// How much comes until the other side ends it.
+// The number of bytes until the other side ends the connection.
 std::size_t bytes_until_the_end(const Descriptor& socket) {
     std::vector<char> part(65536);
     std::size_t bytes = 0;
@@ -137,7 +137,7 @@ std::size_t bytes_until_the_end(const Descriptor& socket) {
     while ((got = ::recv(socket.get(), part.data(), part.size(), 0)) > 0)
         bytes += static_cast<std::size_t>(got);
     if (got < 0) {
-        EXPECT_NE(errno, EAGAIN) << "it has not been cut off";
+        EXPECT_NE(errno, EAGAIN) << "the connection is still open";
     }
     return bytes;
 }
@@ -163,7 +163,7 @@ TEST(HttpDoor, WhoDoesNotTakeItsAnswerIsCutOff) {
     say(deaf, "GET /metrics HTTP/1.1\r\n\r\n");
     char first = 0;
     ASSERT_EQ(::recv(deaf.get(), &first, 1, MSG_PEEK), 1);
-    // Nothing is read before the other end is closed.
+    // Does not read before the other side has closed.
     while (open_descriptors() > before + 1)
         std::this_thread::yield();
     EXPECT_LT(bytes_until_the_end(deaf), bytes);
@@ -181,7 +181,7 @@ TEST(HttpDoor, OfTooManyTheOneThatCameFirstGoes) {
     EXPECT_GT(bytes_until_the_end(third), 10U);
 }
 
-// 192.0.2.1 is no machine's (RFC 5737).
+// No machine has 192.0.2.1 (RFC 5737).
 std::vector<SocketAddress> nowhere_and_here(std::uint16_t port) {
     std::vector<SocketAddress> addresses;
     for (const char* const host : {"192.0.2.1", "127.0.0.1", "127.0.0.2"})
@@ -200,7 +200,7 @@ TEST(HttpDoor, WhereItsPortIsAnothersNoFurtherAddressTakesItsPlace) {
     const RunningDoor other{{}};
     try {
         const HttpDoor door{{.addresses = nowhere_and_here(other.port())}};
-        ADD_FAILURE() << "it listens elsewhere";
+        ADD_FAILURE() << "it listens at another address";
     } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(), "Address already in use");
     }

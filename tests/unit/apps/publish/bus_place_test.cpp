@@ -51,11 +51,11 @@ TEST(BusPlace, WhereItsFiguresAreShownIsSaid) {
     PublisherConfig config = config_of("{at: bus, advertise: daq}");
     config.metrics.listen = "0.0.0.0:9100";
     EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "daq:9100");
-    config.metrics.listen = "127.0.0.1:0"; // any port: it cannot be said which
+    config.metrics.listen = "127.0.0.1:0"; // any port: the number is not yet known
     EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "");
 }
 
-TEST(BusPlace, FidsThatNoAnnouncementTakesAreRefusedWithTheRemedyBeforeItStarts) {
+TEST(BusPlace, TooManyFidRangesForABusAreRefusedWithARemedy) {
     PublisherConfig config = config_of("bus");
     auto& fids = config.streams.front().fids;
     for (std::uint64_t fid = 100; fids.size() < netio::pubsub::announced_ranges_limit - 1; fid += 2)
@@ -64,7 +64,7 @@ TEST(BusPlace, FidsThatNoAnnouncementTakesAreRefusedWithTheRemedyBeforeItStarts)
     fids.push_back({Fid{1000000}, Fid{1000000}});
     try {
         refuse_unannounceable(config);
-        ADD_FAILURE() << "it does not fit";
+        ADD_FAILURE() << "the announcement is too large";
     } catch (const ConfigError& error) {
         EXPECT_THAT(error.what(),
                     HasSubstr("test.yaml:3:6: bus: the fids are 65537 separate ranges"));

@@ -85,7 +85,7 @@ TEST(MergedMaps, WhatAMapHasItselfComesBeforeWhatItTakesOver) {
     EXPECT_EQ(largest(config.streams[0].sizes), 50U);
     EXPECT_EQ(config.streams[0].status, 3);
     EXPECT_EQ(config.streams[0].count, 7U);
-    EXPECT_EQ(largest(config.streams[1].sizes), 40U) << "the first of the list comes first";
+    EXPECT_EQ(largest(config.streams[1].sizes), 40U) << "the first in the list has priority";
     EXPECT_EQ(config.streams[1].status, 1);
     EXPECT_EQ(config.streams[1].count, 7U);
 }
@@ -110,7 +110,7 @@ TEST(MergedMaps, AFewLinesDoNotStandForMillionsNorForThemselves) {
                 HasSubstr("; allowed: "));
 }
 
-// --- a file as long as one may be -----------------------------------------------------------
+// --- a file of maximum length ---------------------------------------------------------------
 
 TEST(LongConfigurations, AMillionFidsAreOneShortLine) {
     const PublisherConfig config =

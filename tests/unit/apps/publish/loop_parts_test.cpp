@@ -74,7 +74,7 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
                                                       "[2001:db8::9]:" + std::to_string(5000 + i)));
         EXPECT_EQ(part.bus.name, "hits-" + std::to_string(i));
         EXPECT_EQ(part.name, "loop " + std::to_string(i));
-        EXPECT_EQ(part.position, i); // so that names of their own on a bus differ as well
+        EXPECT_EQ(part.position, i); // so that generated names on a bus differ as well
     }
 }
 
@@ -85,7 +85,7 @@ TEST(LoopParts, WhatClientsDialHasAsManyPortsBehindIt) {
     EXPECT_THAT(refusal_of(all, 3), HasSubstr("203.0.113.9:65534 and the 2 ports behind it"));
 }
 
-TEST(LoopParts, EveryStreamIsDividedEvenlyWithItsRateAndNoLoopGetsAllThatIsLeftOver) {
+TEST(LoopParts, EachStreamAndItsRateIsDividedEvenlyAmongLoops) {
     const auto parts = divided(config_of("  - {fids: 0-2, source: pattern, size: 40, rate: 300}\n"
                                          "  - {fids: 10, source: pattern, size: 40, rate: 5}\n"
                                          "  - {fids: 20-22, source: pattern, size: 40}\n"),
@@ -205,7 +205,7 @@ TEST(PublishOutcome, OneSubscriberOfOnePublisherThatHasNotConfirmedIsIncomplete)
     const PublishReport all_have_it{.disconnected = 1};
     const PublishReport one_has_not{.unconfirmed = 1};
     EXPECT_EQ(outcome({all_have_it, all_have_it}, false), ExitStatus::done)
-        << "who was lost earlier is that publisher's policy, or its own death";
+        << "subscribers lost earlier were lost by policy or by their own failure";
     EXPECT_EQ(outcome({all_have_it, one_has_not}, false), ExitStatus::incomplete);
     EXPECT_EQ(outcome({one_has_not}, true), ExitStatus::failed);
 }

@@ -37,9 +37,9 @@ TEST(PumpWire, RefusesWhatIsNoHeaderOrAsksForTheImpossible) {
     };
     EXPECT_FALSE(with(0, 'M'));
     EXPECT_FALSE(with(5, 2)) << "another version";
-    EXPECT_FALSE(with(24, 0)) << "sends of no bytes would never end";
-    EXPECT_FALSE(with(24, 5)) << "the least is more than the most";
-    EXPECT_FALSE(with(36, 1)) << "4 GiB and more in one send";
+    EXPECT_FALSE(with(24, 0)) << "sends of 0 bytes would never end";
+    EXPECT_FALSE(with(24, 5)) << "the minimum exceeds the maximum";
+    EXPECT_FALSE(with(36, 1)) << "4 GiB or more in one send";
     EXPECT_FALSE(with(40, 4)) << "an unknown flag";
     EXPECT_FALSE(with(44, 1));
 }

@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// What a server sends as its report is anything.
+// The report of a server may contain anything.
 const std::vector<std::string> odd_reports = {
     "",
     "{",
@@ -36,7 +36,7 @@ TEST(PumpReport, AnyReportOfAServerIsReadOrSaidToBeUnreadable) {
     }
 }
 
-// Of the bytes that a client sent, not of those that the server says it got so.
+// The share of the bytes that a client sent, not of those that the server reports.
 TEST(PumpReport, EachSideTellsWhatWasDirectOfItsOwn) {
     Facts facts{.is_client = true, .peer_report = R"({"direct_share": 1.0})"};
     facts.counters.sent.direct_bytes = 10;

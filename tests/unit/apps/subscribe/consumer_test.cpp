@@ -48,7 +48,7 @@ TEST(SlowReader, PausesOnceInSoLong) {
     EXPECT_EQ(reader.hold(start + 9999ms), 1ms);
     EXPECT_EQ(reader.hold(start + 10s), 501ms);
     EXPECT_EQ(reader.hold(start + 10600ms), 1ms);
-    EXPECT_EQ(reader.hold(start + 20100ms), 401ms) << "until it would have ended";
+    EXPECT_EQ(reader.hold(start + 20100ms), 401ms) << "the rest of the pause";
 }
 
 TEST(SlowReader, APauseInWhichNothingCameIsOver) {
@@ -105,7 +105,7 @@ TEST(Verifier, LooksBehindTheHeader) {
         verifier.check("one", Fid{1}, message, 0);
     }
     EXPECT_EQ(verifier.pattern().total(), PatternCounts{.messages = 3});
-    EXPECT_FALSE(verifier.latency()) << "none had a time";
+    EXPECT_FALSE(verifier.latency()) << "no message had a time";
     verifier.check("one", Fid{1}, std::span{message}.first(3), 0);
     EXPECT_EQ(verifier.pattern().total().corrupt, 1U);
 }

@@ -46,7 +46,7 @@ TEST(Outcome, WhoeverEndsBeforeWhatWasAskedForIsIncomplete) {
               ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("orderly"), {.messages = true}), ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("orderly"), {.duration = true}), ExitStatus::done)
-        << "there was no more";
+        << "no more messages";
 }
 
 TEST(Outcome, WhatIsMissingOrTooMuchCountsForThoseWhoWantAllOfIt) {
@@ -68,7 +68,7 @@ TEST(Outcome, WhatIsKnownToBeMissingIsIncompleteWhateverTheEnd) {
         EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end;
         EXPECT_EQ(outcome(lossy, {.sound = true}), ExitStatus::unsound) << end;
         lossy.throughput.messages = 0;
-        EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end << ", and nothing came";
+        EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end << ", and no message arrived";
     }
 }
 
@@ -83,7 +83,7 @@ TEST(Outcome, APublisherThatWasNeverReachedIsIncompleteWhateverTheEnd) {
     }
 }
 
-// A report of one fid, of which something came.
+// A report of one fid with messages.
 SubscribeReport recorded() {
     SubscribeReport report = ended("orderly");
     report.fids = {{.fid = netio::pubsub::Fid{7}, .messages = 10}};
@@ -96,7 +96,7 @@ bool whole(const SubscribeReport& report, const PatternCounts& counts = {}) {
 
 TEST(Outcome, WhateverIsFoundInARecordingKeepsItFromTheNameOfAWholeOne) {
     EXPECT_TRUE(whole(recorded()));
-    EXPECT_FALSE(is_whole(netio::pubsub::Fid{8}, recorded(), {})) << "it has no account";
+    EXPECT_FALSE(is_whole(netio::pubsub::Fid{8}, recorded(), {})) << "no counts for this fid";
     for (const PatternCounts& found :
          {PatternCounts{.lost = 1}, PatternCounts{.reordered = 1}, PatternCounts{.duplicates = 1},
           PatternCounts{.corrupt = 1}, PatternCounts{.truncated = 1}})
@@ -115,7 +115,7 @@ TEST(Outcome, WhateverMayBeMissingKeepsARecordingFromTheNameOfAWholeOne) {
     EXPECT_FALSE(whole(report));
     report = recorded();
     report.reached.unreached = 1;
-    EXPECT_FALSE(whole(report)) << "it may publish this fid, too";
+    EXPECT_FALSE(whole(report)) << "the unreached publisher may publish this fid, too";
     report = recorded();
     report.throughput.passed_over = 1;
     EXPECT_FALSE(whole(report));

@@ -45,7 +45,7 @@ class RecorderTest : public testing::Test {
         recorder.write(Fid{1}, bytes(text));
         recorder.finish([&](Fid) { return is_whole; });
     }
-    // What it says when it refuses.
+    // The text of the refusal.
     std::string refusal(Existing existing = Existing::refuse) const {
         try {
             const Recorder recorder{folder, all, existing};
@@ -60,7 +60,7 @@ class RecorderTest : public testing::Test {
 };
 
 TEST_F(RecorderTest, RecordsWhereLocksOrFsyncOfFoldersAreUnavailable) {
-    constexpr int dvs = 524; // ENOTSUPP of the kernel, which some network file systems return
+    constexpr int dvs = 524; // kernel-internal ENOTSUPP, which some network file systems return
     for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL, EPERM, EBADF, dvs}) {
         const apps::test::Refusal refusal{apps::test::refused_calls().flock, error};
         record("one", true, Existing::overwrite);
@@ -160,7 +160,7 @@ TEST_F(RecorderTest, OverwritingReplacesOnlyWhenTheNewOneIsFinished) {
     }
     EXPECT_EQ(content(one), "old");
     record("with a hole", false, Existing::overwrite);
-    EXPECT_FALSE(exists(one)) << "it would seem to be of the same run";
+    EXPECT_FALSE(exists(one)) << "it would seem to belong to the same run";
     EXPECT_EQ(content(one, ".gap"), "with a hole");
     record("newest", true, Existing::overwrite);
     EXPECT_EQ(content(one), "newest");
@@ -176,7 +176,7 @@ TEST_F(RecorderTest, WhatWasLeftBehindIsReplacedAsWellOnlyWhenTheNewOneIsFinishe
     EXPECT_EQ(content(one, ".part"), "first");
     EXPECT_EQ(content(one, ".2.part"), "second");
     EXPECT_EQ(content(one, ".3.part"), "third");
-    EXPECT_THAT(refusal(), HasSubstr("part; give another folder")) << "they are recordings";
+    EXPECT_THAT(refusal(), HasSubstr("part; give another folder")) << "the files are recordings";
     EXPECT_THAT(refusal(Existing::append), HasSubstr("part; give it another name"));
     record("fourth", true, Existing::overwrite);
     EXPECT_EQ(content(one), "fourth");

@@ -27,7 +27,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Answers for names that begin with 'slow' when it is told to, and knows none that begin with 'no'.
+// Resolves all names but those that begin with 'no'; names that begin with 'slow' only after `end`.
 struct NameServer {
     NameSearch::Resolve resolve() const {
         return [this, ended = end.get_future().share()](const std::string& host) {
@@ -77,9 +77,9 @@ TEST(NameSearch, AsksForANameOnceAsLongAsItIsNotAnswered) {
     EXPECT_LE(server.asked, 1);
     server.end.set_value();
     EXPECT_EQ(problem_with(names, "slow", far()), "none");
-    EXPECT_EQ(server.asked, 1) << "an answer that comes late is for who asks next";
+    EXPECT_EQ(server.asked, 1) << "a late answer serves the next call";
     EXPECT_EQ(problem_with(names, "slow", far()), "none");
-    EXPECT_EQ(server.asked, 2) << "and for nobody after";
+    EXPECT_EQ(server.asked, 2) << "and no call after it";
 }
 
 TEST(NameSearch, AsksForSoManyNamesAtOnceOnlyAndForNoAddress) {
@@ -91,7 +91,7 @@ TEST(NameSearch, AsksForSoManyNamesAtOnceOnlyAndForNoAddress) {
     for (const char* const host : {"127.0.0.1", "::1"})
         EXPECT_EQ(problem_with(names, host, soon()), "none");
     server.end.set_value();
-    // Whoever waits gets a place as soon as there is one.
+    // A waiting name is resolved when a slot becomes free.
     EXPECT_EQ(problem_with(names, "somewhere", far()), "none");
     EXPECT_EQ(server.asked, 3);
 }
@@ -142,7 +142,7 @@ TEST(Fetch, TakesWhatAProgramShows) {
     thread.join();
 }
 
-// Nobody accepts there, and no more fit into its queue: who comes waits until the end.
+// Never accepts, and its queue is full: a connecting client waits until its time limit.
 class Deaf {
   public:
     Deaf() : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
@@ -154,7 +154,7 @@ class Deaf {
         ::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&bound), &size);
         any.set_port(ntohs(bound.sin_port));
         address = any;
-        // So many that nobody else gets in.
+        // Fills the queue.
         for (bool taken = true; taken;) {
             queue_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
             static_cast<void>(::connect(queue_.back().get(), any.get(), any.size()));
@@ -234,7 +234,7 @@ TEST(Fetch, SaysWhyThereAreNoFigures) {
     EXPECT_THAT(problem_with({.host = "127.0.0.1", .port = port}), HasSubstr("refused"));
 }
 
-// Whichever says so first.
+// The error comes from the first of the two addresses.
 TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
     std::uint16_t port = 0;
     {
@@ -250,7 +250,7 @@ TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
 
 using testing::HasSubstr;
 
-// Says nothing to anybody, and hangs up once so many are there: then to all of them.
+// Accepts `together` connections, sends nothing, then closes all of them.
 class Hush {
   public:
     Hush(std::size_t together, std::size_t rounds) : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
@@ -273,7 +273,7 @@ class Hush {
     Hush& operator=(const Hush&) = delete;
 
     std::string where;
-    std::atomic<bool> were_more = false; // than that, at the same time
+    std::atomic<bool> were_more = false; // more connections than `together` at the same time
 
   private:
     void serve(std::size_t together, std::size_t rounds) {
@@ -292,7 +292,7 @@ class Hush {
     std::thread thread_;
 };
 
-// Time for a slow machine: whoever is asked one after the other takes all of it.
+// Long enough for a slow machine; sequential requests would use up all of it.
 AskLimits patient(std::size_t at_once) {
     return {.each = {.until = netio::Clock::now() + std::chrono::minutes{1}}, .at_once = at_once};
 }
@@ -343,7 +343,7 @@ TEST(Asking, OfWhoIsNotAskedInTimeThatIsSaid) {
 }
 
 TEST(Asking, ANameServerThatDoesNotAnswerHoldsUpNobody) {
-    std::promise<void> end; // of its silence
+    std::promise<void> end; // ends the silence of the name server
     NameSearch names{[ended = end.get_future().share()](const std::string&) {
         ended.wait();
         return std::vector<SocketAddress>{};

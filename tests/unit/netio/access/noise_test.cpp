@@ -91,7 +91,7 @@ TEST(Noise, SaysWhatThePublishedVectorsSay) {
     }
 }
 
-TEST(Noise, OnlyWithOnePskOnePrologueAndOneCipherDoTheSidesUnderstandEachOther) {
+TEST(Noise, AnotherPskPrologueOrCipherIsRefused) {
     Pair other_psk{Cipher::aes_256_gcm, 1, 4};
     EXPECT_FALSE(read(other_psk.responder, write(other_psk.initiator, {})));
     Pair other_prologue{Cipher::aes_256_gcm, 1, 1, "privacy", "peers"};

@@ -164,7 +164,7 @@ TEST(LoopBounds, PostSaysWhenTooManyTasksWait) {
 
 // --- stopping and being embedded --------------------------------------------------------------
 
-TEST(LoopBounds, DispatchReturnsWhenItsTimeIsSpentAndItsDescriptorStaysReadable) {
+TEST(LoopBounds, DispatchStopsAtItsTimeLimitAndStaysReadable) {
     EventLoop loop;
     bool endless = true;
     Timer tick{loop, [&] {

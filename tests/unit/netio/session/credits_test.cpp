@@ -133,7 +133,7 @@ std::uint32_t owed_when_due(Credits credits) {
     return owed;
 }
 
-TEST(Credits, AWindowThatHasGrownIsReturnedInAsManyPartsAsThePeerHasReceivesFor) {
+TEST(Credits, CreditsOfAGrownWindowReturnInTwoToEightParts) {
     const auto due = [](std::uint32_t peer, std::uint32_t more) {
         Credits credits{{.receive_count = 8, .peer_receive_count = peer}};
         credits.grow(more);

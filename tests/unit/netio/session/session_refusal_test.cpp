@@ -147,7 +147,7 @@ TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesHoldNoFrameIsAcceptFailed) {
         expect_refused(hello_of(receive_bytes, 16), least_receive_bytes);
 }
 
-TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesAreTooSmallForTheServiceIsAcceptFailed) {
+TEST_P(SessionRefusal, ReceivesTooSmallForTheServiceAreAcceptFailed) {
     expect_refused(hello_of(1311, 16), 1312);
 }
 

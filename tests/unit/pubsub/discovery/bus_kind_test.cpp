@@ -277,7 +277,7 @@ TEST_F(AddedBus, APublisherMayGoInEachOfItsHandlersAndIsToldNothingMore) {
     EXPECT_THAT(hearer.troubles, SizeIs(1));
 }
 
-TEST_F(AddedBus, AReaderMayStopWatchingInEachOfItsHandlersAndIsToldNothingMore) {
+TEST_F(AddedBus, AReaderThatStopsInAHandlerGetsNoMoreCallbacks) {
     for (const char* const torn : {"b", "c"})
         script->lay(torn, "x");
     for (const char* const name : {"d", "e"})

@@ -451,7 +451,7 @@ TEST_F(BusTexts, SoItIsWhereTheBoardKeepsLeases) {
 
 // One of them overwrites the other between two looks, as an earlier version may, and the other
 // ends.
-TEST_F(BusTexts, WhoIsContestedAndGoneWhereTheBoardKeepsLeasesGivesItsNameAway) {
+TEST_F(BusTexts, OnABoardWithLeasesAContestedNameChangesItsOwnerOnce) {
     board.keeps_leases = true;
     writer.refresh(board, start);
     const std::string first = board.texts["a"];

@@ -167,7 +167,7 @@ TEST(Figure4, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     EXPECT_EQ(script.world().violation(), "");
 }
 
-TEST(Figure4, OursWithoutDrainingAdvertisesBothAgainAndGoesDirectOneTransferEarlier) {
+TEST(Figure4, OursWithoutDrainingIsDirectOneTransferEarlier) {
     Script script{ours_without_draining(400)};
 
     figure_4(script);

@@ -130,7 +130,7 @@ Receiver after_an_indirect_transfer(const ReceiverOptions& options) {
     return receiver;
 }
 
-TEST(ControlMessages, P5AdvertsTravelWithTheAcknowledgementThatWouldOtherwiseOvertakeThem) {
+TEST(ControlMessages, P5AdvertsAndTheAcknowledgementAreInOneMessage) {
     ReceiverOptions options = plain();
     options.adverts_first = true;
     options.batch_limit_count = 33;

@@ -176,7 +176,7 @@ TEST_F(ReceiverTest, R14AdvertisesNoMoreThanAgreed) {
 
 // --- Indirect phase ------------------------------------------------------------------------------
 
-TEST_F(ReceiverTest, R6AnIndirectTransferBeginsAnOddPhaseAndTheNextAdvertAnEvenOne) {
+TEST_F(ReceiverTest, R6PhasesAreOddAfterIndirectAndEvenAfterAnAdvert) {
     ASSERT_EQ(indirect(10), ProtocolError::none);
     EXPECT_EQ(receiver.phase(), Phase{1});
     ASSERT_EQ(indirect(10), ProtocolError::none);

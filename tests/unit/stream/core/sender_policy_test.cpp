@@ -347,7 +347,7 @@ TEST(Coalescing, P4GathersWholeSmallSendsIntoOneTransfer) {
     EXPECT_EQ(pump(sender, 8).text, "I30");
 }
 
-TEST(Coalescing, P4GathersNoMoreThanTheCallerHasPiecesForOrTheAdvertHasRoomFor) {
+TEST(Coalescing, P4TheAdvertAndThePieceLimitBoundATransfer) {
     Sender sender{coalescing()};
     for (std::uint64_t i = 1; i <= 3; ++i)
         sender.submit(SendId{i}, 10);
