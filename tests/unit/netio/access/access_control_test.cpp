@@ -69,7 +69,7 @@ class AccessControlTest : public testing::Test {
     std::optional<AccessControl> control_;
     std::vector<PeerSlot> slots_; // of the admitted connections, in order
     std::uint64_t instance_ = 0;
-    Shortage shortage_ = Shortage::none; // of the last
+    Shortage shortage_ = Shortage::none; // of the last request
 };
 
 TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {

@@ -52,7 +52,7 @@ TEST(Protection, EveryFlagByteMeansOneThingOrNothing) {
     EXPECT_EQ(good, 1 + 4 * 2);
 }
 
-// The parts of the hello that the gate looks at are where the session puts them.
+// The hello fields that the authentication reads are at the offsets that the session uses.
 TEST(AuthTranscript, KnowsTheHello) {
     const Message hello = hello_of(0x1112131415161718);
     ASSERT_EQ(hello.size(), auth_hello_bytes);
@@ -166,7 +166,7 @@ TEST(AuthServer, APartOfARequestIsRefusedAndPaddingIsNot) {
     EXPECT_EQ(server.verdict.outcome, Outcome::admitted);
 }
 
-// What lies behind it in memory, here the rest of the whole one, is no part of a request.
+// Bytes after the request in memory, here the rest of the complete request, do not belong to it.
 TEST(AuthServer, APartOfAFirstRequestIsRefusedWhateverLiesBehindIt) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
@@ -298,7 +298,7 @@ TEST(ReplayCache, KeepsSoManyOfEachKeyOverBothSlots) {
     EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::never);
     EXPECT_EQ(memory.remember(6, entry(7, 3)), Seen::no_room);
     EXPECT_EQ(memory.remember(5, entry(7, 3)), Seen::no_room);
-    EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::before) << "also where there is no room";
+    EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::before) << "also without room";
     EXPECT_EQ(memory.remember(6, entry(255, 1)), Seen::never);
     memory.advance(7);
     EXPECT_EQ(memory.remember(7, entry(7, 4)), Seen::never) << "that of slot 5 is void";
@@ -344,7 +344,7 @@ TEST(AuthServer, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
     TestServer strict{address_a, {key_of(1), visitor}, 200, {.least = Protection::peers}};
     strict.take(hello_of(1), client_host);
     EXPECT_EQ(strict.verdict.refusal, Refusal::protection_too_low);
-    // The key of visitors is no key.
+    // The key of unauthenticated clients proves nothing.
     TestClient liar{visitor, address_a};
     open.take(proved_request(liar, open), client_host);
     EXPECT_EQ(open.verdict.refusal, Refusal::unknown_key);
@@ -413,7 +413,7 @@ TEST(AuthClient, TakesNoAnswerThatItDidNotAskFor) {
         TestClient other = client;
         const Message part{answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(size)};
         EXPECT_EQ(other.gate.take_answer(part), AuthClient::Answer::no_proof);
-        EXPECT_EQ(other.gate.take_answer(answer), AuthClient::Answer::unasked) << "one answer only";
+        EXPECT_EQ(other.gate.take_answer(answer), AuthClient::Answer::unasked) << "only one answer";
     }
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::genuine);
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::unasked);
@@ -467,7 +467,7 @@ TEST(AuthServer, MoreProtectionThanThereIsIsRefused) {
     }
 }
 
-// What a server says that has the key, with flags that it likes.
+// The answer of a server that has the key, with these flags.
 Message answer_with(std::uint8_t flags, const Message& request, const ServerNonce& nonce) {
     Message answer = hello_of(99, 8192);
     answer[auth_flags_at] = std::byte{flags};
@@ -499,7 +499,7 @@ void expect_own_terms_only(const AuthClient::Options& options) {
     }
 }
 
-// A server that was let have the key is not let change what was asked for.
+// A server with the key must not change what the client requested.
 TEST(AuthClient, TakesItsOwnTermsAndNoOthersFromWhoHasTheKey) {
     for (const Protection level : levels) {
         for (const bool lacks_aes : {false, true})

@@ -31,7 +31,7 @@ Message sealed_by(Sealer& sealer, const Message& header, const Message& plain) {
 bool opens(Opener& opener, const Message& header, const Message& sealed, const Message& expected) {
     Message out(sealed.size() - seal_tag_bytes, std::byte{0x5a});
     const bool good = opener.open(header, sealed, out);
-    EXPECT_EQ(out, good ? expected : Message(out.size())) << "wiped if it is wrong";
+    EXPECT_EQ(out, good ? expected : Message(out.size())) << "cleared on failure";
     return good;
 }
 
@@ -44,7 +44,8 @@ TEST(RecordSeal, WhatIsSealedIsOpenedInOrder) {
             const Message header = text_of(8);
             const Message plain = text_of(size);
             const Message sealed = sealed_by(sealer, header, plain);
-            EXPECT_TRUE(seen.insert(sealed).second) << "the same text twice never looks the same";
+            EXPECT_TRUE(seen.insert(sealed).second)
+                << "sealing the same text twice gives different bytes";
             EXPECT_TRUE(opens(opener, header, sealed, plain)) << size;
         }
     }
@@ -81,7 +82,8 @@ TEST(RecordSeal, ATamperedByteAnywhereEndsTheDirection) {
                 Opener opener{cipher, secret_of(1)};
                 EXPECT_FALSE(opens(opener, wrong_header, wrong, plain)) << at;
                 EXPECT_TRUE(opener.has_failed());
-                EXPECT_FALSE(opens(opener, header, first, plain)) << "nothing is right any more";
+                EXPECT_FALSE(opens(opener, header, first, plain))
+                    << "after a failure, nothing is accepted";
                 EXPECT_FALSE(opens(opener, header, second, plain));
             }
         }
@@ -131,7 +133,7 @@ TEST(RecordSeal, KeysChangeAfterSoManyBytesAndSoManyRecordsOnBothSidesAtOnce) {
             }
             const std::uint64_t every = life.bytes == 100 ? 3 : life.records == 3 ? 3 : 1;
             EXPECT_EQ(sealer.keys(), 1 + 50 / every);
-            EXPECT_TRUE(noticed) << "it is another key";
+            EXPECT_TRUE(noticed) << "the key has changed";
         }
     }
 }
@@ -181,7 +183,7 @@ TEST(RecordSeal, ATagStandsForARecordInClearOfSeveralParts) {
             ASSERT_TRUE(sealer.tag(parts_at(cut / 2, cut), tag));
             Opener opener{cipher, secret_of(1)};
             const Bytes one_part{whole};
-            EXPECT_TRUE(opener.check({&one_part, 1}, tag)) << "however it is cut";
+            EXPECT_TRUE(opener.check({&one_part, 1}, tag)) << "for every division into parts";
             EXPECT_FALSE(opener.check({&one_part, 1}, tag)) << "once";
         }
         for (std::size_t at = 0; at < whole.size() + tag.size(); ++at) {
@@ -220,13 +222,13 @@ TEST(Tagger, TagsAreOfTheFrameItsNumberAndTheDirection) {
         (at < 8 ? wrong_header[at] : at < 38 ? wrong_body[at - 8] : tag[at - 38]) ^= std::byte{1};
         TagChecker checker{secret_of(1)};
         EXPECT_FALSE(checker.check(wrong_header, wrong_body, tag)) << at;
-        EXPECT_FALSE(checker.check(header, body, first)) << "nothing is right any more";
+        EXPECT_FALSE(checker.check(header, body, first)) << "after a failure, nothing is accepted";
     }
     TagChecker checker{secret_of(1)};
     EXPECT_FALSE(checker.check(header, body, Bytes{first}.first(7)));
 }
 
-// The handshake opens with it, and has nobody behind it who would.
+// The handshake opens messages with it, and does not clear the output itself.
 TEST(Aead, WipesWhatItCouldNotProve) {
     for (const Cipher cipher : ciphers) {
         Aead sender{cipher, secret_of(1)};
@@ -242,7 +244,7 @@ TEST(Aead, WipesWhatItCouldNotProve) {
 }
 
 TEST(RecordSeal, BothCiphersAreThere) {
-    // Whatever this processor is good at, a peer may ask for the other.
+    // A peer may request either cipher, whatever this processor supports in hardware.
     static_cast<void>(processor_has_aes());
     for (const Cipher cipher : ciphers) {
         Sealer sealer{cipher, secret_of(1)};
@@ -252,7 +254,7 @@ TEST(RecordSeal, BothCiphersAreThere) {
 
 using Frame = std::vector<std::byte>;
 
-// Both directions of a way, each with a key.
+// A sealer and the matching opener.
 struct Way {
     explicit Way(Protection level)
         : sealer{level == Protection::peers ? FrameSealer{Tagger{key}}
@@ -281,8 +283,8 @@ struct Way {
     FrameOpener opener;
 };
 
-// docs/wire-formats.md, "Tags": open, shutdown, its confirmation, window, and what changes a
-// service.
+// docs/wire-formats.md, "Tags": open, shutdown and its confirmation, window, and the frames of a
+// service that change its state.
 bool has_tag_with_peers(unsigned kind) {
     return kind == 1 || kind == 4 || kind == 5 || kind == 8 || kind >= 20;
 }

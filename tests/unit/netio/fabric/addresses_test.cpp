@@ -20,7 +20,7 @@ TEST(InterfaceAddress, OfTheLoopbackIsItsFirst) {
 
 TEST(InterfaceAddress, OfAFamilyIsThatFamilysOrTold) {
     EXPECT_EQ(host_at_interface("lo", AF_INET), "127.0.0.1");
-    try { // not every machine has it
+    try { // not every machine has this interface
         EXPECT_EQ(host_at_interface("lo", AF_INET6), "::1");
     } catch (const FabricError& error) {
         EXPECT_NE(std::string{error.what()}.find("'lo' has no IPv6 address"), std::string::npos);

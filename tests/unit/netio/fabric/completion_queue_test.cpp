@@ -44,7 +44,7 @@ TEST_F(SignalPipe, WakesNobodyWhenItIsOut) {
     EXPECT_EQ(ready(), 0);
     wait_for(other_[0]);
     write_to(other_);
-    EXPECT_EQ(ready(), 1) << "what is added later is waited for";
+    EXPECT_EQ(ready(), 1) << "a descriptor that is added later wakes";
 }
 
 TEST_F(SignalPipe, StaysWhereThereMightBeAnother) {
@@ -56,7 +56,7 @@ TEST_F(SignalPipe, StaysWhereThereMightBeAnother) {
 }
 
 TEST_F(SignalPipe, IsNotLookedForInWhatIsNoEpoll) {
-    EXPECT_FALSE(take_out_signal_pipe(epoll_)) << "it waits for nothing";
+    EXPECT_FALSE(take_out_signal_pipe(epoll_)) << "it has no descriptors";
     EXPECT_FALSE(take_out_signal_pipe(one_[0]));
     EXPECT_FALSE(take_out_signal_pipe(-1));
 }

@@ -8,7 +8,7 @@
 namespace netio::fabric {
 namespace {
 
-// fi_getinfo and its like exist in several versions, each with a layout of its own.
+// fi_getinfo and similar functions exist in several versions, each with its own data layout.
 TEST(Library, HasTheVersionsThatALinkerChoosesBesideTheseHeaders) {
     EXPECT_EQ(library().dupinfo, &::fi_dupinfo);
     EXPECT_EQ(library().fabric, &::fi_fabric);

@@ -36,7 +36,7 @@ TEST(SourceSet, DrainsTheActiveOnesOnly) {
     set.add(a);
     set.add(b);
     EXPECT_TRUE(set.drain(10, never).worked);
-    EXPECT_EQ(log, "ab") << "what was just added may have work already";
+    EXPECT_EQ(log, "ab") << "a new source may already have work";
     EXPECT_FALSE(set.drain(10, never).worked);
     SourceSet::activate(b);
     set.drain(10, never);
@@ -233,7 +233,7 @@ TEST(TaskQueue, ThoseThatAreStillToRunCountWhileOthersDo) {
     std::ignore = tasks.put(1);
     std::ignore = tasks.put(2);
     EXPECT_TRUE(tasks.queue.run(never));
-    EXPECT_THAT(taken, ElementsAre(true, false)) << "its own place is free";
+    EXPECT_THAT(taken, ElementsAre(true, false)) << "only the slot of the running task is free";
     EXPECT_TRUE(tasks.queue.run(never));
     EXPECT_THAT(tasks.ran, ElementsAre(1, 2, 3));
 }

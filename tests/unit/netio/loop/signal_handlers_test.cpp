@@ -19,7 +19,7 @@ Handler handler_of(int signal) {
     return action.sa_handler;
 }
 
-// What was there for a signal is there again at the end.
+// The handler of a signal is restored at the end.
 class SignalHandlers : public testing::TestWithParam<Handler> {
   protected:
     SignalHandlers() { ::sigaction(SIGTERM, nullptr, &before_); }
@@ -40,7 +40,7 @@ TEST_P(SignalHandlers, OfTheProgramStayWhateverTheyAre) {
     EXPECT_EQ(handler_of(SIGTERM), GetParam());
 }
 
-// Only a library that is known for it loses what it has taken.
+// Only a library that is known for it loses the handler that it installed.
 TEST_P(SignalHandlers, ThatAreInstalledMeanwhileStay) {
     ASSERT_NE(std::signal(SIGTERM, SIG_DFL), SIG_ERR);
     {

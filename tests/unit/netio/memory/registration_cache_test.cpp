@@ -47,13 +47,13 @@ TEST_F(Registrations, TheLongestUnusedGoesFirstAndWhatIsLentStays) {
     RegistrationCache cache{2'000};
     std::optional lent{cache.lend(piece(0, 1'000), Access::local)};
     cache.lend(piece(1'000, 1'000), Access::local);
-    cache.lend(piece(2'000, 500), Access::local); // the second has to go
+    cache.lend(piece(2'000, 500), Access::local); // evicts the second
     EXPECT_EQ(cache.registered_bytes(), 1'500U);
     EXPECT_EQ(cache.counters().evictions, 1U);
     cache.lend(piece(2'000, 500), Access::local);
     EXPECT_EQ(cache.counters().hits, 1U);
 
-    lent = cache.lend(piece(3'000, 1'500), Access::local); // the first comes back, too late
+    lent = cache.lend(piece(3'000, 1'500), Access::local); // the first is released later, and evicted then
     EXPECT_EQ(cache.registered_bytes(), 1'500U);
     EXPECT_EQ(lent->slice().data, memory.data() + 3'000);
 }
@@ -62,7 +62,7 @@ TEST_F(Registrations, WhatWasUsedAgainStaysAndSoDoesTheLimitItself) {
     RegistrationCache cache{2'000};
     cache.lend(piece(0, 1'000), Access::local);
     cache.lend(piece(1'000, 1'000), Access::local);
-    EXPECT_EQ(cache.registered_bytes(), 2'000U) << "the limit is no more than the limit";
+    EXPECT_EQ(cache.registered_bytes(), 2'000U) << "the limit is kept exactly";
     cache.lend(piece(0, 1'000), Access::local); // used again
     cache.lend(piece(2'000, 1'000), Access::local);
     EXPECT_EQ(cache.counters().evictions, 1U);

@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Tries routes without making anything of them.
+// Receives routes without connecting.
 struct Trier final : Connector::Handler {
     void on_route(const Session::Target& route) override {
         tried.push_back(route.remote.host + "/" + route.provider);
@@ -57,9 +57,9 @@ struct ConnectorTest : testing::Test {
 
 TEST_F(ConnectorTest, TriesEveryAddressOfAName) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    trier.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
     connect();
-    EXPECT_THAT(trier.tried, IsEmpty()) << "a call never calls back";
+    EXPECT_THAT(trier.tried, IsEmpty()) << "no callback inside the call";
     ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
     EXPECT_THAT(trier.tried,
                 ElementsAre("10.0.0.1/sim-tcp", "10.0.0.2/sim-tcp", "10.0.0.3/sim-tcp"));
@@ -73,7 +73,7 @@ TEST_F(ConnectorTest, TellsFromTheLoopThatItsKeyFileHasBeenSpoiled) {
     access::write_key_file(file, "netio-keys 1\n7 ", true);
     bed.sim()->name("daq.example", {"10.0.0.1"});
     connector->connect({remote}, {}, key);
-    EXPECT_THAT(bed.seen().key_file_problems, IsEmpty()) << "a call never calls back";
+    EXPECT_THAT(bed.seen().key_file_problems, IsEmpty()) << "no callback inside the call";
     ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
     EXPECT_THAT(bed.seen().key_file_problems, SizeIs(1));
 }
@@ -102,8 +102,8 @@ TEST_F(ConnectorTest, TriesNoFurtherAddressWhenItIsCancelled) {
     ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
     bed.loop().run_once(bed.loop().now() + 10s);
     EXPECT_THAT(trier.tried, SizeIs(1));
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
-    connect(); // and what was left is forgotten
+    trier.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
+    connect(); // and the rest of the routes is forgotten
     ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
     EXPECT_THAT(trier.tried, SizeIs(2));
 }
@@ -145,12 +145,12 @@ TEST_F(ConnectorTest, ARouteThatCannotBeTriedIsOneMoreReason) {
         if (trier.tried.size() == 1) {
             throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
         }
-        fail_route(CloseReason::refused, "nobody there");
+        fail_route(CloseReason::refused, "no listener");
     };
     connect();
     ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
     EXPECT_THAT(trier.failed.front().detail,
-                AllOf(HasSubstr("cannot open an endpoint"), HasSubstr("nobody there")));
+                AllOf(HasSubstr("cannot open an endpoint"), HasSubstr("no listener")));
 }
 
 TEST_F(ConnectorTest, TheLoopGoesOnWhileANameIsResolved) {
@@ -176,7 +176,7 @@ TEST_F(ConnectorTest, NothingFollowsWhenItIsCancelled) {
     EXPECT_THAT(trier.tried, IsEmpty());
     EXPECT_THAT(trier.failed, IsEmpty());
     trier.at_route = [&] { connector->cancel(); };
-    connect(); // and it may begin again
+    connect(); // a new attempt is possible
     ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
 }
 
@@ -200,7 +200,7 @@ TEST_F(ConnectorTest, MayBeDestroyedInItsHandlers) {
     connect();
     ASSERT_TRUE(bed.run_until([&] { return !connector; }));
     connector.emplace(bed.transport(), trier);
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    trier.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
     trier.at_failed = [&] { connector.reset(); };
     connect();
     ASSERT_TRUE(bed.run_until([&] { return !connector; }));
@@ -208,13 +208,13 @@ TEST_F(ConnectorTest, MayBeDestroyedInItsHandlers) {
 }
 
 TEST_F(ConnectorTest, MayConnectAgainWhenItHasFailed) {
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    trier.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
     trier.at_failed = [&] {
         if (trier.failed.size() == 1) connect();
     };
     connect();
     ASSERT_TRUE(bed.run_until([&] { return trier.failed.size() == 2; }));
-    EXPECT_EQ(trier.failed.back().detail, "nobody there") << "of the last time only";
+    EXPECT_EQ(trier.failed.back().detail, "no listener") << "only the last error";
 }
 
 TEST_F(ConnectorTest, WhoClosesItWhileItLooksIsToldLocal) {
@@ -278,7 +278,7 @@ TEST_F(ConnectorTest, ASendSocketMayBeDisconnectedWhileItsNameIsResolved) {
     EXPECT_EQ(sender.connected, 0);
 }
 
-// A connector that is closed or cancelled between two routes has forgotten all that was before.
+// A connector that is closed or cancelled between two routes forgets all earlier attempts.
 
 struct RouteLog final : Connector::Handler {
     void on_route(const Session::Target& route) override {
@@ -301,9 +301,7 @@ class ConnectorEnd : public testing::Test {
             remotes.push_back({.host = host, .port = 1234});
         connector.connect(std::move(remotes), {}, std::move(key));
     }
-    void refuse() {
-        connector.try_next({.reason = CloseReason::refused, .detail = "nobody there"});
-    }
+    void refuse() { connector.try_next({.reason = CloseReason::refused, .detail = "no listener"}); }
     std::shared_ptr<const ClientKey> key() {
         return std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
     }
@@ -337,16 +335,16 @@ class ConnectorEnd : public testing::Test {
 
 TEST_F(ConnectorEnd, ClosedWhileItSearchesIsToldLocalWhateverHasFailedBefore) {
     trier.at_route = [&](const Session::Target&) {
-        bed.sim()->delay_resolution(10s); // of the second
+        bed.sim()->delay_resolution(10s); // of the second address
         refuse();
     };
     connect({"10.0.0.1", "10.0.0.2", "10.0.0.3"});
     ASSERT_TRUE(has_tried(1));
     bed.loop().run_once();
     connector.close();
-    EXPECT_TRUE(connector.is_connecting()) << "until it is told";
+    EXPECT_TRUE(connector.is_connecting()) << "until the callback";
     connector.close();
-    EXPECT_THAT(trier.failed, IsEmpty()) << "a call never calls back";
+    EXPECT_THAT(trier.failed, IsEmpty()) << "no callback inside the call";
     expect_local();
     EXPECT_THAT(trier.tried, SizeIs(1));
 }
@@ -388,7 +386,7 @@ TEST_F(ConnectorEnd, WhoCancelsItAndThrowsHasNotAskedForMore) {
     EXPECT_THAT(trier.failed, IsEmpty());
 }
 
-// The gate of the route has asked for another attempt, which nobody wants any more.
+// The authentication has requested another attempt, which is no longer wanted.
 TEST_F(ConnectorEnd, CancelledBeforeItTriesARouteOnceMoreBeginsWithTheNextAddress) {
     trier.at_route = [&](const Session::Target& route) {
         const std::vector<std::byte> challenge(access::auth_challenge_bytes);
@@ -409,7 +407,7 @@ TEST_F(ConnectorEnd, CancelledKeepsNothingOfTheKey) {
     trier.at_route = [&](const Session::Target& route) { gate = route.auth; };
     connect({"10.0.0.1"}, key());
     ASSERT_TRUE(has_tried(1));
-    EXPECT_FALSE(gate.expired()) << "for another attempt";
+    EXPECT_FALSE(gate.expired()) << "needed for another attempt";
     connector.cancel();
     EXPECT_TRUE(gate.expired());
 }

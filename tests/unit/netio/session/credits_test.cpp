@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/model/credits_model_test.cpp explores two endpoints; here is one of them, step by step.
+// tests/model/credits_model_test.cpp explores two endpoints; here is one endpoint, step by step.
 
 #include "netio/session/credits.hpp"
 
@@ -125,7 +125,7 @@ TEST(Credits, AWindowThatGrowsGrantsWhatWasAdded) {
     EXPECT_EQ(there.available(), 8U);
 }
 
-// How many frames arrive before a frame with their credits is due.
+// Number of received frames after which a frame with their credits is due.
 std::uint32_t owed_when_due(Credits credits) {
     std::uint32_t owed = 0;
     for (; !credits.must_return(); ++owed)
@@ -141,10 +141,10 @@ TEST(Credits, CreditsOfAGrownWindowReturnInTwoToEightParts) {
     };
     EXPECT_EQ(owed_when_due(Credits{{.receive_count = 8, .peer_receive_count = 8}}), 4U) << "half";
     EXPECT_EQ(due(8, 8), 4U) << "not more often than before";
-    EXPECT_EQ(due(8, 244), 36U) << "in seven";
+    EXPECT_EQ(due(8, 244), 36U) << "in seven parts";
     EXPECT_EQ(due(9, 248), 32U);
-    EXPECT_EQ(due(64, 248), 32U) << "in eight at most";
-    EXPECT_EQ(due(3, 248), 128U) << "and in two at least";
+    EXPECT_EQ(due(64, 248), 32U) << "in eight parts at most";
+    EXPECT_EQ(due(3, 248), 128U) << "in two parts at least";
 }
 
 TEST(Credits, ThePartsFollowBothWindows) {

@@ -92,7 +92,7 @@ TEST(Hello, AnyChangeOfMagicVersionOrReservedBitsIsRefused) {
     const std::size_t size = encode(example(), sound);
     for (const std::size_t byte : {0U, 1U, 2U, 3U, 4U, 5U, 7U}) {
         for (unsigned bit = 0; bit < 8; ++bit) {
-            if (byte == 7 && bit == 0) continue; // a key follows
+            if (byte == 7 && bit == 0) continue; // announces a key
             ConnectionData data = sound;
             data[byte] ^= static_cast<std::byte>(1U << bit);
             Hello hello;
@@ -139,7 +139,7 @@ TEST(Hello, HasNothingOfWhatWasInItsMemory) {
     ConnectionData clean = full_of(std::byte{0});
     ConnectionData used = full_of(std::byte{0xff});
     ASSERT_EQ(encode(example(), clean), encode(example(), used));
-    EXPECT_EQ(used, clean) << "what a fabric pads it with is zeros as well";
+    EXPECT_EQ(used, clean) << "the fabric pads with zeros as well";
 }
 
 TEST(Hello, KnowsHowMuchOfItIsTheServices) {
@@ -149,7 +149,7 @@ TEST(Hello, KnowsHowMuchOfItIsTheServices) {
     ASSERT_EQ(decode(std::span{data}.first(size), 4, hello), RejectCode::none);
     EXPECT_EQ(hello.service_data.span().size(), 4U);
     ASSERT_EQ(decode(std::span{data}.first(size), 0, hello), RejectCode::none);
-    EXPECT_EQ(hello.service_data.span().size(), 0U) << "the rest is what a fabric pads it with";
+    EXPECT_EQ(hello.service_data.span().size(), 0U) << "the rest is padding by the fabric";
 }
 
 TEST(Hello, ARejectionHasTheDocumentedBytesWhateverWasInItsMemory) {
@@ -230,7 +230,7 @@ TEST(OpenOptions, MayBeAListOfNothingAndHaveAnOptionWithoutAValue) {
         << "roles need one";
 }
 
-// What the two sides say of themselves, what is made of a rejection, and the keys of a session.
+// The data that both sides send, the meaning of a rejection, and the keys of a session.
 
 Handshake handshake_of(const SessionOptions& options = {}) {
     return {Hello{.service = Service::stream, .service_data = {}}, options};
@@ -251,7 +251,7 @@ TEST(Handshake, SaysWhatItsOptionsAre) {
     EXPECT_NE(said.instance, 0U);
 }
 
-// What has to be known and is not, and what is cut off.
+// Frames with an unknown mandatory option, and truncated frames.
 TEST(Handshake, TakesNoOpenFrameThatItDoesNotUnderstand) {
     const std::vector<std::byte> unknown{std::byte{1},    {}, {}, {}, std::byte{7},
                                          std::byte{0x80}, {}, {}};
@@ -262,10 +262,10 @@ TEST(Handshake, TakesNoOpenFrameThatItDoesNotUnderstand) {
     EXPECT_EQ(handshake.offered().roles, 8U);
     EXPECT_FALSE(handshake.take_open(unknown));
     for (std::size_t part = 1; part < size; ++part) {
-        if (part == 4) continue; // offers nothing
+        if (part == 4) continue; // an empty list
         EXPECT_FALSE(handshake.take_open(std::span{known}.first(part))) << part;
     }
-    EXPECT_EQ(handshake.offered().roles, 8U) << "what it had understood";
+    EXPECT_EQ(handshake.offered().roles, 8U) << "the last valid options remain";
 }
 
 // --- rejected -------------------------------------------------------------------------------

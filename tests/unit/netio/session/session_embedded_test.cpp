@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sessions of a loop that lives in another one: between two dispatch() the other loop sleeps until
-// ours has something to do. That is no stall, so silence and time-outs are judged as ever.
+// Sessions of a loop inside another loop: between two dispatch() calls the outer loop sleeps until
+// there is work. This is not a stall, so silence and time-outs count as usual.
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
@@ -50,7 +50,8 @@ TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
     EXPECT_LE(bed.world()->now() - begin, 5s + 200ms);
 }
 
-// Its time begins with the call, however long the other loop had nothing for ours to do before it.
+// The close time begins with the call, however long the outer loop had no work for this loop
+// before.
 TEST_P(EmbeddedSession, ACloseBehindALongSilenceIsConfirmed) {
     connect({.close_timeout = 2s, .close_limit = 2s});
     dispatch_until([] { return false; }, 1s);
@@ -79,8 +80,8 @@ TEST_P(EmbeddedSession, AnOuterLoopThatWasBusyForLongKillsNobody) {
     EXPECT_TRUE(far.closed.empty());
 }
 
-// Windows (decision 0015): the outer loop is busy for longer than a way is long, and a dispatch()
-// that leaves nothing ends before the next frames arrive.
+// Windows (decision 0015): the outer loop is busy for longer than the delay of the path, and a
+// dispatch() that finishes all work ends before the next frames arrive.
 class EmbeddedWindow : public EmbeddedSession {
   protected:
     static constexpr std::uint64_t count = 500;

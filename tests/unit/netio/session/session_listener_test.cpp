@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// Nobody listens where other machines reach it unless that was meant.
+// Listening on an address that other machines can reach requires an explicit option.
 
 class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handler {
   protected:
@@ -40,7 +40,7 @@ class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handl
                                      .keys = std::move(keys)},
             static_cast<SessionListener::Handler&>(*this));
     }
-    // Empty: it listened.
+    // Returns "" if it listened.
     std::string problem_of(const std::vector<Address>& addresses) {
         try {
             listen(addresses, false);
@@ -82,7 +82,7 @@ TEST_P(Reach, WhoLetsAnyoneInHasToSaySo) {
     files.permit_anyone("services=messages");
     EXPECT_THAT(problem_with_keys(access::Protection::none),
                 HasSubstr("a key file that has no line `0 anyone`"));
-    EXPECT_EQ(problem_with_keys(access::Protection::peers), "") << "nobody comes without a key";
+    EXPECT_EQ(problem_with_keys(access::Protection::peers), "") << "every client needs a key";
 }
 
 TEST_P(Reach, ALineThatLetsAnyoneInLaterIsTold) {
@@ -96,7 +96,7 @@ TEST_P(Reach, ALineThatLetsAnyoneInLaterIsTold) {
         bed.seen().key_file_problems.clear();
         bed.seen().revoked.clear();
         files.permit_anyone("services=messages");
-        files.revoke(7); // so that there is something to wait for
+        files.revoke(7); // so that the thread has something to wait for
         EXPECT_TRUE(bed.run_until([&] { return !bed.seen().revoked.empty(); }));
         return bed.seen().key_file_problems.empty() ? "" : bed.seen().key_file_problems.back();
     };
@@ -145,15 +145,15 @@ TEST(Reach, DoesNotMatterWhereWhoComesIsAskedForAKey) {
     EXPECT_NE(bed.transport().listen("tcp", any, {.has_keys = true}, nobody), nullptr);
 }
 
-// What a listener says of an address that it cannot have, and to a peer that it does not take.
+// What a listener reports of an address that it cannot use, and to a peer that it rejects.
 
 struct Nobody final : SessionListener::Handler {
     void on_incoming(IncomingSession&) override {}
 };
 
-// --- addresses of one list ------------------------------------------------------------------
+// --- addresses in one list ------------------------------------------------------------------
 
-// The first address is free, and the next one is in use.
+// The first address is free, and the second is in use.
 class SecondInUse final : public ForwardingTransport {
   public:
     using ForwardingTransport::ForwardingTransport;
@@ -236,8 +236,8 @@ class HalfOfTheMemory : public SessionTest {
     std::vector<std::string> failed;
 };
 
-// A session's memory for what it receives can be registered, and that for what it sends cannot:
-// the peer is told as long as there is no endpoint for it.
+// The receive memory of a session can be registered, but its send memory cannot: the peer is
+// rejected before an endpoint exists.
 TEST_P(HalfOfTheMemory, IsNoneAndThePeerIsToldSo) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),

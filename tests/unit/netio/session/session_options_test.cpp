@@ -44,7 +44,7 @@ TEST(SessionOptions, ThatAreWrongAreNamed) {
     expect_refused({.close_timeout = 2s, .close_limit = 1s}, "close_limit");
 }
 
-// The least and the largest of each, and what lies next to them.
+// The minimum and the maximum of each option, and their neighbours.
 TEST(SessionOptions, EndWhereTheirTextsSayThatTheyDo) {
     constexpr std::chrono::milliseconds year = std::chrono::hours{24 * 365};
     const auto expect = [](bool good, const SessionOptions& options, const std::string& name) {

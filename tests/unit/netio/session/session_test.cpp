@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sessions: credits, heartbeats, and every kind of end but the orderly one.
+// Sessions: credits, heartbeats, and every end except the orderly one.
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
@@ -80,7 +80,8 @@ TEST_P(SessionTest, AsManyGatheredFramesAreOnTheirWayAsOthers) {
         if (near.session->send({.kind = 20, .slices = slices}, Cookie{frame}) != Status::ok) break;
         sent.emplace_back(28 * 20, static_cast<std::byte>(frame + 1));
     }
-    EXPECT_GE(sent.size(), all - 2) << "one buffer is for credits, one was for the open frame";
+    EXPECT_GE(sent.size(), all - 2)
+        << "one buffer is reserved for credits, one was used by the open frame";
     ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == sent.size(); }));
     EXPECT_EQ(far.frames, sent);
 }
@@ -146,7 +147,7 @@ TEST_P(SimulatedSession, HeartbeatsKeepAnIdleLinkAlive) {
     ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
     EXPECT_TRUE(near.closed.empty());
     EXPECT_TRUE(far.closed.empty());
-    EXPECT_EQ(near.frames.size(), 0U) << "heartbeats are not the user's";
+    EXPECT_EQ(near.frames.size(), 0U) << "the user does not receive heartbeats";
 }
 
 TEST_P(SimulatedSession, SilenceIsNoticedOnBothSides) {
@@ -179,7 +180,7 @@ TEST_P(SimulatedSession, TimeInWhichOurLoopDidNotLookIsNotThePeersSilence) {
     connect(quick, quick);
     std::vector<std::byte> body(8);
     near.at_frame = [&] {
-        if (near.frames.size() == 1) bed.world()->spend(30s); // stopped, or at work
+        if (near.frames.size() == 1) bed.world()->spend(30s); // stopped, or busy
     };
     send(far, 2);
     const TimePoint end = bed.loop().now() + 50s;
@@ -203,7 +204,7 @@ TEST_P(SimulatedSession, ThatCannotSendItsOpenFrameNeverSaysThatItIsOpen) {
     dial({});
     bool was_open = false;
     near.at_open = [&] { was_open = true; };
-    // The accepting side registers when it accepts; refuse only once it has.
+    // The accepting side registers memory when it accepts; refuse only after that.
     ASSERT_TRUE(bed.run_until([&] { return far.session != nullptr; }));
     bed.sim()->refuse_registrations(true);
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
