@@ -53,7 +53,7 @@ TEST_F(Registrations, TheLongestUnusedGoesFirstAndWhatIsLentStays) {
     cache.lend(piece(2'000, 500), Access::local);
     EXPECT_EQ(cache.counters().hits, 1U);
 
-    lent = cache.lend(piece(3'000, 1'500), Access::local); // the first is released later, and evicted then
+    lent = cache.lend(piece(3'000, 1'500), Access::local); // then evicts the first
     EXPECT_EQ(cache.registered_bytes(), 1'500U);
     EXPECT_EQ(lent->slice().data, memory.data() + 3'000);
 }

@@ -258,7 +258,7 @@ TEST(SendBufferPool, ThereIsAlwaysSomeForWhatIsSmall) {
     EXPECT_FALSE(memory.is_short());
 }
 
-// Memory kept for the next frames of this session must not prevent a frame from being sent.
+// Memory that a session keeps for its next frames must not prevent a frame from being sent.
 TEST(SendBufferPool, WhatIsKeptGivesWayToWhatIsNeeded) {
     ByteBudget budget{8 * large};
     SendBufferPool memory{4, budget};

@@ -19,7 +19,7 @@ constexpr PublisherId d{4};
 TEST(ConnectionSlots, AreHeldOnceByEachAndNotByMoreThanTheLimit) {
     ConnectionSlots slots{2};
     EXPECT_TRUE(slots.take(a));
-    EXPECT_TRUE(slots.take(a)) << "it has one";
+    EXPECT_TRUE(slots.take(a)) << "it has one already";
     EXPECT_TRUE(slots.has_free());
     EXPECT_TRUE(slots.take(b));
     EXPECT_FALSE(slots.has_free());
@@ -27,7 +27,7 @@ TEST(ConnectionSlots, AreHeldOnceByEachAndNotByMoreThanTheLimit) {
     EXPECT_TRUE(slots.take(b));
     EXPECT_TRUE(slots.is_waiting(c));
     EXPECT_FALSE(slots.is_waiting(a));
-    EXPECT_EQ(slots.next(), std::nullopt) << "there is no room";
+    EXPECT_EQ(slots.next(), std::nullopt) << "no free slot";
 }
 
 TEST(ConnectionSlots, ThatBecomeFreeAreForThoseThatWerePassedOverInTurns) {
@@ -40,8 +40,8 @@ TEST(ConnectionSlots, ThatBecomeFreeAreForThoseThatWerePassedOverInTurns) {
     ASSERT_TRUE(slots.take(b));
     EXPECT_FALSE(slots.take(a));
     slots.release(b);
-    EXPECT_EQ(slots.next(), d) << "the one behind the last";
-    EXPECT_EQ(slots.next(), a) << "as long as there is room";
+    EXPECT_EQ(slots.next(), d) << "the next after the last one";
+    EXPECT_EQ(slots.next(), a) << "until all slots are used";
     EXPECT_EQ(slots.next(), std::nullopt);
 }
 
@@ -103,7 +103,7 @@ class Refusals : public testing::Test {
     netio::test::SimWorld world;
     EventLoop loop{{}, world};
     TimePoint begin{world.now()};
-    std::vector<std::string> asked; // after so many seconds: who, for which fid
+    std::vector<std::string> asked; // seconds: publisher fid
     RejectedPublishers refused{loop, [this](PublisherId id, const std::vector<FidRange>& fids) {
                                    asked.push_back(
                                        std::to_string((world.now() - begin) / seconds{1}) + ": " +
@@ -163,7 +163,7 @@ TEST(PendingAnnouncements, AreTheLastWordAboutEach) {
     EXPECT_TRUE(news.empty());
 }
 
-// One of them says something else all the time.
+// One publisher changes its announcement all the time.
 TEST(PendingAnnouncements, AreTakenInTurnsSoThatNobodyKeepsTheOthersWaiting) {
     PendingAnnouncements news;
     for (const char* const name : {"a", "b", "c"})

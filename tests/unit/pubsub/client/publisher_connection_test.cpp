@@ -6,7 +6,7 @@
 namespace netio::pubsub {
 namespace {
 
-// Whether it is taken for replaced when its lease ends now.
+// Whether it counts as replaced when its lease ends now.
 bool would_be_replaced(AnnouncedProcess process) {
     process.expire();
     return process.is_replaced();
@@ -24,11 +24,12 @@ TEST(AnnouncedProcess, ThatTheBusShowsOrThatAnswersItselfIsNotReplaced) {
 TEST(AnnouncedProcess, InWhosePlaceAnotherAnswersIsReplacedWhenItsLeaseIsOver) {
     AnnouncedProcess process;
     process.announce(1);
-    process.announce(1); // it says something else
+    process.announce(1); // a changed announcement
     process.change();
     EXPECT_TRUE(would_be_replaced(process));
     process.announce(1);
-    EXPECT_TRUE(would_be_replaced(process)) << "its last word does not make it the one there";
+    EXPECT_TRUE(would_be_replaced(process))
+        << "a further announcement does not prove that it answers";
 }
 
 TEST(AnnouncedProcess, ThatWasStartedAnewIsTheOneThatAnswersWhicheverIsSeenFirst) {
@@ -44,7 +45,7 @@ TEST(AnnouncedProcess, ThatWasStartedAnewIsTheOneThatAnswersWhicheverIsSeenFirst
     EXPECT_FALSE(would_be_replaced(changed_first));
     for (AnnouncedProcess* each : {&announced_first, &changed_first}) {
         each->change();
-        EXPECT_TRUE(would_be_replaced(*each)) << "one more";
+        EXPECT_TRUE(would_be_replaced(*each)) << "another change";
     }
 }
 
@@ -57,7 +58,7 @@ TEST(AnnouncedProcess, ThatHasMovedIsFoundBehindTheOneInItsFormerPlace) {
     process.announce(1);
     EXPECT_FALSE(would_be_replaced(process));
     process.change();
-    EXPECT_FALSE(would_be_replaced(process)) << "from the other to itself";
+    EXPECT_FALSE(would_be_replaced(process)) << "from the other process back to itself";
     process.change();
     EXPECT_TRUE(would_be_replaced(process));
 }
@@ -68,7 +69,7 @@ TEST(AnnouncedProcess, ThatIsShownOrLookedForAgainIsNotExpired) {
     process.expire();
     EXPECT_TRUE(process.is_expired());
     process.announce(1);
-    EXPECT_FALSE(process.is_expired()) << "its lease goes on";
+    EXPECT_FALSE(process.is_expired()) << "its lease continues";
     process.expire();
     process.move();
     EXPECT_FALSE(process.is_expired());

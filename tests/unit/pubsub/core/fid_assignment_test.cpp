@@ -56,7 +56,7 @@ TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
     constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
-    EXPECT_THAT(assignment.yield(a, false).orders, IsEmpty()) << "nobody else has it";
+    EXPECT_THAT(assignment.yield(a, false).orders, IsEmpty()) << "no other publisher claims it";
     claim(b, range(0, 4));
     claim(c, range(3, 9));
     EXPECT_THAT(assignment.yield(a, false).orders,
@@ -80,13 +80,14 @@ TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
     EXPECT_TRUE(assignment.is_contested(c));
     EXPECT_THAT(assignment.reach(c).orders,
                 ElementsAre(leave(a, range(0, 9)), ask(c, range(0, 9))));
-    EXPECT_THAT(assignment.reach(b).orders, IsEmpty()) << "they are another's that is there";
+    EXPECT_THAT(assignment.reach(b).orders, IsEmpty())
+        << "they belong to another connected publisher";
     EXPECT_THAT(claim(c, range(0, 20)).orders, ElementsAre(ask(c, range(15, 20))));
     assignment.lose(c);
     EXPECT_THAT(assignment.yield(c, false).orders,
                 UnorderedElementsAre(leave(c, range(5, 9)), ask(b, range(5, 9)),
                                      leave(c, range(0, 4)), ask(a, range(0, 4))))
-        << "those that are there first";
+        << "the connected ones first";
 }
 
 TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere) {
@@ -98,13 +99,13 @@ TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere)
     claim(c, range(2, 4));
     assignment.reach(c);
     EXPECT_THAT(assignment.doubt(a).orders, ElementsAre(leave(a, range(2, 4)), ask(c, range(2, 4))))
-        << "the other is only a stranger's word";
+        << "the other one is not authenticated";
     EXPECT_THAT(claim(c, range(2, 5)).orders,
                 ElementsAre(leave(a, range(5, 5)), ask(c, range(5, 5))));
     EXPECT_THAT(assignment.reach(b).orders,
                 ElementsAre(leave(a, range(0, 1)), ask(b, range(0, 1))));
     assignment.reach(a);
-    EXPECT_THAT(claim(c, range(2, 6)).orders, IsEmpty()) << "it is there again";
+    EXPECT_THAT(claim(c, range(2, 6)).orders, IsEmpty()) << "it is connected again";
     EXPECT_THAT(assignment.doubt(PublisherId{9}).orders, IsEmpty());
 }
 
@@ -139,7 +140,7 @@ TEST_F(AssignmentTest, WhoIsFoundIsAskedForWhatItHasOfWhatIsWanted) {
     EXPECT_THAT(want(range(9, 15), SlowPolicy::drop),
                 ElementsAre(ask(a, range(9, 9), SlowPolicy::drop),
                             ask(b, range(10, 15), SlowPolicy::drop)));
-    EXPECT_THAT(claim(a, range(0, 9)).orders, IsEmpty()) << "it says the same again";
+    EXPECT_THAT(claim(a, range(0, 9)).orders, IsEmpty()) << "the same claim again";
 }
 
 TEST_F(AssignmentTest, OfTwoThatClaimAFidTheFirstHasItUntilItIsGone) {
@@ -158,7 +159,7 @@ TEST_F(AssignmentTest, AFidThatMovesIsFollowed) {
     claim(b, range(10, 19));
     EXPECT_THAT(claim(a, range(0, 4)).orders, ElementsAre(leave(a, range(5, 9))));
     EXPECT_THAT(claim(b, range(5, 19)).orders, ElementsAre(ask(b, range(5, 9))));
-    // The other way round: it is claimed before it is given up.
+    // In the other order: b still claims the fids when a claims them.
     EXPECT_THAT(claim(a, range(0, 9)).orders, IsEmpty());
     EXPECT_THAT(claim(b, range(10, 19)).orders,
                 UnorderedElementsAre(leave(b, range(5, 9)), ask(a, range(5, 9))));
@@ -166,7 +167,7 @@ TEST_F(AssignmentTest, AFidThatMovesIsFollowed) {
 
 TEST_F(AssignmentTest, WhatIsWantedLaterIsAskedOfThoseThatAreThere) {
     claim(a, range(0, 9));
-    EXPECT_THAT(claim(b, range(0, 9)).contests, IsEmpty()) << "nobody wants it";
+    EXPECT_THAT(claim(b, range(0, 9)).contests, IsEmpty()) << "no subscriber wants it";
     EXPECT_THAT(want(range(3, 3)), ElementsAre(ask(a, range(3, 3))));
     EXPECT_TRUE(!assignment.empty());
 }
@@ -186,7 +187,8 @@ TEST_F(AssignmentTest, ManyRangesOfTwoThatAreContestedAreToldOnceAndOfSoManyOwne
                 SizeIs(FidAssignment::contest_limit));
 }
 
-// What is left of another one's claim is not done on the way, where nobody would be told of it.
+// The rest of another publisher's claim must not be processed here, where its contests would not be
+// reported.
 TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
     constexpr PublisherId c{3};
     const FidRange all = range(0, 100);
@@ -209,13 +211,13 @@ TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
     }
 }
 
-// --- what a stranger's announcement costs ---------------------------------------------------
+// --- cost of an announcement by an unauthenticated peer --------------------------------------
 
 class LongAssignment : public testing::Test {
   protected:
     static constexpr std::size_t many = 65536;
     static constexpr std::size_t slice = FidAssignment::usual_slice;
-    // Every fourth fid, from `first` on.
+    // Every fourth fid, beginning with `first`.
     static std::vector<FidRange> single_fids(std::uint64_t first) {
         std::vector<FidRange> fids;
         for (std::uint64_t i = 0; i < many; ++i)
@@ -226,7 +228,7 @@ class LongAssignment : public testing::Test {
         const FidRange all = range(0, UINT64_MAX);
         assignment.want({&all, 1}, {});
     }
-    // Each call is bounded, and so is their sum.
+    // The steps of each call are bounded, and so is their sum.
     std::size_t orders(FidAssignment::Outcome outcome) {
         std::size_t all = outcome.orders.size();
         const std::size_t begin = steps_;
@@ -251,9 +253,9 @@ class LongAssignment : public testing::Test {
 
 TEST_F(LongAssignment, AChangeCostsWhatItIsLongAndEachTurnASlice) {
     EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), many);
-    EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), 0U) << "only what differs";
+    EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), 0U) << "only the difference";
     EXPECT_EQ(orders(assignment.claim(a, single_fids(1))), 2 * many);
-    EXPECT_EQ(orders(assignment.claim(b, single_fids(1))), 0U) << "they are the first one's";
+    EXPECT_EQ(orders(assignment.claim(b, single_fids(1))), 0U) << "they belong to the first one";
     EXPECT_EQ(orders(assignment.remove(a)), many) << "each goes to the other";
     EXPECT_EQ(orders(assignment.claim(b, {})), many);
 }
@@ -277,19 +279,19 @@ TEST_F(LongAssignment, ChangesTakeTurnsAndAreTrueBehindEachSlice) {
     for (int turn = 0; turn < 2 && (outcome.orders.empty() || outcome.orders[0].publisher != b);
          ++turn)
         outcome = assignment.advance();
-    EXPECT_THAT(outcome.orders, ElementsAre(ask(b, second))) << "a short one does not wait";
-    // What has been done is its own, and goes when it does.
+    EXPECT_THAT(outcome.orders, ElementsAre(ask(b, second))) << "a short claim does not wait";
+    // The processed part belongs to `a`, and is released with it.
     std::size_t left = 0;
     outcome = assignment.yield(a, true);
     EXPECT_THAT(outcome.orders, IsEmpty());
     const FidAssignment::Outcome next = assignment.claim(b, fids);
     left = orders(next);
-    EXPECT_EQ(left, many + 1) << "with the one that it does not claim any more";
+    EXPECT_EQ(left, many + 1) << "including the fid that it no longer claims";
 }
 
 // --- against a model -------------------------------------------------------------------------
 
-// Few fids, each looked at alone, and everything at once.
+// Few fids, each looked up separately, and everything at once.
 class Model {
   public:
     static constexpr std::uint64_t fids = 16;
@@ -431,8 +433,7 @@ using Contest = FidAssignment::Contest;
 
 constexpr PublisherId c{3};
 
-// Those of its calls that take several ranges, with one; and what it comes to when all changes have
-// ended.
+// The calls for several ranges, with one range; and the result after all changes.
 class Desk : public FidAssignment {
   public:
     explicit Desk(std::size_t slice = usual_slice) : FidAssignment{slice} {}
@@ -462,7 +463,7 @@ TEST(AssignmentRules, WhoIsRemovedIsAskedForNothingMore) {
     EXPECT_FALSE(desk.is_claimant(b));
     EXPECT_THAT(desk.want(range(0, 9)).orders, IsEmpty());
     EXPECT_THAT(desk.unwant(range(0, 9)).orders, IsEmpty());
-    EXPECT_THAT(desk.advance().orders, IsEmpty()) << "nothing is left to be done";
+    EXPECT_THAT(desk.advance().orders, IsEmpty()) << "no change is left";
 }
 
 TEST(AssignmentRules, WhoComesBackHasToProveItselfAnew) {
@@ -473,7 +474,7 @@ TEST(AssignmentRules, WhoComesBackHasToProveItselfAnew) {
     desk.claim(b, range(0, 9));
     ASSERT_TRUE(desk.is_contested(a));
     EXPECT_THAT(desk.remove(a).orders, ElementsAre(ask(b, range(0, 9))));
-    EXPECT_FALSE(desk.is_contested(a)) << "that was of its former life";
+    EXPECT_FALSE(desk.is_contested(a)) << "that was before it was removed";
     EXPECT_THAT(desk.claim(a, range(0, 9)).orders, IsEmpty());
 }
 
@@ -494,7 +495,7 @@ TEST(AssignmentRules, WhoClaimsNothingProvesNothing) {
     desk.want(range(0, 9));
     desk.claim(a, range(0, 9));
     EXPECT_THAT(desk.reach(b).orders, IsEmpty());
-    EXPECT_THAT(desk.claim(b, range(0, 9)).orders, IsEmpty()) << "it has to say so again";
+    EXPECT_THAT(desk.claim(b, range(0, 9)).orders, IsEmpty()) << "it must claim them again";
 }
 
 TEST(AssignmentRules, WhatAllFidsAreCountedAsIsTheLargestNumber) {
@@ -550,8 +551,8 @@ TEST(AssignmentBetweenSlices, WhoIsRemovedBeforeItsClaimIsCarriedOutKeepsNoneOfI
                             ask(b, range(6, 6))));
 }
 
-// The one has given up what it does not claim any more as far as its change goes; beyond that it
-// claims what it did before. The border lies inside what it had, or where that ends.
+// Below the border of its change, a publisher has released the fids that it no longer claims; above
+// the border its old claim is valid. The border is inside a range of the old claim, or at its end.
 TEST(AssignmentBetweenSlices, OneClaimsTheNewUpToTheBorderAndTheOldBeyond) {
     const std::vector<std::vector<FidRange>> before{{range(0, 50)}, {range(0, 19), range(30, 50)}};
     for (const std::vector<FidRange>& old : before) {
@@ -569,11 +570,11 @@ TEST(AssignmentBetweenSlices, OneClaimsTheNewUpToTheBorderAndTheOldBeyond) {
                                 ask(b, range(std::max<std::uint64_t>(20, to_integer(rest.first)),
                                              to_integer(rest.last)))));
         EXPECT_THAT(desk.yield(a, false).orders, IsEmpty())
-            << "of what it has the other one claims nothing now";
+            << "the other publisher claims none of these fids now";
     }
 }
 
-// `a` has said that it leaves, and has released the first of its fids only.
+// `a` is being removed, and has released only the first of its fids.
 class AssignmentOfOneThatLeaves : public testing::Test {
   protected:
     AssignmentOfOneThatLeaves() {
@@ -591,7 +592,7 @@ class AssignmentOfOneThatLeaves : public testing::Test {
 };
 
 TEST_F(AssignmentOfOneThatLeaves, WhatAnotherGivesUpIsNotItsAnyMore) {
-    desk.lose(b); // else it would come first anyhow
+    desk.lose(b); // otherwise it would be first in any case
     EXPECT_THAT(desk.yield(c, false).orders,
                 ElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8))));
 }
@@ -610,7 +611,7 @@ TEST_F(AssignmentOfOneThatLeaves, WhatItHasGoesWithItsChangeAndOnce) {
     EXPECT_THAT(
         desk.claim(c, range(4, 4)).orders,
         UnorderedElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8)), ask(c, range(4, 4))))
-        << "nobody has that one any more";
+        << "no publisher has it any more";
 }
 
 TEST_F(AssignmentOfOneThatLeaves, ItContestsNothing) {
@@ -626,7 +627,8 @@ TEST(AssignmentBetweenSlices, OfAContestWithOneThatHasGoneMeanwhileNothingIsTold
         Desk desk{1};
         desk.want(range(0, 100));
         desk.settle(desk.claim(a, several));
-        EXPECT_THAT(desk.claim(b, several).contests, IsEmpty()) << "at the end of the change";
+        EXPECT_THAT(desk.claim(b, several).contests, IsEmpty())
+            << "reported at the end of the change";
         ASSERT_TRUE(desk.is_contested(b));
         EXPECT_THAT(desk.settle(end(desk)).contests, IsEmpty());
     }

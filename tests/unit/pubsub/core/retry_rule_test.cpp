@@ -45,7 +45,7 @@ TEST(RetryRule, AnOrderlyEndIsNoReasonToComeBackIfToldSo) {
     EXPECT_EQ(rule.next(ended(CloseReason::lost), some), Next::wait);
     EXPECT_EQ(rule.next(ended(CloseReason::unconfirmed), some), Next::wait);
     EXPECT_EQ(rule.next(ended(CloseReason::orderly), {.any = true, .totals = true}), Next::nothing);
-    EXPECT_EQ(rule.next(ended(CloseReason::orderly), some), Next::at_once) << "it was let go";
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), some), Next::at_once) << "an orderly close";
 }
 
 TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
@@ -85,7 +85,7 @@ TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
     rule.on_refused(Refusal::passing);
     rule.on_refused(Refusal::lasting);
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::wait)
-        << "on one of the routes we may be accepted later";
+        << "another route may be accepted later";
     rule.begin_attempt();
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
 }
@@ -110,7 +110,7 @@ TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
             rule.on_refused(Refusal::lasting);
             EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
             EXPECT_EQ(rule.next(ended(CloseReason::not_admitted), some), Next::nothing)
-                << "who cannot prove itself to us is not the publisher";
+                << "a peer that fails to authenticate is not the publisher";
         }
     }
 }
@@ -154,7 +154,7 @@ TEST(RetryRule, LargerBuffersAreKeptOnlyForWhomTheyLetIn) {
     rule.begin_route();
     EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 5000)));
     rule.begin_route();
-    EXPECT_EQ(rule.receive_bytes(), 1000U) << "anybody may ask for more";
+    EXPECT_EQ(rule.receive_bytes(), 1000U) << "an unauthenticated peer may request more";
     EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 3000)));
     rule.on_open();
     rule.conclude();

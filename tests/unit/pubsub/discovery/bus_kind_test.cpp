@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bus on a board that a test has added: it does what it is told to, and waits until it is woken.
+// A bus on a registry that a test has added: it follows the script, and waits until it is woken.
 
 #include "pubsub/discovery/bus.hpp"
 
@@ -28,12 +28,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// What lies on the board, and what becomes of its thread. Both sides use it.
+// The content of the registry, and control of its thread. Used by both threads.
 class Script {
   public:
-    // Its first `count` calls to read fail, each in a way of its own.
+    // The first `count` reads fail, each with a different text.
     void fail(int count) { failures_ = count; }
-    // Its thread waits behind the first `count` waits, and is woken to see what has changed.
+    // The first `count` waits return at once; the thread waits in the next one until wake().
     void turn(int count) { turns_ = count; }
     void lay(const std::string& name, const std::string& text) {
         const std::lock_guard lock{mutex_};
@@ -47,13 +47,13 @@ class Script {
         const std::lock_guard lock{mutex_};
         return puts_;
     }
-    // Until its thread waits to be woken. False: it does not.
+    // Waits until the thread waits for wake(). Returns false after 60 s.
     bool is_at_rest() {
         std::unique_lock lock{mutex_};
         return changed_.wait_for(lock, seconds{60}, [this] { return at_rest_; });
     }
 
-    // The board's.
+    // Called by the registry.
     std::string get(const std::string& name) {
         const std::lock_guard lock{mutex_};
         if (failures_ > 0) throw BoardError{"failure " + std::to_string(failures_--)};
@@ -119,7 +119,7 @@ class ScriptedBoard final : public Board {
     std::shared_ptr<Script> script_;
 };
 
-// Of the boards that are opened next.
+// For the registries that are opened next.
 std::shared_ptr<Script>& next_script() {
     static std::shared_ptr<Script> script;
     return script;
@@ -140,7 +140,7 @@ void add_scripted_kind() {
     static_cast<void>(once);
 }
 
-// Remembers what it is told, and does then what a test has said.
+// Records its callbacks, and then runs the action of the test.
 class Hearer final : public Discovery::Handler, public Announcer::Handler {
   public:
     void on_announced(const Announcement& announcement) override {
@@ -172,11 +172,11 @@ class AddedBus : public testing::Test {
         next_script() = script;
     }
     ~AddedBus() override { next_script().reset(); }
-    // Runs the loop as long as there is anything to do for it.
+    // Runs the loop until it has no more work.
     void settle() {
         for (int turn = 0; turn < 1000; ++turn)
             if (!loop.run_once()) return;
-        ADD_FAILURE() << "it works without end";
+        ADD_FAILURE() << "the loop never finishes its work";
     }
     std::unique_ptr<Announcer> announced() {
         return announce(loop, "script://", {.name = "a", .instance = 1}, hearer,
@@ -202,7 +202,7 @@ TEST_F(AddedBus, IsOpenedWhereItsKindKnowsThePlaceAndNamedWhereNoneDoes) {
         EXPECT_THAT(refusal_of(none), HasSubstr("is no bus; allowed: a directory"));
         EXPECT_THAT(refusal_of(none), HasSubstr(", script://NAME"));
     }
-    EXPECT_NE(refusal_of(std::string{"a\0b", 3}), "it is opened") << "no file has such a name";
+    EXPECT_NE(refusal_of(std::string{"a\0b", 3}), "it is opened") << "file names have no zero byte";
 }
 
 TEST_F(AddedBus, HasOptionsWithinBounds) {
@@ -244,7 +244,7 @@ TEST_F(AddedBus, AReaderRestsBetweenItsLooksAndSoDoesItsLoop) {
     EXPECT_EQ(hearer.caught_up, 1);
 }
 
-// Nobody takes them: the loop is busy elsewhere.
+// The loop is busy and does not take them.
 TEST_F(AddedBus, TroublesThatWaitForALoopAreNoMoreThanTheLimit) {
     script->fail(40);
     script->turn(40);
@@ -315,7 +315,7 @@ TEST_F(AddedBus, APublisherThatEndsHasWithdrawnByThen) {
     ASSERT_TRUE(script->is_at_rest());
     EXPECT_THAT(script->texts(), SizeIs(1));
     announcer.reset();
-    EXPECT_THAT(script->texts(), IsEmpty()) << "nobody waits for its lease";
+    EXPECT_THAT(script->texts(), IsEmpty()) << "its text is removed before its lease ends";
 }
 
 TEST(ThisHost, IsNamedAsTheMachineIs) {

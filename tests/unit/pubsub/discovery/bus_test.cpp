@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bus as its users see it: with threads, files and a loop.
+// A bus as used by programs: with threads, files and a loop.
 
 #include "pubsub/discovery/bus.hpp"
 
@@ -50,8 +50,8 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
     std::uint64_t fids = 0;
     int written = 0;
     int caught_up = 0;
-    Duration takes{};                           // each that is announced
-    std::unique_ptr<Discovery>* ends = nullptr; // with the first that is announced
+    Duration takes{};                           // duration of each on_announced()
+    std::unique_ptr<Discovery>* ends = nullptr; // destroyed in the first on_announced()
 };
 
 Announcement of(const std::string& name) {
@@ -95,7 +95,7 @@ TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
     EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
-// Long before its lease would have it written again.
+// Long before the lease requires the next write.
 TEST_F(Bus, WhatAPublisherSaysAnewStandsThereAtOnce) {
     const BusOptions slow{.lease = seconds{600}, .poll = milliseconds{50}};
     const auto bus = open_bus(loop, where(), slow);
@@ -158,7 +158,7 @@ TEST_F(Bus, AKilledPublisherIsGoneAfterItsLease) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "a.netio"));
 }
 
-// Counted by the readings of the directory: one finds all.
+// Only one read of the directory is possible within this time.
 TEST_F(Bus, TenThousandFidsOfTwoHundredPublishersAreFoundByTheFirstLook) {
     DirectoryRegistry board{where(), seconds{1}};
     for (std::uint64_t publisher = 0; publisher < 200; ++publisher) {
@@ -212,7 +212,7 @@ TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
     EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
-// Nobody else notices: subscribers on other hosts only see that they cannot connect.
+// Only the publisher can report it: subscribers on other hosts just fail to connect.
 TEST_F(Bus, APublisherIsWarnedOfAddressesThatOthersCannotUse) {
     Announcement announcement = of("a");
     announcement.addresses = {"tcp:no..name:1"}; // refused without a name server
@@ -225,7 +225,7 @@ TEST_F(Bus, APublisherIsWarnedOfAddressesThatOthersCannotUse) {
     EXPECT_THAT(listener.troubles.back(), HasSubstr("[fe80::1%eth0]:1: it is a link-local"));
 }
 
-// There is no other news: what is left comes without any.
+// No further change occurs that could trigger the rest.
 TEST_F(Bus, WhatATurnHasNoTimeToTellTheNextOnesDo) {
     DirectoryRegistry board{where(), seconds{1}};
     for (const char* name : {"a", "b", "c"})

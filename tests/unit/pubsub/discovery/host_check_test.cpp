@@ -27,7 +27,7 @@ class Told {
             lines_.push_back(line);
         };
     }
-    // Only "known" can be resolved. "last" sorts behind the other names here, and ends the wait.
+    // Only "known" can be resolved. "last" is sorted after the other names here, and ends the wait.
     ResolveHost resolve() {
         return [resolved = resolved_](const std::string& host) -> std::string {
             if (host == "zz-last") {
@@ -124,7 +124,7 @@ TEST(HostCheck, TheSystemsResolverSaysWhy) {
     EXPECT_NE(resolve_here("no..name"), "") << "an empty label is refused without a name server";
 }
 
-// The check may be destroyed while a resolver does not answer.
+// The check may be destroyed while a resolver is blocked.
 TEST(HostCheck, MayEndBeforeItsResolver) {
     std::promise<void> answer;
     const auto told = std::make_shared<std::promise<std::string>>();

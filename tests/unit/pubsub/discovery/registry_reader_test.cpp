@@ -72,7 +72,7 @@ TEST_F(Leases, WhatAllOfThemSayHasALimit) {
     EXPECT_EQ(say("a", 1), Seen::found);
     EXPECT_EQ(say("b", 1), Seen::found);
     EXPECT_EQ(say("c", 1), Seen::refused);
-    EXPECT_EQ(say("b", 2), Seen::alive) << "in place of what it said before";
+    EXPECT_EQ(say("b", 2), Seen::alive) << "it replaces its earlier announcement";
     EXPECT_TRUE(small.withdrawn("a"));
     EXPECT_EQ(say("c", 1), Seen::found);
     wordy.fids.resize(11, wordy.fids.front());
@@ -138,7 +138,7 @@ TEST_F(Leases, WhoseBusKeepsThemAreTakenOnceThereIsRoom) {
     for (const char* name : {"a", "b", "c", "d"})
         tracker.saw(of(name, 1, 1), start);
     for (const char* name : {"a", "b", "d"})
-        EXPECT_TRUE(tracker.keep(name, later)) << "to read it again would not help";
+        EXPECT_TRUE(tracker.keep(name, later)) << "another read would not help";
     EXPECT_THAT(tracker.expire(start + seconds{10}), ElementsAre("c"));
     EXPECT_TRUE(tracker.keep("a", later));
     EXPECT_FALSE(tracker.keep("d", later));
@@ -146,7 +146,7 @@ TEST_F(Leases, WhoseBusKeepsThemAreTakenOnceThereIsRoom) {
     EXPECT_EQ(tracker.saw(of("c", 1, 2), later), Seen::refused);
     EXPECT_TRUE(tracker.keep("c", later));
     tracker.withdrawn("a");
-    EXPECT_FALSE(tracker.keep("c", later)) << "it was known, and its last word was refused";
+    EXPECT_FALSE(tracker.keep("c", later)) << "it was known, and its last announcement was refused";
     EXPECT_EQ(tracker.saw(of("c", 1, 2), later), Seen::found);
     EXPECT_TRUE(tracker.keep("c", later));
 }
@@ -158,11 +158,11 @@ TEST_F(Leases, NobodyIsJudgedByATimeInWhichNothingCouldBeRead) {
     EXPECT_THAT(tracker.expire(start + seconds{40}), ElementsAre("a"));
 }
 
-// Whatever is read, those that are alive are those whose last move is younger than the lease.
+// For any sequence of reads, a publisher is alive if its counter last moved within the lease time.
 TEST_F(Leases, AtRandomAgreeWithASimplerBook) {
     std::mt19937 random{1};
     LeaseTracker many{seconds{10}, 100};
-    std::map<std::string, std::pair<std::uint64_t, TimePoint>> book; // counter, when it moved
+    std::map<std::string, std::pair<std::uint64_t, TimePoint>> book; // counter, last change
     TimePoint now = start;
     for (int step = 0; step < 20000; ++step) {
         const std::string name{static_cast<char>('a' + random() % 20)};
@@ -181,7 +181,7 @@ TEST_F(Leases, AtRandomAgreeWithASimplerBook) {
     }
 }
 
-// Room for twenty ranges, of whomever.
+// Room for twenty ranges, of any publishers.
 class LeaseRoom : public testing::Test {
   protected:
     Seen say(const std::string& name, std::size_t ranges, TimePoint now = start) {
@@ -201,9 +201,9 @@ TEST_F(LeaseRoom, IsLargerByWhatSomebodyDoesNotSayAnyMore) {
     EXPECT_EQ(say("b", 10), Seen::found);
     EXPECT_EQ(say("c", 1), Seen::refused);
     EXPECT_EQ(say("a", 10), Seen::alive);
-    EXPECT_TRUE(tracker.keep("c", start)) << "there is no more room than there was";
+    EXPECT_TRUE(tracker.keep("c", start)) << "no memory was released";
     EXPECT_EQ(say("a", 7), Seen::changed);
-    EXPECT_FALSE(tracker.keep("c", start)) << "it is to be read again";
+    EXPECT_FALSE(tracker.keep("c", start)) << "it must be read again";
     EXPECT_EQ(say("c", 4), Seen::refused);
     EXPECT_EQ(say("c", 3), Seen::found);
     EXPECT_EQ(say("d", 1), Seen::refused);
@@ -215,7 +215,7 @@ TEST_F(LeaseRoom, IsSmallerByWhatSomebodySaysNow) {
     EXPECT_EQ(say("b", 6), Seen::refused);
     EXPECT_EQ(say("b", 5), Seen::found);
     EXPECT_EQ(say("a", 16), Seen::refused);
-    EXPECT_EQ(say("a", 15), Seen::alive) << "it has what it had";
+    EXPECT_EQ(say("a", 15), Seen::alive) << "its earlier announcement stays";
 }
 
 TEST_F(LeaseRoom, OfThoseWhoAreGoneIsWholeAgain) {
@@ -242,7 +242,7 @@ TEST(LeaseInstances, ThatAreZeroAreTakenForNobodysPredecessor) {
     EXPECT_TRUE(tracker.keep("a", start));
 }
 
-// A file server may show what stood there for a while.
+// A file server may show an old file for some time.
 TEST(NameLease, WhatItsPredecessorLeftIsJudgedFromWhenItWasFirstRead) {
     const std::optional<Announcement> left = Announcement{.name = "a", .instance = 1, .counter = 9};
     NameLease claim{2, seconds{10}};
@@ -257,7 +257,7 @@ TEST(RateLimitedWarnings, ATroubleIsToldAgainWhenTheIntervalIsOverAndNotBefore) 
     EXPECT_EQ(warnings.line_for("one", start + seconds{30}), std::nullopt);
     EXPECT_EQ(warnings.line_for("other", start + seconds{30}), "other");
     EXPECT_EQ(warnings.line_for("one", start + seconds{60} - Duration{1}), std::nullopt);
-    EXPECT_EQ(warnings.line_for("one", start + seconds{60}), "one") << "since it was told";
+    EXPECT_EQ(warnings.line_for("one", start + seconds{60}), "one") << "60 s after the last report";
     EXPECT_EQ(warnings.line_for("other", start + seconds{60}), std::nullopt);
     EXPECT_EQ(warnings.line_for("other", start + seconds{90}), "other");
 }
@@ -266,7 +266,7 @@ TEST(RateLimitedWarnings, ThatThereAreMoreThanTheLimitIsToldOnceInAnInterval) {
     RateLimitedWarnings warnings;
     for (std::size_t i = 0; i < RateLimitedWarnings::limit; ++i)
         EXPECT_EQ(warnings.line_for(std::to_string(i), start), std::to_string(i));
-    EXPECT_EQ(warnings.line_for("0", start), std::nullopt) << "it has been told";
+    EXPECT_EQ(warnings.line_for("0", start), std::nullopt) << "it was already reported";
     EXPECT_EQ(warnings.line_for("more", start), "the bus has more troubles than are told");
     for (const char* const next : {"more", "still more", "0"})
         EXPECT_EQ(warnings.line_for(next, start + seconds{59}), std::nullopt) << next;
@@ -315,7 +315,7 @@ class MemoryBoard final : public Board {
 
     std::map<std::string, std::string> texts;
     int puts = 0;
-    int readings = 0; // of what stands there unchanged
+    int readings = 0; // reads of unchanged texts
     bool keeps_leases = false;
     bool broken = false;
 
@@ -415,7 +415,7 @@ TEST_F(BusTexts, WhoWasRefusedOnABoardThatKeepsLeasesIsFoundWhenThereIsRoom) {
         writers.emplace_back(of(name, 1), seconds{10}).refresh(board, start);
     EXPECT_EQ(look(start).publishers.size(), 2U);
     EXPECT_TRUE(look(start + seconds{1}).publishers.empty());
-    EXPECT_EQ(board.readings, 0) << "nobody has gone";
+    EXPECT_EQ(board.readings, 0) << "no publisher has gone";
     writers[0].withdraw(board);
     const RegistryNews news = look(start + seconds{2});
     EXPECT_EQ(news.publishers.at("a"), std::nullopt);
@@ -449,7 +449,7 @@ TEST_F(BusTexts, SoItIsWhereTheBoardKeepsLeases) {
     looks_at_two();
 }
 
-// One of them overwrites the other between two looks, as an earlier version may, and the other
+// One of them overwrites the other between two looks, as an earlier version may do, and the other
 // ends.
 TEST_F(BusTexts, OnABoardWithLeasesAContestedNameChangesItsOwnerOnce) {
     board.keeps_leases = true;

@@ -22,7 +22,7 @@ class NoBoard : public Board {
     void interrupt() noexcept override {}
 };
 
-// As long as its thread uses it.
+// Exists as long as its thread uses it.
 class LentBoard final : public NoBoard {
   public:
     explicit LentBoard(std::promise<void>& gone) : gone_{gone} {}
@@ -32,8 +32,7 @@ class LentBoard final : public NoBoard {
     std::promise<void>& gone_;
 };
 
-// A signal whose handler belongs to the program must not run beside it, on a thread that it does
-// not know.
+// A signal handler of the program must not run on a thread that the program does not know.
 TEST(RegistryThread, TakesNoneOfTheProgramsSignals) {
     sigset_t before{};
     ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &before), 0);
@@ -52,11 +51,11 @@ TEST(RegistryThread, TakesNoneOfTheProgramsSignals) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD}) {
         EXPECT_EQ(::sigismember(&blocked, signal), 1) << signal;
         EXPECT_EQ(::sigismember(&after, signal), ::sigismember(&before, signal))
-            << signal << ": the program's own thread takes it as before";
+            << signal << ": the program's own thread handles it as before";
     }
 }
 
-// A file server does not answer, for instance.
+// For example because a file server does not answer.
 TEST(RegistryThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
     std::promise<void> gone;
     std::promise<void> go_on;

@@ -51,7 +51,7 @@ TEST(NameLease, ItComesBackWhenTheOtherHasWithdrawn) {
     EXPECT_TRUE(claim.may_write({}, false, start + seconds{1}));
 }
 
-// Its text does not change there, and it may be its predecessor's that is read again.
+// With leases the text does not change, and the text of the predecessor may be read.
 TEST(NameLease, WhereTheBoardEndsLeasesItComesBackWhenNothingStandsThere) {
     NameLease claim{1, seconds{10}};
     claim.may_write({}, true, start);
@@ -59,14 +59,14 @@ TEST(NameLease, WhereTheBoardEndsLeasesItComesBackWhenNothingStandsThere) {
     EXPECT_FALSE(claim.may_write(standing(2, 1), true, start + seconds{60}));
     EXPECT_TRUE(claim.may_write({}, true, start + seconds{61}));
     NameLease later{3, seconds{10}};
-    EXPECT_TRUE(later.may_write(standing(1, 1), true, start)) << "what its predecessor left";
+    EXPECT_TRUE(later.may_write(standing(1, 1), true, start)) << "the text of its predecessor";
 }
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Texts under names; what is to fail is said.
+// A registry in memory; a test can make writes fail.
 class BoardOfTexts final : public Board {
   public:
     void put(const std::string& name, const std::string& text) override {
@@ -86,9 +86,9 @@ class BoardOfTexts final : public Board {
     void interrupt() noexcept override {}
 
     std::map<std::string, std::string> texts;
-    std::string refusal; // of what is put; empty: none
+    std::string refusal; // error of every put(); empty: none
     int puts = 0;
-    bool keeps = false; // leases
+    bool keeps = false; // whether it has leases
 };
 
 class AnnouncementOnABoard : public testing::Test {
@@ -109,7 +109,7 @@ TEST_F(AnnouncementOnABoard, KeepsItsNameItsLeaseAndItsCounterWhateverIsSaidAnew
     EXPECT_THAT(board.texts, SizeIs(1));
     EXPECT_EQ(standing().mode, "buffered");
     EXPECT_EQ(standing().lease, seconds{7});
-    EXPECT_EQ(standing().counter, 2U) << "it has moved, and nothing else";
+    EXPECT_EQ(standing().counter, 2U) << "only the counter has changed";
     EXPECT_EQ(standing().instance, 1U);
 }
 
@@ -118,7 +118,7 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
     writer.update({.mode = "buffered"});
-    EXPECT_FALSE(writer.is_written()) << "what it says now does not";
+    EXPECT_FALSE(writer.is_written()) << "the new text is not written yet";
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
     board.refusal = "it is full";
@@ -130,11 +130,11 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
     RegistryWriter later{{.name = "a", .instance = 2}, seconds{7}};
     later.refresh(board, start);
     writer.refresh(board, start);
-    EXPECT_FALSE(writer.is_written()) << "another one has its name";
+    EXPECT_FALSE(writer.is_written()) << "another publisher has its name";
     EXPECT_TRUE(later.is_written());
 }
 
-// A directory takes nothing away by itself: who has died is found out by its silence.
+// A directory removes nothing by itself: a dead publisher is detected by its silence.
 TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForItsLease) {
     const netio::test::TemporaryFolder folder;
     DirectoryRegistry board{folder.path().string(), seconds{3600}};
@@ -148,7 +148,7 @@ TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForI
     EXPECT_TRUE(writer.is_written());
 }
 
-// A board that keeps leases has what was said before, and would keep that.
+// A registry with leases keeps the earlier text, and would keep it.
 TEST_F(AnnouncementOnABoard, IsWrittenAgainWhereItsLastWordFailed) {
     board.keeps = true;
     writer.refresh(board, start);
@@ -218,7 +218,7 @@ TEST(RegistryNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
     later.publishers["a"] = std::nullopt;
     news.add(std::move(later));
     EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
-    EXPECT_THAT(news.publishers, SizeIs(1)) << "who is there is told all the same";
+    EXPECT_THAT(news.publishers, SizeIs(1)) << "the publisher is still reported";
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The options of publishers and subscribers: what is refused, by name, and that the limits
-// themselves are not.
+// The options of publishers and subscribers: errors name the option, and the limits themselves are
+// accepted.
 
 #include "netio/base/option_check.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"

@@ -11,16 +11,16 @@ using namespace std::chrono_literals;
 TEST(BackpressureTimer, GoesFromTheFirstRefusalUntilItsUserIsTold) {
     const TimePoint now{};
     BackpressureTimer held_up;
-    EXPECT_FALSE(held_up.end(now + 1s)) << "nobody was refused";
+    EXPECT_FALSE(held_up.end(now + 1s)) << "no publication was refused";
     held_up.begin(now + 2s);
     held_up.begin(now + 3s);
-    EXPECT_EQ(held_up.time(now + 5s), 3s) << "while it goes on";
+    EXPECT_EQ(held_up.time(now + 5s), 3s) << "during the backpressure";
     EXPECT_TRUE(held_up.end(now + 6s));
-    EXPECT_FALSE(held_up.end(now + 7s)) << "told once";
+    EXPECT_FALSE(held_up.end(now + 7s)) << "only once";
     EXPECT_EQ(held_up.time(now + 9s), 4s);
     held_up.begin(now + 10s);
     EXPECT_TRUE(held_up.end(now + 11s));
-    EXPECT_EQ(held_up.time(now + 20s), 5s) << "all of them together";
+    EXPECT_EQ(held_up.time(now + 20s), 5s) << "sum of both";
 }
 
 TEST(BackpressureTimer, CountsOfEachFidWhatWasRefused) {
@@ -33,7 +33,7 @@ TEST(BackpressureTimer, CountsOfEachFidWhatWasRefused) {
     EXPECT_EQ(held_up.refused().of(Fid{1}), 2U);
     EXPECT_EQ(held_up.refused().of(Fid{7}), 1U);
     EXPECT_EQ(held_up.refused().of(Fid{2}), 0U);
-    EXPECT_EQ(held_up.time(now + 5s), 4s) << "from the first on";
+    EXPECT_EQ(held_up.time(now + 5s), 4s) << "from the first refusal";
     EXPECT_TRUE(held_up.end(now + 6s));
     EXPECT_EQ(held_up.refused().of(Fid{1}), 2U);
 }
@@ -45,8 +45,8 @@ TEST(SubscriberStats, TheMostThatWaitedBeginsAnewWithWhatWaitsNow) {
     account.note_waiting(9);
     account.note_waiting(3);
     EXPECT_EQ(account.take_most_waiting(3), 9U);
-    EXPECT_EQ(account.take_most_waiting(1), 3U) << "which waited when it began anew";
-    EXPECT_EQ(account.take_most_waiting(4), 4U) << "though nobody has noted it";
+    EXPECT_EQ(account.take_most_waiting(1), 3U) << "the queued messages at the restart";
+    EXPECT_EQ(account.take_most_waiting(4), 4U) << "the current value counts";
 }
 
 TEST(SubscriberStats, LeastCreditsRestartAtCurrent) {
@@ -56,8 +56,8 @@ TEST(SubscriberStats, LeastCreditsRestartAtCurrent) {
     account.note_credits(2);
     account.note_credits(6);
     EXPECT_EQ(account.take_least_credits(7), 2U);
-    EXPECT_EQ(account.take_least_credits(8), 7U) << "which were free when it began anew";
-    EXPECT_EQ(account.take_least_credits(4), 4U) << "though nobody has noted it";
+    EXPECT_EQ(account.take_least_credits(8), 7U) << "the free credits at the restart";
+    EXPECT_EQ(account.take_least_credits(4), 4U) << "the current value counts";
 }
 
 TEST(SubscriberStats, AddsUpWhatWasMissedAndHowLongFramesTook) {
