@@ -392,8 +392,8 @@ TEST_F(OpenPagesTest, ShrinksOtherPagesToTheirPartForMemory) {
 // When an open page is due, and how much of its memory others may use.
 
 constexpr std::size_t watermark = 200;
-constexpr std::size_t first_header = 12; // of the first message in a page, or of another fid
-constexpr std::size_t next_header = 4;
+constexpr std::size_t first_header = 12; // of the first message in a page
+constexpr std::size_t next_header = 4;   // of a later message of the same fid
 
 // A quarter of the memory is reserved for pages that are being filled: 2 KiB.
 class OpenPagesLimits : public testing::Test {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The publication's Figures 4 to 7, step by step: both sides with their numbers in the published
-// policy, then the same schedule in ours with the numbers that it gives. tests/model/world.hpp
-// checks every byte on the way and explains the notation.
+// The publication's Figures 4 to 7, step by step: both sides with their numbers under the published
+// policy, then the same schedule under this library's policy. tests/model/world.hpp checks every
+// byte and explains the notation.
 //
-// All begin with the two bytes by which the publication's program says "go". No receive is
-// advertised yet, so they go through the ring; three receives of 100 bytes follow.
+// Each figure begins with the two bytes by which the publication's program sends "go". No receive
+// is advertised yet, so they go through the ring; three receives of 100 bytes follow.
 
 #include "tests/model/world.hpp"
 
@@ -18,15 +18,15 @@ namespace {
 
 using testing::HasSubstr;
 
-// Both sides act only when the script says so.
+// Both sides act only on request of the script.
 WorldOptions published(std::uint64_t ring_bytes) {
     return {.sender = published_sender(ring_bytes),
             .receiver = published_receiver(ring_bytes),
             .eager = false};
 }
 
-// Our policy as if 100 bytes were a large message. The last advert of a script is answered with the
-// old total once it has been used (P10).
+// This library's policy as if 100 bytes were a large message. The last advert of a script is
+// answered with the old total after it has been used (P10).
 WorldOptions ours(std::uint64_t ring_bytes) {
     WorldOptions options{.sender = improved_sender(ring_bytes),
                          .receiver = improved_receiver(ring_bytes),
@@ -37,7 +37,7 @@ WorldOptions ours(std::uint64_t ring_bytes) {
     return options;
 }
 
-// The same without P8, so that more is on its way when the phases change.
+// The same without P8, so that more data is in flight when the phases change.
 WorldOptions ours_without_draining(std::uint64_t ring_bytes) {
     WorldOptions options = ours(ring_bytes);
     options.sender.drain = false;
@@ -68,23 +68,23 @@ class Script {
             world_.transfer_done();
         world_.pump_all();
     }
-    // Data arrives, and the receiving user does not look yet.
+    // Data arrives, and the receiving user does not react yet.
     void arrive(std::size_t count) {
         for (std::size_t i = 0; i < count && world_.data_in_flight() > 0; ++i)
             world_.deliver_data();
     }
-    // The receiver takes what it has and says what it has to say.
+    // The receiver takes its data and sends its control messages.
     void receive(std::uint64_t bytes = 0, std::size_t count = 1) {
         for (std::size_t i = 0; i < count && bytes > 0; ++i)
             world_.post(bytes, false);
         while (world_.receiver().ring_used_bytes() > 0 &&
                world_.receiver().open_receive_count() > 0) {
             world_.copy();
-            if (options_.receiver.batch_limit_count == 1) world_.tell_all(); // each copy by itself
+            if (options_.receiver.batch_limit_count == 1) world_.tell_all(); // each copy separately
         }
         world_.tell_all();
     }
-    // Everything the receiver said arrives, and the sender goes on.
+    // All control messages arrive, and the sender continues.
     void tell() {
         while (world_.control_in_flight() > 0)
             world_.deliver_control();
@@ -103,12 +103,11 @@ class Script {
     World world_;
 };
 
-// What every figure begins with, in either policy.
+// The beginning of every figure under each policy.
 constexpr const char* published_start = "I1;0;2;1@0 R1=2 ACK=2 A1;2;100;2 A2;3;100;2 A3;4;100;2 ";
 constexpr const char* our_start = "I1;0;2;1@0 R1=2 A1;2;100;2 A2;2;100;2 A3;2;100;2 ACK=2 ";
 
-// --- Figure 4: an advert must wait until those of the finished direct phase are satisfied
-// ---------
+// --- Figure 4: an advert must wait until those of the finished direct phase are satisfied --------
 
 template <class S>
 void figure_4(S& script) {
@@ -183,7 +182,6 @@ TEST(Figure4, OursWithoutDrainingIsDirectOneTransferEarlier) {
 }
 
 // --- Figure 5: the advert that an indirect transfer satisfied is rejected, the next one accepted
-// --
 
 template <class S>
 void figure_5(S& script) {
@@ -240,8 +238,7 @@ TEST(Figure5, OursWithoutDrainingGivesTheSameNumbersInFewerMessages) {
     EXPECT_EQ(script.world().violation(), "");
 }
 
-// --- Figure 6: the same with two adverts satisfied by indirect transfers
-// --------------------------
+// --- Figure 6: the same with two adverts satisfied by indirect transfers -------------------------
 
 template <class S>
 void figure_6(S& script) {
@@ -299,8 +296,7 @@ TEST(Figure6, OursWithoutDrainingAcceptsTheThirdToo) {
     EXPECT_EQ(script.world().violation(), "");
 }
 
-// --- Figure 7: a small ring makes the number of a later advert fit by chance
-// ----------------------
+// --- Figure 7: a small ring makes the number of a later advert fit by chance ---------------------
 
 template <class S>
 void figure_7(S& script) {

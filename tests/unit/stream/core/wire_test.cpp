@@ -121,7 +121,7 @@ TEST(ControlCodec, AnyMessageSurvivesTheJourney) {
 
         const Bytes bytes = encoded(message);
         ControlMessage out;
-        out.acknowledged_bytes = 1; // what was there before is gone
+        out.acknowledged_bytes = 1; // the old content is gone
         ASSERT_EQ(decode_control(bytes, out), DecodeError::none) << "seed " << seed;
 
         EXPECT_EQ(bytes.size(), control_header_bytes + message.advert_count * advert_bytes);
@@ -236,7 +236,7 @@ TEST(FrameFlagsCodec, LookAsThePictureSaysAndSurviveTheJourney) {
         FrameNotice out;
         if (decode_frame_flags(static_cast<std::uint8_t>(flags), out) == DecodeError::none) ++good;
     }
-    EXPECT_EQ(good, all.size()) << "every other is refused";
+    EXPECT_EQ(good, all.size()) << "every other value is refused";
 }
 
 // --- Hello ---------------------------------------------------------------------------------------
@@ -275,7 +275,8 @@ TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     longer.push_back(std::byte{0});
     EXPECT_EQ(decode_hello(longer, out), DecodeError::trailing_bytes);
     longer[0] = std::byte{2};
-    EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version) << "it may be longer";
+    EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version)
+        << "a later version may be longer";
     Bytes flagged(data.begin(), data.end());
     flagged[1] = std::byte{32};
     EXPECT_EQ(decode_hello(flagged, out), DecodeError::unknown_bits);
@@ -380,7 +381,7 @@ TEST(Agreement, ASenderFollowsThePeersRingAndTheProvider) {
     const Hello silent{.advertises = false};
     EXPECT_EQ(agreed(options, silent, 100, 1'000).mode, TransferMode::indirect_only);
     EXPECT_EQ(agreed(options, silent, 0, 1'000).mode, TransferMode::indirect_only)
-        << "for the caller to refuse";
+        << "the caller must refuse it";
 }
 
 TEST(Agreement, RingTransfersInFramesFitOneFrame) {
@@ -388,7 +389,7 @@ TEST(Agreement, RingTransfersInFramesFitOneFrame) {
     const SenderOptions in_frames = agreed(options, Hello{}, 100, 1'000);
     EXPECT_EQ(in_frames.ring_transfer_limit_bytes, 1'000U);
     EXPECT_EQ(in_frames.longest_transfer_bytes, options.longest_transfer_bytes)
-        << "a direct one may be several";
+        << "a direct transfer may have several frames";
     EXPECT_EQ(agreed(options, Hello{}, 100, 1 << 20).ring_transfer_limit_bytes,
               options.ring_transfer_limit_bytes);
 }
@@ -402,7 +403,7 @@ TEST(Agreement, InFramesShortSendsGatherWithoutAdverts) {
     EXPECT_EQ(
         agreed(improved_receiver(100), Hello{.needs_adverts = true}, false).advert_threshold_bytes,
         0U);
-    // Where the study has no such policy, there is none in frames either.
+    // A policy that the study does not have does not exist in frames either.
     EXPECT_EQ(agreed(published_sender(0), Hello{}, 100, 1 << 20).coalesce_limit_bytes, 0U);
     EXPECT_EQ(agreed(published_receiver(100), Hello{}, false).advert_threshold_bytes, 0U);
 }
