@@ -140,7 +140,7 @@ void report(const std::string& name, const char* verdict, const Exploration& res
 
 class CreditsModel : public testing::TestWithParam<CreditSizes> {};
 
-TEST_P(CreditsModel, R13NeverOverrunsNorStopsNorGoesOnForEver) {
+TEST_P(CreditsModel, R13NeverOverrunsNorStopsNorLoops) {
     const Exploration result = explore_credits(GetParam());
 
     EXPECT_EQ(result.violation, "");

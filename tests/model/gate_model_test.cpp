@@ -243,7 +243,7 @@ class Exploration {
     std::deque<World> open_;
 };
 
-TEST(GateModel, NobodyButTheClientIsAdmittedAndNobodyButItsServerBelieved) {
+TEST(GateModel, OnlyTheClientIsAdmittedAndItBelievesOnlyItsServer) {
     Exploration exploration{{.changed_messages = 0, .client_requests = 3, .slots = 1}};
     exploration.run();
     std::printf("%zu states, %d admissions, %d genuine answers\n", exploration.states(),

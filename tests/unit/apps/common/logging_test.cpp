@@ -118,14 +118,14 @@ class LogObserverTest : public testing::Test {
     std::optional<LogObserver> log;
 };
 
-TEST_F(LogObserverTest, TheFirstIsToldAtOnceWithPeerReasonAndRemedy) {
+TEST_F(LogObserverTest, TheFirstIsLoggedAtOnceWithPeerReasonAndRemedy) {
     note("10.0.0.7:4000");
     EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("10.0.0.7:4000 is rejected: "),
                                          HasSubstr("no pages; buy some"),
                                          HasSubstr("Cannot allocate memory"))));
 }
 
-TEST_F(LogObserverTest, AFloodOfThoseWhoAreRejectedHidesNoShortage) {
+TEST_F(LogObserverTest, ManyRejectionsDoNotHideAShortage) {
     for (int i = 0; i < 1000; ++i)
         told().on_peer_rejected(
             {.peer = "10.0.0.8:1", .why = "it speaks another protocol or version"});
@@ -143,7 +143,7 @@ TEST_F(LogObserverTest, ARefusedRequestIsAWarningOfItsOwnKind) {
                     HasSubstr("10.0.0.8:1")));
 }
 
-TEST_F(LogObserverTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
+TEST_F(LogObserverTest, LaterOnesAreCountedInOneLinePerInterval) {
     note("first");
     for (int i = 0; i < 40; ++i) {
         note("again");
@@ -156,7 +156,7 @@ TEST_F(LogObserverTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
     EXPECT_THAT(lines[1], AllOf(HasSubstr("last is rejected: "), HasSubstr("and 40 before it")));
 }
 
-TEST_F(LogObserverTest, AfterAQuietIntervalTheNextIsToldAtOnce) {
+TEST_F(LogObserverTest, AfterAQuietIntervalTheNextIsLoggedAtOnce) {
     note("first");
     wait(LimitedLog::interval + std::chrono::seconds{1});
     EXPECT_EQ(lines.size(), 1U) << "no line is left to report";
@@ -164,7 +164,7 @@ TEST_F(LogObserverTest, AfterAQuietIntervalTheNextIsToldAtOnce) {
     EXPECT_EQ(lines.size(), 2U);
 }
 
-TEST_F(LogObserverTest, WhatIsLeftIsToldAtTheEnd) {
+TEST_F(LogObserverTest, TheRestIsLoggedAtTheEnd) {
     note("first");
     note("second");
     log.reset();
@@ -213,7 +213,7 @@ TEST_F(LogObserverTest, WritesOneLineAMinuteAboutSlowSubscribers) {
                                 HasSubstr("and 116 before it")));
 }
 
-TEST_F(LogObserverTest, LeavesTheLastRouteToWhoeverConnects) {
+TEST_F(LogObserverTest, TheLastRouteIsLeftToTheConnector) {
     const netio::Closed closed{.reason = netio::CloseReason::refused, .detail = "h:1 over verbs"};
     told().on_route_failed({.provider = "verbs", .remote = {"h", 1}, .closed = closed});
     told().on_route_failed(
@@ -221,7 +221,7 @@ TEST_F(LogObserverTest, LeavesTheLastRouteToWhoeverConnects) {
     EXPECT_THAT(lines, ElementsAre(HasSubstr("info: not over verbs: ")));
 }
 
-TEST_F(LogObserverTest, IsToldNothingAnyMoreWhenItIsGone) {
+TEST_F(LogObserverTest, GetsNoCallbacksAfterItsDestruction) {
     log.reset();
     EXPECT_EQ(loop.observer, nullptr);
 }

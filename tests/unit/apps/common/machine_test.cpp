@@ -63,7 +63,7 @@ class DeviceCounters : public testing::Test {
     netio::test::TemporaryFolder folder_;
 };
 
-TEST_F(DeviceCounters, OfBothFoldersAreReadUnderTheDriversNames) {
+TEST_F(DeviceCounters, AreReadFromBothFoldersUnderTheDriversNames) {
     ASSERT_EQ(devices().size(), 1U);
     const PortCounters counters = devices()[0].ports.at(0).counters;
     EXPECT_THAT(counters,
@@ -114,7 +114,7 @@ TEST_F(DeviceCounters, WhereThereIsNoDeviceNothingIsShown) {
     EXPECT_EQ(std::move(text).take(), "");
 }
 
-TEST_F(DeviceCounters, OfAPortThatIsDownAreShownToo) {
+TEST_F(DeviceCounters, AreShownForAPortThatIsDown) {
     put("state", "1: DOWN");
     Exposition text;
     write(devices(), text);
@@ -160,7 +160,7 @@ TEST(FabricFaults, BelongToTheVersionsThatWereLookedAt) {
     EXPECT_EQ(named_with_doubt({2, 6}), "libfabric 2.6");
 }
 
-TEST(FabricFaults, OfAVersionThatNobodyLookedAtAreSaidToBePossible) {
+TEST(FabricFaults, AreShownAsPossibleForAnUnknownVersion) {
     for (const Version version : {Version{2, 7}, Version{3, 0}}) {
         EXPECT_EQ(faults_of(version).size(), 6U) << to_string(version);
         const std::string warning = fault_warning(

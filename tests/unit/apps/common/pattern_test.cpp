@@ -66,7 +66,7 @@ TEST(Pattern, EightBytesAreEnough) {
 }
 
 // They contain only 32 bits of the number.
-TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersBeginAnew) {
+TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersWrap) {
     PatternChecker checker;
     for (std::uint64_t sequence = UINT32_MAX - 10; sequence < UINT32_MAX + std::uint64_t{10};
          ++sequence) {

@@ -85,7 +85,7 @@ TEST(Report, TextForPeopleNamesWhatMatters) {
     EXPECT_THAT(text, HasSubstr("6 corrupt, 4 reordered, 5 duplicates"));
 }
 
-TEST(Report, ALossThatNobodyKnowsIsNotCalledNone) {
+TEST(Report, AnUnknownLossIsNotShownAsNone) {
     SubscribeReport report = subscriber();
     report.lost.reset();
     EXPECT_THAT(to_text(report), HasSubstr("how much was lost is not known"));

@@ -129,7 +129,7 @@ class StandardOutput : public testing::TestWithParam<int> {
     sigset_t before_{};
 };
 
-TEST_P(StandardOutput, IsGivenUpAtASignalWhileItsReaderTakesNothing) {
+TEST_P(StandardOutput, ASignalEndsAWriteWhoseReaderDoesNotRead) {
     send(SIGTERM);
     EXPECT_THAT([this] { print(); },
                 ThrowsMessage<std::runtime_error>(HasSubstr("its reader takes nothing")));
@@ -183,7 +183,7 @@ TEST(TerminalLine, IsCutToWhatTheTerminalShowsInOneLine) {
     EXPECT_EQ(in_its_place("1234567890", 2), "\r1\x1b[K");
 }
 
-TEST(TerminalLine, WhatAStrangerHasNamedDoesNotLeaveIt) {
+TEST(TerminalLine, ForeignNamesCannotLeaveTheLine) {
     EXPECT_EQ(in_its_place("a\nb\x1b[2J", 80), "\ra\\nb\\u001b[2J\x1b[K");
 }
 

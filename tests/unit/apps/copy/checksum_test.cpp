@@ -45,7 +45,7 @@ TEST(ChecksumOfAFile, DoesNotDependOnThePiecesAndMayBeAskedForInBetween) {
     }
 }
 
-TEST(ChecksumOfAFile, OfZerosIsThatOfAHole) {
+TEST(ChecksumOfAFile, IsEqualForZerosAndAHole) {
     for (const ChecksumKind kind : {ChecksumKind::xxh3_128, ChecksumKind::sha256}) {
         for (const std::size_t head : {0U, 1U, 255U, 256U, 257U, 4096U, 100'000U}) {
             for (const std::size_t hole : {0U, 1U, 1023U, 1024U, 2048U, 2049U, 3'000'001U}) {
@@ -64,7 +64,7 @@ TEST(ChecksumOfAFile, OfZerosIsThatOfAHole) {
     }
 }
 
-TEST(ChecksumOfAFile, OfAHoleEndsWhenItIsAsked) {
+TEST(ChecksumOfAFile, IsCancelledInsideAHoleOnRequest) {
     std::stop_source source;
     source.request_stop();
     Checksum checksum{ChecksumKind::sha256};

@@ -56,7 +56,7 @@ class SourceFileTest : public testing::Test {
     std::string path = folder + "/a";
 };
 
-TEST_F(SourceFileTest, OneThatIsOnlyRenamedOrLinkedMeanwhileIsNotChanged) {
+TEST_F(SourceFileTest, ARenamedOrLinkedFileIsUnchanged) {
     SourceFile alone{path, ChecksumKind::sha256};
     static_cast<void>(read_half(alone));
     const Digest digest = read_rest_and_finish(alone);

@@ -155,7 +155,7 @@ TEST_F(TargetFileTest, ALargeOneGoesOnAtAWholeBlock) {
     EXPECT_TRUE(content("a") == source.text());
 }
 
-TEST_F(TargetFileTest, BeginsAnewOverAPartOfAnotherFile) {
+TEST_F(TargetFileTest, RestartsOverAPartOfAnotherFile) {
     put(".a.netio-part", "ONE two and much more");
     TargetFile file{open("a", "one")};
     EXPECT_EQ(file.examine(*folder, {}).value().offset_bytes, 0U) << "longer than the source";
@@ -185,7 +185,7 @@ TEST_F(TargetFileTest, AnAttemptWithoutAByteLeavesNothing) {
     EXPECT_FALSE(fs::exists(path(".a.netio-part")));
 }
 
-TEST_F(TargetFileTest, ReplacesAFileOnlyWhenTold) {
+TEST_F(TargetFileTest, ReplacesAFileOnlyOnRequest) {
     put("a", "old content");
     EXPECT_THAT(refusal_of(open("a", "new")), HasSubstr("--overwrite"));
     EXPECT_FALSE(fs::exists(path(".a.netio-part")));
@@ -195,7 +195,7 @@ TEST_F(TargetFileTest, ReplacesAFileOnlyWhenTold) {
     EXPECT_EQ(content("a"), "new");
 }
 
-TEST_F(TargetFileTest, AFileThatAppearsMeanwhileIsNotReplaced) {
+TEST_F(TargetFileTest, AFileThatAppearsDuringTheTransferIsNotReplaced) {
     TargetFile file{open("a", "new")};
     static_cast<void>(file.examine(*folder, {}));
     file.start(0);
@@ -205,7 +205,7 @@ TEST_F(TargetFileTest, AFileThatAppearsMeanwhileIsNotReplaced) {
     EXPECT_EQ(content("a"), "older");
 }
 
-TEST_F(TargetFileTest, TellsWhatAFileOfTheSameSizeContains) {
+TEST_F(TargetFileTest, ReportsTheChecksumOfAFileOfTheSameSize) {
     put("a", "same");
     TargetFile file{open("a", "same")};
     const Answer answer = file.examine(*folder, {}).value();
@@ -222,7 +222,7 @@ TEST_F(TargetFileTest, APartThatAnotherWritesIsLeftAlone) {
     EXPECT_EQ(content(".a.netio-part"), "o");
 }
 
-TEST_F(TargetFileTest, APartThatAnotherGivesUpIsTakenByTheNextTry) {
+TEST_F(TargetFileTest, AnAbandonedPartIsUsedByTheNextAttempt) {
     auto first = std::make_unique<TargetFile>(open("a", "one"));
     static_cast<void>(first->examine(*folder, {}));
     first->start(0);
@@ -421,7 +421,7 @@ TEST_F(TargetFileTest, ADateBeforeTheBeginningOfTimeIsKept) {
     }
 }
 
-TEST_F(TargetFileTest, WhoMayOnlyWriteLearnsNothingOfAPartAndReplacesNothing) {
+TEST_F(TargetFileTest, WriteOnlyAccessNeitherReadsPartsNorReplacesFiles) {
     constexpr auto write_only = TargetFile::Access::write_only;
     put(partial_name("a"), "one ");
     {
@@ -466,7 +466,7 @@ TEST_F(TargetFileTest, ASourceWhoseSizeIsNotItsLengthIsNotCopied) {
     EXPECT_THROW(static_cast<void>(source.finish({})), std::runtime_error);
 }
 
-TEST_F(TargetFileTest, AnyDateThatAStrangerSendsIsTakenOrRefused) {
+TEST_F(TargetFileTest, AnyDateFromAPeerIsAcceptedOrRefused) {
     for (const std::int64_t date : {INT64_MIN, INT64_MIN + 1, std::int64_t{-1}, INT64_MAX}) {
         Open request = open("dated", "content");
         request.modified_ns = date;

@@ -64,7 +64,7 @@ TEST(Diagnosis, ASoundMachineHasNothingToChangeNorToNote) {
     found(sound_machine(), Kind::good, "at 10.0.0.1 is used: verbs");
 }
 
-TEST(Diagnosis, AMachineWithoutADeviceIsWellAndToldWhatIsUsedInstead) {
+TEST(Diagnosis, AMachineWithoutADeviceIsWellAndNamesItsProvider) {
     Machine machine = sound_machine();
     machine.devices.clear();
     machine.connection_manager_accessible = false;

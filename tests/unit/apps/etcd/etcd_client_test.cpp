@@ -74,7 +74,7 @@ TEST(EtcdClient, AnAnswerHasATimeHoweverMuchComes) {
     EXPECT_THAT(problem_with(server, {.answer_time = milliseconds{50}}), HasSubstr("in time"));
 }
 
-TEST(EtcdClient, WhatIsToldOfChangesHasATimeHoweverMuchComes) {
+TEST(EtcdClient, AWatchHasATimeLimitHoweverMuchComes) {
     const Liar server{"HTTP/1.1 200 OK\r\n", true};
     EtcdClient client{EtcdPlace{.address = server.address()}, {.answer_time = milliseconds{50}}};
     int taken = 0;
@@ -104,7 +104,7 @@ class EtcdPassword : public testing::Test {
     const std::string file_ = (folder_.path() / "user").string();
 };
 
-TEST_F(EtcdPassword, IsReadOnlyFromAFileThatNobodyElseHasAccessTo) {
+TEST_F(EtcdPassword, IsReadOnlyFromAPrivateFile) {
     for (const mode_t mode : {0600U, 0400U})
         EXPECT_THAT(problem_with_mode(mode), HasSubstr("does not admit the user"))
             << "the password was sent";

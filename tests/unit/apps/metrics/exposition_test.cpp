@@ -93,7 +93,7 @@ TEST(PublisherMetrics, NameEverySubscriberAndFid) {
     EXPECT_THAT(text, HasSubstr("\"1\"} 0.25\n"));
 }
 
-TEST(GateMetrics, ShowHowManyAreLetInAskedToComeLaterAndRefused) {
+TEST(GateMetrics, CountAdmittedPostponedAndRefusedPeers) {
     const netio::ServerKeys::Counters gate{
         .admitted = 1, .challenged = 2, .busy = 3, .refused = 4, .sessions = 5};
     const std::string text = shown(gate);
@@ -104,7 +104,7 @@ TEST(GateMetrics, ShowHowManyAreLetInAskedToComeLaterAndRefused) {
     EXPECT_THAT(text, HasSubstr("netio_gate_sessions 5\n"));
 }
 
-TEST(GateMetrics, AreShownInFrontOfTheRestWhereThereAreKeys) {
+TEST(GateMetrics, AreShownBeforeTheRestIfThereAreKeys) {
     const netio::test::KeyFiles files;
     netio::EventLoop loop;
     const Collect rest = [] {

@@ -71,7 +71,7 @@ TEST(HttpExchange, RefusesWhatIsTooLongForARequest) {
     EXPECT_THAT(sent_by(exchange), StartsWith("HTTP/1.1 431"));
 }
 
-TEST(HttpExchange, TakesNothingBehindARequest) {
+TEST(HttpExchange, ReadsNothingAfterARequest) {
     HttpExchange exchange;
     exchange.take("GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
     exchange.take("GET /c HTTP/1.1\r\n\r\n");
@@ -146,7 +146,7 @@ std::ptrdiff_t open_descriptors() {
     return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
 }
 
-TEST(HttpDoor, WhoDoesNotFinishItsRequestIsCutOff) {
+TEST(HttpDoor, AClientThatDoesNotFinishItsRequestIsDisconnected) {
     const RunningDoor door{{.asking_limit = milliseconds{1}}};
     const Descriptor silent = door.visit();
     const Descriptor slow = door.visit();
@@ -155,7 +155,7 @@ TEST(HttpDoor, WhoDoesNotFinishItsRequestIsCutOff) {
     EXPECT_EQ(bytes_until_the_end(slow), 0U);
 }
 
-TEST(HttpDoor, WhoDoesNotTakeItsAnswerIsCutOff) {
+TEST(HttpDoor, AClientThatDoesNotReadItsAnswerIsDisconnected) {
     constexpr std::size_t bytes = std::size_t{64} << 20;
     const RunningDoor door{{.asking_limit = hours{1}, .taking_limit = milliseconds{1}}, bytes};
     const std::ptrdiff_t before = open_descriptors();
@@ -169,7 +169,7 @@ TEST(HttpDoor, WhoDoesNotTakeItsAnswerIsCutOff) {
     EXPECT_LT(bytes_until_the_end(deaf), bytes);
 }
 
-TEST(HttpDoor, OfTooManyTheOneThatCameFirstGoes) {
+TEST(HttpDoor, WithTooManyClientsTheOldestIsDisconnected) {
     const RunningDoor door{{.place_limit = 2, .asking_limit = hours{1}}};
     const Descriptor first = door.visit();
     const Descriptor second = door.visit();
@@ -189,7 +189,7 @@ std::vector<SocketAddress> nowhere_and_here(std::uint16_t port) {
     return addresses;
 }
 
-TEST(HttpDoor, OfANameWithSeveralAddressesTheFirstThatThisMachineHasIsTaken) {
+TEST(HttpDoor, UsesTheFirstLocalAddressOfAName) {
     const RunningDoor door{{.addresses = nowhere_and_here(0)}};
     const Descriptor visitor = door.visit();
     say(visitor, "GET / HTTP/1.1\r\n\r\n");

@@ -84,7 +84,7 @@ TEST(MetricsServer, ShowsWhatTheLoopCollects) {
                 testing::EndsWith("\r\n\r\n4\n"));
 }
 
-TEST(MetricsServer, SaysSoWhereTheLoopDoesNotAnswer) {
+TEST(MetricsServer, AnswersWithAnErrorIfTheLoopDoesNotRun) {
     netio::EventLoop loop; // does not run
     MetricsServer server{loop, {.address = any_port, .patience = milliseconds{1}}, [] {
                              return [] { return std::string{}; };
@@ -93,7 +93,7 @@ TEST(MetricsServer, SaysSoWhereTheLoopDoesNotAnswer) {
     EXPECT_THAT(get(server.port(), "/healthz"), StartsWith("HTTP/1.1 503"));
 }
 
-TEST(MetricsServer, LetsNobodyElseHaveItsPort) {
+TEST(MetricsServer, UsesItsPortExclusively) {
     netio::EventLoop loop;
     const auto nothing = [] { return [] { return std::string{}; }; };
     const MetricsServer server{loop, {.address = any_port}, nothing};
@@ -124,7 +124,7 @@ TEST(MetricsServer, IsNotShownToOtherMachinesUnlessThatIsMeant) {
 }
 
 // The clients request a large text and do not read it.
-TEST(MetricsServer, HoldsUpNoLoopForThoseWhoDoNotRead) {
+TEST(MetricsServer, ClientsThatDoNotReadDoNotBlockTheLoop) {
     netio::EventLoop loop;
     std::atomic<int> made = 0;
     std::atomic<bool> made_in_the_loop = false;
@@ -195,7 +195,7 @@ TEST(MetricsServer, AnInterfaceStandsForItsAddress) {
     EXPECT_NE(show_metrics(loop, {.listen = "lo:0"}, nullptr), nullptr);
 }
 
-TEST(MetricsServer, GoesWhileSomebodyIsBeingAnswered) {
+TEST(MetricsServer, CanBeDestroyedDuringAnAnswer) {
     netio::EventLoop loop; // does not run
     auto server = std::make_unique<MetricsServer>(
         loop, MetricsServer::Options{.address = any_port, .patience = hours{1}},

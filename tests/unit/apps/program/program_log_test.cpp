@@ -120,7 +120,7 @@ TEST_F(BackgroundLogs, WriteOneLineWhateverTheTextContains) {
     }
 }
 
-TEST_F(BackgroundLogs, HoldUpNobodyAndSayWhatIsLeftOut) {
+TEST_F(BackgroundLogs, NeverBlockAndCountTheLostLines) {
     fill();
     const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::plain, 10);
     log_through(log);
@@ -148,7 +148,7 @@ TEST_F(BackgroundLogs, SurviveAReaderWhoHasGone) {
     EXPECT_EQ(log->left_out(), 1U);
 }
 
-TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
+TEST_F(BackgroundLogs, ReportAFullDiskOnceAndCountLostLines) {
     const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
     ASSERT_GE(full, 0);
     std::vector<int> told;
@@ -171,7 +171,7 @@ TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
 }
 
 // Like a disk that becomes full in the middle of a line.
-TEST_F(BackgroundLogs, BeginALineAnewBehindOneThatWasWrittenInPart) {
+TEST_F(BackgroundLogs, ContinueOnANewLineAfterAPartialWrite) {
     std::FILE* const file = std::tmpfile();
     ASSERT_NE(file, nullptr);
     ::signal(SIGXFSZ, SIG_IGN);

@@ -81,7 +81,7 @@ TEST(BusPlace, ItsPlaceIsConfigured) {
     EXPECT_EQ(bus.name, "first");
 }
 
-TEST(BusPlace, AMistakeInItIsToldWithItsPlace) {
+TEST(BusPlace, AnErrorInItHasItsPosition) {
     const auto refusal = [](const std::string& bus) -> std::string {
         try {
             config_of(bus);

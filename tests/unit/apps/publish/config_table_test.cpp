@@ -129,7 +129,7 @@ TEST(LongConfigurations, AListOfAsManyFidsAsAFileHolds) {
     EXPECT_EQ(parse(text).streams[0].fids.size(), count);
 }
 
-TEST(LongConfigurations, TwoListsOfFidsInTurnAndTheOneThatBothHaveIsNamed) {
+TEST(LongConfigurations, AFidInTwoInterleavedListsIsNamed) {
     constexpr std::size_t count = 60'000;
     std::string even, odd;
     for (std::size_t i = 0; i < count; ++i) {

@@ -78,7 +78,7 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
     }
 }
 
-TEST(LoopParts, WhatClientsDialHasAsManyPortsBehindIt) {
+TEST(LoopParts, AdvertisedAddressesNeedAPortForEachLoop) {
     PublisherConfig all = pattern_of("0-9");
     all.keys.dialled_as = {"203.0.113.9:65534"};
     EXPECT_EQ(refusal_of(all, 2), "no refusal");

@@ -179,7 +179,7 @@ TEST(MessageFeed, TakesTheFidsOfAStreamInTurnAndEndsWithTheCount) {
     EXPECT_EQ(feed.next(), Outcome::ended);
 }
 
-TEST(MessageFeed, AFidThatWaitsForRoomHoldsUpNoOther) {
+TEST(MessageFeed, ABlockedFidDoesNotBlockOthers) {
     StreamConfig config = stream(1, 3);
     config.count = 2;
     Feed feed{{config}};
@@ -213,7 +213,7 @@ TEST(MessageFeed, CountsWhatIsPublishedOfEachFidAndNotWhatIsRefused) {
     EXPECT_EQ(published, (std::map<std::uint64_t, std::uint64_t>{{1, 1}, {2, 1}, {7, 0}}));
 }
 
-TEST(MessageFeed, OfManyThatWaitAFewAreTriedEachTimeAndAllInTurn) {
+TEST(MessageFeed, AFewOfManyBlockedFidsAreTriedInEachCall) {
     constexpr std::uint64_t fids = 3 * MessageFeed::retries_at_once;
     Feed feed{{stream(1, fids)}};
     while (feed.next_refused() == Outcome::message) {
@@ -242,7 +242,7 @@ TEST(MessageFeed, TakesStreamsInTurn) {
                 testing::ElementsAre(std::pair{1U, 200}, std::pair{10U, 100}, std::pair{11U, 100}));
 }
 
-TEST(MessageFeed, AStreamWithARateDoesNotHoldUpTheOthers) {
+TEST(MessageFeed, AStreamWithARateDoesNotBlockTheOthers) {
     StreamConfig paced = stream(1, 1);
     paced.rate = RateConfig{.per_second = 10};
     StreamConfig limited = stream(2, 2);

@@ -55,7 +55,7 @@ TEST(PublisherConfig, TwentyFourLinksOfFortyELinksAreOneLine) {
     EXPECT_EQ(fids("\n      - {link: 1}\n      - mask:0xfffffffffffffffe=0x10").size(), 2U);
 }
 
-TEST(PublisherConfig, AFieldThatIsNoneIsToldWithItsPlace) {
+TEST(PublisherConfig, AnUnknownFieldIsReportedWithItsPosition) {
     EXPECT_THAT(error_of("listen: 127.0.0.1:0\nmode: buffered\nstreams:\n"
                          "  - {fids: {lnk: 3}, source: pattern, size: 40}\n"),
                 testing::AllOf(

@@ -41,7 +41,7 @@ TEST_F(SubscriberLogTest, WhatOneAsksForInATurnIsOneLine) {
                                    "peer2 subscribes to 0x0, 0x2"));
 }
 
-TEST_F(SubscriberLogTest, ItIsToldBeforeThatItsSubscriberHasGone) {
+TEST_F(SubscriberLogTest, IsLoggedBeforeTheEndOfItsSubscriber) {
     ask(1, 1);
     log.closed(peer_of(1), {.reason = netio::CloseReason::too_slow,
                             .detail = "took nothing",
@@ -78,7 +78,7 @@ TEST_F(SubscriberLogTest, AtTheEndOnlyOrderlyClosesAreConfirmed) {
 }
 
 // One fid per turn, as in an attempt to fill the log; and many subscribers, one after the other.
-TEST_F(SubscriberLogTest, HoweverManyTurnsOneTakesTheLinesHaveALimitAndNothingPilesUp) {
+TEST_F(SubscriberLogTest, TheNumberOfLinesIsLimitedInAnyNumberOfTurns) {
     for (std::uint64_t i = 0; i < 10'000; ++i) {
         const std::uint64_t peer = i % 2 == 0 ? 1 : i + 1;
         log.subscribed(peer_of(peer), {.first = Fid{2 * i}, .last = Fid{2 * i}});

@@ -23,7 +23,7 @@ TEST(Outcome, WhatWasAskedForIsDone) {
         << "the usual end of a recording";
 }
 
-TEST(Outcome, WhoeverNeverGotInIsToldSoWhateverEndedIt) {
+TEST(Outcome, NeverConnectedIsReportedWhateverEndedIt) {
     for (const auto* end : {"duration", "interrupted", "lost"}) {
         SubscribeReport report = ended(end);
         report.reached.any = false;
@@ -38,7 +38,7 @@ TEST(Outcome, NothingIsNotASuccess) {
     EXPECT_EQ(outcome(report, {.duration = true}), ExitStatus::nothing);
 }
 
-TEST(Outcome, WhoeverEndsBeforeWhatWasAskedForIsIncomplete) {
+TEST(Outcome, AnEndBeforeTheRequestedNumberIsIncomplete) {
     EXPECT_EQ(outcome(ended("lost"), {}), ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("interrupted"), {.messages = true}), ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("interrupted"), {.duration = true}), ExitStatus::incomplete);
@@ -49,7 +49,7 @@ TEST(Outcome, WhoeverEndsBeforeWhatWasAskedForIsIncomplete) {
         << "no more messages";
 }
 
-TEST(Outcome, WhatIsMissingOrTooMuchCountsForThoseWhoWantAllOfIt) {
+TEST(Outcome, LossAndSurplusCountIfCompletenessIsRequired) {
     SubscribeReport lossy = ended("orderly");
     lossy.lost = 1;
     EXPECT_EQ(outcome(lossy, {.sound = true}), ExitStatus::unsound);

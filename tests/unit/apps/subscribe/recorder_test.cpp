@@ -116,14 +116,14 @@ TEST_F(RecorderTest, RefusesAFolderWithARecordingOfTheseFids) {
     }
 }
 
-TEST_F(RecorderTest, ARecordingThatAppearsMeanwhileIsNotOverwritten) {
+TEST_F(RecorderTest, ARecordingThatAppearsLaterIsNotOverwritten) {
     Recorder recorder{folder, all};
     std::ofstream{path(one, ".part")} << "precious";
     EXPECT_THROW(recorder.write(Fid{1}, bytes("x")), std::system_error);
     EXPECT_EQ(content(one, ".part"), "precious");
 }
 
-TEST_F(RecorderTest, WhatTakesTheFinalNameMeanwhileIsNotReplaced) {
+TEST_F(RecorderTest, AFileThatTakesTheFinalNameIsNotReplaced) {
     Recorder recorder{folder, all};
     recorder.write(Fid{1}, bytes("x"));
     std::ofstream{path(one)} << "precious";
@@ -139,7 +139,7 @@ TEST_F(RecorderTest, AFolderBelongsToOneRecorderAtATime) {
     EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(RecorderTest, AppendingGoesOnBehindWhatIsThereAndKeepsItsHole) {
+TEST_F(RecorderTest, AppendingContinuesTheFileAndItsGap) {
     record("first ");
     record("second", true, Existing::append);
     EXPECT_EQ(content(one), "first second");
@@ -168,7 +168,7 @@ TEST_F(RecorderTest, OverwritingReplacesOnlyWhenTheNewOneIsFinished) {
     EXPECT_FALSE(exists(one, ".part"));
 }
 
-TEST_F(RecorderTest, WhatWasLeftBehindIsReplacedAsWellOnlyWhenTheNewOneIsFinished) {
+TEST_F(RecorderTest, OldPartsAreRemovedOnlyWhenTheNewFileIsComplete) {
     for (const std::string text : {"first", "second", "third"}) {
         Recorder recorder{folder, all, Existing::overwrite};
         recorder.write(Fid{1}, bytes(text));

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-TEST(ContestLog, TellsEachTwoOnceHoweverManyRangesAndSoManyInAnInterval) {
+TEST(ContestLog, LogsOneLinePerContestUpToALimitPerInterval) {
     netio::EventLoop loop;
     std::vector<std::string> lines;
     ContestLog log{loop, [&](const std::string& line) { lines.push_back(line); }};

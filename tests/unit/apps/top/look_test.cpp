@@ -82,7 +82,7 @@ TEST(NameSearch, AsksForANameOnceAsLongAsItIsNotAnswered) {
     EXPECT_EQ(server.asked, 2) << "and no call after it";
 }
 
-TEST(NameSearch, AsksForSoManyNamesAtOnceOnlyAndForNoAddress) {
+TEST(NameSearch, LimitsConcurrentNamesAndNeedsNoneForAddresses) {
     NameServer server;
     NameSearch names{server.resolve(), 2};
     for (const char* const host : {"slow1", "slow2"})
@@ -170,7 +170,7 @@ class Deaf {
     std::vector<Descriptor> queue_;
 };
 
-TEST(Fetch, OfANameWithSeveralAddressesOneThatAnswersIsEnough) {
+TEST(Fetch, OneWorkingAddressOfANameIsEnough) {
     const Deaf deaf;
     std::uint16_t port = 0;
     {
@@ -206,7 +206,7 @@ TEST(Fetch, ReadsNoMoreThanItsLimitOfWhateverIsEndless) {
     }
 }
 
-TEST(Fetch, ReadsNoMoreThanThereIsRoomForBesideOthersAndGivesItBack) {
+TEST(Fetch, ReadsWithinTheSharedBudgetAndReleasesIt) {
     AnswerRoom room{1 << 14};
     for (int i = 0; i < 3; ++i) {
         const Liar liar{"x", true};
@@ -219,7 +219,7 @@ TEST(Fetch, ReadsNoMoreThanThereIsRoomForBesideOthersAndGivesItBack) {
     EXPECT_FALSE(room.take(1));
 }
 
-TEST(Fetch, WaitsNoLongerThanItsPatienceForWhoSaysNothingMore) {
+TEST(Fetch, AnIncompleteAnswerEndsAtTheTimeLimit) {
     const Liar liar{"HTTP/1.1 200 OK\r\n\r\nx", false};
     EXPECT_THAT(problem_with(liar.address(), {.until = netio::Clock::now() + milliseconds{20}}),
                 HasSubstr("in time"));
@@ -297,7 +297,7 @@ AskLimits patient(std::size_t at_once) {
     return {.each = {.until = netio::Clock::now() + std::chrono::minutes{1}}, .at_once = at_once};
 }
 
-TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
+TEST(Asking, ServersDoNotWaitForEachOther) {
     const Hush hush{5, 1};
     HttpDoor door{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
     std::thread thread{[&] {
@@ -332,7 +332,7 @@ TEST(Asking, NoMoreAreAskedAtOnceThanTheLimit) {
         EXPECT_THAT(look.error, testing::Not(HasSubstr("not in time")));
 }
 
-TEST(Asking, OfWhoIsNotAskedInTimeThatIsSaid) {
+TEST(Asking, ReportsServersNotAskedInTime) {
     const Hush hush{100, 1};
     NameSearch names;
     const std::vector<Look> looks = look_at(
@@ -342,7 +342,7 @@ TEST(Asking, OfWhoIsNotAskedInTimeThatIsSaid) {
         EXPECT_THAT(look.error, HasSubstr("not in time"));
 }
 
-TEST(Asking, ANameServerThatDoesNotAnswerHoldsUpNobody) {
+TEST(Asking, ABlockedNameServerDelaysNoOtherServer) {
     std::promise<void> end; // ends the silence of the name server
     NameSearch names{[ended = end.get_future().share()](const std::string&) {
         ended.wait();

@@ -81,7 +81,7 @@ TEST(AuthAttack, RelayWhoDialsTheAttackerIsNotTakenToTheServer) {
     EXPECT_EQ(server.verdict.refusal, Refusal::wrong_proof);
 }
 
-TEST(AuthAttack, RelayOnThePathIsNotNoticedByTheGate) {
+TEST(AuthAttack, RelayOnThePathIsNotDetectedByAuthentication) {
     // The attacker uses the server's address, and the server sees the client's host: only
     // `integrity` and `privacy` protect against this, because the attacker has no session key.
     TestServer server{address_a, {key_of(1)}};
@@ -154,7 +154,7 @@ TEST(AuthAttack, DowngradeToNoKeyAtAllGetsNoSession) {
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::unasked);
 }
 
-TEST(AuthAttack, UnknownKeyShareNobodyIsTakenForTheHolderOfAnotherKey) {
+TEST(AuthAttack, UnknownKeyShareIsRefused) {
     // The attacker has key 2, and the messages of the client.
     TestServer server{address_a, {key_of(1), key_of(2)}};
     TestClient client{key_of(1), address_a};
@@ -209,7 +209,7 @@ TEST(AuthAttack, APublisherThatHasTheSameKeyCanPoseAsTheOtherAtItsAddress) {
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::genuine);
 }
 
-TEST(AuthAttack, AStrangerLearnsNothingOfWhichKeysThereAre) {
+TEST(AuthAttack, AnswersDoNotRevealWhichKeysExist) {
     TestServer server{address_a, {key_of(1)}};
     std::set<Message> answers;
     for (int id = 0; id < 256; ++id) {
@@ -225,7 +225,7 @@ TEST(AuthAttack, AStrangerLearnsNothingOfWhichKeysThereAre) {
     EXPECT_EQ(answers.size(), 1U);
 }
 
-TEST(AuthAttack, AFloodOfStrangersLeavesNothingBehind) {
+TEST(AuthAttack, AFloodOfRequestsUsesNoMemory) {
     TestServer server{address_a, {key_of(1)}, 200, {.proofs_per_key = 1}};
     for (unsigned each = 0; each < 1000; ++each) {
         TestClient stranger{key_of(2), address_a};

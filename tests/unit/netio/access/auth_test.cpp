@@ -167,7 +167,7 @@ TEST(AuthServer, APartOfARequestIsRefusedAndPaddingIsNot) {
 }
 
 // Bytes after the request in memory, here the rest of the complete request, do not belong to it.
-TEST(AuthServer, APartOfAFirstRequestIsRefusedWhateverLiesBehindIt) {
+TEST(AuthServer, APartOfAFirstRequestIsRefusedWhateverFollowsInMemory) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
     Message part = client.request();
@@ -247,7 +247,7 @@ TEST(AuthServer, ASlotThatComesRoundIsAnotherOne) {
     EXPECT_EQ(server.verdict.refusal, Refusal::wrong_proof);
 }
 
-TEST(AuthServer, RemembersSoManyProofsAndThenAsksToComeLater) {
+TEST(AuthServer, RemembersALimitedNumberOfProofsAndThenPostpones) {
     TestServer server{address_a, {key_of(1)}, 200, {.proofs_per_key = 3}};
     const auto outcome = [&](std::uint64_t instance) {
         TestClient client{key_of(1), address_a};
@@ -285,7 +285,7 @@ TEST(AuthServer, AKeyThatIsShownTooOftenKeepsNoOtherKeyOut) {
     EXPECT_EQ(outcome(2, 0), Outcome::admitted);
 }
 
-TEST(ReplayCache, KeepsSoManyOfEachKeyOverBothSlots) {
+TEST(ReplayCache, KeepsALimitedNumberPerKeyOverBothSlots) {
     ReplayCache memory{2};
     const auto entry = [](int id, int number) {
         return ReplayCache::Entry{static_cast<std::byte>(id), static_cast<std::byte>(number)};
@@ -325,7 +325,7 @@ TEST(ReplayCache, ForgetsNothingThatCouldStillBeUsed) {
     EXPECT_EQ(memory.size(), 0U);
 }
 
-TEST(AuthServer, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
+TEST(AuthServer, AClientWithoutAKeyGetsTheRightsForAnyone) {
     TestServer closed{address_a, {key_of(1)}};
     const Message answer = closed.take(hello_of(1), client_host);
     EXPECT_EQ(closed.verdict.outcome, Outcome::challenged);
@@ -355,7 +355,7 @@ TEST(AuthServer, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
     EXPECT_EQ(other.verdict.refusal, Refusal::service_not_permitted);
 }
 
-TEST(AuthServer, AKeyThatWasTakenAwayAdmitsNobodyFromThenOn) {
+TEST(AuthServer, ARevokedKeyAdmitsNoOne) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
     const Message request = proved_request(client, server);
@@ -364,7 +364,7 @@ TEST(AuthServer, AKeyThatWasTakenAwayAdmitsNobodyFromThenOn) {
     EXPECT_EQ(server.verdict.refusal, Refusal::unknown_key);
 }
 
-TEST(AuthClient, BeginsAnewOnceWhenTheServerWasStartedAnewInBetween) {
+TEST(AuthClient, RestartsOnceAfterARestartOfTheServer) {
     TestServer before{address_a, {key_of(1)}, 200};
     TestServer after{address_a, {key_of(1)}, 201};
     TestClient client{key_of(1), address_a};
@@ -377,7 +377,7 @@ TEST(AuthClient, BeginsAnewOnceWhenTheServerWasStartedAnewInBetween) {
               AuthClient::Answer::genuine);
 }
 
-TEST(AuthClient, WhatTheServerSaysNeverMakesItTryForEver) {
+TEST(AuthClient, NoServerCanMakeItRetryWithoutEnd) {
     // Every sequence of challenges (true) and refusals.
     for (unsigned sequence = 0; sequence < 256; ++sequence) {
         TestServer server{address_a, {key_of(1)}};

@@ -115,7 +115,7 @@ TEST(RecordSeal, ARecordLeftOutRepeatedMovedOrReflectedIsNotOpened) {
     }
 }
 
-TEST(RecordSeal, KeysChangeAfterSoManyBytesAndSoManyRecordsOnBothSidesAtOnce) {
+TEST(RecordSeal, KeysChangeAtTheByteOrRecordLimitOnBothSides) {
     for (const Cipher cipher : ciphers) {
         for (const KeyLife life :
              {KeyLife{.bytes = 100, .records = 1000}, KeyLife{.bytes = 100000, .records = 3},
@@ -307,7 +307,7 @@ TEST(FrameSeal, WithMoreEveryFrameHasOne) {
     }
 }
 
-TEST(FrameSeal, TakesAsManyBytesBehindTheLargestFrame) {
+TEST(FrameSeal, AddsTheExpectedBytesAtEachLevel) {
     EXPECT_EQ(seal_bytes(Protection::none), 0U);
     EXPECT_EQ(seal_bytes(Protection::peers), 8U);
     EXPECT_EQ(seal_bytes(Protection::integrity), 16U);

@@ -16,7 +16,7 @@ Host ipv4(unsigned last) {
                                                  static_cast<std::byte>(last)});
 }
 
-TEST(Machine, OfIpv6IsANetworkOf64Bits) {
+TEST(Machine, IsA64BitNetworkForIpv6) {
     Host one{};
     one[0] = std::byte{0x20};
     one[7] = one[15] = std::byte{1};
@@ -27,7 +27,7 @@ TEST(Machine, OfIpv6IsANetworkOf64Bits) {
     }
 }
 
-TEST(Machine, OfIpv4IsItsAddress) {
+TEST(Machine, IsTheAddressForIpv4) {
     EXPECT_EQ(machine_of(ipv4(1)), ipv4(1));
     EXPECT_NE(machine_of(ipv4(1)), machine_of(ipv4(2)));
     EXPECT_NE(machine_of(ipv4(0)), machine_of(Host{})) << "whose first 64 bits are equal";

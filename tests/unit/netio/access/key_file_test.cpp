@@ -111,7 +111,7 @@ TEST(KeyText, EveryTruncationIsNoticedWithItsLine) {
     }
 }
 
-TEST(KeyText, WhatIsWrongIsToldWithFileLineAndRemedy) {
+TEST(KeyText, ErrorsHaveFileLineAndRemedy) {
     const std::string text = two_keys();
     const std::string key = secret_of(7).text();
     const std::vector<std::pair<std::string, std::string>> cases{
@@ -180,7 +180,7 @@ TEST(KeyText, AnIdIsNotGivenTwice) {
     EXPECT_EQ(parse_keys(three, file_name).keys().size(), 3U);
 }
 
-TEST(KeyRing, TellsWhoseConnectionsMustEnd) {
+TEST(KeyRing, ReportsTheKeysWhoseConnectionsMustEnd) {
     const KeyRing before = parse_keys(two_keys(), file_name);
     const auto after = [&](const std::string& text) {
         return parse_keys(text, file_name).revoked_since(before);

@@ -107,7 +107,7 @@ TEST_F(KeyFileOnDisk, StaysWithItsOwnerWhenRootAddsAKey) {
     EXPECT_EQ(source_.read(path()).text, "second");
 }
 
-TEST_F(KeyFileOnDisk, IsWrittenByAnybodyInHisOwnFolder) {
+TEST_F(KeyFileOnDisk, CanBeWrittenByAnyUserInHisOwnFolder) {
     const uid_t user = ::geteuid();
     const uid_t writer = user == 0 ? 1234 : user;
     ASSERT_EQ(::chown(path("").c_str(), writer, static_cast<gid_t>(-1)), 0);
@@ -141,7 +141,7 @@ TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoneOrFarTooLarge) {
 }
 
 // The error is that the file is not regular, not that it is missing.
-TEST_F(KeyFileOnDisk, ThatCannotBeOpenedIsSeenAllTheSame) {
+TEST_F(KeyFileOnDisk, ThatCannotBeOpenedStillExists) {
     ASSERT_EQ(::mknod(path().c_str(), S_IFSOCK | 0600, 0), 0);
     const KeySource::Content content = source_.read(path());
     EXPECT_NE(content.error, "");
@@ -150,7 +150,7 @@ TEST_F(KeyFileOnDisk, ThatCannotBeOpenedIsSeenAllTheSame) {
               std::string::npos);
 }
 
-TEST_F(KeyFileOnDisk, IsClosedAgainAlsoWhereThereIsNoStandardInput) {
+TEST_F(KeyFileOnDisk, IsClosedAlsoWithoutStandardInput) {
     write_key_file(path(), "secret", false);
     const int input = ::dup(STDIN_FILENO);
     ::close(STDIN_FILENO);

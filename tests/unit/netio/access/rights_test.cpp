@@ -112,7 +112,7 @@ TEST(Rights, PermitAFidIfARangeHasItAndNoOther) {
     EXPECT_FALSE(Rights{}.subscribe(0, 0, {}, looked_at).permitted);
 }
 
-TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
+TEST(Rights, DetermineThePolicyOfASubscription) {
     const std::optional<Patience> none;
     const std::vector<std::optional<Patience>> wishes{none, Patience::drop, Patience::newest,
                                                       Patience::disconnect, Patience::block};
@@ -158,7 +158,7 @@ TEST(Rights, LetACopyIntoItsFoldersOnly) {
 }
 
 // For any number of ranges in a key, wherever the fid is.
-TEST(Rights, OfAFidAreFoundWithoutLookingAtAllOthers) {
+TEST(Rights, FindAFidInLogarithmicTime) {
     Rights rights;
     for (std::uint64_t i = 0; i < 65536; ++i)
         rights.fids.push_back({.first = 10 * i, .last = 10 * i + 4});

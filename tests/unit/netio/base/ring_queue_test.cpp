@@ -30,7 +30,7 @@ TEST(RingQueue, IsEmptyAtFirst) {
     EXPECT_EQ(queue.size(), 0U);
 }
 
-TEST(RingQueue, WhatHasLeftIsLetGoAtOnce) {
+TEST(RingQueue, ElementsRemovedAtTheFrontAreDestroyedAtOnce) {
     Queue queue;
     add(queue, 1);
     add(queue, 2);
@@ -42,7 +42,7 @@ TEST(RingQueue, WhatHasLeftIsLetGoAtOnce) {
     EXPECT_FALSE(queue.emplace_back()) << "a new element equals Value{}";
 }
 
-TEST(RingQueue, WhatHasLeftAtTheBackIsLetGoAtOnce) {
+TEST(RingQueue, ElementsRemovedAtTheBackAreDestroyedAtOnce) {
     Queue queue;
     for (int i = 0; i < 3; ++i)
         add(queue, i);
@@ -105,7 +105,7 @@ TEST(RingQueue, KeepsItsMemoryFromOneElementToTheNext) {
     EXPECT_EQ(&queue.emplace_back(), first);
 }
 
-TEST(RingQueue, LetsGoOfWhatABurstTookWhenItHasDrained) {
+TEST(RingQueue, ReleasesTheMemoryOfABurstAfterItHasDrained) {
     RingQueue<Place> queue;
     for (int i = 0; i < 1'000; ++i)
         queue.emplace_back();

@@ -38,7 +38,7 @@ TEST(FlushPace, AFewNearlyEmptyPagesChangeNothing) {
     }
 }
 
-TEST(FlushPace, WhoDoesNothingButSendNearlyEmptyPagesPausesForAsLong) {
+TEST(FlushPace, SendingOnlyNearlyEmptyPagesCausesAnEqualPause) {
     FlushPace pace{40us};
     pace.on_flushed(start, {.nearly_empty = 6});
     EXPECT_EQ(pace.next(start + 30us, true), start + 126us) << "at least 96 us";
@@ -47,7 +47,7 @@ TEST(FlushPace, WhoDoesNothingButSendNearlyEmptyPagesPausesForAsLong) {
     EXPECT_EQ(pace.next(start + 6ms, true), start + 10ms) << "once";
 }
 
-TEST(FlushPace, WhoHasTimeToRestBetweenThemDoesNotPause) {
+TEST(FlushPace, ALoopThatRestsBetweenFlushesDoesNotPause) {
     FlushPace pace{40us};
     pace.on_flushed(start, {.nearly_empty = 1000});
     EXPECT_EQ(pace.next(start + 10us), start + 40us);

@@ -51,7 +51,7 @@ TEST(PageCodec, HasTheBytesThatAreDocumented) {
         EXPECT_EQ(std::to_integer<int>(memory[i]), expected[i]) << "byte " << i;
 }
 
-TEST(PageCodec, PutsMarksAndPrefixInFrontOfTheMessage) {
+TEST(PageCodec, WritesMarksAndPrefixBeforeTheMessage) {
     std::array<std::byte, 16> memory{};
     PageWriter writer{memory};
     std::byte* const out = writer.append(std::uint32_t{1} << 30, 2, 3);
@@ -172,7 +172,7 @@ TEST(PageCodec, AsksForThePrefixOfEachRecord) {
         [](std::uint32_t, const std::byte*, std::span<const std::byte>) { return true; }));
 }
 
-TEST(PageCodec, StopsWhenTheVisitorHasEnough) {
+TEST(PageCodec, StopsWhenTheVisitorReturnsFalse) {
     std::array<std::byte, 64> memory{};
     PageWriter writer{memory};
     ASSERT_TRUE(write(writer, message_of(3)));

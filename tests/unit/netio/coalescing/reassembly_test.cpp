@@ -83,7 +83,7 @@ TEST(Reassembly, BeginsAtTheBeginning) {
     }
 }
 
-TEST(Reassembly, OfNothingRefusesEverything) {
+TEST(Reassembly, WithALimitOfZeroRefusesEverything) {
     Reassembly reassembly{0};
     EXPECT_EQ(reassembly.take(place(0, 1), bytes_of(1)), Outcome::too_large);
     EXPECT_EQ(reassembly.take(place(0, 0), {}), Outcome::out_of_order);

@@ -14,11 +14,11 @@
 namespace netio::fabric {
 namespace {
 
-TEST(InterfaceAddress, OfTheLoopbackIsItsFirst) {
+TEST(InterfaceAddress, IsTheFirstOfTheLoopback) {
     EXPECT_EQ(host_at_interface("lo"), "127.0.0.1");
 }
 
-TEST(InterfaceAddress, OfAFamilyIsThatFamilysOrTold) {
+TEST(InterfaceAddress, IsOfTheRequestedFamilyOrAnError) {
     EXPECT_EQ(host_at_interface("lo", AF_INET), "127.0.0.1");
     try { // not every machine has this interface
         EXPECT_EQ(host_at_interface("lo", AF_INET6), "::1");

@@ -36,7 +36,7 @@ class SignalPipe : public testing::Test {
     std::array<int, 2> other_{};
 };
 
-TEST_F(SignalPipe, WakesNobodyWhenItIsOut) {
+TEST_F(SignalPipe, WakesNothingAfterItsRemoval) {
     wait_for(one_[0]);
     write_to(one_);
     ASSERT_EQ(ready(), 1);

@@ -99,7 +99,7 @@ class DeviceEventsOfAFake : public testing::Test {
     std::unique_ptr<DeviceEvents> watch_;
 };
 
-TEST_F(DeviceEventsOfAFake, TellOfPortsAndWhichOneItIs) {
+TEST_F(DeviceEventsOfAFake, ReportPortsAndTheirNumbers) {
     EXPECT_EQ(watch_->device_count(), 1U) << "the device that could be opened";
     happens(IBV_EVENT_PORT_ERR, 2);
     happens(IBV_EVENT_COMM_EST, 0); // event of a queue, which is ignored
@@ -115,7 +115,7 @@ TEST_F(DeviceEventsOfAFake, TellOfPortsAndWhichOneItIs) {
     EXPECT_EQ(events_[2].port, 0U);
 }
 
-TEST_F(DeviceEventsOfAFake, MayBeDestroyedByWhoIsTold) {
+TEST_F(DeviceEventsOfAFake, MayBeDestroyedInTheCallback) {
     destroy_ = true;
     happens(IBV_EVENT_PORT_ERR, 1);
     happens(IBV_EVENT_PORT_ACTIVE, 1);

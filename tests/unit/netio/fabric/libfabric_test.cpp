@@ -9,7 +9,7 @@ namespace netio::fabric {
 namespace {
 
 // fi_getinfo and similar functions exist in several versions, each with its own data layout.
-TEST(Library, HasTheVersionsThatALinkerChoosesBesideTheseHeaders) {
+TEST(Library, HasTheSymbolVersionsOfTheseHeaders) {
     EXPECT_EQ(library().dupinfo, &::fi_dupinfo);
     EXPECT_EQ(library().fabric, &::fi_fabric);
     EXPECT_EQ(library().freeinfo, &::fi_freeinfo);

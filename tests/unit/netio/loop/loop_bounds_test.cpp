@@ -93,7 +93,7 @@ TEST(LoopBounds, ATurnEndsWhenItHasDoneEnough) {
     EXPECT_EQ(source.pieces, EventLoop::Options{}.drain_limit);
 }
 
-TEST(LoopBounds, TheNextTurnBeginsWithWhomThereWasNoTimeFor) {
+TEST(LoopBounds, TheNextTurnBeginsWithTheSourcesNotServed) {
     ManualLoop bed;
     const Busy one{bed, 2ms};
     const Busy two{bed, 2ms};
@@ -105,7 +105,7 @@ TEST(LoopBounds, TheNextTurnBeginsWithWhomThereWasNoTimeFor) {
     EXPECT_EQ(three.pieces, 3U);
 }
 
-TEST(LoopBounds, TimersAndTasksHaveTheirTimeBesideABusySource) {
+TEST(LoopBounds, TimersAndTasksRunDespiteABusySource) {
     ManualLoop bed;
     const Busy source{bed, 5ms};
     std::vector<int> fired;
@@ -222,7 +222,7 @@ TEST(LoopBounds, KnowsHowLongAHandlerKeptItFromLooking) {
 }
 
 // The timer expires while a handler runs for 40 s.
-TEST(LoopBounds, WhoIsPatientWaitsForAllOfItsTimeAndNoLonger) {
+TEST(LoopBounds, AStallAwareTimerWaitsItsFullTimeAndNoLonger) {
     for (const Duration before : {1s, 9s}) {
         ManualLoop bed;
         const TimePoint begin = bed.poller.time;
@@ -247,7 +247,7 @@ TEST(LoopBounds, KnowsHowLongTheProcessWasStopped) {
     EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance);
 }
 
-TEST(LoopBounds, ATimerThatIsLateJudgesBehindWhatHasArrived) {
+TEST(LoopBounds, ALateTimerFiresAfterArrivedEvents) {
     struct Once final : EventSource {
         explicit Once(std::function<void()> what) : act{std::move(what)} {}
         int wait_fd() const noexcept override { return -1; }

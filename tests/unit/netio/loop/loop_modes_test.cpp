@@ -69,7 +69,7 @@ TEST_F(LoopModes, ABlockingLoopSleepsAtOnceAndUntilATimerIsDue) {
     EXPECT_LE(poller.sleeps[1] - fired, 50us);
 }
 
-TEST_F(LoopModes, AnAdaptiveLoopSpinsForAWhileBehindItsBeginningAndEachWakeUp) {
+TEST_F(LoopModes, AnAdaptiveLoopSpinsAfterItsStartAndEachWakeUp) {
     run(LoopMode::adaptive);
     ASSERT_THAT(poller.sleeps, SizeIs(2));
     for (const Duration spun : {poller.sleeps[0] - begin, poller.sleeps[1] - fired}) {
@@ -135,7 +135,7 @@ TEST_F(LoopModes, ATurnSaysWhetherItDidAnything) {
     loop.remove(source);
 }
 
-TEST_F(LoopModes, SourcesAndTimersHaveTheirTimeBehindATaskThatTookLong) {
+TEST_F(LoopModes, SourcesAndTimersRunAfterALongTask) {
     EventLoop loop{{}, poller}; // turns of 1 ms each
     int pieces = 0;
     Source source;

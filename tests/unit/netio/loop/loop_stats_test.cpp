@@ -114,7 +114,7 @@ TEST(LoopStats, RestsFromATurnThatFoundNothingToTheNext) {
     EXPECT_EQ(turns.rested(), 21ms);
 }
 
-TEST(LoopStats, WhoeverDrivesTheLoopDoesNotRestUnlessItSaysSo) {
+TEST(LoopStats, AnOuterLoopRestsOnlyIfItSaysSo) {
     const TimePoint start{1s};
     LoopStats turns;
     turns.begin(start);

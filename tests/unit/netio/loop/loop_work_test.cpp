@@ -144,7 +144,7 @@ TEST(SourceSet, ASourceMayRemoveItself) {
     EXPECT_TRUE(set.arm());
 }
 
-TEST(SourceSet, TheTimeIsAskedForBehindWorkOnly) {
+TEST(SourceSet, TheTimeIsCheckedOnlyAfterWork) {
     SourceSet set;
     std::string log;
     Source idle{[&](std::size_t) { return log += 'i', 0U; }};
@@ -213,7 +213,7 @@ TEST(TaskQueue, OneThatPostsAnotherDoesNotHoldTheLoop) {
     EXPECT_THAT(tasks.ran, ElementsAre(1));
 }
 
-TEST(TaskQueue, FreesWhatATaskHoldsBehindIt) {
+TEST(TaskQueue, DestroysATaskBeforeTheNextOne) {
     Tasks tasks{10};
     auto held = std::make_shared<int>(1);
     std::ignore = tasks.queue.put([held] {});
@@ -223,7 +223,7 @@ TEST(TaskQueue, FreesWhatATaskHoldsBehindIt) {
     EXPECT_EQ(still_held, 1);
 }
 
-TEST(TaskQueue, ThoseThatAreStillToRunCountWhileOthersDo) {
+TEST(TaskQueue, TasksStillToRunCountDuringATask) {
     Tasks tasks{3};
     std::vector<bool> taken;
     std::ignore = tasks.queue.put([&] {
@@ -238,7 +238,7 @@ TEST(TaskQueue, ThoseThatAreStillToRunCountWhileOthersDo) {
     EXPECT_THAT(tasks.ran, ElementsAre(1, 2, 3));
 }
 
-TEST(TaskQueue, OfAFullOneEachMayPostAnother) {
+TEST(TaskQueue, InAFullQueueEachTaskMayPostAnother) {
     constexpr std::size_t limit = 4;
     Tasks tasks{limit};
     std::size_t taken = 0;
@@ -285,7 +285,7 @@ TEST(TimerQueue, FiresWhatIsDueByTimeThenByOrderOfStarting) {
     EXPECT_EQ(queue.timers.next_due(), queue.begin + 2s);
 }
 
-TEST(TimerQueue, OneThatIsAlwaysBehindDoesNotKeepTheOthersWaiting) {
+TEST(TimerQueue, ATimerThatIsAlwaysLateDoesNotDelayOthers) {
     Queue queue;
     TimerQueue::Node& behind = queue.add(1);
     TimerQueue::Node& other = queue.add(2);

@@ -60,7 +60,7 @@ TEST(OuterLoop, IsWokenAtOnceByATimerThatIsOverdue) {
     EXPECT_TRUE(fired);
 }
 
-TEST(OuterLoop, IsNotWokenByADescriptorThatNobodyWatchesAnyMore) {
+TEST(OuterLoop, IsNotWokenByAnUnwatchedDescriptor) {
     EventLoop loop;
     const int fd = ::eventfd(1, EFD_CLOEXEC); // readable
     {
@@ -102,7 +102,7 @@ std::function<void()> that_destroys(std::optional<Owner>& owner, std::optional<b
     };
 }
 
-TEST(OwnHandler, OfAWatchLivesUntilItReturns) {
+TEST(OwnHandler, IsKeptUntilAWatchReturns) {
     EventLoop loop;
     const int fd = ::eventfd(1, EFD_CLOEXEC);
     std::optional<DescriptorWatch> watch;
@@ -114,7 +114,7 @@ TEST(OwnHandler, OfAWatchLivesUntilItReturns) {
     ::close(fd);
 }
 
-TEST(OwnHandler, OfATimerLivesUntilItReturns) {
+TEST(OwnHandler, IsKeptUntilATimerReturns) {
     EventLoop loop;
     std::optional<Timer> timer;
     std::optional<bool> had_its_own;

@@ -29,7 +29,7 @@ class SignalHandlers : public testing::TestWithParam<Handler> {
     struct sigaction before_ {};
 };
 
-TEST_P(SignalHandlers, OfTheProgramStayWhateverTheyAre) {
+TEST_P(SignalHandlers, InstalledByTheProgramStay) {
     ASSERT_NE(std::signal(SIGTERM, GetParam()), SIG_ERR);
     undo_foreign_signal_handlers();
     EXPECT_EQ(handler_of(SIGTERM), GetParam());
@@ -41,7 +41,7 @@ TEST_P(SignalHandlers, OfTheProgramStayWhateverTheyAre) {
 }
 
 // Only a library that is known for it loses the handler that it installed.
-TEST_P(SignalHandlers, ThatAreInstalledMeanwhileStay) {
+TEST_P(SignalHandlers, InstalledInTheMeantimeStay) {
     ASSERT_NE(std::signal(SIGTERM, SIG_DFL), SIG_ERR);
     {
         const KeptSignalHandlers kept;

@@ -58,7 +58,7 @@ TEST(RegisteredBuffer, OnHugePagesIsWhatItWasAskedForOrFallsBack) {
     EXPECT_FALSE(RegisteredBuffer{4096}.on_huge_pages());
 }
 
-TEST(RegisteredBuffer, OfZeroBytesIsRefused) {
+TEST(RegisteredBuffer, WithZeroBytesIsRefused) {
     EXPECT_THROW(RegisteredBuffer{0U}, std::invalid_argument);
     EXPECT_THROW((RegisteredBuffer{0U, Access::local, Pages::huge}), std::invalid_argument);
     EXPECT_THROW(RegisteredBuffer{std::span<std::byte>{}}, std::invalid_argument);

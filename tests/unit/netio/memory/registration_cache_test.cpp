@@ -43,7 +43,7 @@ TEST_F(Registrations, DoNotServeMoreMemoryOrMoreAccessThanTheyCover) {
     EXPECT_EQ(cache.counters().hits, 0U);
 }
 
-TEST_F(Registrations, TheLongestUnusedGoesFirstAndWhatIsLentStays) {
+TEST_F(Registrations, TheLeastRecentlyUsedIsEvictedAndBorrowedOnesStay) {
     RegistrationCache cache{2'000};
     std::optional lent{cache.lend(piece(0, 1'000), Access::local)};
     cache.lend(piece(1'000, 1'000), Access::local);

@@ -66,7 +66,7 @@ TEST_F(ConnectorTest, TriesEveryAddressOfAName) {
     EXPECT_FALSE(connector->is_connecting());
 }
 
-TEST_F(ConnectorTest, TellsFromTheLoopThatItsKeyFileHasBeenSpoiled) {
+TEST_F(ConnectorTest, ReportsABrokenKeyFileFromTheLoop) {
     KeyFiles files;
     const std::string file = files.client(7);
     const auto key = std::make_shared<ClientKey>(ClientKey::Options{.file = file});
@@ -108,7 +108,7 @@ TEST_F(ConnectorTest, TriesNoFurtherAddressWhenItIsCancelled) {
     EXPECT_THAT(trier.tried, SizeIs(2));
 }
 
-TEST_F(ConnectorTest, TellsEveryReasonAndNamesTheMostTellingOne) {
+TEST_F(ConnectorTest, ReportsEveryReasonWithTheMostUsefulFirst) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
     trier.at_route = [&] {
         switch (trier.tried.size()) {
@@ -217,7 +217,7 @@ TEST_F(ConnectorTest, MayConnectAgainWhenItHasFailed) {
     EXPECT_EQ(trier.failed.back().detail, "no listener") << "only the last error";
 }
 
-TEST_F(ConnectorTest, WhoClosesItWhileItLooksIsToldLocal) {
+TEST_F(ConnectorTest, CloseDuringTheSearchReportsLocal) {
     bed.sim()->delay_resolution(1s);
     connect();
     connector->close();
@@ -257,7 +257,7 @@ TEST_F(ConnectorTest, ASendSocketFindsTheAddressAtWhichItsPeerListens) {
     EXPECT_THAT(sender.closed, IsEmpty());
 }
 
-TEST_F(ConnectorTest, ASendSocketTellsWhyNoAddressWorked) {
+TEST_F(ConnectorTest, ASendSocketReportsWhyNoAddressWorked) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
     Sender sender;
     SendSocket socket{bed.transport(), {}, sender};
@@ -333,7 +333,7 @@ class ConnectorEnd : public testing::Test {
     Connector connector{bed.transport(), trier};
 };
 
-TEST_F(ConnectorEnd, ClosedWhileItSearchesIsToldLocalWhateverHasFailedBefore) {
+TEST_F(ConnectorEnd, CloseDuringTheSearchReportsLocalAfterFailures) {
     trier.at_route = [&](const Session::Target&) {
         bed.sim()->delay_resolution(10s); // of the second address
         refuse();
@@ -360,7 +360,7 @@ TEST_F(ConnectorEnd, ClosedBetweenTwoRoutesTriesNoOther) {
     EXPECT_THAT(trier.tried, SizeIs(1));
 }
 
-TEST_F(ConnectorEnd, CancelledBetweenTwoRoutesIsToldNothing) {
+TEST_F(ConnectorEnd, CancelBetweenTwoRoutesReportsNothing) {
     for (const std::vector<std::string>& hosts :
          {std::vector<std::string>{"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}}) {
         trier.tried.clear();
@@ -375,7 +375,7 @@ TEST_F(ConnectorEnd, CancelledBetweenTwoRoutesIsToldNothing) {
     }
 }
 
-TEST_F(ConnectorEnd, WhoCancelsItAndThrowsHasNotAskedForMore) {
+TEST_F(ConnectorEnd, CancelAndAnExceptionInTheHandlerEndIt) {
     trier.at_route = [&](const Session::Target&) {
         connector.cancel();
         throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};

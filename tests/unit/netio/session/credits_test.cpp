@@ -175,7 +175,7 @@ TEST(Credits, AWindowShrinksByWhatWasUsedAndIsNotReturned) {
     EXPECT_EQ(there.on_received(1), CreditError::overrun);
 }
 
-TEST(Credits, AfterItHasShrunkNobodySendsWithoutACredit) {
+TEST(Credits, AfterAShrinkAFrameStillNeedsACredit) {
     Credits here{{.receive_count = 4, .peer_receive_count = 4}};
     ASSERT_EQ(here.on_received(0), CreditError::none);
     here.on_retired();

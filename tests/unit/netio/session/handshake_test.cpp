@@ -296,7 +296,7 @@ TEST(Handshake, ARejectionThatGivesNoReasonIsNotExplained) {
     EXPECT_EQ(explained(handshake).detail, "rejected");
 }
 
-TEST(Handshake, ARejectionIsToldWithWhatIsRequired) {
+TEST(Handshake, ARejectionIsReportedWithTheRequirement) {
     EXPECT_EQ(explained({.code = RejectCode::full}).detail, told(RejectCode::full));
     const Closed small = explained({.code = RejectCode::receive_too_small, .required_bytes = 4096});
     EXPECT_EQ(small.detail,
@@ -307,7 +307,7 @@ TEST(Handshake, ARejectionIsToldWithWhatIsRequired) {
     EXPECT_EQ(large.required_receive_bytes, 0U) << "larger receives would not help";
 }
 
-TEST(Handshake, WhoHasNoKeyIsToldSoOnlyWhereOneIsAskedFor) {
+TEST(Handshake, AMissingKeyIsMentionedOnlyIfOneIsRequired) {
     EXPECT_EQ(explained({.code = RejectCode::prove_key}).detail,
               told(RejectCode::prove_key) + "; this side was given none");
     for (const RejectCode code : {RejectCode::not_admitted, RejectCode::service_data,
@@ -332,7 +332,7 @@ TEST(Handshake, WithoutAKeyNothingIsProtected) {
     EXPECT_FALSE(handshake.keys());
 }
 
-TEST(Handshake, OfAClientIsProtectedAsItHasAsked) {
+TEST(Handshake, HasTheProtectionThatTheClientRequested) {
     for (const bool lacks_aes : {false, true}) {
         Handshake handshake = handshake_of();
         handshake.connects(least_receive_bytes, {},
@@ -353,7 +353,7 @@ TEST(Handshake, OfAClientIsProtectedAsItHasAsked) {
     }
 }
 
-TEST(Handshake, OfAnAdmittedPeerIsProtectedAsItWasAgreed) {
+TEST(Handshake, HasTheProtectionAgreedWithAnAdmittedPeer) {
     KeyFiles files;
     EventLoop loop;
     const auto keys = std::make_shared<ServerKeys>(loop, ServerKeys::Options{.file = files.site()});

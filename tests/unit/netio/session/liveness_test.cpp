@@ -69,7 +69,7 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
     }
 }
 
-TEST(Liveness, NobodyIsDeadWithoutALimit) {
+TEST(Liveness, WithoutALimitNoPeerIsDead) {
     Liveness liveness = heard_at_start(5s, 0s, 5s);
     EXPECT_FALSE(liveness.is_doubtful(at(1000h)));
     EXPECT_FALSE(liveness.is_dead(at(1000h), start, true));
@@ -88,7 +88,7 @@ TEST(Liveness, SilenceCountsOnlyWhileTheLoopLooked) {
 }
 
 // The peer's host answered while this loop did not poll, and not afterwards.
-TEST(Liveness, NoTimeBeforeTheLastSignIsTakenOffTheSilenceBehindIt) {
+TEST(Liveness, StallsBeforeTheLastSignDoNotShortenTheSilence) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(liveness.is_dead(at(62s, 60s), start + 61s, true));
     EXPECT_FALSE(liveness.is_dead(at(92s, 60s), start + 61s, true))
@@ -127,14 +127,14 @@ TEST(Liveness, ASilenceOfExactlyItsTimeIsNotDoubtfulYet) {
     EXPECT_TRUE(by_limit.is_doubtful(at(6s + 1ns)));
 }
 
-TEST(Liveness, AnOlderSignTakesNothingBack) {
+TEST(Liveness, AnOlderSignDoesNotReplaceANewerOne) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(liveness.is_dead(at(20s), start + 19s, true));
     EXPECT_FALSE(liveness.is_dead(at(45s), start + 10s, true)) << "26 s since the last sign";
     EXPECT_TRUE(liveness.is_dead(at(50s), start + 10s, true));
 }
 
-TEST(Liveness, ALoopThatIsBehindByAllOfTheTimeJudgesNevertheless) {
+TEST(Liveness, ALoopThatLagsByTheWholeLimitStillJudges) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     const Liveness::Look almost{.now = start + 50s, .caught_up = start + 20s + 1ns};
     EXPECT_FALSE(liveness.is_dead(almost, start, true));

@@ -82,7 +82,7 @@ TEST_F(ReceiveWindowTest, AsksForNoMoreThanItHasUntilThePeerWaits) {
     EXPECT_TRUE(window.is_to_grow());
 }
 
-TEST_F(ReceiveWindowTest, GrowsByReceivesThatArePostedAndTellsOfItOnce) {
+TEST_F(ReceiveWindowTest, GrowsByPostedReceivesAndReportsItOnce) {
     connection.takes_more = true;
     wait_twice();
     ASSERT_TRUE(window.is_to_grow());
@@ -95,7 +95,7 @@ TEST_F(ReceiveWindowTest, GrowsByReceivesThatArePostedAndTellsOfItOnce) {
     EXPECT_EQ(window.take_news(), std::nullopt);
 }
 
-TEST_F(ReceiveWindowTest, WhereTheConnectionTakesNoMoreItAsksAgainBehindTwoMoreWaits) {
+TEST_F(ReceiveWindowTest, AfterARefusalItRetriesAfterTwoMoreWaits) {
     wait_twice();
     ASSERT_TRUE(window.is_to_grow());
     EXPECT_EQ(window.grow(connection), 0U);
@@ -107,7 +107,7 @@ TEST_F(ReceiveWindowTest, WhereTheConnectionTakesNoMoreItAsksAgainBehindTwoMoreW
     EXPECT_TRUE(window.is_to_grow());
 }
 
-TEST_F(ReceiveWindowTest, OfAConnectionThatBreaksMeanwhileItGrantsNothing) {
+TEST_F(ReceiveWindowTest, GrantsNothingOnABrokenConnection) {
     connection.takes_more = true;
     connection.answer = Status::closed;
     wait_twice();
@@ -271,7 +271,7 @@ TEST(ReceiveWindowAutotuner, AMillisecondIsShort) {
     EXPECT_EQ(side.pace.wanted(), 16U);
 }
 
-TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesBeginsAnew) {
+TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesResetsTheCount) {
     Waiting side{8, 64};
     for (int i = 0; i < 100; ++i) {
         side.round(20ms);
@@ -280,7 +280,7 @@ TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesBeginsAnew) {
     EXPECT_EQ(side.pace.wanted(), 8U);
 }
 
-TEST(ReceiveWindowAutotuner, WhoDidNotWaitHasOnlyNothingToSay) {
+TEST(ReceiveWindowAutotuner, APeerThatDidNotWaitOnlyHadNoData) {
     Waiting side{8, 64};
     for (int i = 0; i < 100; ++i)
         side.round(20ms, 20ms, false);
@@ -473,7 +473,7 @@ TEST_F(WindowQuestions, ANumberThatWasGrantedBeforeIsNoGrant) {
     EXPECT_EQ(pace->wanted(), 8U);
 }
 
-TEST_F(WindowQuestions, AWindowThatHasChangedBeginsToCountAnew) {
+TEST_F(WindowQuestions, AChangedWindowRestartsTheCount) {
     grant(12);
     come_late();
     pace->on_changed(8);
@@ -487,7 +487,7 @@ TEST_F(WindowQuestions, AWindowThatHasChangedBeginsToCountAnew) {
     EXPECT_EQ(pace->wanted(), 16U);
 }
 
-TEST_F(WindowQuestions, AGrantBeforeAChangeIsNotAnsweredBehindIt) {
+TEST_F(WindowQuestions, AGrantBeforeAChangeIsIgnoredAfterIt) {
     grant(12);
     pace->on_changed(8);
     come_late();

@@ -40,14 +40,13 @@ TEST(SendWindow, TheLastSlotIsForAFrameThatReturnsCredits) {
     EXPECT_TRUE(window.can_send_own());
 }
 
-TEST(SendWindow, AWriteThatAFrameTellsOfTakesTwoSlotsAndLeavesTheLast) {
+TEST(SendWindow, AWriteWithANoticeUsesTwoSlots) {
     EXPECT_TRUE(OpenWindow(3, false).can_write());
-    EXPECT_TRUE(OpenWindow(2, false).can_write())
-        << "with two credits in all, a write may use both";
+    EXPECT_TRUE(OpenWindow(2, false).can_write()) << "with two slots in all, a write may use both";
     EXPECT_TRUE(OpenWindow(2, true).can_write());
 }
 
-TEST(SendWindow, WhoAskedInVainIsToldOnce) {
+TEST(SendWindow, AFailedRequestIsNotifiedOnce) {
     for (const bool write : {false, true}) {
         SendWindow window{8, plenty};
         EXPECT_FALSE(write ? window.request_write() : window.request_send());
@@ -85,7 +84,7 @@ TEST(SendWindow, TheHeaderAndTheTagTakeAPieceEach) {
     EXPECT_EQ(limit_of(30, tagged), slice_limit);
 }
 
-TEST(SendWindow, WhoCouldSendAtOnceIsNotToldLater) {
+TEST(SendWindow, ASuccessfulRequestIsNotNotifiedLater) {
     OpenWindow window{8, true};
     EXPECT_TRUE(window.request_send());
     EXPECT_TRUE(window.request_write());
@@ -259,7 +258,7 @@ TEST(SendBufferPool, ThereIsAlwaysSomeForWhatIsSmall) {
 }
 
 // Memory that a session keeps for its next frames must not prevent a frame from being sent.
-TEST(SendBufferPool, WhatIsKeptGivesWayToWhatIsNeeded) {
+TEST(SendBufferPool, KeptMemoryIsReleasedWhenNeeded) {
     ByteBudget budget{8 * large};
     SendBufferPool memory{4, budget};
     ASSERT_NE(memory.gather(0, large, large), nullptr);
@@ -343,7 +342,7 @@ class SendRules : public testing::Test {
 
 // --- waiting --------------------------------------------------------------------------------
 
-TEST_F(SendRules, TheFirstFrameOfTheServiceBehindAWaitForACreditSaysSo) {
+TEST_F(SendRules, TheFirstServiceFrameAfterAWaitIsMarked) {
     for (const bool asked : {false, true}) { // a wait by request_send() or by send()
         open(64, 4);
         while (window->can_send())
@@ -361,7 +360,7 @@ TEST_F(SendRules, TheFirstFrameOfTheServiceBehindAWaitForACreditSaysSo) {
 }
 
 // A larger window of the peer would not help.
-TEST_F(SendRules, WhoWaitsForASlotDoesNotWaitForTheWindow) {
+TEST_F(SendRules, AWaitForASlotIsNotAWaitForTheWindow) {
     open(2, 64);
     ASSERT_EQ(send(), Status::ok);
     EXPECT_EQ(send(), Status::again);
@@ -371,7 +370,7 @@ TEST_F(SendRules, WhoWaitsForASlotDoesNotWaitForTheWindow) {
     EXPECT_FALSE(last_has_waited());
 }
 
-TEST_F(SendRules, AWriteNeedsACreditWhoeverTellsOfIt) {
+TEST_F(SendRules, AWriteNeedsACreditWithAnyNotice) {
     for (const bool by_immediate : {true, false}) {
         open(64, 3, by_immediate);
         EXPECT_TRUE(window->can_write());
@@ -421,7 +420,7 @@ TEST_F(SendRules, EachRefusalForWantOfRoomIsCounted) {
 
 // --- an unused window -----------------------------------------------------------------------
 
-TEST_F(SendRules, BehindAHeartbeatEachReceiveOfAWindowThatHasGrownIsUsedOnce) {
+TEST_F(SendRules, AfterAHeartbeatEachReceiveOfAGrownWindowIsUsedOnce) {
     open(64, 4);
     ASSERT_EQ(send_own(FrameKind::heartbeat), Status::ok);
     EXPECT_FALSE(window->must_send_credit()) << "it has not grown";
@@ -435,7 +434,7 @@ TEST_F(SendRules, BehindAHeartbeatEachReceiveOfAWindowThatHasGrownIsUsedOnce) {
     EXPECT_EQ(frames, 17) << "the first one carries the delay, and its receive is used again";
 }
 
-TEST_F(SendRules, HalfOfTheCreditsAreLeftToTheServiceMeanwhile) {
+TEST_F(SendRules, HalfOfTheCreditsAreLeftToTheService) {
     open(64, 4);
     ASSERT_EQ(window->on_window(16), CreditError::none);
     ASSERT_EQ(send_own(FrameKind::heartbeat), Status::ok);

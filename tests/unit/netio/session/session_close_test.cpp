@@ -43,7 +43,7 @@ TEST_P(SessionClose, BothClosingAtOnceEndInOrder) {
     }
 }
 
-TEST_P(SessionClose, WhatThePeerSendsUntilItHearsOfTheCloseStillArrives) {
+TEST_P(SessionClose, FramesSentBeforeThePeerSeesTheCloseArrive) {
     connect();
     send(far, 30);
     near.session->close();
@@ -53,7 +53,7 @@ TEST_P(SessionClose, WhatThePeerSendsUntilItHearsOfTheCloseStillArrives) {
     expect_end(far, CloseReason::orderly, 0);
 }
 
-TEST_P(SessionClose, WhatTheServiceDidNotGiveItsUserIsToldToThePeer) {
+TEST_P(SessionClose, UnreadFramesAreReportedToThePeer) {
     connect();
     send(near, 7);
     far.at_frame = [&] {
@@ -106,7 +106,7 @@ TEST_P(SessionClose, AnAbortWhileClosingSaysWhatIsUnconfirmed) {
     EXPECT_THAT(near.closed[0].detail, HasSubstr("7 frames unconfirmed"));
 }
 
-TEST_P(SessionClose, AbortCancelsWhatIsOutstandingAndThenHasTheLastWord) {
+TEST_P(SessionClose, AbortCancelsOutstandingSendsAndThenReportsTheEnd) {
     connect();
     RegisteredBuffer memory{60000};
     const Slice slice = memory.slice();
@@ -166,7 +166,7 @@ TEST_P(SimulatedClose, APeerThatFallsSilentWhileClosingLeavesItUnconfirmed) {
 }
 
 // Neither side knows of the other's close when it closes, and this side's user is slower than both.
-TEST_P(SimulatedClose, APeerThatClosesTooHasItsTimeAnew) {
+TEST_P(SimulatedClose, APeerThatClosesTooGetsAFullCloseTime) {
     const SessionOptions options{.heartbeat = 0ms, .dead_after = 0ms, .close_timeout = 2s};
     connect(options, options);
     const std::uint64_t far_end = bed.sim()->next_connection() - 1;
@@ -236,7 +236,7 @@ TEST_P(SlowClose, GoesOnAsLongAsThePeerTakesSomething) {
     expect_end(far, CloseReason::orderly, 0);
 }
 
-TEST_P(SlowClose, EndsWhenThePeerTakesNothingMore) {
+TEST_P(SlowClose, EndsWhenThePeerMakesNoMoreProgress) {
     close(2s, 60s);
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
     EXPECT_EQ(near.closed[0].reason, CloseReason::unconfirmed);
@@ -336,7 +336,7 @@ class SessionAbort : public SessionTest {
 INSTANTIATE_TEST_SUITE_P(Beds, SessionAbort, all_beds(), bed_name);
 
 // Only the reserved credit is left.
-TEST_P(SessionAbort, TellsThePeerThatItWasTooSlowAndForHowLong) {
+TEST_P(SessionAbort, SendsThePeerTheReasonAndTheDuration) {
     connect({}, {.receive_count = 8});
     far.session->pause();
     const std::size_t sent = send_until_refused();
@@ -396,7 +396,7 @@ TEST_P(SessionAbortAtOnce, WaitsForNothingThatIsStuck) {
 }
 
 // Over a path that was slow and then blocked: a connection keeps its order also after its end.
-TEST_P(SessionAbortAtOnce, LeavesBehindWhatArrivesInItsOrder) {
+TEST_P(SessionAbortAtOnce, FramesBeforeTheEndArriveInOrder) {
     connect();
     SimNetwork& network = bed.sim()->network();
     network.set_path(0, 0, {.delay = 100ms});

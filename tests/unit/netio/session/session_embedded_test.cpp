@@ -36,7 +36,7 @@ TEST_P(EmbeddedSession, AVanishedPeerIsJudgedSilent) {
     EXPECT_LE(bed.world()->now() - cut, 30s + 3 * 5s);
 }
 
-TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
+TEST_P(EmbeddedSession, AnUnansweredConnectEndsInTime) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{
@@ -52,7 +52,7 @@ TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
 
 // The close time begins with the call, however long the outer loop had no work for this loop
 // before.
-TEST_P(EmbeddedSession, ACloseBehindALongSilenceIsConfirmed) {
+TEST_P(EmbeddedSession, ACloseAfterALongSilenceIsConfirmed) {
     connect({.close_timeout = 2s, .close_limit = 2s});
     dispatch_until([] { return false; }, 1s);
     bed.world()->spend(4s);
@@ -65,7 +65,7 @@ TEST_P(EmbeddedSession, ACloseBehindALongSilenceIsConfirmed) {
     EXPECT_EQ(near.closed[0].reason, CloseReason::orderly) << near.closed[0].detail;
 }
 
-TEST_P(EmbeddedSession, AnOuterLoopThatWasBusyForLongKillsNobody) {
+TEST_P(EmbeddedSession, ALongBusyOuterLoopEndsNoSession) {
     connect();
     bool over = false;
     Timer end{bed.loop(), [&] { over = true; }};

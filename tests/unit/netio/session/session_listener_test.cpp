@@ -65,7 +65,7 @@ TEST_P(Reach, AnAddressThatOtherMachinesReachHasToBeSaidToBeOpen) {
     EXPECT_NE(meant->endpoints().at(0).address.port, 0);
 }
 
-TEST_P(Reach, WhoLetsAnyoneInHasToSaySo) {
+TEST_P(Reach, AccessForAnyoneHasToBeExplicit) {
     test::KeyFiles files;
     files.permit(7, "services=messages");
     const auto problem_with_keys = [&](access::Protection least) -> std::string {
@@ -85,7 +85,7 @@ TEST_P(Reach, WhoLetsAnyoneInHasToSaySo) {
     EXPECT_EQ(problem_with_keys(access::Protection::peers), "") << "every client needs a key";
 }
 
-TEST_P(Reach, ALineThatLetsAnyoneInLaterIsTold) {
+TEST_P(Reach, AccessForAnyoneThatIsAddedLaterIsReported) {
     const auto said_at = [&](const std::string& host, bool open) -> std::string {
         test::KeyFiles files;
         files.permit(7, "services=messages");
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Reach,
                          testing::Values(Bed::sim_tcp, Bed::sim_verbs, Bed::fabric_tcp),
                          test::bed_name);
 
-TEST(Reach, OfANameIsThatOfTheAddressItStandsFor) {
+TEST(Reach, OfANameIsThatOfItsAddress) {
     EventLoop loop;
     const auto transport = open_fabric(loop, {.provider = "tcp"});
     struct Nobody final : Listener::Handler {
@@ -197,7 +197,7 @@ TEST(ListenerRules, AnAddressInUseIsBlamedOnTheListWhereOneOfItMeansTheSame) {
 
 // --- rejections -----------------------------------------------------------------------------
 
-TEST(ListenerRules, OnlyWhoseReceivesAreTooSmallIsToldHowLargeTheyHaveToBe) {
+TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
     TestBed bed{Bed::sim_tcp};
     Nobody nobody;
     const SessionListener listener{bed.transport(),
@@ -238,7 +238,7 @@ class HalfOfTheMemory : public SessionTest {
 
 // The receive memory of a session can be registered, but its send memory cannot: the peer is
 // rejected before an endpoint exists.
-TEST_P(HalfOfTheMemory, IsNoneAndThePeerIsToldSo) {
+TEST_P(HalfOfTheMemory, RejectsThePeerForLackOfMemory) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{

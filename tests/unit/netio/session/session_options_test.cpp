@@ -87,7 +87,7 @@ TEST(SessionOptions, EndWhereTheirTextsSayThatTheyDo) {
     expect(false, {.close_timeout = 2s, .close_limit = 2s - 1ms}, "close_limit");
 }
 
-TEST(SessionOptions, ATimeOutThatNobodyLivesToSeeIsRefusedAndTheLongestNamed) {
+TEST(SessionOptions, ATooLongTimeOutIsRefusedWithTheMaximum) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     expect_refused({.dead_after = for_ever}, "31536000000 ms");
     expect_refused(

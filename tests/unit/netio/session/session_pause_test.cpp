@@ -158,7 +158,7 @@ TEST_P(SessionPause, WhatHadArrivedBeforeThePeerDiedIsHandedOverBeforeTheEnd) {
     expect_end(far, CloseReason::lost, 0);
 }
 
-TEST_P(SessionPause, AnAbortDropsWhatWaitsAlsoBehindThePeersDeath) {
+TEST_P(SessionPause, AnAbortDropsQueuedFramesAlsoAfterThePeersDeath) {
     for (const bool peer_is_dead : {false, true}) {
         near = {};
         far = {};
@@ -211,7 +211,7 @@ TEST_P(SimulatedPause, ThePeersSilenceIsNoticedAndWhatHadArrivedIsHandedOver) {
     expect_end(far, CloseReason::silent, 0);
 }
 
-TEST_P(SimulatedPause, ACloseThatAPausedPeerHoldsUpIsUnconfirmed) {
+TEST_P(SimulatedPause, ACloseDelayedByAPausedPeerIsUnconfirmed) {
     connect({.close_timeout = 2s});
     far.session->pause();
     send(near, 5);

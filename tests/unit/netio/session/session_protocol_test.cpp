@@ -90,7 +90,7 @@ TEST_P(SessionProtocol, RefusesWhatFollowsAShutdown) {
                    "shut down twice");
 }
 
-TEST_P(SessionProtocol, RefusesWhatComesBehindTheConfirmationOfTheEnd) {
+TEST_P(SessionProtocol, RefusesFramesAfterTheConfirmationOfTheEnd) {
     serve();
     far.confirms = false; // otherwise the shutdown would complete
     Impostor impostor{bed.transport(), listener->endpoints().front().address, Service::messages};

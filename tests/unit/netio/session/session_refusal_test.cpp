@@ -154,7 +154,7 @@ TEST_P(SessionRefusal, ReceivesTooSmallForTheServiceAreAcceptFailed) {
 // Each value that a peer can request from a service: the roles implied by the service are served,
 // and no others. A publisher that admitted a peer that also wants to publish would never receive
 // its messages.
-TEST_P(SessionRefusal, WhoAsksForRolesThatAreNotServedIsNotLetIn) {
+TEST_P(SessionRefusal, APeerThatRequestsOtherRolesIsRejected) {
     const std::map<Service, unsigned> served = {
         {Service::messages, 1}, {Service::publish_subscribe, 8}, {Service::stream, 0}};
     for (const auto& [asked, implied] : served) {
@@ -254,7 +254,7 @@ class SessionAcceptFailed : public SessionRefusal {
     }
 };
 
-TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoEndpoint) {
+TEST_P(SessionAcceptFailed, IsReportedWithoutAnEndpoint) {
     listen();
     bed.sim()->refuse_endpoints(true);
     near_session = dial(address, near);
@@ -263,7 +263,7 @@ TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoEndpoint) {
     expect_admitted();
 }
 
-TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoMemoryAndNoneIsKept) {
+TEST_P(SessionAcceptFailed, IsReportedWithoutMemoryAndKeepsNone) {
     listen();
     near_session = dial(address, near);
     const std::size_t registrations = bed.sim()->registration_count();
@@ -274,7 +274,7 @@ TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoMemoryAndNoneIsKept) {
     expect_admitted();
 }
 
-TEST_P(SessionAcceptFailed, IsAPeerForWhomTheOwnerHasNoMemory) {
+TEST_P(SessionAcceptFailed, IsReportedIfTheOwnerHasNoMemory) {
     listen();
     at_accepted = [] { throw std::bad_alloc{}; };
     near_session = dial(address, near);
@@ -296,7 +296,7 @@ TEST_P(SessionAcceptFailed, WhatTheOwnerCannotGoOnWithEndsThoughItWasAccepted) {
     expect_admitted();
 }
 
-TEST_P(SessionAcceptFailed, TheOwnerMayDestroyTheListenerWhenItIsTold) {
+TEST_P(SessionAcceptFailed, TheOwnerMayDestroyTheListenerInTheCallback) {
     listen();
     bed.sim()->refuse_endpoints(true);
     at_accept_failed = [&] { listener.reset(); };
@@ -305,7 +305,7 @@ TEST_P(SessionAcceptFailed, TheOwnerMayDestroyTheListenerWhenItIsTold) {
 }
 
 // Only one peer is affected.
-TEST_P(SessionAcceptFailed, AnOwnerThatThrowsBehindADestroyedListenerIsToldToTheObserver) {
+TEST_P(SessionAcceptFailed, AnExceptionAfterTheListenersEndGoesToTheObserver) {
     listen();
     at_accepted = [&] {
         listener.reset();

@@ -36,7 +36,7 @@ TEST_F(SessionRules, AFrameWithoutACreditEndsIt) {
     expect_end(CloseReason::protocol_error, "sent without a credit");
 }
 
-TEST_F(SessionRules, CreditsThatNobodyHasUsedEndIt) {
+TEST_F(SessionRules, CreditsThatWereNeverUsedEndIt) {
     open();
     wire().bring({.kind = a_message, .credits = 1}); // for the open frame
     EXPECT_EQ(near.session->counters().credits, 100U);
@@ -56,7 +56,7 @@ TEST_F(SessionRules, AWindowGrowsToTheLargestOfASessionAndNoFurther) {
     expect_end(CloseReason::protocol_error, "16385 receives, which cannot be");
 }
 
-TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeTold) {
+TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeNotified) {
     const auto late = [this] {
         pass(std::chrono::milliseconds{20});
         wire().bring({.kind = a_message, .waited = true});
@@ -90,7 +90,7 @@ TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeTold) {
     EXPECT_EQ(near.session->counters().receives, 16U);
 }
 
-TEST_F(SessionRules, TheNewsThatItIsConnectedChangesNothingBehindItsEnd) {
+TEST_F(SessionRules, TheConnectedEventAfterItsEndChangesNothing) {
     dial();
     wire().bring({.kind = a_message});
     EXPECT_TRUE(wire().closed);
@@ -102,7 +102,7 @@ TEST_F(SessionRules, TheNewsThatItIsConnectedChangesNothingBehindItsEnd) {
 
 // --- requests of the user -------------------------------------------------------------------
 
-TEST_F(SessionRules, WithoutACreditThereIsNoRoomAndItIsToldOfItOnce) {
+TEST_F(SessionRules, WithoutACreditThereIsNoRoomAndOneNotification) {
     open({}, peer(4));
     EXPECT_TRUE(near.session->has_capacity());
     for (int frame = 0; frame < 2; ++frame)
@@ -132,7 +132,7 @@ TEST_F(SessionRules, NothingIsToBeHadOnceItCloses) {
 
 // --- a first frame that ends the session ----------------------------------------------------
 
-TEST_F(SessionRules, OfSeveralReasonsToEndTheFirstCounts) {
+TEST_F(SessionRules, TheFirstOfSeveralReasonsToEndCounts) {
     open();
     near.session->fail(CloseReason::protocol_error, "the first");
     near.session->fail(CloseReason::failed, "the second");
@@ -140,7 +140,7 @@ TEST_F(SessionRules, OfSeveralReasonsToEndTheFirstCounts) {
     expect_end(CloseReason::protocol_error, "the first");
 }
 
-TEST_F(SessionRules, AnAbortBehindAResumeHasOneLastWord) {
+TEST_F(SessionRules, AnAbortAfterAResumeReportsOneEnd) {
     open();
     near.session->pause();
     for (int frame = 0; frame < 3; ++frame)
@@ -153,7 +153,7 @@ TEST_F(SessionRules, AnAbortBehindAResumeHasOneLastWord) {
     EXPECT_TRUE(near.frames.empty());
 }
 
-TEST_F(SessionRules, ACloseBehindThePeersEndDropsNothingThatHasArrived) {
+TEST_F(SessionRules, ACloseAfterThePeersEndDropsNoArrivedFrame) {
     open();
     near.session->pause();
     for (int frame = 0; frame < 3; ++frame)

@@ -161,7 +161,7 @@ TEST_P(SimulatedSession, SilenceIsNoticedOnBothSides) {
     EXPECT_LE(bed.loop().now() - begin, 8s);
 }
 
-TEST_P(SimulatedSession, WithoutHeartbeatsNobodyIsDead) {
+TEST_P(SimulatedSession, WithoutHeartbeatsNoPeerIsDead) {
     connect({.heartbeat = 0ms, .dead_after = 0ms}, {.heartbeat = 0ms, .dead_after = 0ms});
     bed.sim()->cut(1);
     const TimePoint end = bed.loop().now() + 50s;
@@ -227,7 +227,7 @@ TEST_P(SimulatedSession, CountsWhatItCarries) {
     EXPECT_EQ(sent.frames_received + received.frames_sent, 0U);
 }
 
-TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {
+TEST_P(SimulatedSession, AnUnansweredConnectEndsAfterItsTime) {
     connect();
     bed.sim()->ignore_connects(true);
     End other;
@@ -241,7 +241,7 @@ TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {
     EXPECT_THAT(other.closed[0].detail, HasSubstr(to_string(address)));
 }
 
-TEST_P(SimulatedSession, ABreakAtAnySendCompletesEverythingOnceAndHasOneLastWord) {
+TEST_P(SimulatedSession, ABreakAtAnySendCompletesAllOnceAndReportsOneEnd) {
     for (std::size_t nth = 1; nth < 30; ++nth) {
         near = {};
         far = {};

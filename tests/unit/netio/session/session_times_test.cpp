@@ -42,7 +42,7 @@ TEST_F(SessionTimes, APeerThatHasPromisedNothingMayBeSilent) {
     EXPECT_FALSE(wire().closed);
 }
 
-TEST_F(SessionTimes, WhoSendsSomethingNeedsNoHeartbeat) {
+TEST_F(SessionTimes, SentFramesReplaceHeartbeats) {
     open(beating);
     for (int i = 0; i < 10; ++i) {
         ASSERT_EQ(near.session->send({.kind = a_message}, std::nullopt), Status::ok);
@@ -66,7 +66,7 @@ TEST_F(SessionTimes, WhatWasRefusedIsNoSignOfLife) {
         << "in the first second its open frame was a sign of life";
 }
 
-TEST_F(SessionTimes, NoTimeOfItsOwnPassesBehindItsEnd) {
+TEST_F(SessionTimes, NoTimeOutFiresAfterItsEnd) {
     open({.heartbeat = 0s, .dead_after = 4s}, peer(100, 1s));
     wire().end(CloseReason::lost);
     ASSERT_EQ(near.closed.size(), 1U);
@@ -114,7 +114,7 @@ TEST_F(SessionTimes, ThePeerIsNotBlamedForTheUserOfThisSide) {
     expect_end(CloseReason::orderly, "");
 }
 
-TEST_F(SessionTimes, WhoHasConfirmedThePeersCloseDoesNotWaitForEver) {
+TEST_F(SessionTimes, AfterConfirmingThePeersCloseItWaitsALimitedTime) {
     open(closing);
     wire().bring(FrameKind::shutdown);
     EXPECT_EQ(sent(FrameKind::shutdown), 1);
@@ -134,7 +134,7 @@ class SessionCutsOff : public SessionTimes {
     void cut_off() { near.session->cut_off(CloseReason::too_slow, "it took nothing", 1s); }
 };
 
-TEST_F(SessionCutsOff, AndSendsNothingBehindTheReasonAndHearsNothingMore) {
+TEST_F(SessionCutsOff, SendsNothingAfterTheReasonAndReceivesNothing) {
     open({.heartbeat = 100ms});
     cut_off();
     ASSERT_EQ(sent(FrameKind::shutdown), 1);

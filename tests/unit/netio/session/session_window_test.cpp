@@ -108,7 +108,7 @@ TEST_P(SessionWindow, FillsALongWay) {
     EXPECT_LT(std::chrono::duration<double>(carry(3000)).count(), 3000 / frames_per_second / 0.9);
 }
 
-TEST_P(SessionWindow, OfOneThatNothingIsSentToShrinksByItself) {
+TEST_P(SessionWindow, OfASideThatReceivesNothingShrinks) {
     connect({}, small_windows);
     lengthen_the_way(10ms);
     carry(500);
@@ -137,7 +137,7 @@ TEST_P(SessionWindow, AnIdleOneIsTalkedToOnlyUntilItHasShrunk) {
     EXPECT_LE(bed.loop().turns().count() - before, 3U * 2U * 12U + 20U);
 }
 
-TEST_P(SessionWindow, WhoHasPausedKeepsCreditsForWhatIsStillToCome) {
+TEST_P(SessionWindow, APausedSideLeavesCreditsForLaterFrames) {
     connect({}, small_windows);
     lengthen_the_way(10ms);
     carry(500);

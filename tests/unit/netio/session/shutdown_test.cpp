@@ -190,7 +190,7 @@ TEST(Shutdown, APeerThatSpeaksOutOfTurnIsNoticed) {
     EXPECT_FALSE(shutdown.on_ack(0)) << "twice";
 }
 
-TEST(Shutdown, TimeRunsForThePeerAndTheLimitForEverybody) {
+TEST(Shutdown, TheTimeRunsForThePeerAndTheLimitForBoth) {
     const TimePoint limit{std::chrono::seconds{9}};
     Shutdown near;
     EXPECT_FALSE(near.awaits_peer());
@@ -293,7 +293,7 @@ TEST(AbortReason, LiesAsDocumented) {
               (AbortReason{.why = AbortReason::too_slow, .milliseconds = 0x04030201}));
 }
 
-TEST(AbortReason, OfALaterVersionIsUnderstoodAsFarAsItCan) {
+TEST(AbortReason, FromALaterVersionIsPartlyUnderstood) {
     std::vector<std::byte> bytes(abort_reason_bytes + 5);
     bytes[0] = std::byte{77};
     bytes[4] = std::byte{9};

@@ -98,7 +98,7 @@ using Box = ClientSendQueue<Item>;
 
 constexpr auto never = [] { return false; };
 
-TEST(ClientSendQueue, GivesWhatWasPutInOrderAndGoesOnWhereItWasHeldUp) {
+TEST(ClientSendQueue, DrainsInOrderAndContinuesWhereItWasBlocked) {
     Box box{1 << 20};
     for (int i = 0; i < 5; ++i)
         ASSERT_EQ(box.put({.number = i, .bytes = {}}), Status::ok);
@@ -206,7 +206,7 @@ class ClientPublishQueueTest : public testing::Test {
     std::vector<Sent> sent;
 };
 
-TEST_F(ClientPublishQueueTest, OneFidThatWaitsHoldsUpNoOther) {
+TEST_F(ClientPublishQueueTest, ABlockedFidDoesNotBlockOthers) {
     stopped = {Fid{1}};
     for (int i = 0; i < 3; ++i)
         for (const std::uint64_t fid : {1U, 2U})
@@ -235,7 +235,7 @@ TEST_F(ClientPublishQueueTest, WhatHasWaitedIsInOrderWithWhatCameLater) {
     EXPECT_THAT(sent, ElementsAre(Sent{1, 0}, Sent{1, 1}, Sent{1, 2}, Sent{1, 3}));
 }
 
-TEST_F(ClientPublishQueueTest, ThoseThatWaitHaveEachTheirPartOfWhatRoomThereIs) {
+TEST_F(ClientPublishQueueTest, BlockedFidsShareTheRoomEqually) {
     room = 0;
     for (int i = 0; i < 4; ++i)
         for (const std::uint64_t fid : {1U, 2U, 3U})
@@ -254,7 +254,7 @@ TEST_F(ClientPublishQueueTest, ThoseThatWaitHaveEachTheirPartOfWhatRoomThereIs) 
     EXPECT_EQ(sent.size(), 12U);
 }
 
-TEST_F(ClientPublishQueueTest, ItEndsWithTheTimeOfTheTurnAndGoesOnWithThoseThatWait) {
+TEST_F(ClientPublishQueueTest, EndsWithItsTimeAndContinuesWithTheNextBlockedFid) {
     room = 0;
     for (std::uint64_t fid = 1; fid <= 5; ++fid)
         ASSERT_EQ(put(fid, 0), Status::ok);
@@ -280,7 +280,7 @@ TEST_F(ClientPublishQueueTest, TakesExactlyTheHalfWhileNothingWaits) {
     EXPECT_EQ(put(1, 0), Status::closed);
 }
 
-TEST_F(ClientPublishQueueTest, OfTheOtherHalfAFidHasItsPartOfWhatIsFreeWhileSomeWait) {
+TEST_F(ClientPublishQueueTest, AFidGetsItsPartOfTheOtherHalfWhileSomeAreBlocked) {
     hold_up(limit / 2);
     // x + x <= (half - 2 x) / parts
     constexpr std::size_t each = limit / 2 / (2 * ClientPublishQueue::parts + 2);
@@ -333,7 +333,7 @@ TEST_F(ClientPublishQueueTest, HoweverManyStopOneAfterTheOtherThereIsRoomForTheN
     }
 }
 
-TEST_F(ClientPublishQueueTest, WhatIsGivenUpIsAllOfIt) {
+TEST_F(ClientPublishQueueTest, DiscardRemovesEverything) {
     stopped = {Fid{1}, Fid{2}};
     for (int i = 0; i < 3; ++i)
         for (const std::uint64_t fid : {1U, 2U, 3U})
@@ -427,7 +427,7 @@ FidRange range(std::uint64_t first, std::uint64_t last) {
     return {.first = Fid{first}, .last = Fid{last}};
 }
 
-TEST(PendingSubscribes, ASubscriptionIsAcceptedWhenAllOfItIsByWhomever) {
+TEST(PendingSubscribes, ASubscriptionIsAcceptedWhenAllItsFidsAre) {
     PendingSubscribes<int> pending;
     const std::array fids{range(1, 9), range(20, 29)};
     pending.add(fids, 1);
@@ -593,7 +593,7 @@ TEST(PendingSubscribes, OnlyTheMiddleOfARangeIsAccepted) {
     EXPECT_THAT(pending.accept(range(10, UINT64_MAX)), ElementsAre(1));
 }
 
-TEST(PendingSubscribes, NobodyWaitsBeyondHisTime) {
+TEST(PendingSubscribes, EachWaitsUntilItsTimeLimit) {
     PendingSubscribes<int> pending;
     const std::array fids{range(1, 9)};
     const TimePoint now{};
@@ -608,7 +608,7 @@ TEST(PendingSubscribes, NobodyWaitsBeyondHisTime) {
     EXPECT_EQ(pending.next_end(), TimePoint::max());
 }
 
-TEST(PendingSubscribes, HasALimitThatCountsThoseWhoWait) {
+TEST(PendingSubscribes, TheLimitCountsTheWaitingOnes) {
     PendingSubscribes<int> pending{2};
     const std::array fids{range(1, 9)};
     pending.add(fids, 1);

@@ -30,7 +30,7 @@ TEST(ConnectionSlots, AreHeldOnceByEachAndNotByMoreThanTheLimit) {
     EXPECT_EQ(slots.next(), std::nullopt) << "no free slot";
 }
 
-TEST(ConnectionSlots, ThatBecomeFreeAreForThoseThatWerePassedOverInTurns) {
+TEST(ConnectionSlots, FreeSlotsGoToWaitingPublishersInTurn) {
     ConnectionSlots slots{1};
     ASSERT_TRUE(slots.take(c));
     ASSERT_FALSE(slots.take(b));
@@ -45,7 +45,7 @@ TEST(ConnectionSlots, ThatBecomeFreeAreForThoseThatWerePassedOverInTurns) {
     EXPECT_EQ(slots.next(), std::nullopt);
 }
 
-TEST(ConnectionSlots, WhoIsForgottenIsNotAskedLater) {
+TEST(ConnectionSlots, AForgottenPublisherIsNotOfferedASlot) {
     ConnectionSlots slots{1};
     ASSERT_TRUE(slots.take(a));
     ASSERT_FALSE(slots.take(b));
@@ -56,7 +56,7 @@ TEST(ConnectionSlots, WhoIsForgottenIsNotAskedLater) {
     EXPECT_TRUE(slots.take(c));
 }
 
-TEST(ConnectionSlots, ThatSomebodyIsPassedOverIsToldOnceUntilNobodyIs) {
+TEST(ConnectionSlots, WaitingPublishersAreReportedOnceUntilNoneWaits) {
     ConnectionSlots slots{1};
     EXPECT_EQ(slots.unreported(), std::nullopt);
     ASSERT_TRUE(slots.take(a));
@@ -71,7 +71,7 @@ TEST(ConnectionSlots, ThatSomebodyIsPassedOverIsToldOnceUntilNobodyIs) {
     EXPECT_EQ(slots.unreported(), d);
 }
 
-TEST(ConnectionSlots, WhoGetsOneBeforeItsTurnIsPassedOverNoMore) {
+TEST(ConnectionSlots, APublisherThatGetsASlotEarlyNoLongerWaits) {
     ConnectionSlots slots{1};
     ASSERT_TRUE(slots.take(a));
     ASSERT_FALSE(slots.take(b));
@@ -112,7 +112,7 @@ class Refusals : public testing::Test {
                                }};
 };
 
-TEST_F(Refusals, AreOverForEachInItsTimeWhoeverCameFirst) {
+TEST_F(Refusals, EndForEachPublisherAfterItsOwnTime) {
     refused.put(a, only(7), seconds{10});
     refused.put(b, only(8), seconds{5});
     run_for(seconds{20});
@@ -121,7 +121,7 @@ TEST_F(Refusals, AreOverForEachInItsTimeWhoeverCameFirst) {
     EXPECT_EQ(asked.size(), 2U) << "once";
 }
 
-TEST_F(Refusals, OfOneThatIsGoneMatterToNobody) {
+TEST_F(Refusals, OfAForgottenPublisherAreRemoved) {
     refused.put(a, only(7), seconds{10});
     refused.put(b, only(8), seconds{5});
     refused.forget(b);
@@ -147,7 +147,7 @@ Announcement saying(const std::string& name, const std::string& mode) {
     return {.name = name, .mode = mode};
 }
 
-TEST(PendingAnnouncements, AreTheLastWordAboutEach) {
+TEST(PendingAnnouncements, KeepTheLatestOfEachPublisher) {
     PendingAnnouncements news;
     EXPECT_TRUE(news.empty());
     news.put("a", saying("a", "first"));
@@ -164,7 +164,7 @@ TEST(PendingAnnouncements, AreTheLastWordAboutEach) {
 }
 
 // One publisher changes its announcement all the time.
-TEST(PendingAnnouncements, AreTakenInTurnsSoThatNobodyKeepsTheOthersWaiting) {
+TEST(PendingAnnouncements, AreTakenInTurnSoThatNoPublisherDelaysOthers) {
     PendingAnnouncements news;
     for (const char* const name : {"a", "b", "c"})
         news.put(name, {});

@@ -141,7 +141,7 @@ TEST(Mailbox, MemoryThatHasBeenReadIsUsedAgainUpToHalfOfWhatMayWait) {
     EXPECT_GT(again, half - each);
 }
 
-TEST(BatchFiller, WhoBlocksIsFullAndLosesNothing) {
+TEST(BatchFiller, WithTheBlockPolicyItFillsAndLosesNothing) {
     BatchFiller filler{{.limit = {.messages = 3, .bytes = 1000}}};
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
     EXPECT_FALSE(filler.is_full());
@@ -165,7 +165,7 @@ TEST(BatchFiller, IsDueWithManyMessagesOrManyBytes) {
 }
 
 // Put by put, for every limit of a batch.
-TEST(BatchFiller, TheQuickWayTakesNothingThatTheOtherWouldTellOf) {
+TEST(BatchFiller, TheFastPathAcceptsOnlyWhatNeedsNoReport) {
     const std::vector<std::byte> bytes(100);
     for (const std::size_t limit : {1U, 2U, 3U, 50U, 1000000U}) {
         for (const std::size_t size : {0U, 1U, 100U}) {
@@ -215,7 +215,7 @@ TEST(MessageBatch, OneThatWasMovedFromIsEmptyAndMayBeFilled) {
     EXPECT_EQ(other[0].bytes.size(), 3U);
 }
 
-TEST(BatchFiller, WhatIsDroppedIsToldWithTheNextMessageOfItsFid) {
+TEST(BatchFiller, DropsAreReportedWithTheNextMessageOfTheFid) {
     BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = SlowPolicy::drop}};
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
     EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
@@ -270,7 +270,7 @@ class FidBooks {
     std::uint64_t missed_ = 0;
 };
 
-TEST(BatchFiller, WhateverThePolicyEachMessageIsTakenOrToldMissingInOrder) {
+TEST(BatchFiller, EachMessageIsTakenOrReportedMissingInOrder) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::newest}) {
         std::mt19937 random{4711};
         const Mailbox::Load limit{.messages = 7,
@@ -349,7 +349,7 @@ void send(Mailbox& box, std::size_t messages, std::size_t size) {
     box.exchange(batch);
 }
 
-TEST(MailboxRules, WhoAsksForSoManyMessagesGetsNoMore) {
+TEST(MailboxRules, TakeReturnsAtMostTheRequestedNumber) {
     Mailbox box{{.messages = 1000, .bytes = 100000}};
     send(box, 5, 10);
     std::vector<Message> out;
@@ -375,7 +375,7 @@ TEST(MailboxRules, HasRoomIfHalfOfTheMessagesAndHalfOfTheBytesAreFree) {
     EXPECT_FALSE(other.has_room()) << "a few bytes, but too many messages";
 }
 
-TEST(MailboxRules, FewMessagesThatAreLargeAreNotCopiedToThoseThatWait) {
+TEST(MailboxRules, LargeMessagesAreNotCopiedIntoAQueuedBatch) {
     Mailbox box{{.messages = 1000, .bytes = std::size_t{1} << 20}};
     send(box, 2, std::size_t{64} << 10);
     send(box, 1, 10);
@@ -388,7 +388,7 @@ TEST(MailboxRules, FewMessagesThatAreLargeAreNotCopiedToThoseThatWait) {
 
 // Otherwise a client that runs for a day would allocate for each batch, or have an ever-growing
 // batch.
-TEST(MailboxRules, TheSameMemoryGoesRoundForEver) {
+TEST(MailboxRules, TheSameMemoryIsReused) {
     for (const bool in_batches : {true, false}) {
         Mailbox box{{.messages = 100000, .bytes = 1000000}};
         MessageBatch filled;
@@ -427,7 +427,7 @@ TEST(MailboxRules, ABatchThatHasGrownVeryLargeIsNotKept) {
 }
 
 // After put_fast() there is room for at least one more message, and the batch is not due.
-TEST(BatchFillerRules, TheQuickWayGoesUpToTheMessageThatFillsTheBatch) {
+TEST(BatchFillerRules, TheFastPathStopsBeforeTheBatchIsDue) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{64} << 10}) {
         BatchFiller filler{{.limit = {.messages = 1000000, .bytes = 1000000000}}};
         const std::vector<std::byte> bytes(size);
@@ -452,7 +452,7 @@ TEST(BatchFillerRules, ItIsFullWithTheLastByteOfItsLimit) {
     EXPECT_TRUE(filler.is_full());
 }
 
-TEST(BatchFillerRules, WhoWouldBeDisconnectedIsWaitedForHere) {
+TEST(BatchFillerRules, TheDisconnectPolicyBlocksHere) {
     for (const SlowPolicy policy : slow_policies) {
         BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = policy}};
         EXPECT_EQ(filler.blocks(), !may_miss(policy));
@@ -500,7 +500,7 @@ class Queue : public testing::Test {
     int went_on = 0;
 };
 
-TEST_F(Queue, WhatWasPutIsThereForOthersBehindTheTurn) {
+TEST_F(Queue, MessagesAreVisibleAfterTheTurn) {
     make(SlowPolicy::block, 10);
     EXPECT_TRUE(put(1));
     EXPECT_TRUE(put(2));
@@ -549,7 +549,7 @@ TEST_F(Queue, ThatIsFullStopsUntilHalfOfItHasBeenTakenAndThenOnce) {
 }
 
 // Free space is detected in the next turn, except once within each turn.
-TEST_F(Queue, WhoDropsLooksForRoomOnceATurn) {
+TEST_F(Queue, WithTheDropPolicyItPollsForRoomOncePerTurn) {
     make(SlowPolicy::drop, 2);
     put(1);
     put(2);
@@ -567,7 +567,7 @@ TEST_F(Queue, WhoDropsLooksForRoomOnceATurn) {
     EXPECT_EQ(went_on, 0);
 }
 
-TEST_F(Queue, WhoDropsFindsRoomThatThereIsWithinATurn) {
+TEST_F(Queue, WithTheDropPolicyItFindsRoomWithinATurn) {
     make(SlowPolicy::drop, 2);
     put(1);
     put(2);
@@ -599,7 +599,7 @@ TEST_F(Queue, WhatIsKeptOfEachFidIsThereWhenThereIsRoom) {
     EXPECT_THAT(take(), IsEmpty());
 }
 
-TEST_F(Queue, WhoWaitsIsWokenByWhatComesAndByTheEnd) {
+TEST_F(Queue, AWaitingReaderIsWokenByAMessageAndByTheEnd) {
     make(SlowPolicy::block, 10);
     MessageBatch batch;
     const auto wait = [this, &batch] { return queue->poll(batch, seconds{60}); };

@@ -21,7 +21,7 @@ TEST(AnnouncedProcess, ThatTheBusShowsOrThatAnswersItselfIsNotReplaced) {
     EXPECT_FALSE(process.is_expired());
 }
 
-TEST(AnnouncedProcess, InWhosePlaceAnotherAnswersIsReplacedWhenItsLeaseIsOver) {
+TEST(AnnouncedProcess, IsReplacedIfAnotherAnswersAndItsLeaseHasEnded) {
     AnnouncedProcess process;
     process.announce(1);
     process.announce(1); // a changed announcement
@@ -32,7 +32,7 @@ TEST(AnnouncedProcess, InWhosePlaceAnotherAnswersIsReplacedWhenItsLeaseIsOver) {
         << "a further announcement does not prove that it answers";
 }
 
-TEST(AnnouncedProcess, ThatWasStartedAnewIsTheOneThatAnswersWhicheverIsSeenFirst) {
+TEST(AnnouncedProcess, AfterARestartIsNotReplacedInEitherOrder) {
     AnnouncedProcess announced_first;
     announced_first.announce(1);
     announced_first.announce(2);
@@ -49,7 +49,7 @@ TEST(AnnouncedProcess, ThatWasStartedAnewIsTheOneThatAnswersWhicheverIsSeenFirst
     }
 }
 
-TEST(AnnouncedProcess, ThatHasMovedIsFoundBehindTheOneInItsFormerPlace) {
+TEST(AnnouncedProcess, AfterAMoveIsFoundAtItsNewAddress) {
     AnnouncedProcess process;
     process.announce(1);
     process.change();

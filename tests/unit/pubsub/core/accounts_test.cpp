@@ -96,7 +96,7 @@ TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
     EXPECT_EQ(counter.missed(), 3U);
 }
 
-TEST(ArrivalCounter, InANewConnectionAllAccountsBeginAnew) {
+TEST(ArrivalCounter, ANewConnectionResetsTheCounters) {
     ArrivalCounter counter;
     counter.add(Fid{1}, 10);
     counter.add_missed(Fid{1}, 3);
@@ -131,7 +131,7 @@ TEST(FramesSeen, AreThoseOfAllThatAreTakenTogether) {
 }
 
 // Losses reported by gaps are in ArrivalCounter::missed().
-TEST(Account, SaysApartWhatNoGapHasTold) {
+TEST(Account, CountsSeparatelyWhatNoGapReported) {
     ArrivalCounter arrivals;
     Account account;
     account.begin_connection();

@@ -126,7 +126,7 @@ TEST(ConflationStore, CountsAnOlderOneWithoutRoom) {
     EXPECT_TRUE(store.empty());
 }
 
-TEST(ConflationStore, ForgetsFidsAndTellsWhatIsMissedOfThem) {
+TEST(ConflationStore, ForgetsFidsAndReportsTheirLosses) {
     ConflationStore store{10000};
     for (const std::uint64_t fid : {1U, 2U, 3U, 4U, 7U}) {
         put(store, fid, "a");
@@ -226,7 +226,7 @@ void put(ConflationTable& book, SubscriberId subscriber, std::uint64_t fid) {
     book.store_of(subscriber)->put(Fid{fid}, {}, 0);
 }
 
-TEST(ConflationTable, HasAStoreOfThoseOnlyWhoWantTheNewest) {
+TEST(ConflationTable, HasAStoreOnlyForSubscribersOfTheNewest) {
     ConflationTable book{10000, 100};
     book.note(anna, range(1, 9), SlowPolicy::drop);
     EXPECT_EQ(book.store_of(anna), nullptr);

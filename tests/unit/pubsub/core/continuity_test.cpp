@@ -33,7 +33,7 @@ TEST(Continuity, WhatWasPublishedBetweenTwoConnectionsIsMissed) {
     EXPECT_EQ(connect(continuity, 115, 0), 1U) << "the gap was already reported";
 }
 
-TEST(Continuity, AFidThatWasNewMeanwhileIsMissedFromItsFirstMessageOn) {
+TEST(Continuity, ANewFidIsMissedFromItsFirstMessage) {
     Continuity continuity;
     continuity.meet(7);
     connect(continuity, 0, 0);
@@ -60,7 +60,7 @@ TEST(Continuity, WhatWasNotResumedInOneConnectionIsInTheNext) {
     EXPECT_EQ(connect(continuity, 9, 0), 4U);
 }
 
-TEST(Continuity, AnotherPublisherBeginsAnew) {
+TEST(Continuity, AnotherPublisherResetsIt) {
     Continuity continuity;
     EXPECT_FALSE(continuity.meet(7)) << "the first one";
     connect(continuity, 0, 5);
@@ -81,7 +81,7 @@ Continuity behind_a_known_tail() {
     return continuity;
 }
 
-TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
+TEST(Continuity, TheTailOfAPublisherThatSentItsTotalsIsKnown) {
     Continuity continuity = behind_a_known_tail();
     EXPECT_TRUE(continuity.meet(8)->tail_known);
     continuity.begin_connection();
@@ -91,7 +91,7 @@ TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
 
 // Two new publishers in one connection: a correct peer does not do this, and then the tail is
 // unknown.
-TEST(Continuity, TheTailThatOneHasToldIsNotTheNextOnes) {
+TEST(Continuity, TotalsOfOnePublisherDoNotCoverTheNext) {
     Continuity continuity = behind_a_known_tail();
     EXPECT_TRUE(continuity.meet(8)->tail_known);
     EXPECT_FALSE(continuity.meet(9)->tail_known);

@@ -43,7 +43,7 @@ class AssignmentTest : public testing::Test {
     }
 };
 
-TEST_F(AssignmentTest, WhoIsKnownByAddressIsAskedForAllThatIsWanted) {
+TEST_F(AssignmentTest, APublisherKnownByAddressIsAskedForAllFids) {
     want(range(1, 9), SlowPolicy::drop);
     EXPECT_THAT(assignment.add(a).orders, ElementsAre(ask(a, range(1, 9), SlowPolicy::drop)));
     EXPECT_THAT(want(range(20, 29)), ElementsAre(ask(a, range(20, 29))));
@@ -52,7 +52,7 @@ TEST_F(AssignmentTest, WhoIsKnownByAddressIsAskedForAllThatIsWanted) {
     EXPECT_THAT(assignment.remove(a).orders, IsEmpty());
 }
 
-TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
+TEST_F(AssignmentTest, AnUnreachablePublisherYieldsFidsToTheNextClaimant) {
     constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
@@ -69,7 +69,7 @@ TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
                 UnorderedElementsAre(leave(c, range(3, 9)), ask(a, range(3, 9))));
 }
 
-TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
+TEST_F(AssignmentTest, AConnectedPublisherHasPriorityForItsFids) {
     constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
@@ -90,7 +90,7 @@ TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
         << "the connected ones first";
 }
 
-TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere) {
+TEST_F(AssignmentTest, FidsOfADoubtedPublisherGoToConnectedClaimants) {
     constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
@@ -109,7 +109,7 @@ TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere)
     EXPECT_THAT(assignment.doubt(PublisherId{9}).orders, IsEmpty());
 }
 
-TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
+TEST_F(AssignmentTest, ALaterRequestCoversTheFidsOwnedByThen) {
     claim(a, range(0, 9));
     claim(b, range(5, 14));
     want(range(3, 100), SlowPolicy::drop);
@@ -121,7 +121,7 @@ TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
     EXPECT_THAT(assignment.ask(b).orders, ElementsAre(ask(b, range(13, 14), SlowPolicy::drop)));
 }
 
-TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
+TEST_F(AssignmentTest, APermanentlyRefusedPublisherOwnsNothing) {
     want(range(0, 100));
     claim(a, range(0, 9));
     EXPECT_THAT(assignment.yield(a, true).orders, IsEmpty());
@@ -133,7 +133,7 @@ TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
     EXPECT_EQ(claim(a, range(0, 9)).orders.front().publisher, a);
 }
 
-TEST_F(AssignmentTest, WhoIsFoundIsAskedForWhatItHasOfWhatIsWanted) {
+TEST_F(AssignmentTest, AFoundPublisherIsAskedForItsWantedFids) {
     want(range(5, 14));
     EXPECT_THAT(claim(a, range(0, 9)).orders, ElementsAre(ask(a, range(5, 9))));
     EXPECT_THAT(claim(b, range(10, 19)).orders, ElementsAre(ask(b, range(10, 14))));
@@ -143,7 +143,7 @@ TEST_F(AssignmentTest, WhoIsFoundIsAskedForWhatItHasOfWhatIsWanted) {
     EXPECT_THAT(claim(a, range(0, 9)).orders, IsEmpty()) << "the same claim again";
 }
 
-TEST_F(AssignmentTest, OfTwoThatClaimAFidTheFirstHasItUntilItIsGone) {
+TEST_F(AssignmentTest, TheFirstClaimantHasAFidUntilItIsGone) {
     want(range(0, 100));
     claim(a, range(0, 9));
     const FidAssignment::Outcome outcome = claim(b, range(5, 14));
@@ -165,14 +165,14 @@ TEST_F(AssignmentTest, AFidThatMovesIsFollowed) {
                 UnorderedElementsAre(leave(b, range(5, 9)), ask(a, range(5, 9))));
 }
 
-TEST_F(AssignmentTest, WhatIsWantedLaterIsAskedOfThoseThatAreThere) {
+TEST_F(AssignmentTest, ALaterWishIsAskedOfKnownPublishers) {
     claim(a, range(0, 9));
     EXPECT_THAT(claim(b, range(0, 9)).contests, IsEmpty()) << "no subscriber wants it";
     EXPECT_THAT(want(range(3, 3)), ElementsAre(ask(a, range(3, 3))));
     EXPECT_TRUE(!assignment.empty());
 }
 
-TEST_F(AssignmentTest, ManyRangesOfTwoThatAreContestedAreToldOnceAndOfSoManyOwners) {
+TEST_F(AssignmentTest, ContestsAreReportedOncePerPairUpToALimit) {
     want(range(0, 1000));
     std::vector<FidRange> single;
     for (std::uint64_t i = 0; i < 1000; i += 2)
@@ -189,7 +189,7 @@ TEST_F(AssignmentTest, ManyRangesOfTwoThatAreContestedAreToldOnceAndOfSoManyOwne
 
 // The rest of another publisher's claim must not be processed here, where its contests would not be
 // reported.
-TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
+TEST(AssignmentInSlices, ARemovedPublisherUsesNoSliceOfAnother) {
     constexpr PublisherId c{3};
     const FidRange all = range(0, 100);
     const std::vector<FidRange> many{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
@@ -251,7 +251,7 @@ class LongAssignment : public testing::Test {
     std::size_t steps_ = 0;
 };
 
-TEST_F(LongAssignment, AChangeCostsWhatItIsLongAndEachTurnASlice) {
+TEST_F(LongAssignment, AChangeCostsItsLengthAndEachTurnASlice) {
     EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), many);
     EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), 0U) << "only the difference";
     EXPECT_EQ(orders(assignment.claim(a, single_fids(1))), 2 * many);
@@ -270,7 +270,7 @@ TEST_F(LongAssignment, OneThatYieldsAllCostsWhatItHas) {
     EXPECT_LT(assignment.steps() - before, 20 * 9 * many);
 }
 
-TEST_F(LongAssignment, ChangesTakeTurnsAndAreTrueBehindEachSlice) {
+TEST_F(LongAssignment, ChangesTakeTurnsAndAreConsistentAfterEachSlice) {
     const std::vector<FidRange> fids = single_fids(0);
     assignment.claim(a, fids);
     ASSERT_FALSE(assignment.is_settled());
@@ -419,7 +419,7 @@ class AgainstAModel {
     std::set<std::pair<PublisherId, std::uint64_t>> asked_;
 };
 
-TEST(AssignmentModel, AFidIsAskedOfWhomTheRuleSaysWhateverHappens) {
+TEST(AssignmentModel, AFidIsAskedOfThePublisherThatTheModelNames) {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         SCOPED_TRACE(seed);
         AgainstAModel run{seed};
@@ -454,7 +454,7 @@ class Desk : public FidAssignment {
     }
 };
 
-TEST(AssignmentRules, WhoIsRemovedIsAskedForNothingMore) {
+TEST(AssignmentRules, ARemovedPublisherIsAskedForNothing) {
     Desk desk;
     desk.add(a);
     desk.claim(b, range(0, 9));
@@ -466,7 +466,7 @@ TEST(AssignmentRules, WhoIsRemovedIsAskedForNothingMore) {
     EXPECT_THAT(desk.advance().orders, IsEmpty()) << "no change is left";
 }
 
-TEST(AssignmentRules, WhoComesBackHasToProveItselfAnew) {
+TEST(AssignmentRules, AReturningPublisherHasToAuthenticateAgain) {
     Desk desk;
     desk.want(range(0, 9));
     desk.claim(a, range(0, 9));
@@ -478,7 +478,7 @@ TEST(AssignmentRules, WhoComesBackHasToProveItselfAnew) {
     EXPECT_THAT(desk.claim(a, range(0, 9)).orders, IsEmpty());
 }
 
-TEST(AssignmentRules, WhoIsRefusedForGoodIsNotContestedAnyMore) {
+TEST(AssignmentRules, APermanentlyRefusedPublisherIsNotContested) {
     Desk desk;
     desk.want(range(0, 9));
     desk.claim(a, range(0, 9));
@@ -490,7 +490,7 @@ TEST(AssignmentRules, WhoIsRefusedForGoodIsNotContestedAnyMore) {
     EXPECT_FALSE(desk.is_claimant(b));
 }
 
-TEST(AssignmentRules, WhoClaimsNothingProvesNothing) {
+TEST(AssignmentRules, AConnectionWithoutAClaimHasNoEffect) {
     Desk desk;
     desk.want(range(0, 9));
     desk.claim(a, range(0, 9));
@@ -498,7 +498,7 @@ TEST(AssignmentRules, WhoClaimsNothingProvesNothing) {
     EXPECT_THAT(desk.claim(b, range(0, 9)).orders, IsEmpty()) << "it must claim them again";
 }
 
-TEST(AssignmentRules, WhatAllFidsAreCountedAsIsTheLargestNumber) {
+TEST(AssignmentRules, AllFidsAreCountedAsTheLargestNumber) {
     Desk desk;
     const FidRange all = range(0, UINT64_MAX);
     desk.want(all);
@@ -507,7 +507,7 @@ TEST(AssignmentRules, WhatAllFidsAreCountedAsIsTheLargestNumber) {
                 ElementsAre(Contest{.owner = a, .other = b, .first = all, .fids = UINT64_MAX}));
 }
 
-TEST(AssignmentRules, AContestIsToldWithTheChangeThatBringsItAndNotWithTheNext) {
+TEST(AssignmentRules, AContestIsReportedOnlyWithTheChangeThatCausesIt) {
     Desk desk;
     desk.want(range(0, 100));
     desk.claim(a, range(0, 9));
@@ -532,7 +532,7 @@ TEST(AssignmentBetweenSlices, WhatOneClaimsIsWhatItHasSaidLast) {
     EXPECT_THAT(desk.claimed(a), ElementsAre(range(9, 9)));
 }
 
-TEST(AssignmentBetweenSlices, WhoClaimsAnewBeginsAtTheLowestFidAgain) {
+TEST(AssignmentBetweenSlices, ANewClaimRestartsAtTheLowestFid) {
     Desk desk{1};
     desk.want(range(0, 100));
     ASSERT_THAT(desk.claim(a, several).orders, ElementsAre(ask(a, range(0, 0))));
@@ -540,7 +540,7 @@ TEST(AssignmentBetweenSlices, WhoClaimsAnewBeginsAtTheLowestFidAgain) {
                 UnorderedElementsAre(leave(a, range(0, 0)), ask(a, range(1, 1))));
 }
 
-TEST(AssignmentBetweenSlices, WhoIsRemovedBeforeItsClaimIsCarriedOutKeepsNoneOfIt) {
+TEST(AssignmentBetweenSlices, ARemovedPublisherKeepsNoPartOfItsClaim) {
     Desk desk{1};
     desk.want(range(0, 100));
     desk.claim(a, several);
@@ -553,7 +553,7 @@ TEST(AssignmentBetweenSlices, WhoIsRemovedBeforeItsClaimIsCarriedOutKeepsNoneOfI
 
 // Below the border of its change, a publisher has released the fids that it no longer claims; above
 // the border its old claim is valid. The border is inside a range of the old claim, or at its end.
-TEST(AssignmentBetweenSlices, OneClaimsTheNewUpToTheBorderAndTheOldBeyond) {
+TEST(AssignmentBetweenSlices, TheNewClaimHoldsUpToTheBorderAndTheOldBeyond) {
     const std::vector<std::vector<FidRange>> before{{range(0, 50)}, {range(0, 19), range(30, 50)}};
     for (const std::vector<FidRange>& old : before) {
         Desk desk{1};
@@ -591,7 +591,7 @@ class AssignmentOfOneThatLeaves : public testing::Test {
     Desk desk{1};
 };
 
-TEST_F(AssignmentOfOneThatLeaves, WhatAnotherGivesUpIsNotItsAnyMore) {
+TEST_F(AssignmentOfOneThatLeaves, FidsReleasedByAnotherDoNotGoToIt) {
     desk.lose(b); // otherwise it would be first in any case
     EXPECT_THAT(desk.yield(c, false).orders,
                 ElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8))));
@@ -620,7 +620,7 @@ TEST_F(AssignmentOfOneThatLeaves, ItContestsNothing) {
     EXPECT_FALSE(desk.is_contested(d));
 }
 
-TEST(AssignmentBetweenSlices, OfAContestWithOneThatHasGoneMeanwhileNothingIsTold) {
+TEST(AssignmentBetweenSlices, AContestWithARemovedPublisherIsNotReported) {
     using End = FidAssignment::Outcome (*)(Desk&);
     for (const End end : {End{[](Desk& it) { return it.remove(a); }},
                           End{[](Desk& it) { return it.yield(a, true); }}}) {

@@ -191,7 +191,7 @@ TEST(FidLayout, ASelectionMayHaveAsManyRangesAsTheLimitAndNoMore) {
                 HasSubstr("number: more than 1048576 ranges"));
 }
 
-TEST(MaskedFids, AreThoseThatMatchAndNoOthers) {
+TEST(MaskedFids, AreExactlyTheMatchingFids) {
     std::mt19937 random{1};
     for (int round = 0; round < 300; ++round) {
         const std::uint64_t mask = 0xffffffffffffff00 | (random() & 0xff);

@@ -47,7 +47,7 @@ TEST(FidMap, TakesTheWholeRangeOfFids) {
 }
 
 // Internally one fid marks an empty slot, until a user inserts this fid.
-TEST(FidMap, TakesTheFidThatStandsForNone) {
+TEST(FidMap, StoresTheFidThatMarksEmptySlots) {
     constexpr Fid nobody = FidMap<int>::nobody;
     for (const std::uint64_t others : {0U, 1U, 3U, 4U, 1000U}) {
         FidMap<int> map;
@@ -71,7 +71,7 @@ TEST(FidMap, TakesTheFidThatStandsForNone) {
 }
 
 // A look-up without an insertion must not return an empty slot.
-TEST(FidMap, AFidThatStandsForNoneHasNeitherALaneNorAnAccount) {
+TEST(FidMap, TheFidThatMarksEmptySlotsIsNotFound) {
     detail::FidTable table;
     table.fids[Fid{1}].generation = table.generation;
     EXPECT_NE(table.find_current(Fid{1}), nullptr);
@@ -170,7 +170,7 @@ std::uint64_t fid_of_hash(std::uint64_t hash) {
     return (folded ^ (folded >> 32)) * inverse;
 }
 
-TEST(FidMap, FidsThatSomebodyHasChosenToMeetAreSpreadAllTheSame) {
+TEST(FidMap, FidsChosenToCollideAreSpreadNevertheless) {
     FidMap<std::uint64_t> map;
     constexpr std::uint64_t count = 50'000;
     for (std::uint64_t i = 0; i < count; ++i)
@@ -242,7 +242,7 @@ TEST(FidMap, AWalkInPartsMeetsEachValueOnce) {
     EXPECT_EQ(empty.visit_places(0, 10, [](Fid, std::uint64_t) { return true; }), empty.places());
 }
 
-TEST(FidMap, WhatHasBeenReservedIsNotPlacedAnew) {
+TEST(FidMap, AfterAReservationNothingIsMoved) {
     for (const std::uint64_t fids : {1U, 4U, 5U, 1000U, 1024U, 1025U}) {
         FidMap<std::uint64_t> map;
         map[Fid{0}] = 7;

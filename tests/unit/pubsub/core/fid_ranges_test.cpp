@@ -75,7 +75,7 @@ TEST(FidRanges, AgreeWithSetsOfFids) {
     }
 }
 
-TEST(FidRanges, OfTwoSetsAgreeWithSetsOfFids) {
+TEST(FidRanges, SetOperationsAgreeWithSetsOfFids) {
     std::mt19937_64 random{2};
     const auto any_set = [&] {
         std::vector<FidRange> ranges;
@@ -97,7 +97,7 @@ TEST(FidRanges, OfTwoSetsAgreeWithSetsOfFids) {
     }
 }
 
-TEST(FidRanges, OfTwoLongSetsAreLookedAtOnceAndBesideAShortOneHardly) {
+TEST(FidRanges, LongSetsAreReadOnceAndHardlyWithAShortOne) {
     constexpr std::size_t many = 65536;
     std::vector<FidRange> even, odd;
     for (std::uint64_t i = 0; i < many; ++i) {

@@ -78,7 +78,7 @@ TEST(FidShards, ReachOverTheWholeSpaceOfFids) {
                 ElementsAre(range(0, UINT64_MAX)));
 }
 
-TEST(FidShards, OfFewerFidsThanShardsAreEmptyAtTheEnd) {
+TEST(FidShards, WithFewerFidsThanShardsTheLastOnesAreEmpty) {
     const FidShards shards = FidShards::divide({range(5, 6)}, 3);
     EXPECT_THAT(shards.of(0), ElementsAre(range(5, 5)));
     EXPECT_THAT(shards.of(1), ElementsAre(range(6, 6)));

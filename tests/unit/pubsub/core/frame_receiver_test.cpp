@@ -144,7 +144,7 @@ TEST_F(FrameReceiverTest, SaysWhichKindsOfFramesThereWere) {
     EXPECT_TRUE(receiver.seen().pages);
 }
 
-TEST_F(FrameReceiverTest, WhatNobodyAskedForIsRefusedAndNotRemembered) {
+TEST_F(FrameReceiverTest, UnrequestedFidsAreRefusedAndNotRemembered) {
     EXPECT_EQ(take(page_kind, page({1, 10, 2})), Outcome::malformed);
     EXPECT_THAT(sink.messages, ElementsAre("0x1:5"));
     EXPECT_EQ(take(message_kind, message(0)), Outcome::malformed);
@@ -403,7 +403,7 @@ class FrameReceiverReconnection : public testing::Test {
     LimitedSink sink;
 };
 
-TEST_F(FrameReceiverReconnection, WhatWasPublishedBetweenTwoOfThemIsToldMissing) {
+TEST_F(FrameReceiverReconnection, MessagesBetweenTwoConnectionsAreReportedMissing) {
     begin_with(3);
     const std::uint32_t request = connect();
     EXPECT_EQ(positions(request, {{Fid{1}, 5}, {Fid{2}, 4}, {Fid{3}, 0}}), Outcome::taken);
@@ -415,7 +415,7 @@ TEST_F(FrameReceiverReconnection, WhatWasPublishedBetweenTwoOfThemIsToldMissing)
     EXPECT_FALSE(receiver.continuity()->has_open_tail());
 }
 
-TEST_F(FrameReceiverReconnection, WhoWantsNothingMoreIsToldNothingMore) {
+TEST_F(FrameReceiverReconnection, ASinkThatStopsGetsNoMoreReports) {
     begin_with(3);
     sink.limit = 1;
     EXPECT_EQ(positions(connect(), {{Fid{1}, 5}, {Fid{2}, 4}}), Outcome::taken);
@@ -465,7 +465,7 @@ TEST_F(FrameReceiverReconnection, RejectsMalformedAndUnrequestedPositions) {
     EXPECT_EQ(positions(ask(), {}), Outcome::malformed);
 }
 
-TEST_F(FrameReceiverReconnection, EachHasItsAccountsAndItsTotals) {
+TEST_F(FrameReceiverReconnection, EachConnectionHasItsCountersAndTotals) {
     const std::vector<std::byte> none;
     for (int i = 0; i < 2; ++i) {
         answer(connect());
@@ -480,7 +480,7 @@ TEST_F(FrameReceiverReconnection, EachHasItsAccountsAndItsTotals) {
     EXPECT_EQ(receiver.arrivals().messages(), 6U);
 }
 
-TEST_F(FrameReceiverReconnection, AMessageThatHasBegunDoesNotHoldUpTheNextOne) {
+TEST_F(FrameReceiverReconnection, AnIncompleteMessageDoesNotBlockTheNextConnection) {
     answer(connect());
     std::vector<std::byte> half(fragment_extension_bytes + 10);
     encode(FragmentExtension{.fid = Fid{1}, .message_number = 1, .offset = 0, .total = 20}, half);
@@ -489,7 +489,7 @@ TEST_F(FrameReceiverReconnection, AMessageThatHasBegunDoesNotHoldUpTheNextOne) {
     EXPECT_EQ(take(page_kind, page(Fid{1}, 1)), Outcome::taken);
 }
 
-TEST_F(FrameReceiverReconnection, BehindTheLastGapOfAFrameNothingIsLeft) {
+TEST_F(FrameReceiverReconnection, NothingIsLeftAfterTheLastGapOfAFrame) {
     answer(connect());
     std::vector<std::byte> body(fid_count_bytes);
     encode(std::vector{FidCount{Fid{1}, 2}}, body);

@@ -16,14 +16,14 @@ Closed ended(CloseReason reason, std::uint32_t required = 0) {
 
 constexpr RetryRule::Wishes some{.any = true};
 
-TEST(RetryRule, BeforeAPublisherHasAnsweredItWaitsForOneOnlyIfToldTo) {
+TEST(RetryRule, BeforeTheFirstAnswerItRetriesOnlyIfConfigured) {
     for (const bool wait : {false, true}) {
         const RetryRule rule{{.wait_for_publisher = wait, .reconnect = !wait}};
         EXPECT_EQ(rule.next(ended(CloseReason::refused), some), wait ? Next::wait : Next::nothing);
     }
 }
 
-TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfToldTo) {
+TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfConfigured) {
     for (const bool reconnect : {false, true}) {
         RetryRule rule{{.wait_for_publisher = !reconnect, .reconnect = reconnect}};
         rule.on_open();
@@ -38,7 +38,7 @@ TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfToldTo) {
     }
 }
 
-TEST(RetryRule, AnOrderlyEndIsNoReasonToComeBackIfToldSo) {
+TEST(RetryRule, AfterAnOrderlyEndItStaysAwayIfConfigured) {
     RetryRule rule{{.reconnect = true, .reconnect_after_end = false}};
     rule.on_open();
     rule.on_closed(true);
@@ -48,7 +48,7 @@ TEST(RetryRule, AnOrderlyEndIsNoReasonToComeBackIfToldSo) {
     EXPECT_EQ(rule.next(ended(CloseReason::orderly), some), Next::at_once) << "an orderly close";
 }
 
-TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
+TEST(RetryRule, AfterAnIdleCloseItReconnectsAtOnceForANewWish) {
     RetryRule rule{{}};
     rule.on_open();
     rule.on_closed(true);
@@ -56,7 +56,7 @@ TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
     EXPECT_EQ(rule.next(ended(CloseReason::orderly), {}), Next::nothing);
 }
 
-TEST(RetryRule, WhoIsLetGoAgainBeforeItWasServedWaits) {
+TEST(RetryRule, ASecondImmediateRetryWithoutAnAnswerWaits) {
     const Duration first = std::chrono::milliseconds{100};
     RetryRule rule{{.back_off = {.first = first, .limit = 4 * first, .seed = 1}}};
     rule.on_answered();
@@ -115,7 +115,7 @@ TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
     }
 }
 
-TEST(RetryRule, WhoHasNoKeyEndsNothingOnceThePublisherHasProvedItself) {
+TEST(RetryRule, AnUnauthenticatedPeerEndsNothingAfterAuthentication) {
     for (const bool reconnect : {false, true}) {
         RetryRule rule{{.reconnect = reconnect, .proof = Proof::by_key}};
         rule.on_open();
@@ -148,7 +148,7 @@ TEST(RetryRule, BuffersAreEnlargedOnceOnARouteAndWithinTheLimit) {
     EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 4000)));
 }
 
-TEST(RetryRule, LargerBuffersAreKeptOnlyForWhomTheyLetIn) {
+TEST(RetryRule, LargerBuffersAreKeptOnlyIfTheyLedToAConnection) {
     RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
     rule.begin_attempt();
     rule.begin_route();

@@ -59,7 +59,7 @@ TEST(ShownFids, SumUpWhatAFidHasBroughtAnywhere) {
 }
 
 // Also if other fids arrive, and the map grows or has another order.
-TEST(ShownFids, AreSoManyAtMostAndTheSameOnesFromThenOn) {
+TEST(ShownFids, AreLimitedAndStayTheSame) {
     Shown shown;
     ArrivalCounter arrivals = arrivals_of(100, 149);
     look(shown, 80, arrivals);

@@ -56,7 +56,7 @@ TEST_F(SubscriptionStateTest, NothingIsAskedForBeforeThereIsAConnection) {
     EXPECT_FALSE(state.grants(Fid{10}));
 }
 
-TEST_F(SubscriptionStateTest, WhoUnsubscribesIsLeavingUntilTheAnswerOrTheEnd) {
+TEST_F(SubscriptionStateTest, AnUnsubscriptionIsPendingUntilTheAnswerOrTheEnd) {
     subscribe(range(0, 9));
     connect();
     state.unsubscribe(range(2, 3));
@@ -69,7 +69,7 @@ TEST_F(SubscriptionStateTest, WhoUnsubscribesIsLeavingUntilTheAnswerOrTheEnd) {
     EXPECT_THAT(state.leaving(), IsEmpty());
 }
 
-TEST_F(SubscriptionStateTest, AConnectionAsksForEverythingByPolicyInPartsThatFit) {
+TEST_F(SubscriptionStateTest, AConnectionRequestsAllByPolicyInPartsThatFit) {
     for (std::uint64_t i = 0; i < 10; ++i)
         subscribe(range(10 * i, 10 * i), i % 2 == 0 ? SubscriptionState::Policy{SlowPolicy::drop}
                                                     : SubscriptionState::Policy{});
@@ -116,7 +116,7 @@ TEST_F(SubscriptionStateTest, ARefusedUnsubscriptionIsRolledBack) {
     EXPECT_TRUE(state.grants(Fid{4}));
 }
 
-TEST_F(SubscriptionStateTest, TheLastWordStandsWhateverBecomesOfThoseBeforeIt) {
+TEST_F(SubscriptionStateTest, TheLastRequestCountsWhateverHappensToEarlierOnes) {
     subscribe(range(0, 9));
     connect();
     state.unsubscribe(range(0, 9));
@@ -176,7 +176,7 @@ TEST_F(SubscriptionStateTest, ANewConnectionKnowsNothingOfWhatTheLastOneAskedAnd
     EXPECT_THAT(requests[0].ranges, ElementsAre(range(0, 9), range(20, 29), range(40, 49)));
 }
 
-TEST_F(SubscriptionStateTest, WhoAsksIsNotLeaving) {
+TEST_F(SubscriptionStateTest, APendingSubscriptionIsNotLeaving) {
     subscribe(range(0, 9));
     connect();
     subscribe(range(20, 29));
@@ -289,7 +289,7 @@ SubscriptionState::Policy policy_of(std::uint64_t i) {
     return i % 3 == 0 ? SubscriptionState::Policy{SlowPolicy::drop} : SubscriptionState::Policy{};
 }
 
-TEST_F(SubscriptionStateTest, TensOfThousandsOfSingleFidsAreNoEffort) {
+TEST_F(SubscriptionStateTest, TensOfThousandsOfSingleFidsTakeLinearTime) {
     for (std::uint64_t i = 0; i < many; ++i)
         subscribe(range(2 * i, 2 * i), policy_of(i));
     connect();
@@ -310,7 +310,7 @@ TEST_F(SubscriptionStateTest, WhatIsLookedAtIsCounted) {
     EXPECT_GE(state.steps() - before, 100U) << "otherwise the bounds above would prove nothing";
 }
 
-TEST_F(SubscriptionStateTest, TensOfThousandsThatAreAskedForOneByOneAreNoEffort) {
+TEST_F(SubscriptionStateTest, TensOfThousandsOfRequestsTakeLinearTime) {
     state.begin(100);
     for (std::uint64_t i = 0; i < many; ++i) {
         subscribe(range(2 * i, 2 * i), policy_of(i));

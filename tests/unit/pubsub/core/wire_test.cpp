@@ -290,7 +290,7 @@ TEST(Page, AMessageWithFidAndStatusNeedsTheHeaderThatIsSaid) {
 }
 
 // Fid 0 is also the initial value of the writer.
-TEST(Page, TheFirstMessageOfFidZeroSaysSo) {
+TEST(Page, TheFirstMessageOfFidZeroContainsItsFid) {
     std::array<std::byte, 32> memory{};
     PageWriter writer{memory};
     ASSERT_TRUE(write(writer, message(0, 0, 3)));
@@ -348,7 +348,7 @@ TEST(Page, RefusesAFirstMessageWithoutFid) {
     EXPECT_FALSE(read(page).sound);
 }
 
-TEST(Page, StopsWhenTheVisitorHasEnough) {
+TEST(Page, StopsWhenTheVisitorReturnsFalse) {
     std::array<std::byte, 64> memory{};
     PageWriter writer{memory};
     ASSERT_TRUE(write(writer, message(1, 0, 3)));

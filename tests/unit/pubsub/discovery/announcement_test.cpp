@@ -73,7 +73,7 @@ TEST(Announcement, WhatALaterVersionAddsIsPassedOver) {
     EXPECT_EQ(parse_announcement(with(R"("colour":["blue"])")).name, "a");
 }
 
-TEST(Announcement, AMistakeIsToldWithItsPlace) {
+TEST(Announcement, AnErrorHasItsPosition) {
     EXPECT_EQ(refusal_of("{\"netio\":1"), "announcement: it is not JSON");
     EXPECT_EQ(refusal_of("[1]"), "announcement: not a whole JSON object");
     EXPECT_THAT(refusal_of(R"({"netio":2})"), StartsWith("netio: a format"));

@@ -222,7 +222,7 @@ TEST_F(AddedBus, HasOptionsWithinBounds) {
                 HasSubstr("publisher_limit is 1000001"));
 }
 
-TEST_F(AddedBus, APublisherThatStandsThereRestsUntilItSaysSomethingElse) {
+TEST_F(AddedBus, AnAnnouncedPublisherRestsUntilAChange) {
     const auto announcer = announced();
     ASSERT_TRUE(script->is_at_rest());
     settle();
@@ -245,7 +245,7 @@ TEST_F(AddedBus, AReaderRestsBetweenItsLooksAndSoDoesItsLoop) {
 }
 
 // The loop is busy and does not take them.
-TEST_F(AddedBus, TroublesThatWaitForALoopAreNoMoreThanTheLimit) {
+TEST_F(AddedBus, QueuedTroublesAreLimited) {
     script->fail(40);
     script->turn(40);
     const auto announcer = announced();
@@ -256,7 +256,7 @@ TEST_F(AddedBus, TroublesThatWaitForALoopAreNoMoreThanTheLimit) {
     EXPECT_EQ(hearer.written, 1);
 }
 
-TEST_F(AddedBus, APublisherMayGoInEachOfItsHandlersAndIsToldNothingMore) {
+TEST_F(AddedBus, AnAnnouncerMayEndInAHandlerWithoutMoreCallbacks) {
     script->fail(2);
     script->turn(2);
     auto announcer = announced();

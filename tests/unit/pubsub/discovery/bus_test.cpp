@@ -96,7 +96,7 @@ TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
 }
 
 // Long before the lease requires the next write.
-TEST_F(Bus, WhatAPublisherSaysAnewStandsThereAtOnce) {
+TEST_F(Bus, AnUpdateIsWrittenAtOnce) {
     const BusOptions slow{.lease = seconds{600}, .poll = milliseconds{50}};
     const auto bus = open_bus(loop, where(), slow);
     bus->watch(listener);
@@ -111,7 +111,7 @@ TEST_F(Bus, WhatAPublisherSaysAnewStandsThereAtOnce) {
     EXPECT_LT(Clock::now() - begin, seconds{40});
 }
 
-TEST_F(Bus, APublisherIsToldOnceThatItStandsThereAndNotBefore) {
+TEST_F(Bus, OnWrittenIsCalledOnceAndNotEarly) {
     const std::filesystem::path place = folder.path() / "bus";
     std::ofstream{place} << "no directory";
     Listener own;
@@ -124,7 +124,7 @@ TEST_F(Bus, APublisherIsToldOnceThatItStandsThereAndNotBefore) {
     EXPECT_TRUE(std::filesystem::exists(place / "a.netio"));
 }
 
-TEST_F(Bus, WhoWatchesNoMoreIsToldNothing) {
+TEST_F(Bus, AfterUnwatchThereAreNoCallbacks) {
     const auto bus = open_bus(loop, where(), quick);
     const auto second = open_bus(loop, where(), quick);
     Listener other;
@@ -177,7 +177,7 @@ TEST_F(Bus, TenThousandFidsOfTwoHundredPublishersAreFoundByTheFirstLook) {
     EXPECT_EQ(listener.fids, 10'000U);
 }
 
-TEST_F(Bus, ABusThatIsNotThereYetIsToldAndFoundWhenItIs) {
+TEST_F(Bus, AMissingBusIsReportedAndFoundLater) {
     const std::string later = where() + "/later";
     const auto bus = open_bus(loop, later, quick);
     bus->watch(listener);
@@ -187,7 +187,7 @@ TEST_F(Bus, ABusThatIsNotThereYetIsToldAndFoundWhenItIs) {
     ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
 }
 
-TEST_F(Bus, APublisherThatCannotAnnounceIsToldAndTriesAgain) {
+TEST_F(Bus, AFailedAnnouncementIsReportedAndRetried) {
     const std::string blocked = where() + "/blocked";
     std::ofstream{blocked} << "a file";
     const auto announcer = announce(loop, blocked, of("a"), listener, quick);
@@ -197,7 +197,7 @@ TEST_F(Bus, APublisherThatCannotAnnounceIsToldAndTriesAgain) {
     ASSERT_TRUE(run_until([&] { return std::filesystem::exists(blocked + "/a.netio"); }));
 }
 
-TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
+TEST_F(Bus, AnObstacleUnderItsNameDoesNotStopAPublisher) {
     ASSERT_EQ(::mkfifo((where() + "/pipe.netio").c_str(), 0600), 0);
     std::filesystem::create_symlink("nowhere", where() + "/link.netio");
     std::ofstream{where() + "/huge.netio"}.close();
@@ -226,7 +226,7 @@ TEST_F(Bus, APublisherIsWarnedOfAddressesThatOthersCannotUse) {
 }
 
 // No further change occurs that could trigger the rest.
-TEST_F(Bus, WhatATurnHasNoTimeToTellTheNextOnesDo) {
+TEST_F(Bus, ReportsThatDoNotFitATurnComeInTheNext) {
     DirectoryRegistry board{where(), seconds{1}};
     for (const char* name : {"a", "b", "c"})
         board.put(name, to_text(of(name)));
@@ -262,7 +262,7 @@ TEST_F(Bus, WhatIsNoBusIsRefusedAtOnce) {
     EXPECT_THROW(announce(loop, where(), of("../a"), listener), AnnouncementError);
 }
 
-TEST_F(Bus, ASimulatedOneTellsTheSame) {
+TEST_F(Bus, ASimulatedBusReportsTheSame) {
     test::SimDiscovery bus{loop};
     bus.watch(listener);
     bus.announce(of("a"));

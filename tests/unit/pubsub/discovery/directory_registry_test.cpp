@@ -121,7 +121,7 @@ TEST_F(Directory, AnInterruptEndsTheWaitEvenIfItCameBefore) {
     EXPECT_LT(Clock::now() - begin, seconds{40});
 }
 
-TEST_F(Directory, WhereNothingTellsWhatChangesThePollFindsTheSame) {
+TEST_F(Directory, WithoutNotificationsThePollFindsTheSame) {
     DirectoryRegistry poller{folder.path().string(), milliseconds{10},
                              DirectoryRegistry::Notice::none};
     SeenRegistry seen;
@@ -188,7 +188,7 @@ TEST_F(Directory, AnotherDirectoryUnderThePathIsWatchedInstead) {
     EXPECT_THAT(seen.removed, ElementsAre("a"));
 }
 
-TEST_F(Directory, ForeignFilesAreNotOpenedOrToldInOneLine) {
+TEST_F(Directory, ForeignFilesAreNotOpenedOrReportedInOneLine) {
     write("notes.txt", "x");
     write("-.netio", "x");
     write(".hidden.netio", "x");
@@ -205,7 +205,7 @@ TEST_F(Directory, ForeignFilesAreNotOpenedOrToldInOneLine) {
                                              HasSubstr("'s.netio' cannot be read")));
 }
 
-TEST_F(Directory, MoreFilesThanItTakesAreToldAndPassedOver) {
+TEST_F(Directory, FilesBeyondTheLimitAreReportedAndSkipped) {
     auto fill_up_to = [this, made = std::size_t{0}](std::size_t count) mutable {
         for (; made < count; ++made)
             write(std::to_string(made) + ".netio", "");
@@ -314,7 +314,7 @@ TEST_F(DirectoryLooks, AtEverythingReadOnlyWhatHasChanged) {
     EXPECT_THAT(look_at(reader).removed, IsEmpty()) << "reported once";
 }
 
-TEST_F(DirectoryLooks, ShowNothingThatNothingHasToldBeforeThePoll) {
+TEST_F(DirectoryLooks, ShowNoChangeBeforeThePollWithoutNotification) {
     auto writer = board(never);
     writer.put("a", "1");
     auto reader = board(never, Notice::none);
@@ -323,7 +323,7 @@ TEST_F(DirectoryLooks, ShowNothingThatNothingHasToldBeforeThePoll) {
     EXPECT_THAT(look_at(reader).texts, IsEmpty());
 }
 
-TEST_F(DirectoryLooks, WhatCameAndWentBetweenTwoIsNotToldAsGone) {
+TEST_F(DirectoryLooks, AFileThatCameAndWentIsNotReportedAsGone) {
     auto writer = board(never);
     writer.put("a", "1");
     auto reader = board(never);
@@ -335,7 +335,7 @@ TEST_F(DirectoryLooks, WhatCameAndWentBetweenTwoIsNotToldAsGone) {
     EXPECT_THAT(shown.removed, IsEmpty());
 }
 
-TEST_F(DirectoryLooks, AFileWithoutANameIsNobodys) {
+TEST_F(DirectoryLooks, AFileWithoutANameIsIgnored) {
     auto writer = board(never);
     writer.put("a", "1");
     write(".netio", "x");
@@ -361,7 +361,7 @@ TEST_F(DirectoryLooks, ATextOfAsManyBytesAsAnAnnouncementMayHaveIsRead) {
     EXPECT_EQ(reader.get("large"), std::nullopt) << "it does not block other names";
 }
 
-TEST_F(DirectoryLooks, AreAtEverythingBehindOneThatFoundNoDirectory) {
+TEST_F(DirectoryLooks, ReadEverythingAfterTheDirectoryWasMissing) {
     auto writer = board(never);
     writer.put("a", "1");
     writer.put("b", "1");
@@ -437,7 +437,7 @@ TEST_F(DirectoryLooks, AWaitEndsNotBeforeItsTimeThoughItWasInterruptedOnce) {
     EXPECT_GE(Clock::now(), until);
 }
 
-TEST_F(DirectoryLooks, WhatCannotBeWithdrawnIsToldWithTheReason) {
+TEST_F(DirectoryLooks, AFailedWithdrawalIsReportedWithTheReason) {
     std::ofstream{path()} << "a file";
     auto writer = board(never);
     try {
@@ -459,7 +459,7 @@ TEST_F(DirectoryLooks, WhereAnAnnouncementCannotTakeItsNameNothingIsLeft) {
 }
 
 // At exactly the limit: file servers store times in seconds.
-TEST_F(DirectoryLooks, WhatIsJustAsOldAsMayBeIsNotSwept) {
+TEST_F(DirectoryLooks, AFileExactlyAtTheAgeLimitIsKept) {
     fs::create_directory(path());
     const auto set_age = [this](const std::string& file, time_t then) {
         const timespec times[2] = {{.tv_sec = then, .tv_nsec = 0}, {.tv_sec = then, .tv_nsec = 0}};

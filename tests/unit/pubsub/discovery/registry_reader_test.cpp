@@ -32,21 +32,21 @@ TEST_F(Leases, APublisherIsFoundAtOnce) {
     EXPECT_EQ(tracker.alive(), 1U);
 }
 
-TEST_F(Leases, WhoseCounterMovesStays) {
+TEST_F(Leases, AMovingCounterKeepsAPublisherAlive) {
     tracker.saw(of("a", 1, 1), start);
     EXPECT_EQ(tracker.saw(of("a", 1, 2), start + seconds{9}), Seen::alive);
     EXPECT_THAT(tracker.expire(start + seconds{18}), IsEmpty());
     EXPECT_EQ(tracker.next_expiry(), start + seconds{19});
 }
 
-TEST_F(Leases, WhoseCounterDoesNotMoveIsGoneHoweverOftenItIsRead) {
+TEST_F(Leases, AnUnchangedCounterExpiresHoweverOftenItIsRead) {
     tracker.saw(of("a", 1, 1), start);
     EXPECT_EQ(tracker.saw(of("a", 1, 1), start + seconds{9}), Seen::stale);
     EXPECT_THAT(tracker.expire(start + seconds{10}), ElementsAre("a"));
     EXPECT_THAT(tracker.expire(start + seconds{10}), IsEmpty());
 }
 
-TEST_F(Leases, WhoAnnouncesALeaseOfItsOwnIsJudgedByIt) {
+TEST_F(Leases, AnAnnouncedLeaseTimeIsUsed) {
     Announcement quick = of("quick", 1, 1);
     quick.lease = seconds{1};
     Announcement slow = of("slow", 1, 1);
@@ -89,7 +89,7 @@ TEST_F(Leases, WhatAKilledPublisherLeftIsNotFoundAgain) {
     EXPECT_EQ(tracker.alive(), 0U);
 }
 
-TEST_F(Leases, WhoWasOnlyStoppedIsFoundAgain) {
+TEST_F(Leases, AStoppedPublisherIsFoundAgain) {
     tracker.saw(of("a", 1, 1), start);
     tracker.expire(start + seconds{10});
     EXPECT_EQ(tracker.saw(of("a", 1, 2), start + seconds{11}), Seen::found);
@@ -124,7 +124,7 @@ TEST_F(Leases, NewFidsAreAChange) {
     EXPECT_EQ(tracker.saw(more, start), Seen::alive);
 }
 
-TEST_F(Leases, OnlySoManyAreTaken) {
+TEST_F(Leases, TheNumberOfPublishersIsLimited) {
     for (const char* name : {"a", "b", "c"})
         tracker.saw(of(name, 1, 1), start);
     EXPECT_EQ(tracker.saw(of("d", 1, 1), start), Seen::refused);
@@ -133,7 +133,7 @@ TEST_F(Leases, OnlySoManyAreTaken) {
     EXPECT_FALSE(tracker.withdrawn("b"));
 }
 
-TEST_F(Leases, WhoseBusKeepsThemAreTakenOnceThereIsRoom) {
+TEST_F(Leases, OnABusWithLeasesRefusedOnesAreTakenOnceThereIsRoom) {
     const TimePoint later = start + seconds{9};
     for (const char* name : {"a", "b", "c", "d"})
         tracker.saw(of(name, 1, 1), start);
@@ -151,7 +151,7 @@ TEST_F(Leases, WhoseBusKeepsThemAreTakenOnceThereIsRoom) {
     EXPECT_TRUE(tracker.keep("c", later));
 }
 
-TEST_F(Leases, NobodyIsJudgedByATimeInWhichNothingCouldBeRead) {
+TEST_F(Leases, TimeWithoutReadsDoesNotCount) {
     tracker.saw(of("a", 1, 1), start);
     tracker.excuse_all(start + seconds{30});
     EXPECT_THAT(tracker.expire(start + seconds{39}), IsEmpty());
@@ -159,7 +159,7 @@ TEST_F(Leases, NobodyIsJudgedByATimeInWhichNothingCouldBeRead) {
 }
 
 // For any sequence of reads, a publisher is alive if its counter last moved within the lease time.
-TEST_F(Leases, AtRandomAgreeWithASimplerBook) {
+TEST_F(Leases, AgreeWithASimplerModel) {
     std::mt19937 random{1};
     LeaseTracker many{seconds{10}, 100};
     std::map<std::string, std::pair<std::uint64_t, TimePoint>> book; // counter, last change
@@ -196,7 +196,7 @@ class LeaseRoom : public testing::Test {
     std::uint64_t counter_ = 0;
 };
 
-TEST_F(LeaseRoom, IsLargerByWhatSomebodyDoesNotSayAnyMore) {
+TEST_F(LeaseRoom, GrowsWhenAnAnnouncementShrinks) {
     EXPECT_EQ(say("a", 10), Seen::found);
     EXPECT_EQ(say("b", 10), Seen::found);
     EXPECT_EQ(say("c", 1), Seen::refused);
@@ -209,7 +209,7 @@ TEST_F(LeaseRoom, IsLargerByWhatSomebodyDoesNotSayAnyMore) {
     EXPECT_EQ(say("d", 1), Seen::refused);
 }
 
-TEST_F(LeaseRoom, IsSmallerByWhatSomebodySaysNow) {
+TEST_F(LeaseRoom, ShrinksWhenAnAnnouncementGrows) {
     EXPECT_EQ(say("a", 10), Seen::found);
     EXPECT_EQ(say("a", 15), Seen::changed);
     EXPECT_EQ(say("b", 6), Seen::refused);
@@ -218,7 +218,7 @@ TEST_F(LeaseRoom, IsSmallerByWhatSomebodySaysNow) {
     EXPECT_EQ(say("a", 15), Seen::alive) << "its earlier announcement stays";
 }
 
-TEST_F(LeaseRoom, OfThoseWhoAreGoneIsWholeAgain) {
+TEST_F(LeaseRoom, IsReleasedByRemovedPublishers) {
     EXPECT_EQ(say("a", 10), Seen::found);
     EXPECT_EQ(say("b", 10), Seen::found);
     EXPECT_EQ(say("c", 1), Seen::refused);
@@ -233,7 +233,7 @@ TEST_F(LeaseRoom, OfThoseWhoAreGoneIsWholeAgain) {
     EXPECT_EQ(say("e", 1, start + seconds{10}), Seen::refused);
 }
 
-TEST(LeaseInstances, ThatAreZeroAreTakenForNobodysPredecessor) {
+TEST(LeaseInstances, ZeroIsNoPredecessor) {
     LeaseTracker tracker{seconds{10}, 3};
     Announcement zero{.name = "a", .instance = 0, .counter = 1};
     EXPECT_EQ(tracker.saw(zero, start), Seen::found);
@@ -251,7 +251,7 @@ TEST(NameLease, WhatItsPredecessorLeftIsJudgedFromWhenItWasFirstRead) {
     EXPECT_TRUE(claim.may_write(left, false, start + seconds{10}));
 }
 
-TEST(RateLimitedWarnings, ATroubleIsToldAgainWhenTheIntervalIsOverAndNotBefore) {
+TEST(RateLimitedWarnings, AWarningIsRepeatedOnlyAfterTheInterval) {
     RateLimitedWarnings warnings;
     EXPECT_EQ(warnings.line_for("one", start), "one");
     EXPECT_EQ(warnings.line_for("one", start + seconds{30}), std::nullopt);
@@ -262,7 +262,7 @@ TEST(RateLimitedWarnings, ATroubleIsToldAgainWhenTheIntervalIsOverAndNotBefore) 
     EXPECT_EQ(warnings.line_for("other", start + seconds{90}), "other");
 }
 
-TEST(RateLimitedWarnings, ThatThereAreMoreThanTheLimitIsToldOnceInAnInterval) {
+TEST(RateLimitedWarnings, AnOverflowIsReportedOncePerInterval) {
     RateLimitedWarnings warnings;
     for (std::size_t i = 0; i < RateLimitedWarnings::limit; ++i)
         EXPECT_EQ(warnings.line_for(std::to_string(i), start), std::to_string(i));
@@ -363,7 +363,7 @@ TEST_F(BusTexts, AWithdrawalIsNewsAtOnce) {
     EXPECT_EQ(look(start).publishers.at("a"), std::nullopt);
 }
 
-TEST_F(BusTexts, ATornAnnouncementIsToldAndTheOthersAreRead) {
+TEST_F(BusTexts, ABrokenAnnouncementIsReportedAndOthersAreRead) {
     writer.refresh(board, start);
     board.texts["b"] = board.texts["a"].substr(0, 20);
     board.texts["c"] = board.texts["a"];
@@ -374,7 +374,7 @@ TEST_F(BusTexts, ATornAnnouncementIsToldAndTheOthersAreRead) {
                             "the announcement 'c' is passed over: name: it is 'a'"));
 }
 
-TEST_F(BusTexts, ABusThatCannotBeReachedIsToldOnceAndNobodyIsGoneForIt) {
+TEST_F(BusTexts, AnUnreachableBusIsReportedOnceAndRemovesNoPublisher) {
     writer.refresh(board, start);
     look(start);
     board.broken = true;
@@ -387,7 +387,7 @@ TEST_F(BusTexts, ABusThatCannotBeReachedIsToldOnceAndNobodyIsGoneForIt) {
     EXPECT_EQ(look(start + seconds{40}).publishers.at("a"), std::nullopt);
 }
 
-TEST_F(BusTexts, ABusThatLostItsDataIsToldAgain) {
+TEST_F(BusTexts, ABusThatLostItsDataIsWrittenAgain) {
     board.keeps_leases = true;
     writer.refresh(board, start);
     look(start);
@@ -397,7 +397,7 @@ TEST_F(BusTexts, ABusThatLostItsDataIsToldAgain) {
     EXPECT_TRUE(look(start + seconds{3}).publishers.at("a").has_value());
 }
 
-TEST_F(BusTexts, ABoardThatKeepsLeasesIsNotWrittenAgain) {
+TEST_F(BusTexts, ARegistryWithLeasesIsNotWrittenAgain) {
     board.keeps_leases = true;
     for (int round = 0; round < 9; ++round) {
         writer.refresh(board, start + seconds{3 * round});
@@ -408,7 +408,7 @@ TEST_F(BusTexts, ABoardThatKeepsLeasesIsNotWrittenAgain) {
 }
 
 // It writes its text once, and would not be read again.
-TEST_F(BusTexts, WhoWasRefusedOnABoardThatKeepsLeasesIsFoundWhenThereIsRoom) {
+TEST_F(BusTexts, WithLeasesARefusedPublisherIsFoundOnceThereIsRoom) {
     board.keeps_leases = true;
     std::vector<RegistryWriter> writers;
     for (const char* name : {"a", "b", "c", "d"})
@@ -426,7 +426,7 @@ TEST_F(BusTexts, WhoWasRefusedOnABoardThatKeepsLeasesIsFoundWhenThereIsRoom) {
     EXPECT_EQ(board.readings, 2);
 }
 
-TEST_F(BusTexts, WhatAPublisherSaysAnewIsWrittenAtOnce) {
+TEST_F(BusTexts, AnUpdateIsWrittenAtOnce) {
     board.keeps_leases = true;
     writer.refresh(board, start);
     look(start);
@@ -440,18 +440,18 @@ TEST_F(BusTexts, WhatAPublisherSaysAnewIsWrittenAtOnce) {
     EXPECT_EQ(said->instance, 1U);
 }
 
-TEST_F(BusTexts, OfTwoPublishersWithOneNameTheLaterIsFoundAndTheOtherSaysWhy) {
+TEST_F(BusTexts, TheLaterOfTwoWithOneNameIsFoundAndTheOtherWarns) {
     looks_at_two();
 }
 
-TEST_F(BusTexts, SoItIsWhereTheBoardKeepsLeases) {
+TEST_F(BusTexts, WithLeasesTheLaterOfTwoIsFoundToo) {
     board.keeps_leases = true;
     looks_at_two();
 }
 
 // One of them overwrites the other between two looks, as an earlier version may do, and the other
 // ends.
-TEST_F(BusTexts, OnABoardWithLeasesAContestedNameChangesItsOwnerOnce) {
+TEST_F(BusTexts, WithLeasesAContestedNameChangesItsOwnerOnce) {
     board.keeps_leases = true;
     writer.refresh(board, start);
     const std::string first = board.texts["a"];
@@ -490,7 +490,7 @@ void BusTexts::looks_at_two() {
     EXPECT_EQ(look(start + seconds{20}).publishers.at("a")->instance, 1U);
 }
 
-TEST_F(BusTexts, WhoStandsBackDoesNotWithdrawTheOther) {
+TEST_F(BusTexts, APublisherWithoutItsNameDoesNotWithdrawTheOther) {
     RegistryWriter later{of("a", 2), seconds{10}};
     writer.refresh(board, start);
     later.refresh(board, start);

@@ -56,7 +56,7 @@ TEST(RegistryThread, TakesNoneOfTheProgramsSignals) {
 }
 
 // For example because a file server does not answer.
-TEST(RegistryThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
+TEST(RegistryThread, AThreadThatDoesNotEndKeepsItsRegistry) {
     std::promise<void> gone;
     std::promise<void> go_on;
     bool has_ended = false;

@@ -29,7 +29,7 @@ TEST(NameLease, ANewPublisherTakesTheNameFromWhatItsPredecessorLeft) {
     EXPECT_TRUE(claim.may_write(standing(2, 1), false, start));
 }
 
-TEST(NameLease, TheOneThatWasThereStandsBackBehindALaterOne) {
+TEST(NameLease, TheEarlierOneYieldsToALaterOne) {
     NameLease claim{1, seconds{10}};
     EXPECT_TRUE(claim.may_write({}, false, start));
     EXPECT_FALSE(claim.may_write(standing(2, 1), false, start));
@@ -52,7 +52,7 @@ TEST(NameLease, ItComesBackWhenTheOtherHasWithdrawn) {
 }
 
 // With leases the text does not change, and the text of the predecessor may be read.
-TEST(NameLease, WhereTheBoardEndsLeasesItComesBackWhenNothingStandsThere) {
+TEST(NameLease, WithLeasesItReturnsWhenTheNameIsFree) {
     NameLease claim{1, seconds{10}};
     claim.may_write({}, true, start);
     EXPECT_FALSE(claim.may_write(standing(2, 1), true, start));
@@ -99,7 +99,7 @@ class AnnouncementOnABoard : public testing::Test {
     RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
 };
 
-TEST_F(AnnouncementOnABoard, KeepsItsNameItsLeaseAndItsCounterWhateverIsSaidAnew) {
+TEST_F(AnnouncementOnABoard, AnUpdateKeepsNameLeaseAndCounter) {
     writer.refresh(board, start);
     EXPECT_EQ(standing().lease, seconds{7});
     EXPECT_EQ(standing().counter, 1U);
@@ -113,7 +113,7 @@ TEST_F(AnnouncementOnABoard, KeepsItsNameItsLeaseAndItsCounterWhateverIsSaidAnew
     EXPECT_EQ(standing().instance, 1U);
 }
 
-TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
+TEST_F(AnnouncementOnABoard, IsWrittenReportsTheCurrentState) {
     EXPECT_FALSE(writer.is_written());
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
@@ -135,7 +135,7 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
 }
 
 // A directory removes nothing by itself: a dead publisher is detected by its silence.
-TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForItsLease) {
+TEST(AnnouncementInADirectory, GetsItsNameBackAfterTheSilenceOfTheOther) {
     const netio::test::TemporaryFolder folder;
     DirectoryRegistry board{folder.path().string(), seconds{3600}};
     RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
@@ -149,7 +149,7 @@ TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForI
 }
 
 // A registry with leases keeps the earlier text, and would keep it.
-TEST_F(AnnouncementOnABoard, IsWrittenAgainWhereItsLastWordFailed) {
+TEST_F(AnnouncementOnABoard, IsWrittenAgainAfterAFailedUpdate) {
     board.keeps = true;
     writer.refresh(board, start);
     writer.refresh(board, start);
@@ -163,7 +163,7 @@ TEST_F(AnnouncementOnABoard, IsWrittenAgainWhereItsLastWordFailed) {
     EXPECT_EQ(standing().mode, "buffered");
 }
 
-TEST_F(AnnouncementOnABoard, TellsNoMoreOfItsTroublesAtOnceThanTheLimit) {
+TEST_F(AnnouncementOnABoard, ReportsALimitedNumberOfTroublesAtOnce) {
     const auto fail = [this](std::size_t times, TimePoint now) {
         for (std::size_t i = 0; i < times; ++i) {
             board.refusal = std::to_string(i);
@@ -186,7 +186,7 @@ RegistryNews news_of(std::vector<std::string> troubles) {
     return news;
 }
 
-TEST(RegistryNews, TheLastWordAboutEachPublisherCounts) {
+TEST(RegistryNews, TheLatestNewsOfEachPublisherCounts) {
     RegistryNews news;
     news.publishers["a"] = Announcement{.name = "a", .mode = "buffered"};
     news.publishers["b"] = std::nullopt;
@@ -198,7 +198,7 @@ TEST(RegistryNews, TheLastWordAboutEachPublisherCounts) {
     EXPECT_TRUE(news.publishers.at("b").has_value());
 }
 
-TEST(RegistryNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
+TEST(RegistryNews, CaughtUpStaysSetWhateverFollows) {
     RegistryNews news;
     EXPECT_TRUE(news.empty());
     RegistryNews first;
@@ -209,7 +209,7 @@ TEST(RegistryNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
     EXPECT_TRUE(news.caught_up);
 }
 
-TEST(RegistryNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
+TEST(RegistryNews, UnreadTroublesAreLimited) {
     RegistryNews news = news_of(std::vector<std::string>(RateLimitedWarnings::limit - 2, "old"));
     news.add(news_of({"one", "two"}));
     EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));

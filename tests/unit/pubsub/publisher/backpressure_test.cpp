@@ -42,7 +42,7 @@ TEST(MemoryBudget, LeastFreeRestartsAtCurrent) {
     EXPECT_EQ(budget.take_least_free(), 75U);
 }
 
-TEST(MemoryBudget, WhoHasStalledGetsOnePostAtATime) {
+TEST(MemoryBudget, AStalledSubscriberGetsOnePostAtATime) {
     const MemoryBudget budget{pool};
     EXPECT_EQ(budget.post_limit(true), 0U);
 }
@@ -130,7 +130,7 @@ TEST(MemoryBudget, AQuarterDoesNotWaitHoweverManyAreWaitedFor) {
 
 // Subscribers stall in any order, and take what they are allowed before the stall is detected; they
 // never release anything. The others still find memory.
-TEST(MemoryBudget, HoweverManyStopSomethingIsLeftForThoseWhoGoOn) {
+TEST(MemoryBudget, StalledSubscribersLeaveMemoryForTheOthers) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         std::mt19937 random{seed};
         MemoryBudget budget{pool};
@@ -161,7 +161,7 @@ struct Watched {
     }
 };
 
-TEST(ProgressMonitor, CountsTheTimeInWhichNothingIsTaken) {
+TEST(ProgressMonitor, CountsTheTimeWithoutProgress) {
     Watched watched;
     watched.look_after(0s, true, 7);
     for (int i = 0; i < 8; ++i)
@@ -183,7 +183,7 @@ TEST(ProgressMonitor, EarlierProgressDoesNotEndTheWait) {
     EXPECT_EQ(watched.idle.time, watched.watch.period());
 }
 
-TEST(ProgressMonitor, WhoHasTakenEverythingIsNotWaitedForAnyMore) {
+TEST(ProgressMonitor, ASubscriberWithoutQueuedDataIsNotWaitedFor) {
     Watched watched;
     watched.look_after(0s, true, 7);
     watched.idle.waited_for = true;
@@ -205,7 +205,7 @@ TEST(ProgressMonitor, WaitedForCountsWithoutQueuedData) {
     EXPECT_EQ(watched.idle.time, watched.watch.period());
 }
 
-TEST(ProgressMonitor, WhoHasTakenNothingForSoLongHasStalled) {
+TEST(ProgressMonitor, NoProgressForTheLimitMeansStalled) {
     EXPECT_FALSE(ProgressMonitor::stalled({.time = ProgressMonitor::stalled_after - 1ns}));
     EXPECT_TRUE(ProgressMonitor::stalled({.time = ProgressMonitor::stalled_after}));
 }
@@ -232,7 +232,7 @@ TEST(ProgressMonitor, OwnPauseCountsForTwoPeriods) {
     EXPECT_LE(watched.idle.time, 3 * watched.watch.period());
 }
 
-TEST(ProgressMonitor, WhoHasNothingToTakeIsNotSlow) {
+TEST(ProgressMonitor, ASubscriberWithoutDataIsNotSlow) {
     Watched watched;
     watched.look_after(0s, true, 7);
     watched.look_after(watched.watch.period(), false, 7);
@@ -270,7 +270,7 @@ TEST(EvictionPolicy, OnlyWhoIsWaitedForIsDisconnectedForBeingSlow) {
                 HasSubstr("more than 500 ms"));
 }
 
-TEST(EvictionPolicy, AtTheEndNobodyMayTakeNothingForLong) {
+TEST(EvictionPolicy, DuringShutdownAStalledSubscriberIsEvicted) {
     ShutdownState end;
     ASSERT_TRUE(end.begin(now + 1min));
     EXPECT_THAT(eviction().verdict({.time = 1999ms}, end, now), IsEmpty());
@@ -306,7 +306,7 @@ TEST(EvictionPolicy, WhatSeveralKeepCountsOnceAndIsFreeWithTheLast) {
         ElementsAre(SubscriberId{2}, SubscriberId{1}));
 }
 
-TEST(EvictionPolicy, WhoKeepsWhatAMessageNeedsGivesWay) {
+TEST(EvictionPolicy, EvictsAHolderOfTheNeededMemory) {
     MemoryBudget budget{100};
     budget.use(60);
     EXPECT_THAT(EvictionPolicy::evicted({holder(1, 5s, {{Cookie{1}, 20}})}, budget, {.amount = 80}),
@@ -333,7 +333,7 @@ TEST(EvictionPolicy, EvictsAHolderWhenWaitIsInVain) {
     EXPECT_THAT(leaving(5), ElementsAre(SubscriberId{2})) << "the free memory is in small pieces";
 }
 
-TEST(EvictionPolicy, WhatElseWaitsForWhoGivesWayIsFreeToo) {
+TEST(EvictionPolicy, CountsQueuedMemoryOfTheEvictedAsFree) {
     MemoryBudget budget{100};
     budget.use(95);
     EXPECT_THAT(EvictionPolicy::evicted(
@@ -342,7 +342,7 @@ TEST(EvictionPolicy, WhatElseWaitsForWhoGivesWayIsFreeToo) {
                 ElementsAre(SubscriberId{2}));
 }
 
-TEST(EvictionPolicy, NobodyGivesWayBeforeItsTime) {
+TEST(EvictionPolicy, EvictsNoSubscriberBeforeItsTime) {
     const MemoryBudget budget{100};
     EXPECT_THAT(EvictionPolicy::evicted({holder(1, 999ms, {{Cookie{1}, 90}})}, budget, {}),
                 IsEmpty());
@@ -360,7 +360,7 @@ TEST(ShutdownState, BeginsOnceAndIsOverdueAtItsLimit) {
     EXPECT_TRUE(end.is_overdue(now));
 }
 
-TEST(ShutdownState, IsOrderlyOnlyIfEverybodyHasConfirmed) {
+TEST(ShutdownState, IsOrderlyOnlyIfAllHaveConfirmed) {
     ShutdownState end;
     end.note_unconfirmed(); // does not count before the shutdown
     ASSERT_TRUE(end.begin(now));

@@ -63,7 +63,7 @@ TEST(DeliveryTracker, IsNotCompleteBeforeItIsSealed) {
     EXPECT_EQ(cookie_of(tracker.seal(*id)), Cookie{1});
 }
 
-TEST(DeliveryTracker, CompletesAtOnceWhenNobodyOwesAnything) {
+TEST(DeliveryTracker, CompletesAtOnceWithoutPendingDeliveries) {
     DeliveryTracker tracker{1};
     EXPECT_EQ(cookie_of(tracker.seal(*tracker.begin(Cookie{5}))), Cookie{5});
 }
@@ -77,7 +77,7 @@ TEST(DeliveryTracker, RefusesMoreThanTheLimit) {
     EXPECT_TRUE(tracker.begin(Cookie{3}));
 }
 
-TEST(DeliveryTrackerDeathTest, ADebtTooManyIsABug) {
+TEST(DeliveryTrackerDeathTest, TooManyCompletionsAreABug) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{1});
     ASSERT_TRUE(tracker.seal(*id));
@@ -88,7 +88,7 @@ TEST(DeliveryTrackerDeathTest, ADebtTooManyIsABug) {
 
 // Random begins, deliveries, seals and completions: every key is returned exactly once, at the time
 // that a plain map predicts.
-TEST(DeliveryTracker, AgreesWithAPlainAccount) {
+TEST(DeliveryTracker, AgreesWithASimpleModel) {
     for (unsigned seed = 0; seed < 50; ++seed) {
         std::mt19937_64 random{seed};
         DeliveryTracker tracker{5};
@@ -191,7 +191,7 @@ TEST_F(PartialDelivery, TheOutlookSaysWhatAFirstAttemptComesTo) {
     EXPECT_EQ(outlook(Fid{1}, abc), Status::ok);
 }
 
-TEST_F(PartialDelivery, OnlyThoseThatAreLeftAreOfferedItAndEachOnce) {
+TEST_F(PartialDelivery, OnlyTheRemainingSubscribersAreOfferedItOnce) {
     PublishTicket ticket = deliveries.open(PublicationId{9}, Fid{1}, {b, c});
     EXPECT_EQ(resume(ticket), Status::partial);
     room = {a, c};

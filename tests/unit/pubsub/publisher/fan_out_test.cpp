@@ -92,14 +92,14 @@ TEST(FanOut, RemembersTheGroupOfAFidUntilASubscriptionChanges) {
     }
 }
 
-TEST(FanOut, RefusesAPolicyThatHoldsUpMoreAndChangesNothing) {
+TEST(FanOut, RefusesAMoreBlockingPolicyAndChangesNothing) {
     FanOut fan_out{SlowPolicy::drop, 100};
     EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, SlowPolicy::block)),
               SubscriptionResult::policy_refused);
     EXPECT_FALSE(fan_out.wants_anything(a));
 }
 
-TEST(FanOut, FindsNobodyForAFidPublishedElsewhere) {
+TEST(FanOut, FindsNoSubscriberForAFidPublishedElsewhere) {
     FanOut fan_out{SlowPolicy::block, 100, std::vector{range(10, 19), range(30, 39)}};
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(0, 100)})), SubscriptionResult::accepted);
     for (const std::uint64_t fid : {0U, 9U, 20U, 29U, 40U, 100U}) {
@@ -336,7 +336,7 @@ TEST(FanOut, AgreesWithAPlainTable) {
 
 using Result = SubscriptionResult;
 
-TEST(FanOutRules, WhoKeepsNothingGivesNobodyTheNewest) {
+TEST(FanOutRules, WithoutConflationTheNewestPolicyIsRefused) {
     FanOut fan_out{SlowPolicy::block, 100, {}, false};
     EXPECT_FALSE(fan_out.keeps_newest());
     EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, SlowPolicy::newest)),
@@ -346,7 +346,7 @@ TEST(FanOutRules, WhoKeepsNothingGivesNobodyTheNewest) {
         EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, policy)), Result::accepted);
 }
 
-TEST(FanOutRules, AsManyRangesAsTheLimitMayBeHadAndLeft) {
+TEST(FanOutRules, SubscriptionsAreLimitedToTheMaximumOfRanges) {
     FanOut fan_out{SlowPolicy::block, 3};
     EXPECT_EQ(fan_out.subscribe(a, wanting({range(10, 19), range(30, 39), range(50, 59)})),
               Result::accepted);
@@ -359,7 +359,7 @@ TEST(FanOutRules, AsManyRangesAsTheLimitMayBeHadAndLeft) {
     EXPECT_TRUE(fan_out.wants(a, Fid{15}));
 }
 
-TEST(FanOutRules, WhoIsGoneIsInNoGroupThatWasLookedUpBefore) {
+TEST(FanOutRules, ARemovedSubscriberIsInNoCachedGroup) {
     FanOut fan_out{SlowPolicy::block, 100};
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 4)})), Result::accepted);
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(5, 9), range(20, 20)}, SlowPolicy::drop)),

@@ -60,7 +60,7 @@ TEST(PageBudget, AWatermarkIsTheOptions) {
     EXPECT_EQ(PageBudget{options}.watermark_bytes(), 512U);
 }
 
-TEST(PageBudget, WhoMayMissMessagesHoldsMoreThanWhoIsWaitedFor) {
+TEST(PageBudget, DroppingQueuesMayHoldMoreThanBlockingOnes) {
     PageBudget::Options options = small();
     options.page_count = 65536; // 64 MiB
     const PageBudget limits{options};
@@ -74,7 +74,7 @@ TEST(PageBudget, WhoMayMissMessagesHoldsMoreThanWhoIsWaitedFor) {
     EXPECT_EQ(PageBudget{options}.limit_of(SlowPolicy::drop), 5000U);
 }
 
-TEST(PageBudget, WhoHasItsShareMissesOrIsWaitedForByItsPolicy) {
+TEST(PageBudget, AFullQueueDropsOrBlocksByItsPolicy) {
     const PageBudget limits{small()};
     const MemoryBudget budget{limits.pool()};
     const auto admit = [&](std::size_t held, SlowPolicy policy) {
@@ -127,7 +127,7 @@ TEST(PageBudget, LimitsBlockingQueueWhenMemoryIsNotPlenty) {
     EXPECT_EQ(admit(limit - 99, SlowPolicy::drop, true), Admit::enqueue) << "it can be reclaimed";
 }
 
-TEST(PageBudget, WhoHoldsNothingTakesEvenWhereNothingIsFree) {
+TEST(PageBudget, AnEmptyQueueAdmitsEvenWithoutFreeMemory) {
     const PageBudget limits{small()};
     MemoryBudget budget{limits.pool()};
     budget.use(limits.pool());
@@ -149,7 +149,7 @@ TEST(ByteArena, TakesTheLowestPieceThatIsLargeEnough) {
     EXPECT_EQ(arena.take(64, 128)->offset, 0U);
 }
 
-TEST(ByteArena, WhatAPieceDoesNotHoldIsForTheNext) {
+TEST(ByteArena, TheUnusedRestOfAPieceIsForTheNext) {
     ByteArena arena{256 * 1024};
     for (int i = 0; i < 32; ++i) {
         auto piece = arena.take(64, 256 * 1024);
@@ -199,7 +199,7 @@ TEST(ByteArena, NothingIsNoHole) {
     EXPECT_EQ(used.hole_count(), 0U);
 }
 
-TEST(ByteArena, WhoNeedsMoreThanHeWantsGetsWhatHeNeeds) {
+TEST(ByteArena, TheMinimumCountsIfItExceedsTheWantedSize) {
     ByteArena arena{1024};
     EXPECT_EQ(arena.take(100, 10)->size, 128U);
     EXPECT_EQ(arena.take(1, 1)->offset, 128U);
@@ -246,7 +246,7 @@ TEST(ByteArena, NeverGivesAByteTwiceAndForgetsNone) {
     }
 }
 
-TEST(ByteArena, ExtendsAPieceOnlyIntoTheHoleRightBehindIt) {
+TEST(ByteArena, ExtendsAPieceOnlyIntoTheHoleAfterIt) {
     ByteArena arena{512};
     auto piece = arena.take(64, 64);
     const auto next = arena.take(64, 64);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(BackpressureTimer, GoesFromTheFirstRefusalUntilItsUserIsTold) {
+TEST(BackpressureTimer, RunsFromTheFirstRefusalToTheNotification) {
     const TimePoint now{};
     BackpressureTimer held_up;
     EXPECT_FALSE(held_up.end(now + 1s)) << "no publication was refused";
@@ -38,7 +38,7 @@ TEST(BackpressureTimer, CountsOfEachFidWhatWasRefused) {
     EXPECT_EQ(held_up.refused().of(Fid{1}), 2U);
 }
 
-TEST(SubscriberStats, TheMostThatWaitedBeginsAnewWithWhatWaitsNow) {
+TEST(SubscriberStats, TheQueueMaximumRestartsAtTheCurrentLength) {
     SubscriberStats account{TimePoint{}};
     EXPECT_EQ(account.take_most_waiting(0), 0U);
     account.note_waiting(5);

@@ -65,7 +65,7 @@ TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
     EXPECT_EQ(peer.queue.usage().posted, 20U);
 }
 
-TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
+TEST(SendQueue, GapsAreReportedTogetherAtTheirPosition) {
     QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
@@ -80,7 +80,7 @@ TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
                 ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{2}, 4}, FidCount{Fid{2}, 9}));
 }
 
-TEST(SendQueue, AGapThatGrowsWhileItIsBeingToldIsToldWhole) {
+TEST(SendQueue, AGapThatGrowsWhileBeingSentIsSentCompletely) {
     QueuePeer peer;
     for (std::uint64_t i = 0; i < 300; ++i)
         peer.queue.add_gap(Fid{i}, 1);
@@ -191,7 +191,7 @@ TEST(SendQueue, CountsWhatWaitsWithAMark) {
     EXPECT_EQ(peer.queue.marked(), 0U);
 }
 
-TEST(SendQueue, WhereNobodyMissesWhatWasTakenBackThereIsNoGap) {
+TEST(SendQueue, AReclaimWithoutALossLeavesNoGap) {
     QueuePeer peer;
     Frames frames;
     SendQueue::Handling marked = frames.dropping(1);
@@ -359,7 +359,7 @@ TEST_F(QueueLimits, CountsTheAnswersThatWait) {
 }
 
 // Answers and gaps use no memory of the pool.
-TEST_F(QueueLimits, AnAnswerLeavesThoughMoreIsPostedThanMayBe) {
+TEST_F(QueueLimits, AnAnswerIsSentAlsoAboveThePostLimit) {
     add_page({.amount = 10});
     ASSERT_TRUE(peer.take_one());
     peer.queue.add_answer(subscription_answer_kind, an_answer);
@@ -369,7 +369,7 @@ TEST_F(QueueLimits, AnAnswerLeavesThoughMoreIsPostedThanMayBe) {
     EXPECT_THAT(peer.kinds, ElementsAre(page_kind, subscription_answer_kind, gap_kind));
 }
 
-TEST_F(QueueLimits, SaysWhenTheFirstOfAFrameHadEntered) {
+TEST_F(QueueLimits, ReportsTheEnqueueTimeOfTheFirstMessage) {
     peer.slices = 2;
     for (const int second : {3, 4, 5})
         add_page({.amount = 1, .since = at(second)});
@@ -417,7 +417,7 @@ TEST_F(QueueLimits, KeepsNothingForItsOwnFrames) {
 
 // --- reclaimed messages ---------------------------------------------------------------------
 
-TEST_F(QueueLimits, WhatIsTakenBackIsHeldNoMore) {
+TEST_F(QueueLimits, AReclaimedMessageIsNotCounted) {
     for (const std::uint64_t cookie : {1U, 2U})
         add_page({.cookie = Cookie{cookie}, .amount = 10, .droppable = true});
     add_page({.cookie = Cookie{3}, .amount = 10, .droppable = true, .continues = true});
@@ -426,7 +426,7 @@ TEST_F(QueueLimits, WhatIsTakenBackIsHeldNoMore) {
     EXPECT_EQ(peer.queue.usage().waiting, 10U);
 }
 
-TEST_F(QueueLimits, AGapInFrontOfWhatIsTakenBackGrows) {
+TEST_F(QueueLimits, AGapBeforeAReclaimedMessageGrows) {
     add_page({.cookie = Cookie{1}, .amount = 10});
     peer.queue.add_gap(Fid{7}, 1);
     add_page({.cookie = Cookie{2}, .amount = 10, .droppable = true});
@@ -619,7 +619,7 @@ TEST_F(QueueLimits, TheRestOfAMessageInFourPagesIsCountedOnce) {
     EXPECT_EQ(peer.queue.kept(), 50U) << "the posted page and four queued pages";
 }
 
-TEST_F(QueueLimits, AGapAtTheHeadIsNotTakenForOneBehindTheLast) {
+TEST_F(QueueLimits, AGapAtTheHeadIsNotMergedWithALaterOne) {
     peer.queue.add_gap(Fid{1}, 1);
     add_page({.cookie = Cookie{1}, .amount = 10});
     add_page({.cookie = Cookie{2}, .amount = 10});
@@ -789,7 +789,7 @@ TEST(DroppableQueue, TakingOutMovesNothing) {
     EXPECT_EQ(last->number, 99);
 }
 
-TEST(DroppableQueue, WhatHasLeftIsLetGoAtOnce) {
+TEST(DroppableQueue, RemovedItemsAreDestroyedAtOnce) {
     Queue queue;
     for (int i = 0; i < 3; ++i)
         queue.add(i, i == 1);

@@ -141,7 +141,7 @@ TEST_F(ZeroCopyMessages, AreCopiedWhole) {
     expect_whole(copy, 35);
 }
 
-TEST_F(ZeroCopyMessages, OfAsManySlicesAsThereCanBeAreCopiedWhole) {
+TEST_F(ZeroCopyMessages, WithTheMaximumOfSlicesAreCopiedCompletely) {
     const ZeroCopyMessage message = make(0, std::vector<std::size_t>(slice_limit, 3));
     std::vector<std::byte> copy(message.total_bytes);
     copy_message(message, copy.data());
@@ -265,7 +265,7 @@ TEST(SmallMessageBatcher, WhatIsPromptDoesNotWaitForOthers) {
     EXPECT_THAT(peer.kinds, testing::Each(message_kind));
 }
 
-TEST(SmallMessageBatcher, NobodyWaitsOnceThereIsEnoughForAFrame) {
+TEST(SmallMessageBatcher, NoMessageWaitsOnceAFrameIsFull) {
     QueuePeer peer;
     Small small;
     small.add(peer.queue, 1);
@@ -287,7 +287,7 @@ TEST(SmallMessageBatcher, NobodyWaitsOnceThereIsEnoughForAFrame) {
 
 // Messages up to a third of a frame are worth waiting for and copying; larger ones are sent as they
 // are.
-TEST(SmallMessageBatcher, OfThoseThatShareAFrameThreeHavePlace) {
+TEST(SmallMessageBatcher, OnlyMessagesUpToAThirdOfAFrameWait) {
     QueuePeer peer;
     Small small;
     small.add(peer.queue, 1);
@@ -569,7 +569,7 @@ TEST_F(JoinedPages, TakesBackOnlyPagesThatAreNotPosted) {
     EXPECT_EQ(peer.queue.usage().all(), 0U);
 }
 
-TEST_F(JoinedPages, OfAPeerThatIsGoneComeBackOnceEach) {
+TEST_F(JoinedPages, AreReturnedOnceEachIfThePeerIsGone) {
     add_some(1, 5);
     peer.take_one();
     const auto rest = peer.queue.take_rest(body_limit);

@@ -57,7 +57,7 @@ TEST(SubscriptionTable, TakesTheWholeRangeOfFids) {
     EXPECT_THAT(who(table, Fid{UINT64_MAX - 1}), ElementsAre(a));
 }
 
-TEST(SubscriptionTable, TellsOneChangeOverTheBordersOfOthers) {
+TEST(SubscriptionTable, ReportsOneChangeAcrossTheBordersOfOthers) {
     SubscriptionTable table{plenty};
     std::vector<FidRange> changed;
     ASSERT_TRUE(table.add(a, range(10, 20), changed));
@@ -69,7 +69,7 @@ TEST(SubscriptionTable, TellsOneChangeOverTheBordersOfOthers) {
     EXPECT_THAT(changed, ElementsAre(range(5, 30)));
 }
 
-TEST(SubscriptionTable, TellsWhatIsNew) {
+TEST(SubscriptionTable, ReportsTheNewFids) {
     SubscriptionTable table{plenty};
     std::vector<FidRange> changed;
     ASSERT_TRUE(table.add(a, range(10, 20), changed));
@@ -110,7 +110,7 @@ TEST(SubscriptionTable, RefusesRangesBeyondTheLimit) {
     EXPECT_TRUE(table.add(b, range(50, 50), changed)) << "another session has its own limit";
 }
 
-TEST(SubscriptionTable, WhoMayHaveNoRangesHasNone) {
+TEST(SubscriptionTable, WithALimitOfZeroNoRangeIsAccepted) {
     SubscriptionTable table{0};
     std::vector<FidRange> changed;
     EXPECT_FALSE(table.add(a, range(1, 1), changed));

@@ -86,7 +86,7 @@ TEST_F(ReceiverFrames, WithoutAnAdvertThereIsNoPlaceForADirectOne) {
     EXPECT_EQ(direct(1), ProtocolError::direct_unexpected);
 }
 
-TEST_F(ReceiverFrames, IndirectOnesLieInTheRingOneBehindTheOther) {
+TEST_F(ReceiverFrames, IndirectFramesAreContiguousInTheRing) {
     ASSERT_EQ(indirect(600), ProtocolError::none);
     EXPECT_EQ(place, (Place{.ring = 0, .offset = 0}));
     ASSERT_EQ(indirect(400), ProtocolError::none);

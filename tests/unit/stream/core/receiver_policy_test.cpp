@@ -91,7 +91,7 @@ TEST(Readvertising, R7TheRestOfAWaitAllReceiveIsAdvertisedAgain) {
     EXPECT_EQ(advert->terms, (AdvertTerms{Sequence{50}, Phase{2}, 50, true}));
 }
 
-TEST(Readvertising, R7WithEstimatesTheCountBeginsAnewAtWhatWasDelivered) {
+TEST(Readvertising, R7WithEstimatesTheCountRestartsAtTheDeliveredBytes) {
     ReceiverOptions options = plain();
     options.advert_number = AdvertNumber::estimated;
     options.readvertise = true;
@@ -219,7 +219,7 @@ TEST(LateAcknowledgement, P6PublishedAcknowledgesEveryCopy) {
 
 // --- P7 ------------------------------------------------------------------------------------------
 
-TEST(AdvertThreshold, P7ShortReceivesAreNotAdvertisedNorAnyBehindThem) {
+TEST(AdvertThreshold, P7ShortReceivesAndLaterOnesAreNotAdvertised) {
     ReceiverOptions options = plain();
     options.advert_threshold_bytes = 50;
     options.batch_limit_count = 33;
@@ -259,7 +259,7 @@ ReceiverOptions answering() {
     return options;
 }
 
-TEST(NoAdvert, P10SaysSoWhenTheLastOneHasBeenUsed) {
+TEST(NoAdvert, P10IsReportedAfterTheLastAdvertIsUsed) {
     Receiver receiver{answering()};
     post(receiver, 1, 100);
     post(receiver, 2, 100);
@@ -291,7 +291,7 @@ TEST(NoAdvert, P10AWaitAllReceiveThatIsNotFullIsStillAdvertised) {
     EXPECT_EQ(tell(receiver), "ACK=0");
 }
 
-TEST(NoAdvert, P10NobodyWaitsForAnAnswerInAnIndirectPhase) {
+TEST(NoAdvert, P10NoReportInAnIndirectPhase) {
     Receiver receiver{answering()};
     post(receiver, 1, 100);
     tell(receiver);

@@ -156,7 +156,7 @@ TEST_F(ReceiverTest, R14WhatWasCompleteBeforeAnErrorIsStillReported) {
     EXPECT_EQ(completions(), "1=100");
 }
 
-TEST_F(ReceiverTest, R14ACopyThatEndsBehindAnErrorDeliversNothing) {
+TEST_F(ReceiverTest, R14ACopyThatEndsAfterAnErrorDeliversNothing) {
     ASSERT_EQ(indirect(10), ProtocolError::none);
     post(10);
     ASSERT_TRUE(receiver.next_copy());
@@ -412,7 +412,7 @@ TEST_F(ReceiverTest, R12AfterTheEndTheRingIsEmptiedFirst) {
     EXPECT_TRUE(receiver.is_finished());
 }
 
-TEST_F(ReceiverTest, R12RefusesAnEndAtAnotherPositionAndAnythingBehindIt) {
+TEST_F(ReceiverTest, R12RefusesAWrongEndAndAnythingAfterTheEnd) {
     ASSERT_EQ(indirect(30), ProtocolError::none);
     EXPECT_EQ(Receiver{receiver}.on_fin(29), ProtocolError::end_mismatch);
     EXPECT_EQ(Receiver{receiver}.on_fin(31), ProtocolError::end_mismatch);

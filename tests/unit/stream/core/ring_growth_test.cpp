@@ -78,7 +78,7 @@ TEST_F(SilentSender, P11PublishedSenderSaysNothingAndTakesNoRing) {
     EXPECT_EQ(sender.on_ring(2'000), ProtocolError::ring_unexpected);
 }
 
-TEST_F(SenderBeforeARing, R15GoesOnAtOnceAtTheStartOfTheLargerRingAndSaysSo) {
+TEST_F(SenderBeforeARing, R15ContinuesAtTheStartOfTheLargerRingWithAMark) {
     wait_for_space();
     submit(2'500);
     EXPECT_EQ(pump(), "");
@@ -102,7 +102,7 @@ TEST_F(SenderBeforeARing, R15AcknowledgementsOfTheOldRingGiveNoSpaceInTheNewOne)
     EXPECT_EQ(pump(), "100@0w");
 }
 
-TEST_F(SenderBeforeARing, R15AnAdvertMayBeBehindByBothRings) {
+TEST_F(SenderBeforeARing, R15AnAdvertMayLagByBothRings) {
     wait_for_space();
     submit(2'000);
     ASSERT_EQ(sender.on_ring(2'000), ProtocolError::none);
@@ -186,7 +186,7 @@ TEST_F(GrowingReceiver, P11WantsTwiceTheRingWhenAnEmptyOneWasWaitedFor) {
     EXPECT_EQ(receiver.wanted_ring(), std::nullopt);
 }
 
-TEST_F(GrowingReceiver, P11WantsNothingWhileNobodyWaits) {
+TEST_F(GrowingReceiver, P11DoesNotGrowWithoutAWait) {
     ASSERT_EQ(arrive(900), ProtocolError::none);
     EXPECT_EQ(copy(900), "0:0*900");
     acknowledge();
@@ -194,7 +194,7 @@ TEST_F(GrowingReceiver, P11WantsNothingWhileNobodyWaits) {
     EXPECT_EQ(receiver.wanted_ring(), std::nullopt);
 }
 
-TEST_F(GrowingReceiver, P11WantsNothingWhenItsUserWasWaitedFor) {
+TEST_F(GrowingReceiver, P11DoesNotGrowAfterAWaitForItsUser) {
     ASSERT_EQ(arrive(1'000), ProtocolError::none);
     EXPECT_EQ(copy(749), "0:0*749");
     acknowledge();
@@ -202,7 +202,7 @@ TEST_F(GrowingReceiver, P11WantsNothingWhenItsUserWasWaitedFor) {
     EXPECT_EQ(receiver.wanted_ring(), std::nullopt) << "more than a quarter was still in the ring";
 }
 
-TEST_F(GrowingReceiver, P11WantsNothingWhenItsOwnAcknowledgementWasWaitedFor) {
+TEST_F(GrowingReceiver, P11DoesNotGrowAfterAWaitForItsAcknowledgement) {
     ASSERT_EQ(arrive(900), ProtocolError::none);
     EXPECT_EQ(copy(500), "0:0*500");
     acknowledge();
@@ -265,7 +265,7 @@ TEST_F(GrowingReceiver, R15StaysWithTheOldRingUntilTheFirstTransferIntoTheNewOne
     EXPECT_EQ(copy(50), "1:0*50");
 }
 
-TEST_F(GrowingReceiver, R15EmptiesTheOldRingFirstAndGivesItUpOnce) {
+TEST_F(GrowingReceiver, R15EmptiesTheOldRingFirstAndReleasesItOnce) {
     grow();
     EXPECT_EQ(copy(60), "0:900*60");
     EXPECT_EQ(receiver.next_unused_ring(), std::nullopt);
@@ -275,7 +275,7 @@ TEST_F(GrowingReceiver, R15EmptiesTheOldRingFirstAndGivesItUpOnce) {
     EXPECT_EQ(receiver.next_early_ack(), 1'060U) << "totals continue";
 }
 
-TEST_F(GrowingReceiver, R15TheNewRingHoldsAsMuchAsItsSizeBesideTheOldOne) {
+TEST_F(GrowingReceiver, R15TheNewRingHoldsItsSizeInAdditionToTheOldOne) {
     grow();
     ASSERT_EQ(arrive(1'700), ProtocolError::none);
     EXPECT_EQ(receiver.ring_used_bytes(), 2'100U);

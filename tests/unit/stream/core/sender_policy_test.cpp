@@ -256,7 +256,7 @@ TEST(Draining, P8WaitsUntilTheRingIsEmptyAndThenTwiceAsLong) {
 }
 
 // Otherwise a better situation would never be detected.
-TEST(Draining, P8HoweverOftenItWasInVainItWaitsAgainAfterSoMuch) {
+TEST(Draining, P8AfterAnyFailuresItWaitsAgainAtALimitedInterval) {
     SenderOptions options = plain(16); // a quarter is 4
     options.drain = true;
     options.ring_transfer_limit_bytes = 1;
@@ -287,7 +287,7 @@ TEST(Draining, P8AnAdvertOfTheEmptyRingIsUsable) {
     EXPECT_EQ(pump(sender).text, "D100 D100");
 }
 
-TEST(Draining, P8WhenTheAdvertsCarriedAsMuchItBeginsAnew) {
+TEST(Draining, P8AnEqualAmountThroughAdvertsResetsTheInterval) {
     Sender sender = draining_sender();
     const auto go = [&sender](std::uint64_t bytes) {
         sender.submit(SendId{}, bytes);

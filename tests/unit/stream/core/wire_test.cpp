@@ -331,7 +331,7 @@ TEST(Agreement, NoMoreAdvertsAreSentThanThePeerTakes) {
     EXPECT_EQ(agreed(options, {.advert_limit_count = 1'000}, true).advert_limit_count, 256U);
 }
 
-TEST(Agreement, WhoTakesNoAdvertsIsServedThroughTheRingOrNamed) {
+TEST(Agreement, WithoutAdvertsTheRingIsUsedOrTheReasonIsNamed) {
     const Hello none{.advert_limit_count = 0, .advertises = true};
     const ReceiverOptions options = improved_receiver(100);
     EXPECT_EQ(misfit(improved_sender(0), options, none), "");
@@ -352,7 +352,7 @@ TEST(Agreement, AdvertisesShortReceivesToADirectOnlyPeer) {
     EXPECT_EQ(agreed(options, direct, true).advert_threshold_bytes, 0U);
 }
 
-TEST(Agreement, ASenderIsPatientOnlyWithAPeerThatReports) {
+TEST(Agreement, ASenderWaitsOnlyForAPeerThatReports) {
     const Hello reports{.reports_no_advert = true, .lends_memory = true};
     const Hello silent{.lends_memory = true};
     const SenderOptions options = improved_sender(0);
@@ -360,7 +360,7 @@ TEST(Agreement, ASenderIsPatientOnlyWithAPeerThatReports) {
     EXPECT_EQ(agreed(options, silent, 100, 1'000).patience_threshold_bytes, unlimited_bytes);
 }
 
-TEST(Agreement, InFramesNobodyWaitsForAnAdvert) {
+TEST(Agreement, InFramesNoSideWaitsForAnAdvert) {
     const SenderOptions options = improved_sender(0);
     ASSERT_TRUE(options.drain);
     const Hello writes{.reports_no_advert = true, .lends_memory = true};
