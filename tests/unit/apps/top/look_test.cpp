@@ -143,9 +143,9 @@ TEST(Fetch, TakesWhatAProgramShows) {
 }
 
 // Never accepts, and its queue is full: a connecting client waits until its time limit.
-class Deaf {
+class FullServer {
   public:
-    Deaf() : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
+    FullServer() : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
         SocketAddress any = addresses_of(here).front();
         EXPECT_EQ(::bind(listening_.get(), any.get(), any.size()), 0);
         EXPECT_EQ(::listen(listening_.get(), 0), 0);
@@ -171,7 +171,7 @@ class Deaf {
 };
 
 TEST(Fetch, OneWorkingAddressOfANameIsEnough) {
-    const Deaf deaf;
+    const FullServer full_server;
     std::uint16_t port = 0;
     {
         const HttpDoor gone{{.addresses = addresses_of(here)}};
@@ -184,7 +184,7 @@ TEST(Fetch, OneWorkingAddressOfANameIsEnough) {
                                            {.text = std::make_shared<const std::string>("a 1\n")});
         });
     }};
-    std::vector<SocketAddress> addresses(3, deaf.address);
+    std::vector<SocketAddress> addresses(3, full_server.address);
     addresses.front().set_port(port);
     addresses.back().set_port(door.port());
     std::string shown;
@@ -251,9 +251,10 @@ TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
 using testing::HasSubstr;
 
 // Accepts `together` connections, sends nothing, then closes all of them.
-class Hush {
+class SilentServer {
   public:
-    Hush(std::size_t together, std::size_t rounds) : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
+    SilentServer(std::size_t together, std::size_t rounds)
+        : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -265,12 +266,12 @@ class Hush {
         where = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
         thread_ = std::thread{[this, together, rounds] { serve(together, rounds); }};
     }
-    ~Hush() {
+    ~SilentServer() {
         ::shutdown(listening_.get(), SHUT_RDWR);
         thread_.join();
     }
-    Hush(const Hush&) = delete;
-    Hush& operator=(const Hush&) = delete;
+    SilentServer(const SilentServer&) = delete;
+    SilentServer& operator=(const SilentServer&) = delete;
 
     std::string where;
     std::atomic<bool> were_more = false; // more connections than `together` at the same time
@@ -293,12 +294,12 @@ class Hush {
 };
 
 // Long enough for a slow machine; sequential requests would use up all of it.
-AskLimits patient(std::size_t at_once) {
+AskLimits within_a_minute(std::size_t at_once) {
     return {.each = {.until = netio::Clock::now() + std::chrono::minutes{1}}, .at_once = at_once};
 }
 
 TEST(Asking, ServersDoNotWaitForEachOther) {
-    const Hush hush{5, 1};
+    const SilentServer silent_server{5, 1};
     HttpDoor door{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
     std::thread thread{[&] {
         door.run([](std::span<const std::string> paths) {
@@ -306,11 +307,11 @@ TEST(Asking, ServersDoNotWaitForEachOther) {
                                            {.text = std::make_shared<const std::string>("a 1\n")});
         });
     }};
-    std::vector<std::string> sources(5, hush.where);
+    std::vector<std::string> sources(5, silent_server.where);
     sources.push_back("127.0.0.1:" + std::to_string(door.port()));
     sources.emplace_back("nonsense");
     NameSearch names;
-    const std::vector<Look> looks = look_at(sources, names, patient(128));
+    const std::vector<Look> looks = look_at(sources, names, within_a_minute(128));
     ASSERT_EQ(looks.size(), sources.size());
     for (std::size_t i = 0; i < looks.size(); ++i)
         EXPECT_EQ(looks[i].source, sources[i]);
@@ -323,20 +324,20 @@ TEST(Asking, ServersDoNotWaitForEachOther) {
 }
 
 TEST(Asking, NoMoreAreAskedAtOnceThanTheLimit) {
-    const Hush hush{2, 3};
+    const SilentServer silent_server{2, 3};
     NameSearch names;
     const std::vector<Look> looks =
-        look_at(std::vector<std::string>(6, hush.where), names, patient(2));
-    EXPECT_FALSE(hush.were_more);
+        look_at(std::vector<std::string>(6, silent_server.where), names, within_a_minute(2));
+    EXPECT_FALSE(silent_server.were_more);
     for (const Look& look : looks)
         EXPECT_THAT(look.error, testing::Not(HasSubstr("not in time")));
 }
 
 TEST(Asking, ReportsServersNotAskedInTime) {
-    const Hush hush{100, 1};
+    const SilentServer silent_server{100, 1};
     NameSearch names;
     const std::vector<Look> looks = look_at(
-        std::vector<std::string>(3, hush.where), names,
+        std::vector<std::string>(3, silent_server.where), names,
         {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}, .at_once = 1});
     for (const Look& look : looks)
         EXPECT_THAT(look.error, HasSubstr("not in time"));
@@ -348,9 +349,9 @@ TEST(Asking, ABlockedNameServerDelaysNoOtherServer) {
         ended.wait();
         return std::vector<SocketAddress>{};
     }};
-    const Hush hush{1, 1};
+    const SilentServer silent_server{1, 1};
     const std::vector<Look> looks =
-        look_at({"somewhere.else:1", hush.where}, names,
+        look_at({"somewhere.else:1", silent_server.where}, names,
                 {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}});
     EXPECT_EQ(looks[0].error, "no answer: its name was not resolved in time");
     EXPECT_THAT(looks[1].error, testing::Not(HasSubstr("name")));

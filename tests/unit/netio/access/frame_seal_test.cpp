@@ -255,8 +255,8 @@ TEST(RecordSeal, BothCiphersAreThere) {
 using Frame = std::vector<std::byte>;
 
 // A sealer and the matching opener.
-struct Way {
-    explicit Way(Protection level)
+struct SealedPath {
+    explicit SealedPath(Protection level)
         : sealer{level == Protection::peers ? FrameSealer{Tagger{key}}
                                             : FrameSealer{level, {Cipher::aes_256_gcm, key}}},
           opener{level == Protection::peers ? FrameOpener{TagChecker{key}}
@@ -290,9 +290,9 @@ bool has_tag_with_peers(unsigned kind) {
 }
 
 TEST(FrameSeal, WithPeersWhatChangesSomethingHasATagAndNothingElse) {
-    const Way way{Protection::peers};
+    const SealedPath path{Protection::peers};
     for (unsigned kind = 0; kind < 256; ++kind) {
-        EXPECT_EQ(way.sealer.bytes_behind(static_cast<std::uint8_t>(kind)),
+        EXPECT_EQ(path.sealer.bytes_behind(static_cast<std::uint8_t>(kind)),
                   has_tag_with_peers(kind) ? 8U : 0U)
             << kind;
     }
@@ -300,10 +300,10 @@ TEST(FrameSeal, WithPeersWhatChangesSomethingHasATagAndNothingElse) {
 
 TEST(FrameSeal, WithMoreEveryFrameHasOne) {
     for (const Protection level : {Protection::integrity, Protection::privacy}) {
-        const Way way{level};
+        const SealedPath path{level};
         for (unsigned kind = 0; kind < 256; ++kind)
-            EXPECT_EQ(way.sealer.bytes_behind(static_cast<std::uint8_t>(kind)), 16U) << kind;
-        EXPECT_EQ(way.sealer.encrypts(), level == Protection::privacy);
+            EXPECT_EQ(path.sealer.bytes_behind(static_cast<std::uint8_t>(kind)), 16U) << kind;
+        EXPECT_EQ(path.sealer.encrypts(), level == Protection::privacy);
     }
 }
 
@@ -318,12 +318,12 @@ TEST(FrameSeal, AddsTheExpectedBytesAtEachLevel) {
 
 TEST(FrameSeal, IsTakenOffWhereItHoldsAndLeavesTheFrameAsItWas) {
     for (const Protection level : {Protection::peers, Protection::integrity, Protection::privacy}) {
-        Way way{level};
+        SealedPath path{level};
         for (const std::uint8_t kind : std::initializer_list<std::uint8_t>{4, 3, 16, 20, 255}) {
             for (const std::size_t body_bytes : {0U, 1U, 100U}) {
-                Frame sealed = way.seal(kind, body_bytes);
+                Frame sealed = path.seal(kind, body_bytes);
                 std::span<std::byte> frame{sealed};
-                ASSERT_TRUE(way.opener.open(frame)) << int{kind} << ", " << body_bytes;
+                ASSERT_TRUE(path.opener.open(frame)) << int{kind} << ", " << body_bytes;
                 ASSERT_EQ(frame.size(), frame_header_bytes + body_bytes);
                 EXPECT_EQ(frame[0], std::byte{kind});
                 for (const std::byte byte : frame.subspan(frame_header_bytes))
@@ -337,10 +337,10 @@ TEST(FrameSeal, AFrameThatIsTooShortForItIsNotOpened) {
     for (const Protection level : {Protection::peers, Protection::integrity, Protection::privacy}) {
         for (std::size_t size = frame_header_bytes; size < frame_header_bytes + seal_bytes(level);
              ++size) {
-            Way way{level};
-            Frame sealed = way.seal(20, 0);
+            SealedPath path{level};
+            Frame sealed = path.seal(20, 0);
             std::span<std::byte> frame = std::span{sealed}.first(size);
-            EXPECT_FALSE(way.opener.open(frame)) << size;
+            EXPECT_FALSE(path.opener.open(frame)) << size;
         }
     }
 }

@@ -195,8 +195,8 @@ TEST(ReceiveBuffers, TheLastPieceGoesWhenNoneOfItsReceivesIsUsed) {
 
 // A side whose peer always has data: the peer waits for a grant, and the next frame arrives a round
 // trip after the grant.
-struct Waiting {
-    Waiting(std::uint32_t least, std::uint32_t most) : pace{least, most}, granted{least} {}
+struct WaitingPeer {
+    WaitingPeer(std::uint32_t least, std::uint32_t most) : pace{least, most}, granted{least} {}
 
     void arrive(bool waited) { pace.on_arrived(waited, rested, TimePoint{} + now); }
     // All granted frames but the last one, which a service may not use, arrive. Then four are
@@ -235,7 +235,7 @@ TEST(ReceiveWindowAutotuner, BeginsWithWhatThereIs) {
 }
 
 TEST(ReceiveWindowAutotuner, TwoLongWaitsDoubleIt) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     side.round(20ms);
     EXPECT_EQ(side.pace.wanted(), 8U) << "a single wait may be caused by the machine";
     side.round(20ms);
@@ -243,7 +243,7 @@ TEST(ReceiveWindowAutotuner, TwoLongWaitsDoubleIt) {
 }
 
 TEST(ReceiveWindowAutotuner, TwiceAsManyIsNotOneMoreBecauseTheLimitIs) {
-    Waiting side{8, 17};
+    WaitingPeer side{8, 17};
     side.round(20ms);
     side.round(20ms);
     EXPECT_EQ(side.pace.wanted(), 16U);
@@ -251,7 +251,7 @@ TEST(ReceiveWindowAutotuner, TwiceAsManyIsNotOneMoreBecauseTheLimitIs) {
 
 TEST(ReceiveWindowAutotuner, GrowsNoFurtherThanItsLimit) {
     for (const std::uint32_t most : {8U, 9U, 15U, 16U, 17U, 63U, 64U}) {
-        Waiting side{8, most};
+        WaitingPeer side{8, most};
         for (int i = 0; i < 100; ++i) {
             side.round(20ms);
             ASSERT_LE(side.pace.wanted(), most);
@@ -262,7 +262,7 @@ TEST(ReceiveWindowAutotuner, GrowsNoFurtherThanItsLimit) {
 }
 
 TEST(ReceiveWindowAutotuner, AMillisecondIsShort) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i)
         side.round(ReceiveWindowAutotuner::short_trip);
     EXPECT_EQ(side.pace.wanted(), 8U);
@@ -272,7 +272,7 @@ TEST(ReceiveWindowAutotuner, AMillisecondIsShort) {
 }
 
 TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesResetsTheCount) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i) {
         side.round(20ms);
         side.round(100us);
@@ -281,14 +281,14 @@ TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesResetsTheCount) {
 }
 
 TEST(ReceiveWindowAutotuner, APeerThatDidNotWaitOnlyHadNoData) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i)
         side.round(20ms, 20ms, false);
     EXPECT_EQ(side.pace.wanted(), 8U);
 }
 
 TEST(ReceiveWindowAutotuner, WhileThisSideHasSomethingToDoTheWayIsNotWhatThePeerWaitsFor) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i)
         side.round(20ms, 1ms);
     EXPECT_EQ(side.pace.wanted(), 8U);
@@ -362,7 +362,7 @@ TEST(ReceiveWindowAutotuner, APeerThatAlwaysSaysThatItWaitedGetsTheLimitAndNoMor
 }
 
 TEST(ReceiveWindowAutotuner, WhatCannotBeIsAskedForAgainAfterTwoMoreWaits) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     side.round(20ms);
     side.round(20ms);
     ASSERT_EQ(side.pace.wanted(), 16U);
@@ -374,8 +374,8 @@ TEST(ReceiveWindowAutotuner, WhatCannotBeIsAskedForAgainAfterTwoMoreWaits) {
     EXPECT_EQ(side.pace.wanted(), 16U);
 }
 
-struct Grown : Waiting {
-    explicit Grown(std::uint32_t to) : Waiting{8, to} {
+struct Grown : WaitingPeer {
+    explicit Grown(std::uint32_t to) : WaitingPeer{8, to} {
         while (count < to) {
             round(20ms);
             if (pace.wanted() != count) change();

@@ -249,36 +249,36 @@ TEST(Shutdown, TheCountOfUnreadFramesDoesNotWrap) {
     EXPECT_EQ(shutdown.unread(), UINT32_MAX);
 }
 
-TEST(SendLedger, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
-    UnackedFrames ledger;
-    ledger.on_own_sent(); // the open frame
-    ledger.on_service_sent();
-    ledger.on_service_sent();
-    ledger.on_own_sent();
-    ledger.on_service_sent();
-    EXPECT_EQ(ledger.sent(), 3U);
-    EXPECT_EQ(ledger.outstanding(), 3U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 3U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 2U);
-    ledger.on_credits(2);
-    EXPECT_EQ(ledger.outstanding(), 1U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 0U);
-    EXPECT_EQ(ledger.sent(), 3U);
+TEST(UnackedFramesTest, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
+    UnackedFrames unacked;
+    unacked.on_own_sent(); // the open frame
+    unacked.on_service_sent();
+    unacked.on_service_sent();
+    unacked.on_own_sent();
+    unacked.on_service_sent();
+    EXPECT_EQ(unacked.sent(), 3U);
+    EXPECT_EQ(unacked.outstanding(), 3U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 3U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 2U);
+    unacked.on_credits(2);
+    EXPECT_EQ(unacked.outstanding(), 1U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 0U);
+    EXPECT_EQ(unacked.sent(), 3U);
 }
 
-TEST(SendLedger, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
-    UnackedFrames ledger;
-    ledger.on_own_sent();
-    ledger.on_service_sent();
-    ledger.on_credits(0);
-    EXPECT_EQ(ledger.outstanding(), 1U);
-    ledger.on_credits(1); // for the session's own frame
-    EXPECT_EQ(ledger.outstanding(), 1U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 0U);
+TEST(UnackedFramesTest, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
+    UnackedFrames unacked;
+    unacked.on_own_sent();
+    unacked.on_service_sent();
+    unacked.on_credits(0);
+    EXPECT_EQ(unacked.outstanding(), 1U);
+    unacked.on_credits(1); // for the session's own frame
+    EXPECT_EQ(unacked.outstanding(), 1U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 0U);
 }
 
 // --- the reason of an abort

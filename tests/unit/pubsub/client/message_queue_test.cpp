@@ -249,7 +249,7 @@ TEST(BatchFiller, ReportsLossesWithTheNextMessageOfTheFidOrAtTheEnd) {
 }
 
 // For each fid, the messages taken and those reported missing are the messages put, in order.
-class FidBooks {
+class FidChecker {
   public:
     std::uint64_t next_put(Fid fid) { return put_[fid]++; }
     void take(const MessageBatch::Item& item) {
@@ -277,7 +277,7 @@ TEST(BatchFiller, EachMessageIsTakenOrReportedMissingInOrder) {
                                   .bytes = 2000}; // ConflationStore counts 128 more each
         BatchFiller filler{{.limit = limit, .when_full = policy}};
         Mailbox box{limit};
-        FidBooks books;
+        FidChecker checker;
         std::uint64_t puts = 0;
         const auto hand_over = [&] {
             do {
@@ -289,13 +289,13 @@ TEST(BatchFiller, EachMessageIsTakenOrReportedMissingInOrder) {
             MessageBatch batch;
             box.take(batch);
             for (const MessageBatch::Item item : batch)
-                books.take(item);
+                checker.take(item);
         };
         for (int step = 0; step < 20000 && !testing::Test::HasFatalFailure(); ++step) {
             const auto what = random() % 100;
             if (what < 80) {
                 const Fid fid{random() % 20};
-                const std::uint64_t number = books.next_put(fid);
+                const std::uint64_t number = checker.next_put(fid);
                 const auto bytes = std::as_bytes(std::span{&number, 1});
                 ++puts;
                 if (!filler.put_fast(fid, bytes, 0)) filler.put(fid, bytes, 0);
@@ -310,8 +310,8 @@ TEST(BatchFiller, EachMessageIsTakenOrReportedMissingInOrder) {
         if (!filler.batch().empty()) box.exchange(filler.batch());
         while (!box.empty())
             read();
-        books.expect_complete();
-        EXPECT_EQ(books.missed(), filler.dropped());
+        checker.expect_complete();
+        EXPECT_EQ(checker.missed(), filler.dropped());
         EXPECT_GT(puts, 10000U);
     }
 }

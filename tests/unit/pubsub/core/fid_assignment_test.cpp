@@ -434,9 +434,9 @@ using Contest = FidAssignment::Contest;
 constexpr PublisherId c{3};
 
 // The calls for several ranges, with one range; and the result after all changes.
-class Desk : public FidAssignment {
+class SettlingAssignment : public FidAssignment {
   public:
-    explicit Desk(std::size_t slice = usual_slice) : FidAssignment{slice} {}
+    explicit SettlingAssignment(std::size_t slice = usual_slice) : FidAssignment{slice} {}
     using FidAssignment::claim;
 
     Outcome want(const FidRange& fids) { return FidAssignment::want({&fids, 1}, {}); }
@@ -455,64 +455,64 @@ class Desk : public FidAssignment {
 };
 
 TEST(AssignmentRules, ARemovedPublisherIsAskedForNothing) {
-    Desk desk;
-    desk.add(a);
-    desk.claim(b, range(0, 9));
-    desk.remove(a);
-    desk.remove(b);
-    EXPECT_FALSE(desk.is_claimant(b));
-    EXPECT_THAT(desk.want(range(0, 9)).orders, IsEmpty());
-    EXPECT_THAT(desk.unwant(range(0, 9)).orders, IsEmpty());
-    EXPECT_THAT(desk.advance().orders, IsEmpty()) << "no change is left";
+    SettlingAssignment tested;
+    tested.add(a);
+    tested.claim(b, range(0, 9));
+    tested.remove(a);
+    tested.remove(b);
+    EXPECT_FALSE(tested.is_claimant(b));
+    EXPECT_THAT(tested.want(range(0, 9)).orders, IsEmpty());
+    EXPECT_THAT(tested.unwant(range(0, 9)).orders, IsEmpty());
+    EXPECT_THAT(tested.advance().orders, IsEmpty()) << "no change is left";
 }
 
 TEST(AssignmentRules, AReturningPublisherHasToAuthenticateAgain) {
-    Desk desk;
-    desk.want(range(0, 9));
-    desk.claim(a, range(0, 9));
-    desk.reach(a);
-    desk.claim(b, range(0, 9));
-    ASSERT_TRUE(desk.is_contested(a));
-    EXPECT_THAT(desk.remove(a).orders, ElementsAre(ask(b, range(0, 9))));
-    EXPECT_FALSE(desk.is_contested(a)) << "that was before it was removed";
-    EXPECT_THAT(desk.claim(a, range(0, 9)).orders, IsEmpty());
+    SettlingAssignment tested;
+    tested.want(range(0, 9));
+    tested.claim(a, range(0, 9));
+    tested.reach(a);
+    tested.claim(b, range(0, 9));
+    ASSERT_TRUE(tested.is_contested(a));
+    EXPECT_THAT(tested.remove(a).orders, ElementsAre(ask(b, range(0, 9))));
+    EXPECT_FALSE(tested.is_contested(a)) << "that was before it was removed";
+    EXPECT_THAT(tested.claim(a, range(0, 9)).orders, IsEmpty());
 }
 
 TEST(AssignmentRules, APermanentlyRefusedPublisherIsNotContested) {
-    Desk desk;
-    desk.want(range(0, 9));
-    desk.claim(a, range(0, 9));
-    desk.claim(b, range(0, 9));
-    ASSERT_TRUE(desk.is_contested(b));
-    ASSERT_TRUE(desk.is_claimant(b));
-    desk.yield(b, true);
-    EXPECT_FALSE(desk.is_contested(b));
-    EXPECT_FALSE(desk.is_claimant(b));
+    SettlingAssignment tested;
+    tested.want(range(0, 9));
+    tested.claim(a, range(0, 9));
+    tested.claim(b, range(0, 9));
+    ASSERT_TRUE(tested.is_contested(b));
+    ASSERT_TRUE(tested.is_claimant(b));
+    tested.yield(b, true);
+    EXPECT_FALSE(tested.is_contested(b));
+    EXPECT_FALSE(tested.is_claimant(b));
 }
 
 TEST(AssignmentRules, AConnectionWithoutAClaimHasNoEffect) {
-    Desk desk;
-    desk.want(range(0, 9));
-    desk.claim(a, range(0, 9));
-    EXPECT_THAT(desk.reach(b).orders, IsEmpty());
-    EXPECT_THAT(desk.claim(b, range(0, 9)).orders, IsEmpty()) << "it must claim them again";
+    SettlingAssignment tested;
+    tested.want(range(0, 9));
+    tested.claim(a, range(0, 9));
+    EXPECT_THAT(tested.reach(b).orders, IsEmpty());
+    EXPECT_THAT(tested.claim(b, range(0, 9)).orders, IsEmpty()) << "it must claim them again";
 }
 
 TEST(AssignmentRules, AllFidsAreCountedAsTheLargestNumber) {
-    Desk desk;
+    SettlingAssignment tested;
     const FidRange all = range(0, UINT64_MAX);
-    desk.want(all);
-    desk.claim(a, all);
-    EXPECT_THAT(desk.claim(b, all).contests,
+    tested.want(all);
+    tested.claim(a, all);
+    EXPECT_THAT(tested.claim(b, all).contests,
                 ElementsAre(Contest{.owner = a, .other = b, .first = all, .fids = UINT64_MAX}));
 }
 
 TEST(AssignmentRules, AContestIsReportedOnlyWithTheChangeThatCausesIt) {
-    Desk desk;
-    desk.want(range(0, 100));
-    desk.claim(a, range(0, 9));
-    EXPECT_THAT(desk.claim(b, range(0, 9)).contests, testing::SizeIs(1));
-    EXPECT_THAT(desk.claim(b, std::vector{range(0, 9), range(20, 29)}).contests, IsEmpty());
+    SettlingAssignment tested;
+    tested.want(range(0, 100));
+    tested.claim(a, range(0, 9));
+    EXPECT_THAT(tested.claim(b, range(0, 9)).contests, testing::SizeIs(1));
+    EXPECT_THAT(tested.claim(b, std::vector{range(0, 9), range(20, 29)}).contests, IsEmpty());
 }
 
 // --- between two slices ---------------------------------------------------------------------
@@ -520,33 +520,33 @@ TEST(AssignmentRules, AContestIsReportedOnlyWithTheChangeThatCausesIt) {
 const std::vector<FidRange> several{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
 
 TEST(AssignmentBetweenSlices, WhatOneClaimsIsWhatItHasSaidLast) {
-    Desk desk{1};
-    desk.want(range(0, 100));
-    EXPECT_THAT(desk.claimed(a), IsEmpty());
-    desk.claim(a, several);
-    ASSERT_FALSE(desk.is_settled());
-    EXPECT_EQ(desk.claimed(a), several);
-    desk.settle();
-    EXPECT_EQ(desk.claimed(a), several);
-    desk.settle(desk.claim(a, range(9, 9)));
-    EXPECT_THAT(desk.claimed(a), ElementsAre(range(9, 9)));
+    SettlingAssignment tested{1};
+    tested.want(range(0, 100));
+    EXPECT_THAT(tested.claimed(a), IsEmpty());
+    tested.claim(a, several);
+    ASSERT_FALSE(tested.is_settled());
+    EXPECT_EQ(tested.claimed(a), several);
+    tested.settle();
+    EXPECT_EQ(tested.claimed(a), several);
+    tested.settle(tested.claim(a, range(9, 9)));
+    EXPECT_THAT(tested.claimed(a), ElementsAre(range(9, 9)));
 }
 
 TEST(AssignmentBetweenSlices, ANewClaimRestartsAtTheLowestFid) {
-    Desk desk{1};
-    desk.want(range(0, 100));
-    ASSERT_THAT(desk.claim(a, several).orders, ElementsAre(ask(a, range(0, 0))));
-    EXPECT_THAT(desk.settle(desk.claim(a, range(1, 1))).orders,
+    SettlingAssignment tested{1};
+    tested.want(range(0, 100));
+    ASSERT_THAT(tested.claim(a, several).orders, ElementsAre(ask(a, range(0, 0))));
+    EXPECT_THAT(tested.settle(tested.claim(a, range(1, 1))).orders,
                 UnorderedElementsAre(leave(a, range(0, 0)), ask(a, range(1, 1))));
 }
 
 TEST(AssignmentBetweenSlices, ARemovedPublisherKeepsNoPartOfItsClaim) {
-    Desk desk{1};
-    desk.want(range(0, 100));
-    desk.claim(a, several);
-    ASSERT_FALSE(desk.is_settled());
-    EXPECT_THAT(desk.settle(desk.remove(a)).orders, IsEmpty());
-    EXPECT_THAT(desk.settle(desk.claim(b, several)).orders,
+    SettlingAssignment tested{1};
+    tested.want(range(0, 100));
+    tested.claim(a, several);
+    ASSERT_FALSE(tested.is_settled());
+    EXPECT_THAT(tested.settle(tested.remove(a)).orders, IsEmpty());
+    EXPECT_THAT(tested.settle(tested.claim(b, several)).orders,
                 ElementsAre(ask(b, range(0, 0)), ask(b, range(2, 2)), ask(b, range(4, 4)),
                             ask(b, range(6, 6))));
 }
@@ -556,20 +556,20 @@ TEST(AssignmentBetweenSlices, ARemovedPublisherKeepsNoPartOfItsClaim) {
 TEST(AssignmentBetweenSlices, TheNewClaimHoldsUpToTheBorderAndTheOldBeyond) {
     const std::vector<std::vector<FidRange>> before{{range(0, 50)}, {range(0, 19), range(30, 50)}};
     for (const std::vector<FidRange>& old : before) {
-        Desk desk{1};
-        desk.want(range(0, 100));
-        desk.settle(desk.claim(b, old));
-        desk.settle(desk.claim(a, range(0, 60)));
-        EXPECT_THAT(desk.claim(b, std::vector{range(5, 9), range(20, 29)}).orders,
+        SettlingAssignment tested{1};
+        tested.want(range(0, 100));
+        tested.settle(tested.claim(b, old));
+        tested.settle(tested.claim(a, range(0, 60)));
+        EXPECT_THAT(tested.claim(b, std::vector{range(5, 9), range(20, 29)}).orders,
                     UnorderedElementsAre(leave(b, range(0, 4)), leave(b, range(10, 19)),
                                          ask(a, range(0, 4)), ask(a, range(10, 19))));
-        ASSERT_FALSE(desk.is_settled());
+        ASSERT_FALSE(tested.is_settled());
         const FidRange rest = old.back();
-        EXPECT_THAT(desk.ask(b).orders,
+        EXPECT_THAT(tested.ask(b).orders,
                     ElementsAre(ask(b, range(5, 9)),
                                 ask(b, range(std::max<std::uint64_t>(20, to_integer(rest.first)),
                                              to_integer(rest.last)))));
-        EXPECT_THAT(desk.yield(a, false).orders, IsEmpty())
+        EXPECT_THAT(tested.yield(a, false).orders, IsEmpty())
             << "the other publisher claims none of these fids now";
     }
 }
@@ -578,59 +578,60 @@ TEST(AssignmentBetweenSlices, TheNewClaimHoldsUpToTheBorderAndTheOldBeyond) {
 class AssignmentOfOneThatLeaves : public testing::Test {
   protected:
     AssignmentOfOneThatLeaves() {
-        desk.want(range(0, 100));
-        desk.claim(c, range(8, 8));
-        desk.reach(c);
-        desk.settle(desk.claim(a, std::vector{range(0, 0), range(2, 2), range(4, 4), range(8, 8)}));
-        desk.reach(a);
-        desk.settle(desk.claim(b, std::vector{range(2, 2), range(8, 8)}));
-        desk.reach(b);
-        desk.remove(a);
-        EXPECT_FALSE(desk.is_settled());
+        tested.want(range(0, 100));
+        tested.claim(c, range(8, 8));
+        tested.reach(c);
+        tested.settle(
+            tested.claim(a, std::vector{range(0, 0), range(2, 2), range(4, 4), range(8, 8)}));
+        tested.reach(a);
+        tested.settle(tested.claim(b, std::vector{range(2, 2), range(8, 8)}));
+        tested.reach(b);
+        tested.remove(a);
+        EXPECT_FALSE(tested.is_settled());
     }
-    Desk desk{1};
+    SettlingAssignment tested{1};
 };
 
 TEST_F(AssignmentOfOneThatLeaves, FidsReleasedByAnotherDoNotGoToIt) {
-    desk.lose(b); // otherwise it would be first in any case
-    EXPECT_THAT(desk.yield(c, false).orders,
+    tested.lose(b); // otherwise it would be first in any case
+    EXPECT_THAT(tested.yield(c, false).orders,
                 ElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8))));
 }
 
 TEST_F(AssignmentOfOneThatLeaves, WhatItProvesDoesNotCount) {
-    desk.lose(c);
-    EXPECT_THAT(desk.reach(a).orders, IsEmpty());
+    tested.lose(c);
+    EXPECT_THAT(tested.reach(a).orders, IsEmpty());
 }
 
 TEST_F(AssignmentOfOneThatLeaves, WhatItHasGoesWithItsChangeAndOnce) {
-    EXPECT_THAT(desk.doubt(a).orders, IsEmpty());
-    EXPECT_THAT(desk.yield(a, false).orders, IsEmpty());
-    EXPECT_THAT(desk.yield(a, true).orders, IsEmpty());
-    EXPECT_THAT(desk.settle().orders, ElementsAre(ask(b, range(2, 2))));
-    EXPECT_FALSE(desk.is_claimant(a));
+    EXPECT_THAT(tested.doubt(a).orders, IsEmpty());
+    EXPECT_THAT(tested.yield(a, false).orders, IsEmpty());
+    EXPECT_THAT(tested.yield(a, true).orders, IsEmpty());
+    EXPECT_THAT(tested.settle().orders, ElementsAre(ask(b, range(2, 2))));
+    EXPECT_FALSE(tested.is_claimant(a));
     EXPECT_THAT(
-        desk.claim(c, range(4, 4)).orders,
+        tested.claim(c, range(4, 4)).orders,
         UnorderedElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8)), ask(c, range(4, 4))))
         << "no publisher has it any more";
 }
 
 TEST_F(AssignmentOfOneThatLeaves, ItContestsNothing) {
     constexpr PublisherId d{4};
-    EXPECT_THAT(desk.claim(d, range(4, 4)).contests, IsEmpty());
-    EXPECT_FALSE(desk.is_contested(d));
+    EXPECT_THAT(tested.claim(d, range(4, 4)).contests, IsEmpty());
+    EXPECT_FALSE(tested.is_contested(d));
 }
 
 TEST(AssignmentBetweenSlices, AContestWithARemovedPublisherIsNotReported) {
-    using End = FidAssignment::Outcome (*)(Desk&);
-    for (const End end : {End{[](Desk& it) { return it.remove(a); }},
-                          End{[](Desk& it) { return it.yield(a, true); }}}) {
-        Desk desk{1};
-        desk.want(range(0, 100));
-        desk.settle(desk.claim(a, several));
-        EXPECT_THAT(desk.claim(b, several).contests, IsEmpty())
+    using End = FidAssignment::Outcome (*)(SettlingAssignment&);
+    for (const End end : {End{[](SettlingAssignment& it) { return it.remove(a); }},
+                          End{[](SettlingAssignment& it) { return it.yield(a, true); }}}) {
+        SettlingAssignment tested{1};
+        tested.want(range(0, 100));
+        tested.settle(tested.claim(a, several));
+        EXPECT_THAT(tested.claim(b, several).contests, IsEmpty())
             << "reported at the end of the change";
-        ASSERT_TRUE(desk.is_contested(b));
-        EXPECT_THAT(desk.settle(end(desk)).contests, IsEmpty());
+        ASSERT_TRUE(tested.is_contested(b));
+        EXPECT_THAT(tested.settle(end(tested)).contests, IsEmpty());
     }
 }
 

@@ -35,7 +35,7 @@ class Script {
     void fail(int count) { failures_ = count; }
     // The first `count` waits return at once; the thread waits in the next one until wake().
     void turn(int count) { turns_ = count; }
-    void lay(const std::string& name, const std::string& text) {
+    void write(const std::string& name, const std::string& text) {
         const std::lock_guard lock{mutex_};
         texts_[name] = text;
     }
@@ -48,7 +48,7 @@ class Script {
         return puts_;
     }
     // Waits until the thread waits for wake(). Returns false after 60 s.
-    bool is_at_rest() {
+    bool waits_for_wake() {
         std::unique_lock lock{mutex_};
         return changed_.wait_for(lock, seconds{60}, [this] { return at_rest_; });
     }
@@ -141,7 +141,7 @@ void add_scripted_kind() {
 }
 
 // Records its callbacks, and then runs the action of the test.
-class Hearer final : public Discovery::Handler, public Announcer::Handler {
+class RecordingHandler final : public Discovery::Handler, public Announcer::Handler {
   public:
     void on_announced(const Announcement& announcement) override {
         announced.push_back(announcement.name);
@@ -179,7 +179,7 @@ class AddedBus : public testing::Test {
         ADD_FAILURE() << "the loop never finishes its work";
     }
     std::unique_ptr<Announcer> announced() {
-        return announce(loop, "script://", {.name = "a", .instance = 1}, hearer,
+        return announce(loop, "script://", {.name = "a", .instance = 1}, recorded,
                         {.lease = seconds{600}});
     }
     std::string refusal_of(const std::string& where, const BusOptions& options = {}) {
@@ -193,7 +193,7 @@ class AddedBus : public testing::Test {
 
     std::shared_ptr<Script> script = std::make_shared<Script>();
     EventLoop loop;
-    Hearer hearer;
+    RecordingHandler recorded;
 };
 
 TEST_F(AddedBus, IsOpenedWhereItsKindKnowsThePlaceAndNamedWhereNoneDoes) {
@@ -224,9 +224,9 @@ TEST_F(AddedBus, HasOptionsWithinBounds) {
 
 TEST_F(AddedBus, AnAnnouncedPublisherRestsUntilAChange) {
     const auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    EXPECT_EQ(hearer.written, 1);
+    EXPECT_EQ(recorded.written, 1);
     EXPECT_EQ(script->puts(), 1);
     EXPECT_THROW(announcer->update({.name = "no name"}), AnnouncementError);
     settle();
@@ -234,14 +234,14 @@ TEST_F(AddedBus, AnAnnouncedPublisherRestsUntilAChange) {
 }
 
 TEST_F(AddedBus, AReaderRestsBetweenItsLooksAndSoDoesItsLoop) {
-    script->lay("a", to_text({.name = "a", .instance = 1}));
+    script->write("a", to_text({.name = "a", .instance = 1}));
     const auto bus = open_bus(loop, "script://");
-    bus->watch(hearer);
-    EXPECT_THROW(bus->watch(hearer), std::logic_error);
-    ASSERT_TRUE(script->is_at_rest());
+    bus->watch(recorded);
+    EXPECT_THROW(bus->watch(recorded), std::logic_error);
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    EXPECT_THAT(hearer.announced, ElementsAre("a"));
-    EXPECT_EQ(hearer.caught_up, 1);
+    EXPECT_THAT(recorded.announced, ElementsAre("a"));
+    EXPECT_EQ(recorded.caught_up, 1);
 }
 
 // The loop is busy and does not take them.
@@ -249,70 +249,70 @@ TEST_F(AddedBus, QueuedTroublesAreLimited) {
     script->fail(40);
     script->turn(40);
     const auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    ASSERT_THAT(hearer.troubles, SizeIs(32));
-    EXPECT_THAT(hearer.troubles.front(), HasSubstr("failure 40; new subscribers"));
-    EXPECT_EQ(hearer.written, 1);
+    ASSERT_THAT(recorded.troubles, SizeIs(32));
+    EXPECT_THAT(recorded.troubles.front(), HasSubstr("failure 40; new subscribers"));
+    EXPECT_EQ(recorded.written, 1);
 }
 
 TEST_F(AddedBus, AnAnnouncerMayEndInAHandlerWithoutMoreCallbacks) {
     script->fail(2);
     script->turn(2);
     auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
-    hearer.at_written = [&] { announcer.reset(); };
+    ASSERT_TRUE(script->waits_for_wake());
+    recorded.at_written = [&] { announcer.reset(); };
     settle();
     EXPECT_EQ(announcer, nullptr);
-    EXPECT_THAT(hearer.troubles, IsEmpty());
+    EXPECT_THAT(recorded.troubles, IsEmpty());
 
     script->fail(2);
     script->turn(2);
-    hearer = {};
+    recorded = {};
     announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
-    hearer.at_trouble = [&] { announcer.reset(); };
+    ASSERT_TRUE(script->waits_for_wake());
+    recorded.at_trouble = [&] { announcer.reset(); };
     settle();
     EXPECT_EQ(announcer, nullptr);
-    EXPECT_THAT(hearer.troubles, SizeIs(1));
+    EXPECT_THAT(recorded.troubles, SizeIs(1));
 }
 
 TEST_F(AddedBus, AReaderThatStopsInAHandlerGetsNoMoreCallbacks) {
     for (const char* const torn : {"b", "c"})
-        script->lay(torn, "x");
+        script->write(torn, "x");
     for (const char* const name : {"d", "e"})
-        script->lay(name, to_text({.name = name, .instance = 1}));
+        script->write(name, to_text({.name = name, .instance = 1}));
     {
         const auto bus = open_bus(loop, "script://");
-        bus->watch(hearer);
-        ASSERT_TRUE(script->is_at_rest());
+        bus->watch(recorded);
+        ASSERT_TRUE(script->waits_for_wake());
         settle();
-        EXPECT_THAT(hearer.troubles, SizeIs(2));
-        EXPECT_THAT(hearer.announced, ElementsAre("d", "e"));
+        EXPECT_THAT(recorded.troubles, SizeIs(2));
+        EXPECT_THAT(recorded.announced, ElementsAre("d", "e"));
     }
     {
         const auto bus = open_bus(loop, "script://");
-        hearer = {};
-        hearer.at_trouble = [&] { bus->unwatch(); };
-        bus->watch(hearer);
-        ASSERT_TRUE(script->is_at_rest());
+        recorded = {};
+        recorded.at_trouble = [&] { bus->unwatch(); };
+        bus->watch(recorded);
+        ASSERT_TRUE(script->waits_for_wake());
         settle();
-        EXPECT_THAT(hearer.troubles, SizeIs(1));
-        EXPECT_THAT(hearer.announced, IsEmpty());
+        EXPECT_THAT(recorded.troubles, SizeIs(1));
+        EXPECT_THAT(recorded.announced, IsEmpty());
     }
     const auto bus = open_bus(loop, "script://");
-    hearer = {};
-    hearer.at_announced = [&] { bus->unwatch(); };
-    bus->watch(hearer);
-    ASSERT_TRUE(script->is_at_rest());
+    recorded = {};
+    recorded.at_announced = [&] { bus->unwatch(); };
+    bus->watch(recorded);
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    EXPECT_THAT(hearer.announced, ElementsAre("d"));
-    EXPECT_EQ(hearer.caught_up, 0);
+    EXPECT_THAT(recorded.announced, ElementsAre("d"));
+    EXPECT_EQ(recorded.caught_up, 0);
 }
 
 TEST_F(AddedBus, APublisherThatEndsHasWithdrawnByThen) {
     auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
+    ASSERT_TRUE(script->waits_for_wake());
     EXPECT_THAT(script->texts(), SizeIs(1));
     announcer.reset();
     EXPECT_THAT(script->texts(), IsEmpty()) << "its text is removed before its lease ends";

@@ -67,7 +67,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // A registry in memory; a test can make writes fail.
-class BoardOfTexts final : public Board {
+class MemoryRegistry final : public Board {
   public:
     void put(const std::string& name, const std::string& text) override {
         if (!refusal.empty()) throw BoardError{refusal};
@@ -95,7 +95,7 @@ class AnnouncementOnABoard : public testing::Test {
   protected:
     Announcement standing() { return parse_announcement(board.texts.at("a")); }
 
-    BoardOfTexts board;
+    MemoryRegistry board;
     RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
 };
 
