@@ -146,10 +146,8 @@ class Exploration {
         if (server.verdict.admission->id() == clients) {
             ++admissions;
             EXPECT_EQ(number, 0U) << "the client dialled the other server";
-            EXPECT_TRUE(std::ranges::count(world.made, message))
-                << "the client did not send this request";
-            EXPECT_TRUE(world.admitted[number].insert(message).second)
-                << "admitted for the second time";
+            EXPECT_TRUE(std::ranges::count(world.made, message)) << "the client did not send it";
+            EXPECT_TRUE(world.admitted[number].insert(message).second) << "admitted twice";
             EXPECT_EQ(server.verdict.admission->protection(), Protection::integrity);
             world.given[message] = {answer, print_of(*server.keys)};
         }

@@ -106,8 +106,7 @@ class EtcdPassword : public testing::Test {
 
 TEST_F(EtcdPassword, IsReadOnlyFromAPrivateFile) {
     for (const mode_t mode : {0600U, 0400U})
-        EXPECT_THAT(problem_with_mode(mode), HasSubstr("does not admit the user"))
-            << "the password was sent";
+        EXPECT_THAT(problem_with_mode(mode), HasSubstr("does not admit the user")) << "it was sent";
     for (const mode_t mode : {0666U, 0640U, 0604U, 0620U, 0601U}) {
         EXPECT_THAT(problem_with_mode(mode),
                     testing::AllOf(HasSubstr(file_ + ": others have access to it (mode"),

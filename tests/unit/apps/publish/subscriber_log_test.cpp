@@ -87,8 +87,7 @@ TEST_F(SubscriberLogTest, TheNumberOfLinesIsLimitedInAnyNumberOfTurns) {
     }
     EXPECT_EQ(log.subscriber_count(), 1U);
     EXPECT_EQ(log.disconnected(), 5000U);
-    EXPECT_LE(lines.size(), 2 * LimitedLog::lines_per_interval)
-        << "for connects and disconnects together";
+    EXPECT_LE(lines.size(), 2 * LimitedLog::lines_per_interval) << "connects plus disconnects";
     EXPECT_GE(lines.size(), LimitedLog::lines_per_interval);
 }
 

@@ -45,8 +45,7 @@ TEST(Outcome, AnEndBeforeTheRequestedNumberIsIncomplete) {
     EXPECT_EQ(outcome(ended("duration"), {.messages = true, .duration = true}),
               ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("orderly"), {.messages = true}), ExitStatus::incomplete);
-    EXPECT_EQ(outcome(ended("orderly"), {.duration = true}), ExitStatus::done)
-        << "no more messages";
+    EXPECT_EQ(outcome(ended("orderly"), {.duration = true}), ExitStatus::done) << "no more data";
 }
 
 TEST(Outcome, LossAndSurplusCountIfCompletenessIsRequired) {

@@ -149,8 +149,7 @@ TEST(AuthAttack, DowngradeToNoKeyAtAllGetsNoSession) {
     Message request = client.request();
     request[auth_flags_at] = std::byte{0}; // changed on the way
     const Message answer = server.take(request, client_host);
-    EXPECT_EQ(server.verdict.outcome, Outcome::admitted)
-        << "as an unauthenticated client, with its rights";
+    EXPECT_EQ(server.verdict.outcome, Outcome::admitted) << "as an unauthenticated client";
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::unasked);
 }
 

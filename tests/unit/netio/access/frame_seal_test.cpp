@@ -44,8 +44,7 @@ TEST(RecordSeal, WhatIsSealedIsOpenedInOrder) {
             const Message header = text_of(8);
             const Message plain = text_of(size);
             const Message sealed = sealed_by(sealer, header, plain);
-            EXPECT_TRUE(seen.insert(sealed).second)
-                << "sealing the same text twice gives different bytes";
+            EXPECT_TRUE(seen.insert(sealed).second) << "equal texts give different bytes";
             EXPECT_TRUE(opens(opener, header, sealed, plain)) << size;
         }
     }
@@ -82,8 +81,7 @@ TEST(RecordSeal, ATamperedByteAnywhereEndsTheDirection) {
                 Opener opener{cipher, secret_of(1)};
                 EXPECT_FALSE(opens(opener, wrong_header, wrong, plain)) << at;
                 EXPECT_TRUE(opener.has_failed());
-                EXPECT_FALSE(opens(opener, header, first, plain))
-                    << "after a failure, nothing is accepted";
+                EXPECT_FALSE(opens(opener, header, first, plain)) << "no record after a failure";
                 EXPECT_FALSE(opens(opener, header, second, plain));
             }
         }

@@ -197,8 +197,7 @@ TEST(Noise, AnInitiatorWithAKeyThatGivesNoSecretGetsNone) {
         const Message answer = write(pair.responder, {});
         EXPECT_FALSE(pair.responder.result());
         EXPECT_EQ(answer, Message(answer.size()));
-        EXPECT_FALSE(pair.responder.may_read() || pair.responder.may_write())
-            << "the handshake has ended";
+        EXPECT_FALSE(pair.responder.may_read() || pair.responder.may_write()) << "it has ended";
     }
 }
 

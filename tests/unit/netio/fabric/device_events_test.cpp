@@ -139,7 +139,6 @@ TEST_F(DeviceEventsOfAFake, EndWithTheirDeviceWithoutASpinningLoop) {
 TEST(DeviceWatch, WorksOnEveryMachine) {
     EventLoop loop;
     const DeviceWatch watch{loop};
-    if (watch.device_count() == 0) SUCCEED();
     loop.run_once();
 }
 

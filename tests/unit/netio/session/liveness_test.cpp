@@ -95,18 +95,15 @@ TEST(Liveness, StallsBeforeTheLastSignDoNotShortenTheSilence) {
         << "the loop may not have polled in one of the 31 s";
     EXPECT_TRUE(liveness.is_dead(at(93s, 60s), start + 61s, true));
     Liveness within = heard_at_start(5s, 30s, 5s);
-    EXPECT_FALSE(within.is_dead(at(60s, 60s), start + 40s, true))
-        << "the loop polled in none of the 20 s";
+    EXPECT_FALSE(within.is_dead(at(60s, 60s), start + 40s, true)) << "no poll in these 20 s";
     EXPECT_FALSE(within.is_dead(at(90s, 60s), start + 40s, true));
     EXPECT_TRUE(within.is_dead(at(91s, 60s), start + 40s, true));
     Liveness twice = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(twice.is_dead(at(62s, 60s), start + 62s, true));
-    EXPECT_FALSE(twice.is_dead(at(112s, 80s), start + 62s, true))
-        << "the loop did not poll in 20 of the 50 s";
+    EXPECT_FALSE(twice.is_dead(at(112s, 80s), start + 62s, true)) << "no poll in 20 of the 50 s";
     EXPECT_TRUE(twice.is_dead(at(113s, 80s), start + 62s, true));
     twice.on_received(start + 114s, 80s);
-    EXPECT_FALSE(twice.is_dead(at(144s, 80s), start + 62s, true))
-        << "a received frame is a sign of life as well";
+    EXPECT_FALSE(twice.is_dead(at(144s, 80s), start + 62s, true)) << "a frame is a sign as well";
     EXPECT_TRUE(twice.is_dead(at(145s, 80s), start + 62s, true));
 }
 

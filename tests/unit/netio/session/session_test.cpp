@@ -80,8 +80,7 @@ TEST_P(SessionTest, AsManyGatheredFramesAreOnTheirWayAsOthers) {
         if (near.session->send({.kind = 20, .slices = slices}, Cookie{frame}) != Status::ok) break;
         sent.emplace_back(28 * 20, static_cast<std::byte>(frame + 1));
     }
-    EXPECT_GE(sent.size(), all - 2)
-        << "one buffer is reserved for credits, one was used by the open frame";
+    EXPECT_GE(sent.size(), all - 2) << "one buffer is for credits, one was for the open frame";
     ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == sent.size(); }));
     EXPECT_EQ(far.frames, sent);
 }

@@ -62,8 +62,7 @@ TEST_F(SessionTimes, WhatWasRefusedIsNoSignOfLife) {
         ASSERT_EQ(near.session->send({.kind = a_message, .slices = {&slice, 1}}, std::nullopt),
                   Status::too_large);
     }
-    EXPECT_EQ(sent(FrameKind::heartbeat), 4)
-        << "in the first second its open frame was a sign of life";
+    EXPECT_EQ(sent(FrameKind::heartbeat), 4) << "the open frame was the sign in the first second";
 }
 
 TEST_F(SessionTimes, NoTimeOutFiresAfterItsEnd) {

@@ -28,8 +28,7 @@ TEST(AnnouncedProcess, IsReplacedIfAnotherAnswersAndItsLeaseHasEnded) {
     process.change();
     EXPECT_TRUE(would_be_replaced(process));
     process.announce(1);
-    EXPECT_TRUE(would_be_replaced(process))
-        << "a further announcement does not prove that it answers";
+    EXPECT_TRUE(would_be_replaced(process)) << "a further announcement does not change this";
 }
 
 TEST(AnnouncedProcess, AfterARestartIsNotReplacedInEitherOrder) {

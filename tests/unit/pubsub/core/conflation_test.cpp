@@ -117,7 +117,7 @@ TEST(ConflationStore, AnOlderOneMayTakeTheLastOfTheRoom) {
 TEST(ConflationStore, CountsAnOlderOneWithoutRoom) {
     ConflationStore store{overhead + 10};
     EXPECT_EQ(put_older(store, 1, std::string(11, 'c')), Older::missed)
-        << "no other message is dropped for it";
+        << "nothing is dropped for it";
     EXPECT_FALSE(store.empty()) << "it must be reported";
     EXPECT_EQ(put_older(store, 1, "b"), Older::not_last) << "it would arrive after a newer one";
     EXPECT_EQ(put_older(store, 2, "a"), Older::kept);
@@ -280,8 +280,7 @@ TEST(ConflationTable, AnotherPolicyOrNoneEndsWhatIsKept) {
         EXPECT_EQ(book.store_of(anna, Fid{2}, UINT32_MAX), nullptr);
         const std::uint32_t before = book.requests(anna);
         book.note(anna, range(2, 2), SlowPolicy::newest);
-        EXPECT_EQ(book.store_of(anna, Fid{2}, before), nullptr)
-            << "that was for the earlier subscription";
+        EXPECT_EQ(book.store_of(anna, Fid{2}, before), nullptr) << "of the earlier subscription";
     }
 }
 

@@ -80,14 +80,13 @@ TEST_F(AssignmentTest, AConnectedPublisherHasPriorityForItsFids) {
     EXPECT_TRUE(assignment.is_contested(c));
     EXPECT_THAT(assignment.reach(c).orders,
                 ElementsAre(leave(a, range(0, 9)), ask(c, range(0, 9))));
-    EXPECT_THAT(assignment.reach(b).orders, IsEmpty())
-        << "they belong to another connected publisher";
+    EXPECT_THAT(assignment.reach(b).orders, IsEmpty()) << "another connected publisher has them";
     EXPECT_THAT(claim(c, range(0, 20)).orders, ElementsAre(ask(c, range(15, 20))));
     assignment.lose(c);
     EXPECT_THAT(assignment.yield(c, false).orders,
                 UnorderedElementsAre(leave(c, range(5, 9)), ask(b, range(5, 9)),
                                      leave(c, range(0, 4)), ask(a, range(0, 4))))
-        << "the connected ones first";
+        << "connected first";
 }
 
 TEST_F(AssignmentTest, FidsOfADoubtedPublisherGoToConnectedClaimants) {
@@ -628,8 +627,7 @@ TEST(AssignmentBetweenSlices, AContestWithARemovedPublisherIsNotReported) {
         SettlingAssignment tested{1};
         tested.want(range(0, 100));
         tested.settle(tested.claim(a, several));
-        EXPECT_THAT(tested.claim(b, several).contests, IsEmpty())
-            << "reported at the end of the change";
+        EXPECT_THAT(tested.claim(b, several).contests, IsEmpty()) << "reported after the change";
         ASSERT_TRUE(tested.is_contested(b));
         EXPECT_THAT(tested.settle(end(tested)).contests, IsEmpty());
     }

@@ -274,8 +274,7 @@ TEST_F(FrameReceiverTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
     const FidRange more{.first = Fid{20}, .last = Fid{29}};
     subscriptions.subscribe({&more, 1}, {});
     const std::uint32_t number = subscriptions.next()->number;
-    EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed)
-        << "not requested yet";
+    EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "not yet sent";
     subscriptions.sent();
     EXPECT_EQ(take(positions_kind, positions(number, {{Fid{20}, 5}}), more_flag), Outcome::taken);
     EXPECT_EQ(take(positions_kind, positions(number, {{Fid{29}, 5}})), Outcome::taken);
@@ -474,8 +473,7 @@ TEST_F(FrameReceiverReconnection, EachConnectionHasItsCountersAndTotals) {
         EXPECT_EQ(take(page_kind, page(Fid{1}, 3)), Outcome::taken);
         EXPECT_EQ(take(totals_kind, none), Outcome::totals);
         disconnect();
-        EXPECT_TRUE(receiver.arrivals().complete())
-            << "the totals stay valid until the next connection";
+        EXPECT_TRUE(receiver.arrivals().complete()) << "the totals stay until the next connection";
     }
     EXPECT_EQ(receiver.arrivals().messages(), 6U);
 }

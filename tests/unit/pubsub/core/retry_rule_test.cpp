@@ -84,8 +84,7 @@ TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
     EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5000), some), Next::wait);
     rule.on_refused(Refusal::passing);
     rule.on_refused(Refusal::lasting);
-    EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::wait)
-        << "another route may be accepted later";
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::wait) << "another may accept it";
     rule.begin_attempt();
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
 }

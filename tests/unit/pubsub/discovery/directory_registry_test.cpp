@@ -410,7 +410,7 @@ TEST_F(DirectoryLooks, AndAllElseLeaveNoDescriptorOpen) {
             EXPECT_EQ(all.get("a"), std::to_string(i));
             EXPECT_THAT(look_at(all).texts, SizeIs(1));
             EXPECT_EQ(netio::test::open_descriptors().size(), before.size() + 2)
-                << "for wake-ups and for changes";
+                << "wake-up, inotify";
         }
     }
     EXPECT_EQ(netio::test::open_descriptors(), before);

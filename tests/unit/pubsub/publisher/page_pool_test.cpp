@@ -99,7 +99,7 @@ TEST(PageBudget, LargeMessageKeepsQueueBelowHalfOfThePool) {
     EXPECT_EQ(admit(1000, 3097, SlowPolicy::block), Admit::block);
     EXPECT_EQ(admit(1000, 3097, SlowPolicy::drop), Admit::drop);
     EXPECT_EQ(admit(0, 7 * 1024, SlowPolicy::block), Admit::enqueue)
-        << "otherwise it could never be published";
+        << "the only way to publish it";
 }
 
 TEST(PageBudget, OneMorePageMayBringItBeyondHalfOfThePool) {
@@ -286,8 +286,7 @@ class PageStoreTest : public testing::Test {
 };
 
 TEST_F(PageStoreTest, PageHasTheWantedOrTheLargestSize) {
-    EXPECT_EQ(store.memory(store.open(64, 1000).value()).size(), 1024U)
-        << "rounded up to cache lines";
+    EXPECT_EQ(store.memory(store.open(64, 1000).value()).size(), 1024U) << "whole cache lines";
     leave_holes_of(512);
     EXPECT_EQ(store.memory(store.open(64, 1024).value()).size(), 512U);
     EXPECT_FALSE(store.open(576, 1024)) << "less than the required minimum";
@@ -335,8 +334,7 @@ TEST_F(PageStoreTest, APageThatIsShortenedLeavesTheRestToOthers) {
 
 TEST_F(PageStoreTest, SeveralPagesHoldAllBytes) {
     EXPECT_THAT(sizes_of(store.open_for(2500, 64, 1024)), ElementsAre(1024, 1024, 512));
-    EXPECT_THAT(sizes_of(store.open_for(1024, 64, 1024)), ElementsAre(1024))
-        << "without an empty page";
+    EXPECT_THAT(sizes_of(store.open_for(1024, 64, 1024)), ElementsAre(1024)) << "no empty page";
 }
 
 TEST_F(PageStoreTest, SeveralPagesFillTheHolesThatThereAre) {

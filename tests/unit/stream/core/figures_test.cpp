@@ -107,10 +107,14 @@ class Script {
 constexpr const char* published_start = "I1;0;2;1@0 R1=2 ACK=2 A1;2;100;2 A2;3;100;2 A3;4;100;2 ";
 constexpr const char* our_start = "I1;0;2;1@0 R1=2 A1;2;100;2 A2;2;100;2 A3;2;100;2 ACK=2 ";
 
+void expect_log(Script& script, const std::string& start, const std::string& rest) {
+    EXPECT_EQ(script.log(), start + rest);
+    EXPECT_EQ(script.world().violation(), "");
+}
+
 // --- Figure 4: an advert must wait until those of the finished direct phase are satisfied --------
 
-template <class S>
-void figure_4(S& script) {
+void figure_4(Script& script) {
     script.send(5);      // D;A1 D;A2 D;A3, then two through the ring
     script.arrive(4);    // the three, and the first of those two
     script.receive(100); // takes it
@@ -130,15 +134,11 @@ void figure_4(S& script) {
 
 TEST(Figure4, PublishedHoldsTheAdvertOff) {
     Script script{published(400)};
-
     figure_4(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 R6=100 ACK=202 "
-                  "I4;502;100;5@202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 R6=100 ACK=202 "
+               "I4;502;100;5@202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_phase, 1U);    // A5
 }
@@ -155,36 +155,27 @@ TEST(Figure4, PublishedHitsNoWrongReceiveWhereOnlyTheBytesAreLookedAt) {
 
 TEST(Figure4, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(400)};
-
     figure_4(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
-                  "D;A5;502;100;4 R6=100 D;A6;602;100;4 R7=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
+               "D;A5;502;100;4 R6=100 D;A6;602;100;4 R7=100");
 }
 
 TEST(Figure4, OursWithoutDrainingIsDirectOneTransferEarlier) {
     Script script{ours_without_draining(400)};
-
     figure_4(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 R6=100 "
-                  "A6;502;100;6 A7;502;100;6 ACK=202 D;A6;502;100;6 R7=100 D;A7;602;100;6 R8=100 "
-                  "ACK=202");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 R6=100 "
+               "A6;502;100;6 A7;502;100;6 ACK=202 D;A6;502;100;6 R7=100 D;A7;602;100;6 R8=100 "
+               "ACK=202");
     EXPECT_EQ(script.world().receiver().counters().adverts_revoked, 2U); // A4 and A5
 }
 
 // --- Figure 5: the advert that an indirect transfer satisfied is rejected, the next one accepted
 
-template <class S>
-void figure_5(S& script) {
+void figure_5(Script& script) {
     script.send(5);
     script.arrive(4);
     script.receive(100); // takes I2
@@ -199,49 +190,36 @@ void figure_5(S& script) {
 
 TEST(Figure5, PublishedRejectsA4AndAcceptsA5) {
     Script script{published(400)};
-
     figure_5(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 ACK=202 A5;502;100;6 "
-                  "D;A5;502;100;6 R7=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 ACK=202 A5;502;100;6 "
+               "D;A5;502;100;6 R7=100");
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().phase(), Phase{6});
 }
 
 TEST(Figure5, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(400)};
-
     figure_5(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 D;A4;402;100;4 D;A5;502;100;4 "
-                  "R6=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 D;A4;402;100;4 D;A5;502;100;4 "
+               "R6=100");
 }
 
 TEST(Figure5, OursWithoutDrainingGivesTheSameNumbersInFewerMessages) {
     Script script{ours_without_draining(400)};
-
     figure_5(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 A5;502;100;6 ACK=202 "
-                  "D;A5;502;100;6 R7=100 ACK=202");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 A5;502;100;6 ACK=202 "
+               "D;A5;502;100;6 R7=100 ACK=202");
 }
 
 // --- Figure 6: the same with two adverts satisfied by indirect transfers -------------------------
 
-template <class S>
-void figure_6(S& script) {
+void figure_6(Script& script) {
     script.send(6);
     script.arrive(4);
     script.receive(100); // takes I2
@@ -257,49 +235,36 @@ void figure_6(S& script) {
 
 TEST(Figure6, PublishedRejectsTwoAndAcceptsTheThird) {
     Script script{published(400)};
-
     figure_6(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 "
-                  "R6=100 ACK=202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 "
+               "R6=100 ACK=202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_phase, 1U);    // A5
 }
 
 TEST(Figure6, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(400)};
-
     figure_6(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
-                  "D;A5;502;100;4 D;A6;602;100;4 R6=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
+               "D;A5;502;100;4 D;A6;602;100;4 R6=100");
 }
 
 TEST(Figure6, OursWithoutDrainingAcceptsTheThirdToo) {
     Script script{ours_without_draining(400)};
-
     figure_6(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 "
-                  "R6=100 R7=100 A6;602;100;6 ACK=302 D;A6;602;100;6 R8=100 ACK=302");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 "
+               "R6=100 R7=100 A6;602;100;6 ACK=302 D;A6;602;100;6 R8=100 ACK=302");
 }
 
 // --- Figure 7: a small ring makes the number of a later advert fit by chance ---------------------
 
-template <class S>
-void figure_7(S& script) {
+void figure_7(Script& script) {
     script.send(6);         // D;A1 D;A2 D;A3, then 100, 98 and 2 bytes until the ring is full
     script.arrive(5);       // all but the last
     script.receive(100, 2); // take 100 and 98 bytes
@@ -313,16 +278,12 @@ void figure_7(S& script) {
 
 TEST(Figure7, PublishedJumpsPastThePhaseOfA4) {
     Script script{published(200)};
-
     figure_7(script);
-
     // A6 says 502, which is where the sender is, but A5's receive is the one at the head.
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
-                  "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 ACK=102 R6=98 ACK=200 A4;500;100;4 "
-                  "A5;501;100;4 A6;502;100;4 R7=2 ACK=202 I5;502;100;5@2 R8=100 ACK=302");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
+               "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 ACK=102 R6=98 ACK=200 A4;500;100;4 "
+               "A5;501;100;4 A6;502;100;4 R7=2 ACK=202 I5;502;100;5@2 R8=100 ACK=302");
     EXPECT_EQ(script.world().sender().phase(), Phase{5}); // from 3, by rejecting A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_phase, 2U);    // A5 and A6
@@ -342,29 +303,20 @@ TEST(Figure7, PublishedHitsNoWrongReceiveWhereOnlyTheBytesAreLookedAt) {
 
 TEST(Figure7, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(200)};
-
     figure_7(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 A4;402;100;4 ACK=102 A5;402;100;4 A6;402;100;4 A7;402;100;4 "
-                  "D;A4;402;100;4 D;A5;502;100;4 R6=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 A4;402;100;4 ACK=102 A5;402;100;4 A6;402;100;4 A7;402;100;4 "
+               "D;A4;402;100;4 D;A5;502;100;4 R6=100");
 }
 
 TEST(Figure7, OursWithoutDrainingNeedsNoCoincidenceAndIsDirectAgainAtOnce) {
     Script script{ours_without_draining(200)};
-
     figure_7(script);
-
-    EXPECT_EQ(
-        script.log(),
-        std::string{our_start} +
-            "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
-            "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 R6=98 ACK=200 A4;500;100;4 A5;500;100;4 "
-            "A6;500;100;4 R7=2 A7;502;100;6 A8;502;100;6 ACK=202 D;A7;502;100;6 R8=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
+               "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 R6=98 ACK=200 A4;500;100;4 A5;500;100;4 "
+               "A6;500;100;4 R7=2 A7;502;100;6 A8;502;100;6 ACK=202 D;A7;502;100;6 R8=100");
 }
 
 TEST(Figure7, OursDecidesLateAndStaysDirectWhileTheLinkIsBusy) {
@@ -373,18 +325,16 @@ TEST(Figure7, OursDecidesLateAndStaysDirectWhileTheLinkIsBusy) {
     Script script{options};
     script.writes_finish();
 
-    script.send(6); // three direct ones are under way, the other sends wait for an advert (P1)
+    script.send(6); // three direct ones are in flight, the other sends wait for an advert (P1)
     script.arrive(3);
     script.receive(100, 3);
     script.tell();
     script.arrive(3);
 
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 R2=100 R3=100 R4=100 A4;302;100;2 "
-                  "A5;302;100;2 A6;302;100;2 D;A4;302;100;2 D;A5;402;100;2 D;A6;502;100;2 R5=100 "
-                  "R6=100 R7=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 R2=100 R3=100 R4=100 A4;302;100;2 "
+               "A5;302;100;2 A6;302;100;2 D;A4;302;100;2 D;A5;402;100;2 D;A6;502;100;2 R5=100 "
+               "R6=100 R7=100");
     EXPECT_EQ(script.world().sender().counters().waits_for_advert, 1U);
 }
 

@@ -276,7 +276,7 @@ TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     EXPECT_EQ(decode_hello(longer, out), DecodeError::trailing_bytes);
     longer[0] = std::byte{2};
     EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version)
-        << "a later version may be longer";
+        << "later ones may be longer";
     Bytes flagged(data.begin(), data.end());
     flagged[1] = std::byte{32};
     EXPECT_EQ(decode_hello(flagged, out), DecodeError::unknown_bits);
@@ -381,7 +381,7 @@ TEST(Agreement, ASenderFollowsThePeersRingAndTheProvider) {
     const Hello silent{.advertises = false};
     EXPECT_EQ(agreed(options, silent, 100, 1'000).mode, TransferMode::indirect_only);
     EXPECT_EQ(agreed(options, silent, 0, 1'000).mode, TransferMode::indirect_only)
-        << "the caller must refuse it";
+        << "for a refusal";
 }
 
 TEST(Agreement, RingTransfersInFramesFitOneFrame) {
