@@ -50,7 +50,7 @@ class KeyHolder {
         if (gate_ && gate_->take_answer(data) == access::AuthClient::Answer::genuine)
             begin(*gate_->keys(), gate_->cipher());
     }
-    // Of the connecting side, before the open frame.
+    // The message of the connecting side, sent before the open frame.
     access::KeyExchange::Message part_of_keys() { return exchange_->say(); }
     bool awaits_keys() const noexcept { return exchange_ && !sealer_; }
     // The accepting side returns a message, which must be sent before any frame is sealed.

@@ -74,7 +74,7 @@ TEST(FanOut, WhatIsAskedForWithAPolicyAndWhatIsRemovedAreSets) {
                 ElementsAre(range(1, 3), range(7, 9), range(20, 20)));
 }
 
-// After this a publication needs a single look-up in a hash table.
+// This makes a publication a single look-up in a hash table.
 TEST(FanOut, RemembersTheGroupOfAFidUntilASubscriptionChanges) {
     FanOut fan_out{SlowPolicy::block, 100};
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 9)})), SubscriptionResult::accepted);

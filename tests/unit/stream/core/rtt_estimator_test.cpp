@@ -47,7 +47,7 @@ TEST_F(RingGaugeTest, P11FewerBytesThanARingTellNothing) {
     EXPECT_FALSE(after(1ms, 1'000));
     EXPECT_FALSE(after(1ns, 999));
     EXPECT_TRUE(after(1ms, 1)) << "with the 999 bytes before it is enough";
-    EXPECT_FALSE(after(1ms, 1'000, 2'000)) << "the first measurement of the larger ring";
+    EXPECT_FALSE(after(1ms, 1'000, 2'000)) << "half of the larger ring";
     EXPECT_TRUE(after(1ms, 1'000, 2'000));
 }
 
