@@ -39,14 +39,14 @@ TEST_F(LimitedLogTest, AFloodIsCountedAndNotWritten) {
     EXPECT_EQ(lines.back(), "next");
 }
 
-TEST_F(LimitedLogTest, WhatWasNotCountedIsCountedAtTheEnd) {
+TEST_F(LimitedLogTest, TheRestIsCountedAtTheEnd) {
     for (std::uint64_t i = 0; i < LimitedLog::lines_per_interval + 1; ++i)
         log->note("come " + std::to_string(i));
     log.reset();
     EXPECT_EQ(lines.back(), "come 100");
 }
 
-TEST_F(LimitedLogTest, AFloodThatGoesOnIsALineAnIntervalAndTheNumberOfAll) {
+TEST_F(LimitedLogTest, ALongFloodIsOneLinePerIntervalWithTheTotal) {
     log.emplace(
         loop, [this](const std::string& line) { lines.push_back(line); }, 1);
     for (int i = 0; i < 25; ++i) {
@@ -172,7 +172,7 @@ TEST_F(LogObserverTest, TheRestIsLoggedAtTheEnd) {
     EXPECT_THAT(lines[1], HasSubstr("second"));
 }
 
-TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
+TEST_F(LogObserverTest, LogsEventsWithTheirSeverity) {
     using Kind = netio::DeviceEvent::Kind;
     told().on_peer_connected({.peer = "a:1", .provider = "tcp"});
     told().on_peer_disconnected(
@@ -226,7 +226,7 @@ TEST_F(LogObserverTest, GetsNoCallbacksAfterItsDestruction) {
     EXPECT_EQ(loop.observer, nullptr);
 }
 
-TEST_F(LogObserverTest, SaysNothingWhereNothingHappened) {
+TEST_F(LogObserverTest, LogsNothingWithoutAnEvent) {
     wait(2 * LimitedLog::interval);
     log.reset();
     EXPECT_THAT(lines, IsEmpty());

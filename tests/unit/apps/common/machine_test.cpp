@@ -108,7 +108,7 @@ TEST_F(DeviceCounters, AreShownForEachPort) {
     EXPECT_EQ(rows[0].dropped, 9U);
 }
 
-TEST_F(DeviceCounters, WhereThereIsNoDeviceNothingIsShown) {
+TEST_F(DeviceCounters, ShowNothingWithoutADevice) {
     Exposition text;
     write(std::span<const RdmaDevice>{}, text);
     EXPECT_EQ(std::move(text).take(), "");
@@ -121,7 +121,7 @@ TEST_F(DeviceCounters, AreShownForAPortThatIsDown) {
     EXPECT_THAT(std::move(text).take(), HasSubstr("rate=\"100 Gb/sec (4X EDR)\"} 0\n"));
 }
 
-TEST_F(DeviceCounters, AreWhatTheDoctorNotesWhereTheyMeanTrouble) {
+TEST_F(DeviceCounters, AreReportedByTheDoctorIfTheyIndicateTrouble) {
     Machine machine;
     machine.kernel = {6, 1};
     machine.libfabric = {1, 17};
@@ -137,7 +137,7 @@ TEST_F(DeviceCounters, AreWhatTheDoctorNotesWhereTheyMeanTrouble) {
     EXPECT_THAT(notes, Not(HasSubstr("port_xmit_data")));
 }
 
-TEST(DeviceLog, SaysWhichPortOfWhichDevice) {
+TEST(DeviceLog, NamesThePortAndTheDevice) {
     using Kind = netio::DeviceEvent::Kind;
     EXPECT_EQ(line_of({.kind = Kind::port_down, .device = "mlx5_0", .port = 2, .what = "x"}),
               "port 2 of mlx5_0 is down");

@@ -20,7 +20,7 @@ std::vector<std::byte> message(Fid fid, std::uint64_t sequence, std::size_t size
     return made;
 }
 
-TEST(Pattern, WhatWasSentIsSound) {
+TEST(Pattern, UnchangedMessagesAreSound) {
     PatternChecker checker;
     for (std::uint64_t sequence = 0; sequence < 300; ++sequence)
         checker.check(Fid{9}, message(Fid{9}, sequence, smallest_pattern_bytes + sequence));
@@ -76,7 +76,7 @@ TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersWrap) {
     EXPECT_EQ(checker.total(), (PatternCounts{.messages = 21, .duplicates = 1}));
 }
 
-TEST(Pattern, ATimeIsWhatWasStampedAndProtectedLikeTheRest) {
+TEST(Pattern, TheTimeIsTheStampedOneAndIsProtected) {
     std::vector<std::byte> sound(50);
     fill_timed_pattern(sound, Fid{3}, 7);
     stamp_pattern(sound, 123456789);
@@ -148,7 +148,7 @@ TEST(Pattern, ADuplicateThatIsVeryOldIsStillADuplicate) {
 }
 
 // Random losses, repetitions, swaps of neighbours and damage, compared with exact counts.
-TEST(Pattern, CountsExactlyWhatWasDoneToTheStream) {
+TEST(Pattern, CountsEveryChangeOfTheStreamExactly) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         std::mt19937_64 random{seed};
         PatternChecker checker;

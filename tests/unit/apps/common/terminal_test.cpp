@@ -173,7 +173,7 @@ TEST(Report, IsEscapedOnItsWayOut) {
 INSTANTIATE_TEST_SUITE_P(Blocking, StandardOutput, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(NonBlocking, StandardOutput, testing::Values(O_NONBLOCK));
 
-TEST(TerminalLine, StandsInThePlaceOfTheOneBefore) {
+TEST(TerminalLine, ReplacesThePreviousLine) {
     EXPECT_EQ(in_its_place("45%", 80), "\r45%\x1b[K");
 }
 
@@ -209,7 +209,7 @@ class UnreadTerminal {
     Descriptor leader_;
 };
 
-TEST(TerminalLine, IsLeftOutWhereTheTerminalTakesNoMore) {
+TEST(TerminalLine, IsSkippedIfTheTerminalIsBlocked) {
     for (const std::size_t length : {1U, 100U, 255U, 1000U, 40'000U}) {
         const UnreadTerminal terminal;
         std::size_t lines = 0;

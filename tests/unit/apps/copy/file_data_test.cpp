@@ -46,7 +46,7 @@ class BulkWriterTest : public testing::Test {
     std::string path = testing::TempDir() + "netio_bulk_" + std::to_string(::getpid());
 };
 
-TEST_F(BulkWriterTest, WhatIsAlignedGoesPastTheCacheAndTheEndThroughIt) {
+TEST_F(BulkWriterTest, AlignedBytesBypassTheCacheAndTheEndDoesNot) {
     const Descriptor file = create();
     BulkWriter writer{file.get(), 0, true};
     writer.write(memory.memory().first(1 << 20));
@@ -91,7 +91,7 @@ TEST_F(BulkWriterTest, MemoryThatIsNotAlignedGoesThroughTheCache) {
     EXPECT_TRUE(std::ranges::equal(found, memory.memory().subspan(1, 8192)));
 }
 
-TEST_F(BulkWriterTest, WhereNothingGoesPastTheCacheAllGoesThroughIt) {
+TEST_F(BulkWriterTest, WithoutDirectWritesAllGoesThroughTheCache) {
     int ends[2];
     // Pipes have no positions: the caller gets the error.
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

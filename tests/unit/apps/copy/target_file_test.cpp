@@ -327,7 +327,7 @@ TEST_F(TargetFileTest, ALinkOfTheFinalNameIsReplacedAndNotFollowed) {
     EXPECT_FALSE(fs::is_symlink(path("a")));
 }
 
-TEST_F(TargetFileTest, AFolderOfThatNameOrNoFolderIsSaid) {
+TEST_F(TargetFileTest, AFolderOfThatNameOrAMissingFolderIsReported) {
     EXPECT_THAT(refusal_of(open("inner", "x")), HasSubstr("is a folder"));
     EXPECT_THAT(refusal_of(open("nowhere/a", "x")), HasSubstr("cannot open the folder nowhere"));
 }
@@ -378,7 +378,7 @@ TEST_F(TargetFileTest, ASourceWhoseSizeIsNotTrueIsNotTakenForOneThatHasChanged) 
                 ThrowsMessage<std::runtime_error>(HasSubstr("fewer bytes than the 4096")));
 }
 
-TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {
+TEST_F(TargetFileTest, WithoutOverwriteRightsTheSenderCannotReplaceFiles) {
     constexpr auto no_overwrite = TargetFile::Access::no_overwrite;
     put("a", "first");
     Open request = open("a", "other");
@@ -628,7 +628,7 @@ TEST_F(TargetFileTest, DatesThatNanosecondsCannotCountAreKept) {
     }
 }
 
-TEST_F(TargetFileTest, ADateBeyondTheFileSystemIsSaid) {
+TEST_F(TargetFileTest, ADateOutsideTheLimitsOfTheFileSystemIsReported) {
     TargetFile file{open("a", "x")};
     static_cast<void>(file.examine(*folder, {}));
     file.start(0);

@@ -196,7 +196,7 @@ TEST(HttpDoor, UsesTheFirstLocalAddressOfAName) {
     EXPECT_GT(bytes_until_the_end(visitor), 10U);
 }
 
-TEST(HttpDoor, WhereItsPortIsAnothersNoFurtherAddressTakesItsPlace) {
+TEST(HttpDoor, AUsedPortIsAnErrorAndNoOtherAddressIsTried) {
     const RunningDoor other{{}};
     try {
         const HttpDoor door{{.addresses = nowhere_and_here(other.port())}};

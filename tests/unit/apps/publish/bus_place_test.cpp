@@ -25,7 +25,7 @@ PublisherConfig config_of(const std::string& bus) {
 const std::vector<Endpoint> endpoints{{"verbs", {"10.0.0.1", 4000}}, {"tcp", {"0.0.0.0", 4001}}};
 const Process process{.host = "felix 01", .pid = 42, .started = "then"};
 
-TEST(BusPlace, APublisherSaysWhatItsConfigurationSays) {
+TEST(BusPlace, AnAnnouncementFollowsTheConfiguration) {
     const Announcement said = announcement_of(config_of("bus"), endpoints, process);
     EXPECT_EQ(said.name, "felix-01-42-0");
     EXPECT_EQ(said.mode, "buffered");
@@ -36,7 +36,7 @@ TEST(BusPlace, APublisherSaysWhatItsConfigurationSays) {
     EXPECT_EQ(said.fids[1].meaning, "hits");
 }
 
-TEST(BusPlace, AnAddressThatStandsForAllIsTheHosts) {
+TEST(BusPlace, TheWildcardAddressIsAnnouncedAsTheHost) {
     EXPECT_THAT(announcement_of(config_of("bus"), endpoints, process).addresses,
                 ElementsAre("verbs:10.0.0.1:4000", "tcp:felix 01:4001"));
     EXPECT_THAT(
@@ -47,7 +47,7 @@ TEST(BusPlace, AnAddressThatStandsForAllIsTheHosts) {
                 ElementsAre("tcp:felix 01:4001", "tcp:[fe80::1%eth0]:4002"));
 }
 
-TEST(BusPlace, WhereItsFiguresAreShownIsSaid) {
+TEST(BusPlace, TheAddressOfTheMetricsIsAnnounced) {
     PublisherConfig config = config_of("{at: bus, advertise: daq}");
     config.metrics.listen = "0.0.0.0:9100";
     EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "daq:9100");

@@ -63,7 +63,7 @@ TEST_F(Sources, ARepeatedFileBeginsAgain) {
 }
 
 // A message that is filled and not accepted is filled again, also with another size.
-TEST_F(Sources, WhatWasNotPublishedComesAgain) {
+TEST_F(Sources, AnUnpublishedMessageIsRepeated) {
     std::array<std::byte, 2> two{};
     const auto in_file = make_file_source(file("abcd"), true);
     std::array<int, 2> ends{};
@@ -397,7 +397,7 @@ TEST(MessageFeed, AFidThatWaitsCatchesUpWithTheEvents) {
     EXPECT_EQ(both.all(start + 2001ms).size(), 4U);
 }
 
-TEST(MessageFeed, AnEventLacksWhatIsMissingOnPurpose) {
+TEST(MessageFeed, IntentionallyMissingMessagesAreLeftOut) {
     Triggered both{{.missing = 1}};
     EXPECT_EQ(both.all(start).size(), 4U) << "the first event is complete";
     EXPECT_THAT(both.all(start + 1001ms), testing::ElementsAre(std::pair{10U, 1U}));

@@ -26,7 +26,7 @@ TEST(FaultPlan, WithoutFaultsNumbersFollowEachOther) {
     EXPECT_THAT(sequence({}, 5), testing::ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(FaultPlan, EachFaultIsWhatItsNameSays) {
+TEST(FaultPlan, EachFaultDoesWhatItsNameSays) {
     EXPECT_THAT(sequence({.missing = 1}, 4), testing::ElementsAre(0, 2, 4, 6));
     EXPECT_THAT(sequence({.duplicated = 1}, 5), testing::ElementsAre(0, 1, 1, 2, 2));
     EXPECT_THAT(sequence({.late = 1}, 5), testing::ElementsAre(0, 2, 1, 4, 3));
@@ -38,7 +38,7 @@ TEST(FaultPlan, EachFaultIsWhatItsNameSays) {
     EXPECT_EQ(wrong.step().damage, FaultPlan::Step::Damage::corrupted);
 }
 
-TEST(FaultPlan, WhatIsNotAcceptedIsNotCountedAndComesAgain) {
+TEST(FaultPlan, ARefusedFaultIsNotCountedAndIsRepeated) {
     FaultPlan plan{{.missing = 1}, 5};
     plan.accept();
     EXPECT_EQ(plan.step().sequence, 2U);
@@ -72,7 +72,7 @@ TEST(FaultPlan, FaultsAreAsManyAsWereAskedFor) {
 
 // The publisher's report and the checker's result agree, whenever it ends and however often a
 // message is refused.
-TEST(FaultPlan, ACheckerFindsExactlyWhatWasDone) {
+TEST(FaultPlan, ACheckerFindsExactlyTheMadeFaults) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937_64 random{seed};
         const bool timed = seed % 2 == 1;

@@ -33,7 +33,7 @@ class SubscriberLogTest : public testing::Test {
     SubscriberLog log{loop, write, write};
 };
 
-TEST_F(SubscriberLogTest, WhatOneAsksForInATurnIsOneLine) {
+TEST_F(SubscriberLogTest, SubscriptionsOfOneTurnAreOneLine) {
     ask(1, 300);
     ask(2, 2);
     turn();

@@ -14,7 +14,7 @@ Header some_header() {
         .bytes = 1, .seed = 2, .size_min = 3, .size_max = 4, .verify = true, .bidirectional = true};
 }
 
-TEST(PumpWire, SurvivesTheJourneyAndLooksAsThePictureSays) {
+TEST(PumpWire, IsDecodedUnchangedAndHasTheDocumentedBytes) {
     const auto bytes = encode(some_header());
     EXPECT_EQ(decode_header(bytes), some_header());
     EXPECT_EQ(std::to_integer<char>(bytes[0]), 'N');
@@ -27,7 +27,7 @@ TEST(PumpWire, SurvivesTheJourneyAndLooksAsThePictureSays) {
     EXPECT_EQ(std::to_integer<int>(bytes[40]), 3);
 }
 
-TEST(PumpWire, RefusesWhatIsNoHeaderOrAsksForTheImpossible) {
+TEST(PumpWire, RefusesInvalidHeaders) {
     const auto good = encode(some_header());
     EXPECT_FALSE(decode_header(std::span{good}.first(47)));
     const auto with = [&](std::size_t at, unsigned value) {
@@ -62,7 +62,7 @@ std::vector<std::byte> filled(std::size_t size, std::uint64_t seed, std::uint64_
     return bytes;
 }
 
-TEST(BytePattern, IsTheSameHoweverItIsCut) {
+TEST(BytePattern, IsIndependentOfTheDivision) {
     const auto whole = filled(1'000, 7, 0);
     std::mt19937_64 random{1};
     for (int i = 0; i < 1'000; ++i) {

@@ -15,7 +15,7 @@ SubscribeReport ended(const std::string& end) {
     return report;
 }
 
-TEST(Outcome, WhatWasAskedForIsDone) {
+TEST(Outcome, TheRequestedEndIsDone) {
     EXPECT_EQ(outcome(ended("orderly"), {}), ExitStatus::done);
     EXPECT_EQ(outcome(ended("messages"), {.messages = true}), ExitStatus::done);
     EXPECT_EQ(outcome(ended("duration"), {.duration = true}), ExitStatus::done);
@@ -93,7 +93,7 @@ bool whole(const SubscribeReport& report, const PatternCounts& counts = {}) {
     return is_whole(netio::pubsub::Fid{7}, report, counts);
 }
 
-TEST(Outcome, WhateverIsFoundInARecordingKeepsItFromTheNameOfAWholeOne) {
+TEST(Outcome, AnyFaultInARecordingMakesItIncomplete) {
     EXPECT_TRUE(whole(recorded()));
     EXPECT_FALSE(is_whole(netio::pubsub::Fid{8}, recorded(), {})) << "no counts for this fid";
     for (const PatternCounts& found :
@@ -102,7 +102,7 @@ TEST(Outcome, WhateverIsFoundInARecordingKeepsItFromTheNameOfAWholeOne) {
         EXPECT_FALSE(whole(recorded(), found));
 }
 
-TEST(Outcome, WhateverMayBeMissingKeepsARecordingFromTheNameOfAWholeOne) {
+TEST(Outcome, AnyPossibleLossMakesARecordingIncomplete) {
     SubscribeReport report = recorded();
     report.fids.front().lost = 1;
     EXPECT_FALSE(whole(report));

@@ -85,7 +85,7 @@ TEST_F(RecorderTest, WritesOneFileAFidAndNamesItAtTheEnd) {
     EXPECT_FALSE(exists("0000000000000abc.part"));
 }
 
-TEST_F(RecorderTest, WhatWasNotFinishedKeepsItsTemporaryName) {
+TEST_F(RecorderTest, AnUnfinishedFileKeepsItsTemporaryName) {
     {
         Recorder recorder{folder, all};
         recorder.write(Fid{1}, bytes("half"));
@@ -94,7 +94,7 @@ TEST_F(RecorderTest, WhatWasNotFinishedKeepsItsTemporaryName) {
     EXPECT_FALSE(exists(one));
 }
 
-TEST_F(RecorderTest, WhatHasAHoleNeverGetsTheNameOfAWholeOne) {
+TEST_F(RecorderTest, AFileWithAGapNeverGetsTheFinalName) {
     Recorder recorder{folder, all};
     recorder.write(Fid{1}, bytes("with a hole"));
     recorder.write(Fid{2}, bytes("without"));

@@ -29,7 +29,7 @@ TEST(ContestLog, LogsOneLinePerContestUpToALimitPerInterval) {
 
 using netio::pubsub::Fid;
 
-TEST(MissedLog, EachOutageHasItsLinesAndASumWhereThereAreMore) {
+TEST(MissedLog, EachOutageHasItsLinesAndASumForTheRest) {
     MissedLog log{nullptr};
     for (int outage = 0; outage < 3; ++outage) {
         for (std::uint64_t fid = 0; fid < 25; ++fid) {

@@ -96,7 +96,7 @@ TEST(NameSearch, LimitsConcurrentNamesAndNeedsNoneForAddresses) {
     EXPECT_EQ(server.asked, 3);
 }
 
-TEST(NameSearch, WhatAThreadStillLooksForMayOutliveIt) {
+TEST(NameSearch, APendingLookUpMayOutliveIt) {
     NameServer server;
     {
         NameSearch names{server.resolve()};
@@ -225,7 +225,7 @@ TEST(Fetch, AnIncompleteAnswerEndsAtTheTimeLimit) {
                 HasSubstr("in time"));
 }
 
-TEST(Fetch, SaysWhyThereAreNoFigures) {
+TEST(Fetch, ReportsWhyThereAreNoFigures) {
     std::uint16_t port = 0;
     {
         const HttpDoor gone{{.addresses = addresses_of(here)}};
@@ -235,7 +235,7 @@ TEST(Fetch, SaysWhyThereAreNoFigures) {
 }
 
 // The error comes from the first of the two addresses.
-TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
+TEST(Fetch, ReportsTheErrorOfTheBestAddress) {
     std::uint16_t port = 0;
     {
         const HttpDoor gone{{.addresses = addresses_of(here)}};

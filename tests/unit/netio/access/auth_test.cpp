@@ -238,7 +238,7 @@ TEST(AuthServer, AChallengeIsAnsweredWithinItsSlotOrTheNext) {
     }
 }
 
-TEST(AuthServer, ASlotThatComesRoundIsAnotherOne) {
+TEST(AuthServer, AReusedSlotNumberIsAnotherSlot) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
     const Message request = proved_request(client, server);
@@ -500,7 +500,7 @@ void expect_own_terms_only(const AuthClient::Options& options) {
 }
 
 // A server with the key must not change what the client requested.
-TEST(AuthClient, TakesItsOwnTermsAndNoOthersFromWhoHasTheKey) {
+TEST(AuthClient, AcceptsOnlyItsOwnTermsFromAServerWithTheKey) {
     for (const Protection level : levels) {
         for (const bool lacks_aes : {false, true})
             expect_own_terms_only({.protection = level, .lacks_aes = lacks_aes});

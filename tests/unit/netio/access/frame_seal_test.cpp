@@ -35,7 +35,7 @@ bool opens(Opener& opener, const Message& header, const Message& sealed, const M
     return good;
 }
 
-TEST(RecordSeal, WhatIsSealedIsOpenedInOrder) {
+TEST(RecordSeal, SealedRecordsAreOpenedInOrder) {
     for (const Cipher cipher : ciphers) {
         Sealer sealer{cipher, secret_of(1)};
         Opener opener{cipher, secret_of(1)};
@@ -227,7 +227,7 @@ TEST(Tagger, TagsAreOfTheFrameItsNumberAndTheDirection) {
 }
 
 // The handshake opens messages with it, and does not clear the output itself.
-TEST(Aead, WipesWhatItCouldNotProve) {
+TEST(Aead, ClearsTheOutputAfterAFailure) {
     for (const Cipher cipher : ciphers) {
         Aead sender{cipher, secret_of(1)};
         Aead receiver{cipher, secret_of(2)};
@@ -287,7 +287,7 @@ bool has_tag_with_peers(unsigned kind) {
     return kind == 1 || kind == 4 || kind == 5 || kind == 8 || kind >= 20;
 }
 
-TEST(FrameSeal, WithPeersWhatChangesSomethingHasATagAndNothingElse) {
+TEST(FrameSeal, WithPeersOnlyFramesThatChangeStateHaveATag) {
     const SealedPath path{Protection::peers};
     for (unsigned kind = 0; kind < 256; ++kind) {
         EXPECT_EQ(path.sealer.bytes_behind(static_cast<std::uint8_t>(kind)),
@@ -296,7 +296,7 @@ TEST(FrameSeal, WithPeersWhatChangesSomethingHasATagAndNothingElse) {
     }
 }
 
-TEST(FrameSeal, WithMoreEveryFrameHasOne) {
+TEST(FrameSeal, WithIntegrityAndPrivacyEveryFrameHasATag) {
     for (const Protection level : {Protection::integrity, Protection::privacy}) {
         const SealedPath path{level};
         for (unsigned kind = 0; kind < 256; ++kind)
@@ -314,7 +314,7 @@ TEST(FrameSeal, AddsTheExpectedBytesAtEachLevel) {
     EXPECT_TRUE(seals_all(Protection::integrity) && seals_all(Protection::privacy));
 }
 
-TEST(FrameSeal, IsTakenOffWhereItHoldsAndLeavesTheFrameAsItWas) {
+TEST(FrameSeal, IsRemovedIfItIsValidAndLeavesTheFrameUnchanged) {
     for (const Protection level : {Protection::peers, Protection::integrity, Protection::privacy}) {
         SealedPath path{level};
         for (const std::uint8_t kind : std::initializer_list<std::uint8_t>{4, 3, 16, 20, 255}) {

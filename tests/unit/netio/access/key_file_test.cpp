@@ -57,7 +57,7 @@ TEST(Secret, ComesBackFromItsText) {
     EXPECT_EQ(secret.text().find(secret.fingerprint()), std::string::npos);
 }
 
-TEST(Secret, WithOneWrongCharacterOrAPartOfItIsNone) {
+TEST(Secret, AWrongOrIncompleteTextIsRefused) {
     const std::string text = secret_of(1).text();
     for (std::size_t at = 0; at < text.size(); ++at) {
         for (const char other : "0123456789abcdefA nk-"s) {
@@ -266,7 +266,7 @@ TEST(KeyFile, IsReadAgainWhenSomethingOfItChanged) {
     EXPECT_EQ(file.refresh(), KeyFile::Refreshed::changed);
 }
 
-TEST(KeyFile, KeepsItsKeysWhileWhatIsThereIsWrong) {
+TEST(KeyFile, KeepsItsKeysWhileTheFileIsInvalid) {
     Disk disk;
     disk.put(two_keys());
     KeyFile file{file_name, disk};

@@ -76,7 +76,7 @@ TEST_F(KeyFileOnDisk, IsReadAsItWasWritten) {
     }
 }
 
-TEST_F(KeyFileOnDisk, IsItsOwnersAlone) {
+TEST_F(KeyFileOnDisk, IsReadableOnlyByItsOwner) {
     write_key_file(path(), "secret", false);
     const FileFacts facts = source_.look(path());
     EXPECT_TRUE(facts.exists);
@@ -127,7 +127,7 @@ TEST_F(KeyFileOnDisk, ThatIsNotThereHasAReason) {
     EXPECT_THROW(write_key_file(path("no-such-folder/site.keys"), "text", true), std::system_error);
 }
 
-TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoneOrFarTooLarge) {
+TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoFileOrTooLarge) {
     std::filesystem::create_directory(path("folder"));
     const KeySource::Content folder = source_.read(path("folder"));
     EXPECT_FALSE(folder.before.is_regular);
@@ -164,7 +164,7 @@ TEST_F(KeyFileOnDisk, IsClosedAlsoWithoutStandardInput) {
     EXPECT_FALSE(is_open);
 }
 
-TEST_F(KeyFileOnDisk, ThatCannotBeWrittenWholeLeavesWhatWasThere) {
+TEST_F(KeyFileOnDisk, AnIncompleteWriteKeepsTheOldFile) {
     write_key_file(path(), "first", false);
     limit_files_to(100);
     EXPECT_THROW(write_key_file(path(), std::string(200, 'x'), true), std::system_error);

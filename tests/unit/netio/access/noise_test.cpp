@@ -49,7 +49,7 @@ struct Pair {
     NoiseHandshake responder;
 };
 
-TEST(Noise, SaysWhatThePublishedVectorsSay) {
+TEST(Noise, MatchesThePublishedVectors) {
     for (const NoiseVector& vector : noise_vectors) {
         SCOPED_TRACE(vector.name);
         const Cipher cipher = vector.name.find("AESGCM") != vector.name.npos
@@ -126,7 +126,7 @@ TEST(Noise, OneWrongBitInEitherMessageEndsIt) {
     }
 }
 
-TEST(Noise, APartOfAMessageIsNone) {
+TEST(Noise, AnIncompleteMessageIsRefused) {
     Pair pair;
     const Message first = write(pair.initiator, {});
     EXPECT_EQ(first.size(), 48U);

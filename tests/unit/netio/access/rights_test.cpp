@@ -38,7 +38,7 @@ TEST(Rights, ComeBackAsTheyWereWritten) {
               (std::vector<FidRight>{{.first = 16, .last = 31}}));
 }
 
-TEST(Rights, ThatMeanNothingAreRefusedWithWhatIsAllowed) {
+TEST(Rights, AnInvalidTextIsRefusedWithTheAllowedForms) {
     EXPECT_NE(problem_of("").find("add services="), std::string::npos);
     for (const std::string words : {"links=4",
                                     "services=",
@@ -195,7 +195,7 @@ TEST(Rights, AWordIsShownInAnErrorIfItIsShortAndPlain) {
         EXPECT_EQ(told(word).find("this is no right"), 0U) << word;
 }
 
-TEST(Rights, TheWidestFolderIsThatWhereverItStands) {
+TEST(Rights, TheWidestFolderCountsAtAnyPosition) {
     const auto folder_of = [](const char* words, const char* path) {
         return parse_rights(words).folder_for(path, false)->folder;
     };

@@ -64,7 +64,7 @@ TEST(Outlook, IsNotSpoiltOnceThePeerHasAuthenticated) {
     }
 }
 
-TEST(Outlook, WhereNothingIsProvedAnAnswerIsThePeers) {
+TEST(Outlook, WithoutAuthenticationAnyAnswerCounts) {
     Outlook outlook{Proof::none};
     outlook.on_let_in();
     outlook.begin_attempt();

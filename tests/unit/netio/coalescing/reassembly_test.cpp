@@ -99,7 +99,7 @@ TEST(Reassembly, ForgetsWhatIsAbandoned) {
     EXPECT_THAT(reassembly.message(), ElementsAreArray(next));
 }
 
-TEST(Reassembly, CopiesNothingOfWhatCameInOneFragment) {
+TEST(Reassembly, CopiesNothingForASingleFragment) {
     Reassembly reassembly{8};
     const std::vector<std::byte> whole = bytes_of(8);
     const std::vector<std::byte> other = bytes_of(8, 3);

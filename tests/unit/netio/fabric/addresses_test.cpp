@@ -27,7 +27,7 @@ TEST(InterfaceAddress, IsOfTheRequestedFamilyOrAnError) {
     }
 }
 
-TEST(InterfaceAddress, WhatIsNoInterfaceStaysAsItIs) {
+TEST(InterfaceAddress, AnotherTextIsUnchanged) {
     for (const char* host :
          {"", "127.0.0.1", "::1", "localhost", "no-such-interface-at-all", "lo "})
         EXPECT_EQ(host_at_interface(host), host);

@@ -47,7 +47,7 @@ TEST_F(SignalPipe, WakesNothingAfterItsRemoval) {
     EXPECT_EQ(ready(), 1) << "a descriptor that is added later wakes";
 }
 
-TEST_F(SignalPipe, StaysWhereThereMightBeAnother) {
+TEST_F(SignalPipe, StaysIfThereIsAnotherDescriptor) {
     wait_for(one_[0]);
     wait_for(other_[0]);
     EXPECT_FALSE(take_out_signal_pipe(epoll_));
@@ -55,7 +55,7 @@ TEST_F(SignalPipe, StaysWhereThereMightBeAnother) {
     EXPECT_EQ(ready(), 1);
 }
 
-TEST_F(SignalPipe, IsNotLookedForInWhatIsNoEpoll) {
+TEST_F(SignalPipe, IsNotSearchedInOtherDescriptors) {
     EXPECT_FALSE(take_out_signal_pipe(epoll_)) << "it has no descriptors";
     EXPECT_FALSE(take_out_signal_pipe(one_[0]));
     EXPECT_FALSE(take_out_signal_pipe(-1));

@@ -199,7 +199,7 @@ TEST(EventLoop, ABusySourceDoesNotHideADescriptor) {
 }
 
 // A spinning loop finds the work earlier, and a sleeping loop would not find it.
-TEST(EventLoop, ALoopThatSpinsLooksAtAQueueWhoseDescriptorSaysNothing) {
+TEST(EventLoop, ASpinningLoopPollsAQueueWithASilentDescriptor) {
     struct Queue final : EventSource {
         int wait_fd() const noexcept override { return -1; }
         std::size_t drain(std::size_t) override { return ++looks, 0; }

@@ -140,7 +140,7 @@ TEST(LoopBounds, SlowTimersAndTasksEndATurnToo) {
     EXPECT_THAT(log, ElementsAre(0, 1, 0, 1, 0, 1));
 }
 
-TEST(LoopBounds, LooksAtItsDescriptorsByTimeHoweverBusyItIs) {
+TEST(LoopBounds, PollsItsDescriptorsByTimeHoweverBusyItIs) {
     ManualLoop bed;
     const Busy source{bed, 2ms};
     bed.loop.run_once();

@@ -162,7 +162,7 @@ TEST_F(LoopModes, SourcesAndTimersRunAfterALongTask) {
     loop.remove(source);
 }
 
-TEST_F(LoopModes, OptionsEndWhereTheirTextsSayThatTheyDo) {
+TEST_F(LoopModes, OptionsHaveTheDocumentedLimits) {
     for (const std::chrono::microseconds good : {0us, 1us, std::chrono::microseconds{longest_time}})
         EXPECT_NO_THROW(EventLoop({.spin = good}, poller)) << good.count();
     for (const std::chrono::microseconds good : {1us, std::chrono::microseconds{longest_time}})

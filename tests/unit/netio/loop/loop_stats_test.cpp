@@ -82,7 +82,7 @@ TEST(PollTracker, LooksAreDueByTimeAndByTurns) {
     EXPECT_EQ(turns, PollTracker::turns_between_polls);
 }
 
-TEST(PollTracker, HasCaughtUpWithWhatItsLastLookFound) {
+TEST(PollTracker, HasCaughtUpAfterTheWorkOfItsLastPoll) {
     PollTracker tracker{begin};
     tracker.polled(begin + 1s, begin + 2s, TimePoint::max());
     EXPECT_EQ(tracker.last_caught_up(), begin);

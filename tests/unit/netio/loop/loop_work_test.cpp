@@ -77,7 +77,7 @@ TEST(SourceSet, SaysWhetherSomethingIsLeft) {
     EXPECT_TRUE(set.drain(2, never).completely);
 }
 
-TEST(SourceSet, BeginsWhereItWasCutShort) {
+TEST(SourceSet, ContinuesWhereItWasInterrupted) {
     SourceSet set;
     std::string log;
     Source a{[&](std::size_t) { return log += 'a', 1U; }};
@@ -118,7 +118,7 @@ TEST(SourceSet, SourcesMayComeAndGoWhileDraining) {
     EXPECT_TRUE(set.empty());
 }
 
-TEST(SourceSet, ASourceThatWasRemovedIsNoneOfItAndMayComeAgain) {
+TEST(SourceSet, ARemovedSourceIsSkippedAndMayBeAddedAgain) {
     SourceSet set;
     std::string log;
     Source first{[&](std::size_t) { return log += 'f', 1U; }};
@@ -187,7 +187,7 @@ TEST(TaskQueue, RefusesOneTaskTooMany) {
     EXPECT_EQ(tasks.put(4), TaskQueue::Put::first);
 }
 
-TEST(TaskQueue, WhatThereWasNoTimeForWaitsAndCounts) {
+TEST(TaskQueue, TasksWithoutTimeWaitAndCount) {
     Tasks tasks{3};
     for (int number = 1; number <= 3; ++number)
         std::ignore = tasks.put(number);

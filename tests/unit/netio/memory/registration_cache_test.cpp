@@ -17,7 +17,7 @@ class Registrations : public testing::Test {
     std::vector<std::byte> memory{10'000};
 };
 
-TEST_F(Registrations, AreFoundAgainForThePartsOfWhatWasLent) {
+TEST_F(Registrations, AreFoundForPartsOfARegisteredRegion) {
     RegistrationCache cache;
     RegisteredBuffer* first = nullptr;
     {
@@ -58,7 +58,7 @@ TEST_F(Registrations, TheLeastRecentlyUsedIsEvictedAndBorrowedOnesStay) {
     EXPECT_EQ(lent->slice().data, memory.data() + 3'000);
 }
 
-TEST_F(Registrations, WhatWasUsedAgainStaysAndSoDoesTheLimitItself) {
+TEST_F(Registrations, AReusedOneStaysAndTheLimitIsKept) {
     RegistrationCache cache{2'000};
     cache.lend(piece(0, 1'000), Access::local);
     cache.lend(piece(1'000, 1'000), Access::local);
@@ -70,7 +70,7 @@ TEST_F(Registrations, WhatWasUsedAgainStaysAndSoDoesTheLimitItself) {
     EXPECT_EQ(cache.counters().hits, 2U);
 }
 
-TEST_F(Registrations, MoreThanTheLimitMayBeLentAtOnce) {
+TEST_F(Registrations, MoreThanTheLimitMayBeBorrowedAtOnce) {
     RegistrationCache cache{100};
     {
         const auto one = cache.lend(piece(0, 1'000), Access::local);
@@ -95,7 +95,7 @@ TEST_F(Registrations, AreForgottenWhereTheyTouch) {
 
 using RegistrationsDeathTest = Registrations;
 
-TEST_F(RegistrationsDeathTest, WhatIsLentCannotBeForgotten) {
+TEST_F(RegistrationsDeathTest, ABorrowedRegionCannotBeForgotten) {
     RegistrationCache cache;
     const auto lent = cache.lend(piece(0, 1'000), Access::local);
     EXPECT_DEATH(cache.forget(piece(10, 1)), "still lent");

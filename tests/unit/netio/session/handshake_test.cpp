@@ -135,7 +135,7 @@ ConnectionData full_of(std::byte value) {
     return data;
 }
 
-TEST(Hello, HasNothingOfWhatWasInItsMemory) {
+TEST(Hello, OverwritesAllOfItsMemory) {
     ConnectionData clean = full_of(std::byte{0});
     ConnectionData used = full_of(std::byte{0xff});
     ASSERT_EQ(encode(example(), clean), encode(example(), used));
@@ -188,7 +188,7 @@ TEST(OpenOptions, ComeOutAsTheyWentIn) {
     }
 }
 
-TEST(OpenOptions, LieWhereTheDocumentSays) {
+TEST(OpenOptions, HaveTheDocumentedLayout) {
     OpenOptionsBytes out;
     const std::size_t size = encode({.roles = 6}, out);
     const auto expected = bytes_of({1, 0, 0, 0, 0x01, 0x80, 1, 0, 6});
@@ -196,7 +196,7 @@ TEST(OpenOptions, LieWhereTheDocumentSays) {
     EXPECT_EQ(size, expected.size());
 }
 
-TEST(OpenOptions, WhatIsNotKnownIsPassedOverUnlessItMustBeKnown) {
+TEST(OpenOptions, UnknownOptionsAreIgnoredUnlessMandatory) {
     const auto optional = bytes_of({1, 0, 0, 0, 7, 0, 2, 0, 9, 9, 0x01, 0x80, 1, 0, 6});
     EXPECT_EQ(decode_open_options(optional), (OpenOptions{.roles = 6}));
     EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0, 7, 0x80, 0, 0})), std::nullopt);
@@ -212,7 +212,7 @@ TEST(OpenOptions, RefusesWhatIsMalformed) {
     EXPECT_EQ(decode_open_options({}), OpenOptions{});
 }
 
-TEST(OpenOptions, HaveNothingOfWhatWasInTheirMemory) {
+TEST(OpenOptions, OverwriteAllOfTheirMemory) {
     OpenOptionsBytes out;
     out.fill(std::byte{0xff});
     const std::size_t size = encode({.roles = 6}, out);

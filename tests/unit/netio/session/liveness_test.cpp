@@ -39,7 +39,7 @@ TEST(Liveness, BeatsWhenNothingElseWasSent) {
     EXPECT_FALSE((Liveness{0s, 30s}.must_beat(look))) << "without a promise";
 }
 
-TEST(Liveness, BeatsWhenWhatWasSentIsAsOldAsAStop) {
+TEST(Liveness, SendsAHeartbeatAfterAStopOfTheProcess) {
     Liveness liveness{5s, 30s};
     const Liveness::Look look{.now = start + 30s, .caught_up = start + 30s, .stalled = 28s};
     liveness.on_sent();
@@ -107,7 +107,7 @@ TEST(Liveness, StallsBeforeTheLastSignDoNotShortenTheSilence) {
     EXPECT_TRUE(twice.is_dead(at(145s, 80s), start + 62s, true));
 }
 
-TEST(Liveness, WhatHasArrivedAndWasNotHandedOverMayBeTheSign) {
+TEST(Liveness, AnArrivedButUnprocessedFrameMayBeTheSign) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     const Liveness::Look behind{.now = start + 40s, .caught_up = start + 20s};
     EXPECT_FALSE(liveness.is_dead(behind, start, true));

@@ -147,7 +147,7 @@ TEST(ReceiveBuffers, EachReceiveHasItsOwnPlace) {
     }
 }
 
-TEST(ReceiveBuffers, WhatIsAddedComesOutOfTheBudgetAndGoesBack) {
+TEST(ReceiveBuffers, AddedMemoryIsTakenFromTheBudgetAndReturned) {
     Device device;
     ByteBudget budget{10 * 300};
     {

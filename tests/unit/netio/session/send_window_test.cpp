@@ -179,7 +179,7 @@ constexpr std::size_t plenty_bytes = std::size_t{1} << 30U;
 constexpr std::size_t large = 1000 * 1000;
 
 // A peer may announce that it accepts frames of 4 GiB.
-TEST(SendBufferPool, GrowsWithWhatIsGatheredAndNotWithWhatThePeerSaysThatItTakes) {
+TEST(SendBufferPool, GrowsWithTheFramesAndNotWithThePeersLimit) {
     ByteBudget budget{plenty_bytes};
     SendBufferPool memory{2, budget};
     for (std::size_t bytes = 1; bytes <= (1U << 20U); bytes += bytes / 2 + 1) {
@@ -199,7 +199,7 @@ TEST(SendBufferPool, IsNeverLargerThanThePeerTakes) {
     EXPECT_EQ(memory.gather(0, 700, 1000)->size(), 1000U);
 }
 
-TEST(SendBufferPool, GoesBackWhenItsFrameHasLeftButForALittle) {
+TEST(SendBufferPool, IsReleasedAfterTheFrameExceptForASmallRest) {
     ByteBudget budget{plenty_bytes};
     {
         SendBufferPool memory{64, budget};
@@ -216,7 +216,7 @@ TEST(SendBufferPool, GoesBackWhenItsFrameHasLeftButForALittle) {
     EXPECT_EQ(budget.used(), 0U);
 }
 
-TEST(SendBufferPool, OneSessionTakesHalfOfWhatThereIsAndTheNextHalfOfTheRest) {
+TEST(SendBufferPool, EachSessionMayUseHalfOfTheRemainingBudget) {
     ByteBudget budget{16 * large};
     SendBufferPool one{64, budget};
     SendBufferPool other{64, budget};
@@ -248,7 +248,7 @@ TEST(SendBufferPool, OneFrameMayAlwaysBeUnderWayAndNoneIsKeptThen) {
 }
 
 // Control frames of a stream, answers, gaps: these are never repeated.
-TEST(SendBufferPool, ThereIsAlwaysSomeForWhatIsSmall) {
+TEST(SendBufferPool, SmallFramesAlwaysGetMemory) {
     ByteBudget budget{1000};
     SendBufferPool memory{64, budget};
     ASSERT_NE(memory.gather(0, large, large), nullptr);
@@ -382,7 +382,7 @@ TEST_F(SendRules, AWriteNeedsACreditWithAnyNotice) {
     }
 }
 
-TEST_F(SendRules, WithoutASlotNotEvenTheSessionsOwnFrameLeaves) {
+TEST_F(SendRules, WithoutASlotNoFrameIsSent) {
     open(1, 64);
     EXPECT_TRUE(window->can_send_own());
     ASSERT_EQ(send_own(FrameKind::credit), Status::ok);
@@ -457,7 +457,7 @@ TEST_F(SendRules, SmallFramesLeaveInOnePiece) {
     }
 }
 
-TEST_F(SendRules, AsManySlicesAsItSaysLeaveFromWhereTheyLie) {
+TEST_F(SendRules, SlicesUpToTheSegmentLimitAreNotCopied) {
     open(64, 64);
     std::ranges::generate(memory.memory(),
                           [value = 0U]() mutable { return static_cast<std::byte>(++value % 251); });
@@ -474,7 +474,7 @@ TEST_F(SendRules, AsManySlicesAsItSaysLeaveFromWhereTheyLie) {
     }
 }
 
-TEST_F(SendRules, WhereAllIsEncryptedNothingLeavesFromWhereItLies) {
+TEST_F(SendRules, EncryptionAlwaysCopies) {
     for (const auto level : {access::Protection::integrity, access::Protection::privacy}) {
         open(64, 64);
         window->seal_with(access::FrameSealer{

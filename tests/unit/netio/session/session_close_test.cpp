@@ -188,7 +188,7 @@ TEST_P(SimulatedClose, APeerThatClosesTooGetsAFullCloseTime) {
 }
 
 // Not even a shutdown frame can be sent, because the peer has no receive for it.
-TEST_P(SimulatedClose, WhatCannotEvenBeSaidIsBoundedByItsLimit) {
+TEST_P(SimulatedClose, ACloseWithoutACreditEndsAtItsLimit) {
     connect({.heartbeat = 10s, .dead_after = 60s, .close_timeout = 2s, .close_limit = 3s},
             {.receive_count = 4});
     bed.sim()->cut(1);

@@ -135,7 +135,7 @@ TEST(Reach, OfANameIsThatOfItsAddress) {
     EXPECT_NE(listener->address().port, 0);
 }
 
-TEST(Reach, DoesNotMatterWhereWhoComesIsAskedForAKey) {
+TEST(Reach, RequiredKeysPermitAnyAddress) {
     TestBed bed{Bed::fabric_tcp};
     struct Nobody final : Listener::Handler {
         void on_request(ConnectionRequest&) override {}

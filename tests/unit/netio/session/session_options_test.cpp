@@ -45,7 +45,7 @@ TEST(SessionOptions, ThatAreWrongAreNamed) {
 }
 
 // The minimum and the maximum of each option, and their neighbours.
-TEST(SessionOptions, EndWhereTheirTextsSayThatTheyDo) {
+TEST(SessionOptions, HaveTheDocumentedLimits) {
     constexpr std::chrono::milliseconds year = std::chrono::hours{24 * 365};
     const auto expect = [](bool good, const SessionOptions& options, const std::string& name) {
         if (good) {
@@ -97,7 +97,7 @@ TEST(SessionOptions, ATooLongTimeOutIsRefusedWithTheMaximum) {
     expect_refused({.close_limit = for_ever}, "close_limit");
 }
 
-TEST(SessionOptions, AKeyIsChangedSoonerOrLaterAndNotForNothing) {
+TEST(SessionOptions, BytesPerKeyHaveAMinimumAndAMaximum) {
     constexpr std::uint64_t most = std::uint64_t{1} << 34U;
     for (const std::uint64_t good : {std::uint64_t{1}, most})
         EXPECT_NO_THROW(validate({.key_bytes = good})) << good;

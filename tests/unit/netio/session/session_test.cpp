@@ -194,7 +194,7 @@ TEST_P(SimulatedSession, WritesSoonerOrLaterHoweverFewSlotsItHas) {
     ASSERT_TRUE(bed.run_until([&] { return near.session->request_write_capacity(); }));
 }
 
-TEST_P(SimulatedSession, ThatCannotSendItsOpenFrameNeverSaysThatItIsOpen) {
+TEST_P(SimulatedSession, WithoutItsOpenFrameIsNeverReportedOpen) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{

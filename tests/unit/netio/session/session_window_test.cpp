@@ -63,7 +63,7 @@ TEST_P(SessionWindow, StaysAsItIsWhereItMayNotGrow) {
     EXPECT_EQ(receives(), 8U);
 }
 
-TEST_P(SessionWindow, StaysAsItIsWhereThePeerHasLittleToSay) {
+TEST_P(SessionWindow, StaysUnchangedIfThePeerSendsLittle) {
     connect({}, small_windows);
     lengthen_the_way(10ms);
     for (int i = 0; i < 50; ++i) {

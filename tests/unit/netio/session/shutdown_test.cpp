@@ -269,7 +269,7 @@ TEST(UnackedFramesTest, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
     EXPECT_EQ(unacked.sent(), 3U);
 }
 
-TEST(UnackedFramesTest, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
+TEST(UnackedFramesTest, SessionFramesAreAcknowledgedOnlyByTheirCredit) {
     UnackedFrames unacked;
     unacked.on_own_sent();
     unacked.on_service_sent();

@@ -117,7 +117,7 @@ TEST(ClientSendQueue, DrainsInOrderAndContinuesWhereItWasBlocked) {
 }
 
 // Other threads put items as fast as the loop sends; the turn ends nevertheless.
-TEST(ClientSendQueue, EndsWithTheTimeOfTheTurnThoughMoreComesAllTheTime) {
+TEST(ClientSendQueue, EndsWithTheTurnDespiteNewItems) {
     Box box{1 << 20};
     ASSERT_EQ(box.put({.number = 0, .bytes = {}}), Status::ok);
     int sent = 0;
@@ -321,7 +321,7 @@ TEST_F(ClientPublishQueueTest, WhenNothingWaitsAnyMoreTheOtherHalfIsFreeForTheNe
 }
 
 // Like the links of a detector: each puts as much as possible before the queue is drained.
-TEST_F(ClientPublishQueueTest, HoweverManyStopOneAfterTheOtherThereIsRoomForTheNext) {
+TEST_F(ClientPublishQueueTest, ManyBlockedFidsLeaveRoomForTheNext) {
     ClientPublishQueue large{std::size_t{16} << 20};
     for (std::uint64_t fid = 1; fid <= 200; ++fid) {
         int count = 0;
@@ -348,7 +348,7 @@ TEST_F(ClientPublishQueueTest, DiscardRemovesEverything) {
 
 // Compared with a model that has a queue per fid: an accepted message is sent once, in order, and
 // immediately if its fid is not blocked.
-TEST_F(ClientPublishQueueTest, SendsWhatItHasTakenInOrderWhateverStopsAndGoesOn) {
+TEST_F(ClientPublishQueueTest, SendsAcceptedMessagesInOrder) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         SCOPED_TRACE(seed);
         std::mt19937 random{seed};
@@ -538,7 +538,7 @@ struct PlainAnswers {
     std::vector<Entry> waiting;
 };
 
-TEST(PendingSubscribes, AnswersAsOneThatLooksAtAllOfThem) {
+TEST(PendingSubscribes, AgreesWithALinearSearch) {
     std::mt19937_64 random{1};
     PendingSubscribes<int> pending;
     PlainAnswers plain;

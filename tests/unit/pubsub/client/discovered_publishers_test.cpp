@@ -135,7 +135,7 @@ TEST_F(Refusals, OfAForgottenPublisherAreRemoved) {
     EXPECT_EQ(asked.size(), 1U);
 }
 
-TEST_F(Refusals, ThatAreNewerTakeThePlaceOfFormerOnes) {
+TEST_F(Refusals, ANewOneReplacesAnOlderOne) {
     refused.put(a, only(7), seconds{5});
     run_for(seconds{3});
     refused.put(a, only(8), seconds{5});

@@ -113,7 +113,7 @@ TEST(Continuity, AnotherPublisherCountsFromTheBeginning) {
 }
 
 // Totals cover only the current subscriptions, and the publisher may shut down before it gets them.
-TEST(Continuity, TheTailOfWhatWasNotAskedForAgainBeforeTheEndIsUnknown) {
+TEST(Continuity, TheTailOfFidsNotRequestedAgainIsUnknown) {
     Continuity continuity;
     continuity.meet(7);
     connect(continuity, 0, 5);
@@ -164,7 +164,7 @@ TEST(Continuity, ATailEndsWithTheTotalsOrWithTheWish) {
     EXPECT_FALSE(continuity.has_open_tail());
 }
 
-TEST(Continuity, WhatIsUnsubscribedFromHasNoTailButGoesOnWhereItWasGranted) {
+TEST(Continuity, AnUnsubscribedFidHasNoTailButKeepsItsPosition) {
     Continuity continuity;
     continuity.meet(7);
     connect(continuity, 0, 5);

@@ -518,7 +518,7 @@ TEST(AssignmentRules, AContestIsReportedOnlyWithTheChangeThatCausesIt) {
 
 const std::vector<FidRange> several{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
 
-TEST(AssignmentBetweenSlices, WhatOneClaimsIsWhatItHasSaidLast) {
+TEST(AssignmentBetweenSlices, AClaimIsTheLatestAnnouncement) {
     SettlingAssignment tested{1};
     tested.want(range(0, 100));
     EXPECT_THAT(tested.claimed(a), IsEmpty());
@@ -597,12 +597,12 @@ TEST_F(AssignmentOfOneThatLeaves, FidsReleasedByAnotherDoNotGoToIt) {
                 ElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8))));
 }
 
-TEST_F(AssignmentOfOneThatLeaves, WhatItProvesDoesNotCount) {
+TEST_F(AssignmentOfOneThatLeaves, ItsAuthenticationDoesNotCount) {
     tested.lose(c);
     EXPECT_THAT(tested.reach(a).orders, IsEmpty());
 }
 
-TEST_F(AssignmentOfOneThatLeaves, WhatItHasGoesWithItsChangeAndOnce) {
+TEST_F(AssignmentOfOneThatLeaves, ItsFidsAreReleasedOnceByItsChange) {
     EXPECT_THAT(tested.doubt(a).orders, IsEmpty());
     EXPECT_THAT(tested.yield(a, false).orders, IsEmpty());
     EXPECT_THAT(tested.yield(a, true).orders, IsEmpty());

@@ -229,7 +229,7 @@ TEST_F(SubscriptionStateTest, OnlyWhatIsNotPermittedIsAskedForAgain) {
     }
 }
 
-TEST_F(SubscriptionStateTest, WhatALaterRequestIsAboutIsNotAskedForOneByOne) {
+TEST_F(SubscriptionStateTest, RangesOfALaterRequestAreNotRetriedSeparately) {
     connect();
     state.subscribe(std::vector{range(0, 4), range(10, 14)}, {});
     state.unsubscribe(range(10, 14));
@@ -243,7 +243,7 @@ TEST_F(SubscriptionStateTest, WhatALaterRequestIsAboutIsNotAskedForOneByOne) {
     EXPECT_THAT(state.wanted(), ElementsAre(range(0, 4)));
 }
 
-TEST_F(SubscriptionStateTest, WhatIsNotPermittedAloneEitherIsWantedAsItWasBeforeBoth) {
+TEST_F(SubscriptionStateTest, ARangeRefusedAloneKeepsItsEarlierSubscription) {
     subscribe(range(0, 9), SlowPolicy::drop);
     connect();
     state.subscribe(std::vector{range(0, 4), range(20, 24)}, SlowPolicy::block);

@@ -282,7 +282,7 @@ TEST(Page, RefusesWhatDoesNotFitAndStaysAsItWas) {
     EXPECT_EQ(writer.messages(), 1U);
 }
 
-TEST(Page, AMessageWithFidAndStatusNeedsTheHeaderThatIsSaid) {
+TEST(Page, AMessageWithFidAndStatusNeedsTheDocumentedHeader) {
     std::array<std::byte, page::header_bytes + 5> memory{};
     PageWriter writer{memory};
     EXPECT_NE(writer.append(Fid{1}, 7, 5), nullptr);

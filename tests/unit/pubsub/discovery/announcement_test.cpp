@@ -69,7 +69,7 @@ TEST(Announcement, RangesOfOneMeaningStandTogether) {
                 HasSubstr(R"([{"meaning":"hits","ranges":["0x10-0x1f","0x30"]},)"));
 }
 
-TEST(Announcement, WhatALaterVersionAddsIsPassedOver) {
+TEST(Announcement, FieldsOfALaterVersionAreIgnored) {
     EXPECT_EQ(parse_announcement(with(R"("colour":["blue"])")).name, "a");
 }
 
@@ -361,7 +361,7 @@ TEST(AnnouncementLimits, AnInstanceIsAWholeNumberInHexadecimal) {
     EXPECT_EQ(refusal(text_of(257)), "instance: longer than 256 bytes");
 }
 
-TEST(AnnouncementLimits, WhatAGroupOfFidsIsMadeOfIsLookedAt) {
+TEST(AnnouncementLimits, FieldsOfAGroupAreChecked) {
     EXPECT_EQ(refusal_of_pairs(R"("pid":1,"fids":[7])"), "fids[0]: not an object");
     EXPECT_EQ(refusal_of_pairs(R"("pid":1,"fids":[{"ranges":[]},{}])"),
               "fids[1]: ranges is missing");

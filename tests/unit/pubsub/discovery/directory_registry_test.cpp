@@ -248,7 +248,7 @@ TEST_F(Directory, AFullDirectoryKeepsTheAnnouncementThatWasThere) {
     EXPECT_THAT(files(), ElementsAre("a.netio"));
 }
 
-TEST_F(Directory, WhatACrashLeftLongAgoIsSweptAndNothingElse) {
+TEST_F(Directory, OldFilesOfACrashAreRemovedAndNoOthers) {
     const std::string old = to_text({.name = "dead", .instance = 1, .counter = 1});
     write("dead.netio", old);
     write(".dead.netio.123.netio-tmp", "half");

@@ -93,7 +93,7 @@ TEST(HostCheck, WarnsOfAddressesThatMeanNothingElsewhere) {
                     AllOf(HasSubstr("[::]:5556"), HasSubstr("every host that reads it"))));
 }
 
-TEST(HostCheck, SaysNothingOfAddressesThatWorkOrAreMeant) {
+TEST(HostCheck, DoesNotWarnOfValidAddresses) {
     CollectedWarnings collected;
     HostCheck check{collected.tell(), collected.resolve()};
     check.look(at({"tcp:known:1", "tcp:10.0.0.1:1", "tcp:[2001:db8::1]:1", "tcp:127.0.0.1:1",

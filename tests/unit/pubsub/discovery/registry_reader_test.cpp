@@ -59,7 +59,7 @@ TEST_F(Leases, AnAnnouncedLeaseTimeIsUsed) {
     EXPECT_THAT(tracker.expire(start + seconds{60}), ElementsAre("slow"));
 }
 
-TEST_F(Leases, WhatAllOfThemSayHasALimit) {
+TEST_F(Leases, TheMemoryOfAllAnnouncementsIsLimited) {
     Announcement wordy = of("a", 1, 1);
     wordy.fids.resize(10, {.fids = {}, .meaning = std::string(100, 'm')});
     const std::size_t each = 10 * (sizeof(AnnouncedFids) + 100);
@@ -243,7 +243,7 @@ TEST(LeaseInstances, ZeroIsNoPredecessor) {
 }
 
 // A file server may show an old file for some time.
-TEST(NameLease, WhatItsPredecessorLeftIsJudgedFromWhenItWasFirstRead) {
+TEST(NameLease, ThePredecessorsLeaseStartsAtItsFirstRead) {
     const std::optional<Announcement> left = Announcement{.name = "a", .instance = 1, .counter = 9};
     NameLease claim{2, seconds{10}};
     EXPECT_TRUE(claim.may_write(left, false, start));
@@ -344,7 +344,7 @@ class BusTexts : public testing::Test {
     RegistryWriter writer{of("a", 1), seconds{10}};
 };
 
-TEST_F(BusTexts, WhatIsWrittenIsFoundAndWhatIsRefreshedIsNoNews) {
+TEST_F(BusTexts, AWrittenOneIsFoundAndARefreshIsNoChange) {
     writer.refresh(board, start);
     const RegistryNews news = look(start);
     EXPECT_TRUE(news.caught_up);

@@ -37,14 +37,14 @@ TEST(NameLease, TheEarlierOneYieldsToALaterOne) {
     EXPECT_FALSE(claim.may_write(standing(2, 2), false, start + seconds{18}));
 }
 
-TEST(NameLease, ItComesBackWhenTheOtherDoesNotLiveAnyMore) {
+TEST(NameLease, ItReturnsWhenTheOtherIsDead) {
     NameLease claim{1, seconds{10}};
     claim.may_write({}, false, start);
     claim.may_write(standing(2, 1), false, start);
     EXPECT_TRUE(claim.may_write(standing(2, 1), false, start + seconds{10}));
 }
 
-TEST(NameLease, ItComesBackWhenTheOtherHasWithdrawn) {
+TEST(NameLease, ItReturnsWhenTheOtherHasWithdrawn) {
     NameLease claim{1, seconds{10}};
     claim.may_write({}, false, start);
     claim.may_write(standing(2, 1), false, start);

@@ -24,7 +24,7 @@ std::optional<Cookie> cookie_of(const std::optional<DeliveryTracker::Ended>& end
     return ended ? std::optional{ended->cookie} : std::nullopt;
 }
 
-TEST(DeliveryTracker, GivesTheKeyBackWithTheLastDebt) {
+TEST(DeliveryTracker, ReturnsTheKeyWithTheLastCompletion) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{42});
     ASSERT_TRUE(id);
@@ -182,7 +182,7 @@ class PartialDelivery : public testing::Test {
     std::vector<SubscriberId> taken;
 };
 
-TEST_F(PartialDelivery, TheOutlookSaysWhatAFirstAttemptComesTo) {
+TEST_F(PartialDelivery, TheOutlookPredictsAFirstAttempt) {
     EXPECT_EQ(outlook(Fid{1}, {}), Status::no_subscribers);
     EXPECT_EQ(outlook(Fid{1}, abc), Status::again);
     room = {b};

@@ -504,7 +504,7 @@ TEST_F(OpenPagesLimits, ALargeMessageFitsIntoGapsToo) {
 }
 
 // Less than half of the memory is left, and the open pages have more than their parts.
-TEST_F(OpenPagesLimits, WhereLittleIsLeftWhatFewMessagesNeedGoesBack) {
+TEST_F(OpenPagesLimits, LittleMemoryReducesPagesToHalfOfTheirPart) {
     for (int i = 0; i < 6; ++i)
         open();
     const std::size_t opened = limits.pool() - store.free();
@@ -565,7 +565,7 @@ TEST_F(AFlushOfManyPages, LeavesTimeToFillPagesWhenIdle) {
     EXPECT_GE(wait_of_a_page_opened_after(0ms), 8ms);
 }
 
-TEST_F(AFlushOfManyPages, DelaysNothingWhereTheLoopHasRested) {
+TEST_F(AFlushOfManyPages, DelaysNothingIfTheLoopHasRested) {
     EXPECT_LE(wait_of_a_page_opened_after(1ms), 40us);
 }
 

@@ -36,7 +36,7 @@ struct Frames {
     }
 };
 
-TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
+TEST(SendQueue, ReturnsEveryCookieOnceAndCountsHeldMemory) {
     QueuePeer peer;
     Frames frames;
     for (std::uint64_t i = 0; i < 3; ++i)
@@ -54,7 +54,7 @@ TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
     EXPECT_EQ(peer.queue.usage().all(), 0U);
 }
 
-TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
+TEST(SendQueue, PostedMemoryIsLimitedExceptForTheFirst) {
     QueuePeer peer;
     Frames frames;
     for (std::uint64_t i = 0; i < 4; ++i)
@@ -137,7 +137,7 @@ TEST(SendQueue, NoTotalsAreAFrameToo) {
     EXPECT_FALSE(peer.more);
 }
 
-TEST(SendQueue, PositionsLeaveInFramesThatSayWhoseTheyAre) {
+TEST(SendQueue, PositionFramesContainTheirRequest) {
     QueuePeer peer;
     std::vector<FidCount> many;
     for (std::uint64_t fid = 0; fid < 700; ++fid)
@@ -154,7 +154,7 @@ TEST(SendQueue, PositionsLeaveInFramesThatSayWhoseTheyAre) {
     EXPECT_TRUE(peer.queue.has_drained());
 }
 
-TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
+TEST(SendQueue, ReclaimsTheLatestMessagesAndLeavesAGap) {
     QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
@@ -726,7 +726,7 @@ struct Queue : DroppableQueue<Counted> {
     }
 };
 
-TEST(DroppableQueue, TakesOutWhatCameLastWhereverItStands) {
+TEST(DroppableQueue, RemovesTheLatestDroppableItemAnywhere) {
     Queue queue;
     queue.add(1, true); // at the front
     queue.add(2, false);

@@ -499,7 +499,7 @@ TEST_F(JoinedPages, AreOnePageAndReturnEachCookieOnce) {
     EXPECT_EQ(peer.queue.kept(), 0U);
 }
 
-TEST_F(JoinedPages, AreAsManyAsLeaveFromWhereTheyLie) {
+TEST_F(JoinedPages, AreLimitedByTheSegmentsOfAFrame) {
     for (const auto& [slices, expected] :
          {std::pair{0U, 1U}, {1U, 1U}, {2U, 2U}, {28U, SendQueue::joined_limit}}) {
         QueuePeer other;

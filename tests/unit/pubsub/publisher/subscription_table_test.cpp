@@ -313,7 +313,7 @@ class RandomRights {
 
 // Requests with a few fids, near the smallest or the largest fid: together they get what each would
 // get separately, all or none.
-TEST(SubscriptionRights, GiveEachFidOfARequestWhatItWouldGetAlone) {
+TEST(SubscriptionRights, GiveEachFidTheSameAsASeparateRequest) {
     int given = 0;
     int refused = 0;
     for (std::uint64_t seed = 1; seed <= 20000; ++seed) {

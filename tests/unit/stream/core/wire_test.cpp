@@ -89,7 +89,7 @@ TEST(ImmediateDeathTest, AbortsOnALengthThatDoesNotFit) {
 
 // --- Control message -----------------------------------------------------------------------------
 
-TEST(ControlCodec, LooksAsThePictureSays) {
+TEST(ControlCodec, HasTheDocumentedBytes) {
     const Bytes expected = bytes_of({
         7,    1,    0,    0,    0,    0,    0,    0,    // parts, adverts, 0
         8,    7,    6,    5,    4,    3,    2,    1,    // acknowledged
@@ -192,7 +192,7 @@ TEST(ControlCodec, TakesAnyBytesWithoutHarm) {
 
 // --- Ring ----------------------------------------------------------------------------------------
 
-TEST(RingCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
+TEST(RingCodec, HasTheDocumentedBytesAndIsDecodedUnchanged) {
     const RemoteRing ring{.address = 6, .key = 7, .bytes = 8};
     const auto data = encode_ring(ring);
     EXPECT_EQ(Bytes(data.begin(), data.end()),
@@ -214,7 +214,7 @@ TEST(RingCodec, RefusesOtherLengthsAndARingBeyondTheAddressSpace) {
 
 // --- Frame of bytes ------------------------------------------------------------------------------
 
-TEST(FrameFlagsCodec, LookAsThePictureSaysAndSurviveTheJourney) {
+TEST(FrameFlagsCodec, HaveTheDocumentedBitsAndAreDecodedUnchanged) {
     const auto direct = TransferKind::direct;
     const auto indirect = TransferKind::indirect;
     const std::vector<std::pair<FrameNotice, int>> all{
@@ -250,7 +250,7 @@ Hello some_hello() {
             .lends_memory = true};
 }
 
-TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
+TEST(HelloCodec, HasTheDocumentedBytesAndIsDecodedUnchanged) {
     const auto data = encode_hello(some_hello());
     EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({4, 31, 5, 4}));
     for (unsigned flags = 0; flags < 32; ++flags) {
