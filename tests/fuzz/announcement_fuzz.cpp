@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Announcements, as anybody may leave them on a bus.
+// Announcements of a bus, with arbitrary content.
 
 #include "pubsub/discovery/announcement.hpp"
 #include "tests/fuzz/target.hpp"

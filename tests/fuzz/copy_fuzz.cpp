@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the other side of a copy sends, the names that it asks for, and what a pump announces.
+// What the other side of a copy sends, the file names that it requests, and what a pump announces.
 
 #include "apps/common/terminal.hpp"
 #include "apps/copy/path.hpp"
@@ -15,7 +15,7 @@
 namespace netio::fuzz::copy_fuzz {
 namespace {
 
-// What is taken is written again as the same bytes, behind a prelude that says so.
+// Encoding a decoded message gives the same bytes, after a valid prelude.
 template <class Body>
 void check_body(Bytes bytes) {
     Body body;
@@ -29,7 +29,7 @@ void check_body(Bytes bytes) {
     NETIO_CHECK(std::ranges::equal(again.subspan(apps::copy::prelude_bytes), bytes));
 }
 
-// A path that is let pass stays beneath its folder.
+// An accepted path stays below its folder.
 void check_path(const std::string& path) {
     const apps::copy::PathFlaw flaw = apps::copy::check_path(path);
     NETIO_CHECK(flaw == apps::copy::PathFlaw::none || !apps::copy::to_string(flaw).empty());

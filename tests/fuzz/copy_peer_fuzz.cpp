@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A copy server with a sender that keeps to no protocol, and a sender with such a server, over
-// sockets of the fabric: the disk's threads do not live in virtual time. Whatever is said, nothing
-// is written beside the served folder, a file that has its name is what its checksum says, and the
-// place is free again when the peer has gone.
+// A copy server with a sender that breaks the protocol, and a sender with such a server, over real
+// sockets, because the disk threads do not run in virtual time. Whatever the peer sends: nothing is
+// written outside the served folder, a file under its final name has the promised checksum, and the
+// slot is free again after the peer has disconnected.
 
 #include "apps/copy/sender.hpp"
 #include "apps/copy/server.hpp"
@@ -31,9 +31,9 @@ using stream::StreamSocket;
 
 constexpr std::size_t file_limit_bytes = 3000;
 constexpr std::chrono::microseconds turn{50};
-constexpr std::chrono::seconds patience{20}; // with the disk and the kernel
+constexpr std::chrono::seconds patience{20}; // allows for the disk and the kernel
 
-// What every file is made of, here and there.
+// The content of every file, on both sides.
 std::vector<std::byte> content(std::uint64_t from, std::size_t bytes) {
     std::vector<std::byte> made(bytes);
     for (std::size_t i = 0; i < bytes; ++i)
@@ -47,7 +47,7 @@ Digest digest_of(Bytes bytes, ChecksumKind kind = ChecksumKind::xxh3_128) {
     return checksum.digest();
 }
 
-// One for all inputs: to open a fabric takes longer than any of them.
+// One for all inputs, because opening a fabric takes longer than running an input.
 struct Fabric {
     EventLoop loop;
     std::unique_ptr<Transport> transport{open_fabric(loop, {.provider = "tcp"})};
@@ -70,9 +70,9 @@ struct Fabric {
     }
 };
 
-// The other end: it says parts of the protocol, at the right time or not, and other things.
+// The other side: sends parts of the protocol, at the right time or not, and other bytes.
 class Peer final : public StreamSocket::Handler, public stream::StreamListener::Handler {
-    // Gone after the socket that uses it.
+    // Must outlive the socket that uses it.
     RegisteredBuffer outgoing_{8192};
     RegisteredBuffer incoming_{4096, Access::remote_write};
 
@@ -132,7 +132,7 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
     }
 
   private:
-    // What is due, or the input would never get to the end of a file.
+    // Sends the next expected part; otherwise the input would never reach the end of a file.
     void go_on(Input& input) {
         switch (due_++ % 4) {
         case 0:
@@ -162,7 +162,7 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
         if (input.below(8) == 0) said.checksum = ChecksumKind::sha256;
         spoil(encode(said), input);
     }
-    // As a rule the whole file, so that its chunks and its end may follow.
+    // Usually the whole file, so that its chunks and its end may follow.
     void extents(Input& input) {
         Extents said;
         if (input.below(4) != 0) {
@@ -203,7 +203,7 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
         if (input.below(16) == 0) said[input.below(said.size())] = std::byte{input.byte()};
         send(said);
     }
-    // What is under way may change: this is a peer that does not care.
+    // Overwrites memory even if a send of it is in flight: this peer does not care.
     void send(Bytes bytes) {
         if (bytes.empty() || bytes.size() > outgoing_.size()) return;
         std::ranges::copy(bytes, outgoing_.data());
@@ -215,7 +215,7 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
     unsigned due_ = 0;
 };
 
-// What stands under a name is what was promised, as no other content has its checksum.
+// A file has the promised content, because no other content has its checksum.
 void check_files(const fs::path& folder) {
     for (const auto& entry : fs::recursive_directory_iterator{folder}) {
         const std::string name = entry.path().filename();

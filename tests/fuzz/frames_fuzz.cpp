@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Headers, extensions and lists of frames: what is taken is written again as the same bytes.
+// Headers, extensions and lists of frames: encoding what was decoded gives the same bytes.
 
 #include "pubsub/core/wire.hpp"
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the fuzz targets of a build, which share the time.
+"""Runs the fuzz targets of a build; the targets share the time.
 
-    fuzz.py BUILD SECONDS [TARGET...]  begins with tests/fuzz/corpus and what earlier runs have found
-    fuzz.py BUILD --keep [TARGET...]   makes tests/fuzz/corpus of all that: few inputs, much coverage
+    fuzz.py BUILD SECONDS [TARGET...]  starts from tests/fuzz/corpus and the inputs of earlier runs
+    fuzz.py BUILD --keep [TARGET...]   reduces these to a new tests/fuzz/corpus: few inputs, much coverage
 
-A corpus is a file with an input in each line, in hex; lines that begin with # say what one is.
+A corpus is a file with one input per line, in hex; lines that begin with # are comments.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROOT = HERE.parents[1]
 CORPUS = HERE / "corpus"
 LONGEST_BYTES = {"config": 3000, "copy": 2100, "keys": 1500, "stream_wire": 1310}
 LONGEST_BYTES_OF_OTHERS = 600
-KEPT_BYTES = 6_000  # of one target's corpus, about
+KEPT_BYTES = 6_000  # approximate limit for the corpus of one target
 
 
 def inputs_of(name):
@@ -75,7 +75,7 @@ def fuzz(build, name, seconds):
 
 
 def keep(build, name):
-    """Writes the corpus anew: what covers something new, the short inputs first."""
+    """Rewrites the corpus with the inputs that add coverage, short inputs first."""
     folder = prepare(build, name)
     with tempfile.TemporaryDirectory() as merged:
         command = [build / "bin" / f"fuzz_{name}", "-merge=1", *options_of(name), merged, folder]

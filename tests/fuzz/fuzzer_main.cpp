@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// libFuzzer's entry into a program with one target.
+// The entry point of libFuzzer in a program with one target.
 
 #include "tests/fuzz/target.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Strangers at the gate of a server, and false servers at that of a client. What they say is made
-// of an honest conversation, with bytes of theirs put over it.
+// Authentication of a server with hostile clients, and of a client with hostile servers. Their
+// messages are those of a correct exchange, with some bytes overwritten.
 
 #include "netio/access/auth.hpp"
 #include "netio/access/crypto.hpp"
@@ -19,8 +19,8 @@ using Message = std::vector<std::byte>;
 
 constexpr GateAddress address{.host = {}, .port = 12345};
 
-// Each conversation has secrets of its own: with the same ones for all, what a fuzzer sees of one,
-// in the comparisons it watches, would be a proof in another.
+// Each exchange has its own secrets. With common secrets, the fuzzer could learn a proof from the
+// comparisons that it observes in one exchange and use it in another.
 class Secrets {
   public:
     explicit Secrets(Bytes conversation) : all_{sha256({conversation})} {}
@@ -67,7 +67,7 @@ class Conversation {
             answer_.insert(answer_.end(), verdict.challenge.begin(), verdict.challenge.end());
             break;
         case AuthServer::Verdict::Outcome::admitted: {
-            // Only what the client has made, and padding.
+            // Only what the client has sent, and padding.
             Message first = message;
             first.resize(auth_request_bytes);
             NETIO_CHECK(made_.contains(first));
@@ -116,7 +116,7 @@ class Conversation {
     TimePoint now_{};
     std::set<Message> made_;
     std::set<Message> genuine_;
-    Message answer_; // the server's last one
+    Message answer_; // last answer of the server
     int requests_ = 0;
 };
 

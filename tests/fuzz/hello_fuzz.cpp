@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a stranger says when it connects, and what a listener answers.
+// The hello of a connecting peer, and the answer of a listener.
 
 #include "netio/session/handshake.hpp"
 #include "tests/fuzz/target.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a stranger needs who has a key: he passes the gate, takes part in the exchange of keys, and
-// seals what he says as an honest client would, or nearly.
+// What a hostile peer with a key needs: it passes the authentication, takes part in the key
+// exchange, and seals its frames like a correct client, or nearly so.
 
 #include "netio/access/auth.hpp"
 #include "netio/access/frame_seal.hpp"
@@ -27,14 +27,14 @@ class KeyHolder {
                                                       access::AuthClient::Options{.protection =
                                                                                       level},
                                                       dialled} {}
-    // Who has let somebody in, and answers with this.
+    // The accepting side, which has admitted a peer and answers with this.
     KeyHolder(const access::AuthResult& admission,
               std::span<const std::byte, access::auth_answer_bytes> answer, std::uint64_t key_bytes)
         : level_{admission.protection()}, key_bytes_{key_bytes} {
         begin(admission.keys(answer), admission.cipher());
     }
 
-    // The hello and what the gate wants behind it.
+    // The hello, followed by the data for the authentication.
     Message request(const Message& hello) {
         ConnectionData data{};
         std::ranges::copy(hello, data.begin());
@@ -50,10 +50,10 @@ class KeyHolder {
         if (gate_ && gate_->take_answer(data) == access::AuthClient::Answer::genuine)
             begin(*gate_->keys(), gate_->cipher());
     }
-    // Of who connects, before the open frame.
+    // The message of the connecting side, sent before the open frame.
     access::KeyExchange::Message part_of_keys() { return exchange_->say(); }
     bool awaits_keys() const noexcept { return exchange_ && !sealer_; }
-    // Something: who has accepted is to say it before anything is sealed.
+    // The accepting side returns a message, which must be sent before any frame is sealed.
     std::optional<access::KeyExchange::Message> take_keys(std::span<const std::byte> body) {
         if (!exchange_->hear(body) || gate_) return std::nullopt;
         return exchange_->say();
@@ -62,9 +62,9 @@ class KeyHolder {
         if (exchange_->is_complete()) sealer_.emplace(exchange_->sealer());
     }
 
-    // Behind the next frame, or in it, is something else than there should be.
+    // The next frame, or its tag, gets a wrong byte.
     void spoil(std::uint8_t what) noexcept { spoiled_ = what; }
-    // What is to be sent in place of this frame.
+    // The bytes to send in place of this frame.
     Message sealed(std::span<const std::byte> frame) {
         Message message{frame.begin(), frame.end()};
         if (sealer_ && frame.size() >= frame_header_bytes) {
@@ -97,7 +97,7 @@ class KeyHolder {
 
     access::Protection level_;
     std::uint64_t key_bytes_;
-    std::optional<access::AuthClient> gate_; // of who connects
+    std::optional<access::AuthClient> gate_; // of the connecting side
     std::optional<access::KeyExchange> exchange_;
     std::optional<access::FrameSealer> sealer_;
     std::uint8_t spoiled_ = 0;

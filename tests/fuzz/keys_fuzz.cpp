@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Key files, as any editor may leave them.
+// Key files with arbitrary content.
 
 #include "netio/access/key_file.hpp"
 #include "netio/access/rights.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Point-to-point sockets with a peer that says anything: the one that receives, and those that
-// send.
+// Point-to-point sockets, receiving and sending ones, with a peer that sends arbitrary frames.
 
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"

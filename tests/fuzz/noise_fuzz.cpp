@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Either side of the Noise handshake, and what opens the records behind it, with a peer who has no
-// key.
+// Either side of the Noise handshake, and the opener of the records after it, with a peer that has
+// no key.
 
 #include "netio/access/frame_seal.hpp"
 #include "netio/access/noise.hpp"
@@ -21,7 +21,7 @@ Secret secret_of(int seed) {
     return Secret{bytes};
 }
 
-// The honest message with bytes of the peer's over it, cut or longer.
+// The correct message with some bytes overwritten by the peer, shortened or extended.
 Message spoiled(Message message, Input& input) {
     message.resize(input.below(160));
     const Bytes bytes = input.take(input.below(message.size() + 1));

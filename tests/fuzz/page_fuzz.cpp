@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Pages, of both services: any bytes are read within their bounds, and what a writer has written is
-// read back.
+// Pages of both services: arbitrary bytes are read within their bounds, and written pages are read
+// back.
 
 #include "netio/coalescing/page.hpp"
 
@@ -28,7 +28,7 @@ void read_anything(Bytes bytes) {
     pubsub::visit_page(bytes, [&](pubsub::Fid, Bytes message, std::uint8_t) {
         look_at(message);
         total += message.size();
-        return ++messages % 100 != 0; // or the visitor has enough
+        return ++messages % 100 != 0; // the visitor may stop
     });
     NETIO_CHECK(total <= bytes.size());
     total = 0;

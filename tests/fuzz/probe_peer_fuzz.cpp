@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What `netio doctor --serve` answers with and what asks it, each with another side that says
-// anything, perhaps when both have proved a key.
+// The probe of `netio doctor` and its server (`--serve`), each with a peer that sends arbitrary
+// frames, in some inputs after both sides are authenticated.
 
 #include "apps/doctor/path_probe.hpp"
 #include "netio/session/client_key.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers, buffered and unbuffered, with a subscriber that says anything, perhaps behind the
-// gate and within what its key permits.
+// Publishers, buffered and unbuffered, with a subscriber that sends arbitrary frames, in some
+// inputs after authentication and within the rights of its key.
 
 #include "netio/session/server_keys.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A pump server with a client that asks for anything and then sends, takes and leaves as it likes;
-// and a pump with a server that answers anything. Their streams are sound, what is in them is not.
+// A pump server with a client that requests anything and then sends, receives and disconnects at
+// any time; and a pump with a server that answers anything. Their streams are correct, the content
+// is not.
 
 #include "apps/pump/server.hpp"
 #include "tests/fuzz/stranger.hpp"
@@ -27,9 +28,9 @@ StreamSocket::Options stream_options() {
     return options;
 }
 
-// The other end of the stream.
+// The other side of the stream.
 class Peer final : public StreamSocket::Handler, public stream::StreamListener::Handler {
-    // Gone after the socket that uses it.
+    // Must outlive the socket that uses it.
     RegisteredBuffer outgoing_{4096};
     RegisteredBuffer incoming_{4096, Access::remote_write};
 
@@ -57,7 +58,7 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
             return send(input.take(input.number(2) % 3000));
         }
     }
-    // One that is let pass more often than chance would have it.
+    // A valid header is more frequent than by chance.
     static std::array<std::byte, apps::pump::header_bytes> header(Input& input) {
         Header header{.bytes = input.wild(), .seed = input.wild(), .size_max = 1 + input.wild()};
         header.verify = input.flag();
@@ -77,7 +78,7 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
   private:
     void send(std::span<const std::byte> bytes) {
         if (bytes.empty()) return;
-        // What is under way may change: this is a peer that does not care.
+        // Overwrites memory even if a send of it is in flight: this peer does not care.
         std::ranges::copy(bytes, outgoing_.data());
         static_cast<void>(socket->send(outgoing_.slice(0, bytes.size()), Cookie{0}));
     }
@@ -114,7 +115,7 @@ void serve(Scene& scene, Input& input) {
     peer.socket->connect(server.endpoints().front().address);
     scene.run(std::chrono::milliseconds{1});
     play(scene, peer, input);
-    scene.run(std::chrono::milliseconds{1}); // who ended at the last moment is forgotten behind it
+    scene.run(std::chrono::milliseconds{1}); // removes a client that ended last
     NETIO_CHECK(server.client_count() + ended <= 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fragments in any order and of any size: a message is whole, or it is refused.
+// Fragments in any order and of any size: the message is complete, or it is refused.
 
 #include "pubsub/core/wire.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t largest_bytes = 4096;
 
-// What a whole message must be: the fragments, one behind the other.
+// The expected complete message: the fragments in their order.
 class Expected {
   public:
     void add(std::uint32_t offset, std::size_t size, std::byte value) {
@@ -42,7 +42,7 @@ void assemble(Input input, MakePlace make_place) {
         const auto outcome = assembler.take(place, bytes);
         if (outcome == Reassembly::Outcome::too_large ||
             outcome == Reassembly::Outcome::out_of_order) {
-            assembler.abandon(); // as when its session has ended
+            assembler.abandon(); // as at the end of its session
             NETIO_CHECK(!assembler.in_progress());
             continue;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every input of the corpus once more: what fuzzing has found stays found.
+// Replays every input of the corpus, so that faults found by fuzzing do not return.
 
 #include "tests/fuzz/target.hpp"
 
@@ -32,7 +32,7 @@ std::vector<std::byte> from_hex(const std::string& line) {
     return bytes;
 }
 
-// Without the vector's spare bytes, so that a sanitizer sees one that is read too many.
+// Without the spare capacity of the vector, so that a sanitizer notices a read beyond the end.
 void run_exactly(const Target& target, const std::vector<std::byte>& bytes) {
     const std::unique_ptr<std::byte[]> exact{new std::byte[bytes.size()]};
     std::ranges::copy(bytes, exact.get());
@@ -44,7 +44,7 @@ class FuzzCorpus : public testing::TestWithParam<const Target*> {};
 TEST_P(FuzzCorpus, IsSurvived) {
     const Target& target = *GetParam();
     std::ifstream corpus{std::string{NETIO_FUZZ_CORPUS "/"} + std::string{target.name} + ".hex"};
-    ASSERT_TRUE(corpus) << "there is no corpus of " << target.name;
+    ASSERT_TRUE(corpus) << "no corpus of " << target.name;
     run_exactly(target, {});
     for (std::string line; std::getline(corpus, line);) {
         if (line.starts_with('#')) continue;

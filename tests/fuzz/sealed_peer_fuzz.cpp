@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A listening socket with keys, and a peer who has one: he passes the gate, exchanges keys, and
-// says anything, sealed as it should be or not.
+// A listening socket with keys, and a peer with a key: it passes the authentication, exchanges
+// keys, and sends arbitrary frames, sealed correctly or not.
 
 #include "netio/messages/listen_socket.hpp"
 #include "netio/session/server_keys.hpp"

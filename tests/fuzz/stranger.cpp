@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t turn_limit = 300;
 
-// What the stranger alone can be guilty of.
+// Violations that only the hostile peer can cause.
 bool may_be_the_strangers(std::string_view violation) {
     constexpr std::array<std::string_view, 4> his{
         "a message without a posted receive", "a message larger than its receive",
@@ -42,7 +42,7 @@ Stranger::Stranger(Scene& scene, Service service) : scene_{scene}, service_{serv
 Stranger::~Stranger() = default;
 
 std::vector<std::byte> Stranger::hello(Input& input, bool connects) {
-    // Who sends messages takes none.
+    // A sender of messages receives none.
     const std::uint32_t usual =
         service_ == Service::messages && connects ? 0 : std::uint32_t{1} << 30;
     Hello hello{.service = service_,
@@ -112,7 +112,8 @@ void Stranger::dial(const Address& address, std::span<const std::byte> data) {
     scene_.run(std::chrono::milliseconds{1});
 }
 
-// Twice at the gate, as everybody; then his part of the keys, if there are to be any.
+// Authenticates as every client does, in two attempts; then sends its part of the key exchange, if
+// the level requires one.
 void Stranger::prove_key(const Address& address, const std::vector<std::byte>& hello,
                          Input& input) {
     access::GateAddress dialled;
@@ -175,7 +176,7 @@ std::vector<std::byte> Stranger::admit(ConnectionRequest& request) {
 }
 
 void Stranger::on_request(ConnectionRequest& request) {
-    if (connection_ && !closed_) return; // one at a time; the others are rejected
+    if (connection_ && !closed_) return; // one at a time; other requests are rejected
     const std::vector<std::byte> answer = held_ ? admit(request) : hello_;
     if (answer.empty()) return;
     closed_ = connected_ = heard_ = false;
@@ -257,7 +258,7 @@ void Stranger::send_frame(const FrameHeader& header, std::span<const std::byte> 
     send(message);
 }
 
-// One that really is there, if the socket may know where.
+// A ring that really exists, if the socket may know its address.
 void Stranger::ring() {
     if (!connected_ || closed_) return;
     stream::RemoteRing ring{.bytes = lent_memory_.size()};
@@ -299,7 +300,7 @@ void Stranger::write(Input& input) {
         free_places_.pop_back();
 }
 
-// What goes to a socket that lends no memory.
+// For a socket that does not allow remote writes.
 void Stranger::bytes(Input& input) {
     const bool in_ring = input.flag();
     const bool more = !in_ring && input.flag();

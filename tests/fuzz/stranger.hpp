@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A socket of ours and a stranger who has passed the handshake and then says what the input has: in
-// the simulator, in virtual time. Nothing that he does may end the program (NETIO_CHECK), touch
-// memory that is not his, or make the socket break the rules of the seam.
+// A hostile peer that completes the handshake with a socket of this library and then sends what the
+// input says: in the simulator, in virtual time. Nothing that it does may end the program
+// (NETIO_CHECK), access memory that is not its own, or make the socket break the rules of the
+// transport interface.
 //
 //     Scene scene;
 //     Stranger stranger{scene, Service::stream};
@@ -26,7 +27,7 @@
 
 namespace netio::fuzz {
 
-// What socket and stranger live in. Its end checks that the socket kept the rules.
+// The environment of the socket and the peer. The destructor checks that the socket kept the rules.
 class Scene {
   public:
     Scene()
@@ -39,7 +40,7 @@ class Scene {
     EventLoop& loop() noexcept { return loop_; }
     Transport& transport() noexcept { return transport_; }
     static Address address() { return {.host = "127.0.0.1", .port = 0}; }
-    // Until so much virtual time has passed, or the loop has turned often.
+    // Runs the loop for this virtual time, or for a limited number of turns.
     void run(Duration time);
 
   private:
@@ -48,7 +49,7 @@ class Scene {
     test::SimTransport transport_;
 };
 
-// A site whose key 7 is the stranger's, if he has one. It is made once.
+// A site whose key 7 may be used by the peer. Created once.
 test::KeyFiles& site();
 
 class Stranger final : private Connection::Handler, private Listener::Handler {
@@ -56,17 +57,16 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     Stranger(Scene& scene, Service service);
     ~Stranger();
 
-    // Before connect() or listen(): he has this key, and asks for this protection.
+    // Before connect() or listen(): the peer has this key and requests this protection.
     void hold(const access::Key& key, access::Protection level, std::uint64_t key_bytes);
-    // The one of the site, and a length of keys and a level that the input has; the level is
-    // returned.
+    // The key of the site, with a length of keys and a level from the input. Returns the level.
     access::Protection hold_key_of_site(Input& input);
-    // One of these two, with a hello that is good for most inputs.
+    // Call one of these two. Most inputs get a valid hello.
     void connect(const Address& address, Input& input);
     Address listen(Input& input);
 
-    // Says or does one thing. What a peer that keeps to the session's rules would say comes more
-    // often than chance would have it, or the input would never get behind them.
+    // Sends one frame or does one other thing. Frames that keep to the rules of a session are more
+    // frequent than by chance, because otherwise no input would get past the rules.
     void act(Input& input);
 
   private:
@@ -80,7 +80,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
 
     std::vector<std::byte> hello(Input& input, bool connects);
     void dial(const Address& address, std::span<const std::byte> data);
-    // What to answer to who asks for a proof of the key. Nothing: he was rejected.
+    // The answer to a request that proves the key. Empty if the request was rejected.
     std::vector<std::byte> admit(ConnectionRequest& request);
     void prove_key(const Address& address, const std::vector<std::byte>& hello, Input& input);
     void open(std::unique_ptr<Connection> connection, std::span<const std::byte> data);
@@ -111,13 +111,13 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     bool lends_memory_ = false;
     RemoteSlice target_{}; // the last memory that the socket has offered
     bool connected_ = false;
-    bool heard_ = false; // who accepts does not speak first
+    bool heard_ = false; // the accepting side does not send first
     bool closed_ = false;
     std::optional<Held> held_;
-    std::optional<access::AuthServer> gate_; // where he listens
+    std::optional<access::AuthServer> gate_; // when listening
     std::optional<KeyHolder> key_;
     std::unique_ptr<Listener> listener_;
-    std::unique_ptr<Connection> connection_; // last: goes first
+    std::unique_ptr<Connection> connection_; // last member: destroyed first
 };
 
 } // namespace netio::fuzz

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A stream socket, accepting or connecting, with a peer that says and writes anything.
+// A stream socket, accepting or connecting, with a peer that sends and writes arbitrary bytes.
 
 #include "stream/socket/stream_listener.hpp"
 #include "tests/fuzz/stranger.hpp"
@@ -36,7 +36,7 @@ struct User final : StreamSocket::Handler, stream::StreamListener::Handler {
         if (!socket) socket = incoming.accept(small_options(remote_writes), *this);
     }
 
-    // One send or receive, of memory that the test owns.
+    // One send or receive, with memory that the test owns.
     void act(Input& input) {
         if (!socket || !socket->is_connected()) return;
         if (input.flag()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sender and receiver of a stream with a peer that tells them anything, in any order: they end with
-// a protocol error, or go on with a state that does not contradict itself.
+// Sender and receiver of a stream, with a peer that sends arbitrary messages in any order: they end
+// with a protocol error, or continue with a consistent state.
 
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
@@ -16,7 +16,7 @@ using namespace netio::stream;
 
 constexpr std::uint64_t operation_limit = 50;
 
-// The codec lets no longer memory pass, so that sums do not wrap.
+// The codec refuses longer memory, so that sums do not overflow.
 std::uint64_t memory_bytes(Input& input) {
     return input.wild() >> 2;
 }

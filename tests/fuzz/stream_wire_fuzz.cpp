@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a stream's peer puts on the wire: what is taken is written again as the same bytes.
+// What the peer of a stream sends: encoding what was decoded gives the same bytes.
 
 #include "stream/core/wire.hpp"
 

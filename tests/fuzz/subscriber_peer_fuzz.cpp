@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A subscriber, with a publisher that says anything, perhaps when both have proved a key.
+// A subscriber, with a publisher that sends arbitrary frames, in some inputs after authentication.
 
 #include "netio/session/client_key.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"

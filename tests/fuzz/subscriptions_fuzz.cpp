@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Subscriptions that come and go, all or nothing for each request, and the policies asked for,
-// beside models that are too simple to be wrong.
+// Subscriptions that come and go, each request all or nothing, and the requested policies, compared
+// with models that are obviously correct.
 
 #include "pubsub/publisher/subscription_table.hpp"
 
@@ -26,13 +26,13 @@ constexpr std::size_t fid_count = 16;
 constexpr std::size_t subscriber_count = 3;
 using Wanted = std::array<bool, fid_count>;
 
-// Two of them are of one subscriber, under two policies.
+// Two interests belong to one subscriber, with two policies.
 Interest interest_of(std::size_t who) {
     return {.subscriber = pubsub::SubscriberId{who == 0 ? 0U : 1U},
             .policy = who == 1 ? pubsub::SlowPolicy::drop : pubsub::SlowPolicy::block};
 }
 
-// The last two are at the end of all fids.
+// The last two fids are the largest of all.
 Fid fid_at(std::size_t place) {
     const std::size_t from_end = fid_count - 1 - place;
     return from_end < 2 ? Fid{UINT64_MAX - from_end} : Fid{place};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A fuzz target: code that eats somebody else's bytes, called with any bytes at all. What must hold
-// is said with NETIO_CHECK. Each target is a program under libFuzzer (./dev fuzz), and all of them
-// together are a test that replays tests/fuzz/corpus.
+// A fuzz target: code that reads bytes from another party, called with arbitrary bytes. The
+// required properties are checked with NETIO_CHECK. Each target is a program with libFuzzer (./dev
+// fuzz), and all of them together are one test that replays tests/fuzz/corpus.
 //
 //     const Target frames{"frames", [](Bytes bytes) { ... }};
 
@@ -29,7 +29,7 @@ struct Target {
     std::string_view name;
     void (*run)(Bytes);
 
-    // Those that are linked into this program.
+    // The targets that are linked into this program.
     static std::vector<const Target*>& all() {
         static std::vector<const Target*> targets;
         return targets;
@@ -42,7 +42,7 @@ class Input {
     explicit Input(Bytes bytes) noexcept : bytes_{bytes} {}
 
     bool empty() const noexcept { return bytes_.empty(); }
-    // Of so many bytes, the first one the highest.
+    // A big-endian number of `bytes` bytes.
     std::uint64_t number(std::size_t bytes) noexcept {
         std::uint64_t value = 0;
         for (; bytes > 0; --bytes)
@@ -54,12 +54,12 @@ class Input {
     std::uint64_t below(std::uint64_t limit) noexcept {
         return number(limit > 256 ? 4 : 1) % limit;
     }
-    // Mostly small, sometimes anything: what a peer's number looks like.
+    // Mostly small, sometimes any 64-bit number, like a number that a peer sends.
     std::uint64_t wild() noexcept { return number(below(4) == 0 ? 8 : 2); }
     std::uint32_t wild32() noexcept {
         return static_cast<std::uint32_t>(number(below(4) == 0 ? 4 : 1));
     }
-    // The next bytes as they are, at most so many.
+    // The next bytes unchanged, at most `bytes`.
     Bytes take(std::size_t bytes) noexcept {
         const Bytes taken = bytes_.first(bytes < bytes_.size() ? bytes : bytes_.size());
         bytes_ = bytes_.subspan(taken.size());
@@ -76,7 +76,7 @@ class Input {
     Bytes bytes_;
 };
 
-// Reads what it is given, so that a sanitizer sees bytes that must not be read.
+// Reads all bytes, so that a sanitizer notices bytes that must not be read.
 inline void look_at(Bytes bytes) noexcept {
     static volatile unsigned seen = 0;
     for (const std::byte byte : bytes)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fids and addresses as people write them: a value that means the same when it is written again, or
-// one line that says what is wrong.
+// Fids and addresses as users write them: the parsed value keeps its meaning when it is written
+// again, or the error is one line.
 
 #include "apps/common/fid_text.hpp"
 #include "netio/base/status.hpp"

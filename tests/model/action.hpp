@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Action: one thing that may happen in a World (tests/model/world.hpp), and its name in a trace.
+// Action: one event that is possible in a World (tests/model/world.hpp), and its name in a trace.
 
 #include <cstdint>
 #include <string>

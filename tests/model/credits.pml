@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The credits of a connection (netio/session/credits.hpp, R13), a second time and in another language.
+/* The credits of a connection (netio/session/credits.hpp, R13), as a second and independent description.
  *
  * Two nodes send each other MESSAGES messages. Every message uses up one of the RECEIVES receives
- * that the other node keeps posted. One that arrived is owed to its sender as a credit once the
- * receive is posted again, which may take a while. A `write` carries no credits and leaves RESERVE
- * credits alone. A `frame` carries all that are owed, and may take the reserve if there are any. A
- * `credit` has nothing but credits to give, is sent when THRESHOLD of them are owed, and may take
- * the reserve. Which of `write` and `frame` a node sends, and when, is open.
+ * that the other node keeps posted. After a message has arrived and the receive is posted again,
+ * possibly much later, the receiver owes the sender a credit. A `write` carries no credits and does
+ * not use the last RESERVE credits. A `frame` carries all owed credits, and may use the reserve if
+ * it carries any. A `credit` carries credits only, is sent when THRESHOLD of them are owed, and may
+ * use the reserve. A node chooses freely between `write` and `frame`, at any time.
  *
  * Checked in every state: no node receives more than it has posted, nor gets back more credits than
- * it used, and nobody stops before all messages have arrived. The formula says that every
- * execution gets there; so two nodes do not thank each other for ever. `./dev verify` makes these
- * runs. A flaw must be noticed as it is said here: `violates` an assertion, `stops`, or `loops`.
+ * it used, and no node stops before all messages have arrived. The formula states that every
+ * execution reaches this end, so two nodes do not exchange credits without end. `./dev verify`
+ * executes these runs. Runs with a flaw must have the given result: `violates` an assertion,
+ * `stops`, or `loops`.
  *
  * run receives_3              holds    -DRECEIVES=3
  * run receives_4              holds    -DRECEIVES=4 -DMESSAGES=6
@@ -40,7 +41,7 @@
 mtype = { write, frame, credit };
 /* towards node 0 and node 1: kind, credits returned */
 chan inbox[2] = [RECEIVES + 1] of { mtype, byte };
-byte unposted[2]; /* receives that a message has used and that are not posted again */
+byte unposted[2]; /* receives that a message has used and that are not yet posted again */
 bool finished[2];
 
 #ifdef NO_CHECK

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// R13, exhaustively: two endpoints send each other writes and frames in every order. No
-// receive queue is ever overrun, both finish, and no execution goes on for ever.
+// R13, exhaustively: two endpoints send each other writes and frames in every order. No receive
+// queue overruns, both finish, and every execution ends.
 
 #include "netio/session/credits.hpp"
 #include "stream/core/fifo.hpp"
@@ -103,7 +103,7 @@ class CreditWorld {
 
         netio::Credits credits;
         unsigned left;
-        Fifo<std::uint32_t> inbox; // credits returned by each message under way
+        Fifo<std::uint32_t> inbox; // credits returned by each message in flight
     };
 
     void send(std::uint8_t from, std::uint32_t returned) {
@@ -131,7 +131,7 @@ std::string name_of(const CreditSizes& sizes) {
     return "Receives" + pair(sizes.receive_counts) + "Thresholds" + pair(sizes.thresholds);
 }
 
-// A line of what `./dev verify` prints.
+// A line of the output of `./dev verify`.
 void report(const std::string& name, const char* verdict, const Exploration& result,
             const char* what) {
     std::cout << "  " << std::left << std::setw(36) << name << std::setw(7) << verdict << std::right
@@ -140,7 +140,7 @@ void report(const std::string& name, const char* verdict, const Exploration& res
 
 class CreditsModel : public testing::TestWithParam<CreditSizes> {};
 
-TEST_P(CreditsModel, R13NeverOverrunsNorStopsNorGoesOnForEver) {
+TEST_P(CreditsModel, R13NeverOverrunsNorStopsNorLoops) {
     const Exploration result = explore_credits(GetParam());
 
     EXPECT_EQ(result.violation, "");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Describe: gives every number that determines what a Sender or a Receiver will do to a sink, for
-// checkers that compare states. It also lets both begin where a stream comes only after 2^32
-// changes between direct and indirect.
+// Describe passes every number that determines the behaviour of a Sender or a Receiver to a sink,
+// for checkers that compare states. It also lets both begin in a state that a stream reaches only
+// after 2^32 changes between direct and indirect.
 
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
@@ -13,7 +13,7 @@
 namespace netio::stream::inline v0_3 {
 
 struct Describe {
-    // An even phase of new ones: as if so many changes lay behind them.
+    // An even phase for a new sender or receiver, as after that number of changes.
     template <class SenderOrReceiver>
     static void begin_at(SenderOrReceiver& one, Phase phase) {
         one.phase_ = phase;

@@ -69,7 +69,7 @@ Duplex::Duplex(std::uint64_t seed, Phase first_phase) : chance_{seed} {
     for (Side& side : sides_) {
         if (chance_.one_in(2)) side.frame_bytes = chance_.one_of<std::uint64_t>({1, 40, 700});
         side.content_seed = chance_.below(1U << 30);
-        // Through a tiny ring, or in tiny transfers, many bytes would take for ever.
+        // With a tiny ring, or in tiny transfers, many bytes would take too long.
         side.bytes_left = chance_.one_of<std::uint64_t>({0, 1, 300, 1'500});
         if (there.sender.ring_bytes >= 64 && back.sender.ring_bytes >= 64) side.bytes_left *= 10;
         side.open_receive_limit = chance_.one_of<std::uint64_t>({1, 2, 8, 40});
@@ -92,7 +92,7 @@ std::string Duplex::run() {
         return side.is_complete && side.finished && side.send_begins.empty() && side.inbox.empty();
     };
     for (std::uint64_t step = 0; violation_.empty(); ++step) {
-        if (step == swarm_steps) weights.fill(1); // from now on everything happens in the end
+        if (step == swarm_steps) weights.fill(1); // from now on every action is possible
         if (std::all_of(sides_.begin(), sides_.end(), is_complete)) return "";
         if (step == step_limit) return "stuck";
         std::uint64_t total = 0;
@@ -192,7 +192,7 @@ void Duplex::pump(std::size_t index) {
     send_frame(index);
 }
 
-// R16: a part of a direct transfer, or all of an indirect one.
+// R16: one part of a direct transfer, or a whole indirect transfer.
 void Duplex::send_frame(std::size_t index) {
     Side& side = sides_[index];
     Unsent& unsent = *side.unsent;
@@ -245,7 +245,7 @@ void Duplex::write(std::size_t index, const Transfer& transfer, std::vector<std:
 
 void Duplex::done(Side& side) {
     if (side.writes.empty()) return;
-    // Usually in order, but nothing may depend on it.
+    // Usually in order; nothing may depend on the order.
     const std::size_t which = chance_.one_in(4) ? chance_.below(side.writes.size()) : 0;
     side.sender.on_transfer_done(side.writes[which]);
     side.writes.erase(side.writes.begin() + static_cast<std::ptrdiff_t>(which));
@@ -360,7 +360,7 @@ void Duplex::tell(std::size_t index) {
     send(index, std::move(message));
 }
 
-// Now and then there is no memory, or it is not worth it.
+// Sometimes there is no memory for a larger ring, or it is not worth its cost.
 bool Duplex::tell_of_ring(std::size_t index) {
     Side& side = sides_[index];
     const auto bytes = side.receiver.wanted_ring();

@@ -2,9 +2,9 @@
 #pragma once
 
 // Duplex: two endpoints with real memory, both directions at once, over the wire codec and with
-// credits: everything a stream socket does except networking. One seed decides the options, the
-// sizes and which actions are likely, some of them not at all ("swarm"), and then every step. A
-// write lands at its posting or at its arrival, by lot; a network may do either.
+// credits: everything that a stream socket does except networking. One seed determines the options,
+// the sizes, the likelihood of each action (some have 0, "swarm" testing), and then every step. A
+// write lands when it is posted or when it arrives, at random, because a network may do either.
 
 #include "netio/session/credits.hpp"
 #include "stream/core/receiver.hpp"
@@ -41,7 +41,7 @@ class Chance {
     std::mt19937_64 engine_;
 };
 
-// The options of one direction, as two sides would agree on them.
+// The options of one direction, as both sides would agree on them.
 struct Direction {
     SenderOptions sender{};
     ReceiverOptions receiver{};
@@ -53,7 +53,8 @@ class Duplex {
     // Both directions begin with this phase, which is even.
     explicit Duplex(std::uint64_t seed, Phase first_phase = {});
 
-    // Runs until both directions have ended and everything has arrived. Empty: all is well.
+    // Runs until both directions have ended and everything has arrived. Returns the first error, or
+    // "".
     std::string run();
     const Sender& sender(std::size_t side) const { return sides_[side].sender; }
 
@@ -79,10 +80,10 @@ class Duplex {
     };
     struct Message {
         bool is_write = false;
-        std::uint32_t immediate = 0; // what a write, or the notice behind it, says
+        std::uint32_t immediate = 0; // value of a write, or of the notice after it
         std::uint32_t credits = 0;
         std::vector<std::byte> bytes;     // of a control message
-        std::uint64_t ring_bytes = 0;     // of a larger ring; 0: it is no news of one
+        std::uint64_t ring_bytes = 0;     // of the announced larger ring; 0: no announcement
         std::optional<Landing> landing;   // at arrival
         std::optional<FrameNotice> frame; // R16: its bytes are in `content`
         std::vector<std::uint8_t> content;
@@ -105,15 +106,15 @@ class Duplex {
         Receiver receiver;
         netio::Credits credits;
         bool notices;                  // instead of immediate data
-        std::uint64_t frame_bytes = 0; // to the peer, which lends no memory; 0: it does
+        std::uint64_t frame_bytes = 0; // limit of a frame; 0: the peer allows remote writes
         std::optional<Unsent> unsent;
         std::uint32_t receive_count;
         std::uint64_t content_seed;
-        std::vector<std::vector<std::uint8_t>> rings; // those that are released are empty
-        std::size_t peer_ring = 0;                    // number of the one that we write to
+        std::vector<std::vector<std::uint8_t>> rings; // released rings are empty
+        std::size_t peer_ring = 0;                    // number of the ring that this side writes to
         std::deque<Receive> receives;
         std::map<SendId, std::uint64_t> send_begins;
-        std::vector<std::uint64_t> writes; // posted, not done
+        std::vector<std::uint64_t> writes; // posted, not completed
         std::deque<Message> inbox;
         std::optional<Copy> copy;
         std::uint64_t bytes_left = 0;
@@ -125,7 +126,7 @@ class Duplex {
         std::uint64_t longest_send = 1;
         std::uint64_t longest_receive = 1;
         bool finished = false;
-        bool is_complete = false; // the peer's stream has ended here
+        bool is_complete = false; // the stream of the peer has ended here
     };
 
     void act(std::size_t index, Act act);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every execution of the exchange of keys that follows the gate, in a network that belongs to an
-// attacker: it has all messages of all connections, delivers each to whom it likes, back to who
-// said it too, and may change one or make its own. It has a key of its own, by which it may pass a
-// gate, and knows what was said at every gate. What must hold:
-//   - a side takes only what the other side of its own pass through the gate has said, as it said
-//   it;
-//   - who has both messages has the same keys as its partner, and nobody else's;
-//   - sides that saw different passes (another server, a lower level, another cipher, another
-//     client) never come to an end, whatever is delivered.
-// What a side does follows from the one message that it hears, so that all executions are the
-// closure of "deliver whatever is there to whoever may hear it".
+// Every execution of the key exchange that follows the authentication, in a network controlled by
+// an attacker. The attacker has all messages of all connections, can deliver each message to any
+// side, also back to its sender, and can change messages or make its own. It has a key of its own,
+// with which it can authenticate, and knows what was sent during every authentication. What must
+// hold:
+//   - a side accepts only what the other side of its own authentication has sent, unchanged;
+//   - a side that has both messages has the same keys as its partner, and no other side has them;
+//   - sides that saw different authentications (another server, a lower level, another cipher,
+//     another client) never complete the exchange, whatever is delivered.
+// The behaviour of a side depends only on the one message that it receives. All executions are
+// therefore the closure of "deliver every known message to every side".
 
 #include "netio/access/noise.hpp"
 #include "tests/unit/netio/access/auth_fixture.hpp"
@@ -35,14 +35,14 @@ constexpr int attackers_psk = 99;
 struct Party {
     std::string name;
     Side side;
-    int pass;            // what it saw at the gate
-    int psk;             // of what it shares with whoever it believes to talk to
-    std::string partner; // who may speak to it
+    int pass;            // number of the authentication that it saw
+    int psk;             // number of the secret that it shares with its supposed partner
+    std::string partner; // the only side that it may accept messages from
     Cipher cipher = Cipher::aes_256_gcm;
 };
 
 Message prologue_of(int pass) {
-    return Message(140, static_cast<std::byte>(pass)); // the gate's transcript
+    return Message(140, static_cast<std::byte>(pass)); // transcript of the authentication
 }
 
 NoiseHandshake begin(const Party& party, int number) {
@@ -70,7 +70,7 @@ class Exploration {
     }
 
     void run() {
-        // What a responder says is heard by everybody, and changed, until nothing is new.
+        // Every side receives the answers of a responder, also changed, until no message is new.
         for (std::size_t before = 0; before != network_.size();) {
             before = network_.size();
             const std::map<Message, std::string> now = network_;
@@ -83,16 +83,18 @@ class Exploration {
     }
 
     std::size_t deliveries = 0;
-    std::set<std::string> ended; // who has both messages
+    std::set<std::string> ended; // sides that have both messages
 
-    // Of those that ended, by pass: both sides have the same, and no two passes do.
+    // Among the sides that ended: both sides of an authentication have the same keys, and no two
+    // authentications have the same keys.
     void compare_keys() const {
         std::map<std::string, int> owner;
         for (const Party& party : parties_) {
             const auto print = prints_.find(party.name);
             if (print == prints_.end()) continue;
             const auto [place, fresh] = owner.emplace(print->second, party.pass);
-            EXPECT_TRUE(fresh || place->second == party.pass) << party.name << ": another's keys";
+            EXPECT_TRUE(fresh || place->second == party.pass)
+                << party.name << ": keys of another authentication";
         }
         for (const Party& party : parties_) {
             if (party.side != Side::initiator || !prints_.contains(party.name)) continue;
@@ -102,7 +104,7 @@ class Exploration {
     }
 
   private:
-    // "": the attacker has made or changed it.
+    // `speaker` is "" if the attacker has made or changed the message.
     void publish(const Message& message, const std::string& speaker) {
         if (!network_.emplace(message, speaker).second || speaker.empty()) return;
         for (std::size_t at = 0; at < message.size(); at += 7)
@@ -112,10 +114,10 @@ class Exploration {
         Message longer = message;
         longer.push_back(std::byte{0});
         publish(longer, "");
-        Message weak = message; // a point of low order, of which every secret is zero
+        Message weak = message; // a point of low order: every shared secret with it is zero
         std::fill_n(weak.begin(), sizeof(PublicKey), std::byte{0});
         publish(weak, "");
-        // The point of one, the seal of another.
+        // The public key of one message, the seal of another.
         for (const auto& [other, who] : std::map{network_}) {
             if (who.empty() || other == message || other.size() != message.size()) continue;
             Message mixed = message;
@@ -128,7 +130,8 @@ class Exploration {
         return message;
     }
 
-    // By an attacker with its own key, as either side of any pass, whatever it heard.
+    // Messages of an attacker with its own key, as either side of any authentication, after any
+    // message.
     void make_messages() {
         for (const Party& party : std::vector{parties_}) {
             NoiseHandshake first{Side::initiator, party.cipher, prologue_of(party.pass),
@@ -153,11 +156,12 @@ class Exploration {
         if (party.side == Side::initiator) said_by(noise, number);
         Message payload(payload_bytes);
         if (message.size() != message_bytes || !noise.read(message, payload)) return;
-        const bool is_own = party.psk == attackers_psk; // it may say to itself what it likes
-        EXPECT_TRUE(is_own || speaker == party.partner) << party.name << " believes " << speaker;
+        const bool is_own = party.psk == attackers_psk; // it may send itself anything
+        EXPECT_TRUE(is_own || speaker == party.partner)
+            << party.name << " accepts a message of " << speaker;
         if (party.side == Side::responder)
             publish(said_by(noise, number), is_own ? "" : party.name);
-        if (!noise.result()) return; // a point of low order, from who has the key
+        if (!noise.result()) return; // a point of low order, from the holder of the key
         ended.insert(party.name);
         const auto print = [](Bytes bytes) {
             return std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -168,7 +172,7 @@ class Exploration {
     }
 
     std::vector<Party> parties_;
-    std::map<Message, std::string> network_; // and who has said it
+    std::map<Message, std::string> network_; // with its sender
     std::map<std::string, std::string> prints_;
 };
 
@@ -192,16 +196,16 @@ TEST(ExchangeModel, OnlyTheTwoSidesOfOnePassComeToAnEndAndWithTheSameKeys) {
 
 TEST(ExchangeModel, SidesThatSawDifferentPassesNeverComeToAnEnd) {
     Exploration exploration{{
-        // The level was changed on the way, or one of them posed as another server.
+        // The level was changed on the way, or one side pretended to be another server.
         {"client, integrity", Side::initiator, 1, 1, "nobody"},
         {"server, privacy", Side::responder, 2, 1, "nobody"},
-        // The same pass, and what they share is not: an unknown key share.
+        // The same authentication but different secrets: an unknown key share.
         {"client with one key", Side::initiator, 3, 3, "nobody"},
         {"server with another", Side::responder, 3, 4, "nobody"},
-        // One of them was made to believe that the other has no AES.
+        // One side was made to believe that the other does not support AES.
         {"client, AES", Side::initiator, 5, 5, "nobody", Cipher::aes_256_gcm},
         {"server, ChaCha20", Side::responder, 5, 5, "nobody", Cipher::chacha20_poly1305},
-        // Both wait for the same side to speak, and hear themselves and each other.
+        // Both wait for the same side to send, and receive their own and each other's messages.
         {"client to client", Side::initiator, 6, 6, "nobody"},
         {"client to client too", Side::initiator, 6, 6, "nobody"},
     }};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// explore: visits every state that a world can reach, breadth first, so that the trace of the first
-// violation is a shortest one.
+// explore: visits every reachable state of a world, breadth first, so that the trace of the first
+// violation is the shortest possible one.
 //
 // A world is a copyable value with enabled(), apply(action), violation(), is_complete() and
-// describe(sink). States are told apart by a 128-bit hash of what they describe; with the 10^6
-// states of these tests, two states with one hash are not to be expected. A state in which no
-// action changes anything must be complete, else it counts as a violation ("stuck"). With
-// `find_cycles` the transitions are kept and must not form a cycle; together these two show that
-// every execution ends with everything delivered.
+// describe(sink). A 128-bit hash of the description identifies a state; with the 10^6 states of
+// these tests, equal hashes of two states are not to be expected. A state that no action changes
+// must be complete, otherwise it counts as a violation ("stuck"). With `find_cycles` the
+// transitions are stored and must not form a cycle. Both checks together show that every execution
+// ends with everything delivered.
 
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +66,8 @@ Fingerprint fingerprint(const World& world) {
     return print;
 }
 
-// Takes away states without incoming transitions until none is left; what stays lies on cycles.
+// Removes states without incoming transitions until none is left; the remaining states lie on
+// cycles.
 inline bool has_cycle(std::size_t state_count,
                       const std::vector<std::pair<std::uint32_t, std::uint32_t>>& transitions) {
     std::vector<std::uint32_t> incoming(state_count, 0);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every execution of the gate, up to a bound, in a network that belongs to an attacker: it has all
-// messages, delivers each to whom it likes, from its own host or the client's, as often as it
-// likes, lets time pass, and may change or make messages itself. It has a key of its own, which
-// both servers know. What must hold:
-//   - a server admits the client only for a request that the client made for that very server, and
-//     each once;
-//   - the client takes an answer only from the server that it dialled, which has admitted that very
-//     request, and then both have the same keys and the same protection.
+// Every execution of the authentication, up to a bound, in a network controlled by an attacker. The
+// attacker has all messages, can deliver each of them to any side, from its own host or the
+// client's host, any number of times, can let time pass, and can change or make messages. It has a
+// key of its own, which both servers know. What must hold:
+//   - a server admits the client only for a request that the client made for this server, and each
+//     request once;
+//   - the client accepts an answer only from the server that it dialled, if that server admitted
+//     exactly this request; then both have the same keys and the same protection.
 
 #include "netio/access/crypto.hpp"
 #include "tests/unit/netio/access/auth_fixture.hpp"
@@ -36,16 +36,16 @@ struct World {
     TestClient client{key_of(clients), address_a, {.protection = Protection::integrity}};
     std::array<TestServer, 2> servers{TestServer{address_a, {key_of(1), key_of(2)}, 200},
                                       TestServer{address_b, {key_of(1), key_of(2)}, 201}};
-    bool waiting = false; // the client has connected, and has no answer
+    bool waiting = false; // the client has connected and has no answer yet
     bool ended = false;
     int changed = 0;
     int slots = 0;
-    std::set<Message> network; // all that the attacker has
-    // What has happened in truth.
+    std::set<Message> network; // all messages that the attacker has
+    // What really happened.
     std::vector<Message> made;                 // the client's requests
-    std::array<std::set<Message>, 2> admitted; // the client's requests that each server took
-    std::map<Message, std::pair<Message, Digest>> given; // its answers, and what its keys are
-    std::string told;                                    // to the client: with `made`, its state
+    std::array<std::set<Message>, 2> admitted; // the client's requests that each server admitted
+    std::map<Message, std::pair<Message, Digest>> given; // the servers' answers and keys
+    std::string told; // what the client received; with `made` it is its state
 
     std::string name() const {
         std::string name = told + char(waiting) + char(ended) + char(changed) + char(slots);
@@ -103,11 +103,12 @@ class Exploration {
             open_.push_back(std::move(world));
     }
 
-    // A message that is new to the network is at once shown to everybody: what a server says to
-    // whom it does not admit changes nothing there, so that is no step of its own.
+    // All servers receive a message immediately when it is new to the network. The answer of a
+    // server to a peer that it does not admit changes no state, so it is not a separate step.
     static void publish(World& world, const Message& message) {
         if (!world.network.insert(message).second) return;
-        // Without the mark of a key it is a visitor's, who is answered and never admitted here.
+        // Without the key flag it is a request without a key, which is answered and never admitted
+        // here.
         if ((message[auth_flags_at] & std::byte{1}) == std::byte{0}) return;
         for (TestServer& server : world.servers) {
             for (const Host& source : {client_host, attacker_host}) {
@@ -144,9 +145,9 @@ class Exploration {
         if (server.verdict.outcome != Outcome::admitted) return;
         if (server.verdict.admission->id() == clients) {
             ++admissions;
-            EXPECT_EQ(number, 0U) << "the client has dialled the other server";
-            EXPECT_TRUE(std::ranges::count(world.made, message)) << "the client never said this";
-            EXPECT_TRUE(world.admitted[number].insert(message).second) << "for the second time";
+            EXPECT_EQ(number, 0U) << "the client dialled the other server";
+            EXPECT_TRUE(std::ranges::count(world.made, message)) << "the client did not send it";
+            EXPECT_TRUE(world.admitted[number].insert(message).second) << "admitted twice";
             EXPECT_EQ(server.verdict.admission->protection(), Protection::integrity);
             world.given[message] = {answer, print_of(*server.keys)};
         }
@@ -154,7 +155,7 @@ class Exploration {
         push(std::move(world));
     }
 
-    // As a rejection of either kind, or as an answer.
+    // As a rejection, with or without a challenge, or as an answer.
     void to_client(const World& world, const Message& message) {
         World challenged = world;
         challenged.waiting = false;
@@ -171,7 +172,7 @@ class Exploration {
 
         World answered = world;
         answered.waiting = false;
-        answered.ended = true; // whatever it is, the connection was accepted
+        answered.ended = true; // whatever the message is, the connection was accepted
         answered.told += "a";
         if (answered.client.gate.take_answer(message) == AuthClient::Answer::genuine) {
             ++genuine;
@@ -183,7 +184,7 @@ class Exploration {
         push(std::move(answered));
     }
 
-    // The attacker makes one message, of one that it has; it is delivered like any other.
+    // The attacker makes one message from one that it has; it is delivered like any other.
     void attack(const World& world) {
         std::set<Message> fresh;
         for (const Message& message : world.network) {
@@ -210,7 +211,7 @@ class Exploration {
         }
     }
 
-    // Proofs with the attacker's own key, of any request and any nonce, below either id.
+    // Proofs with the attacker's own key, for any request and any nonce, under either key id.
     static void make_proofs(const World& world, const Message& message, std::set<Message>& fresh) {
         if (message.size() != auth_request_bytes) return;
         const Secret key = derive(secret_of(attackers), Purpose::auth);
@@ -240,7 +241,7 @@ class Exploration {
     std::deque<World> open_;
 };
 
-TEST(GateModel, NobodyButTheClientIsAdmittedAndNobodyButItsServerBelieved) {
+TEST(GateModel, OnlyTheClientIsAdmittedAndItBelievesOnlyItsServer) {
     Exploration exploration{{.changed_messages = 0, .client_requests = 3, .slots = 1}};
     exploration.run();
     std::printf("%zu states, %d admissions, %d genuine answers\n", exploration.states(),
@@ -248,7 +249,7 @@ TEST(GateModel, NobodyButTheClientIsAdmittedAndNobodyButItsServerBelieved) {
     EXPECT_GT(exploration.genuine, 0);
 }
 
-TEST(GateModel, TheSameHoldsWhenAMessageIsChangedOrMadeByAnAttackerWithAKeyOfItsOwn) {
+TEST(GateModel, HoldsWithMessagesThatAnAttackerChangedOrMade) {
     Exploration exploration{{.changed_messages = 1, .client_requests = 2, .slots = 0}};
     exploration.run();
     std::printf("%zu states, %d admissions, %d genuine answers\n", exploration.states(),

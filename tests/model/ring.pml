@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How the two sides of a direction change to a larger ring (docs/stream-protocol.md, R15), a second
- * time and in another language than stream/core/sender.hpp and stream/core/receiver.hpp.
+/* How the two sides of a direction change to a larger ring (docs/stream-protocol.md, R15), as a
+ * description independent of stream/core/sender.hpp and stream/core/receiver.hpp.
  *
- * Indirect transfers only, for the rest of the protocol sees of a ring nothing but how many bytes
- * wait in it: whatever rings they lie in, `used` is what stream.pml calls so.
+ * Indirect transfers only: the rest of the protocol depends only on the number of bytes in the rings,
+ * which is `used` here and in stream.pml.
  *
  * Two processes and two channels that keep order. The sender sends BYTES bytes in pieces of any
- * length, each into free bytes of the ring that it was told of last, and says which is the first
- * there. The receiver copies and acknowledges pieces of any length whenever it may; it announces a
- * ring of twice the size, up to LARGEST, whenever it has only one and was told of a wait for space
- * in that one: how it judges such a wait (P11) matters for speed only. It frees the old ring when
+ * length, each into free bytes of the ring that was announced last, and marks the first piece in
+ * each ring. The receiver copies and acknowledges pieces of any length whenever it may; it announces a
+ * ring of twice the size, up to LARGEST, whenever it has only one and the sender has
+ * reported a wait for space in it; its rule for such waits (P11) matters for speed only. It frees the old ring when
  * that is copied out. A write lands when it is sent, the earliest moment that a network allows.
  *
  * Checked in every state: no byte of a ring is overwritten before it was copied out, none is written
  * to or copied from a ring that does not exist, what is copied out is the next byte of the stream, a
  * ring is freed once and empty; the bounds by which either side judges the other (R14); and that the
- * process never stops before the end. The formula says that every execution gets there, with one
- * ring left.
+ * process never stops before the end. The formula states that every execution reaches the end, with
+ * one ring left.
  *
  * run growing                holds
  * run growing_from_two       holds    -DFIRST=2 -DBYTES=16
@@ -58,7 +58,7 @@ chan control = [BYTES + RINGS] of { mtype, byte };
 
 /* Stream position + 1 of the byte in each cell of each ring; 0: free */
 byte cells[RINGS * LARGEST];
-byte newest;        /* number of the ring that was made last */
+byte newest;        /* number of the newest ring */
 bit freed[RINGS];
 #define EXISTS(number) ((number) <= newest && !freed[number])
 #define CELL(number, offset) cells[(number) * LARGEST + (offset)]
@@ -72,10 +72,10 @@ bit end_sent;
 
 /* Receiver */
 byte received, copied, told;
-byte number, begin;            /* the ring that arrives */
+byte number, begin;            /* the ring for arriving bytes */
 byte bytes = FIRST;
 byte old_begin, old_bytes;     /* the one before it, until it is copied out */
-byte announced;                /* bytes; 0: none is */
+byte announced;                /* bytes; 0: none */
 bit has_old, wanted;
 bit ended, all_received;
 
@@ -176,7 +176,7 @@ inline change()
     old_bytes = bytes;
     begin = received;
     bytes = announced;
-#ifdef FIND_LARGEST /* no flaw: shows that there is something to check */
+#ifdef FIND_LARGEST /* not a flaw: shows that the model reaches the largest ring */
     assert(bytes < LARGEST);
 #endif
     announced = 0;
@@ -261,7 +261,7 @@ active proctype Receiver()
            sequence = 0
        }
     :: atomic {
-           /* it may, and it need not */
+           /* optional */
 #ifdef UNASKED
            announced == 0 && !has_old && bytes < LARGEST && !ended ->
 #else

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// RingMemory: the oracle's picture of all rings of one direction, byte by byte. Each call answers
-// with what is wrong with it, or null.
+// RingMemory: the oracle's model of all rings of one direction, byte by byte. Each call returns an
+// error text, or null.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,12 +14,12 @@ class RingMemory {
   public:
     explicit RingMemory(std::uint64_t bytes) { add(bytes); }
 
-    // A ring that the receiver has made. The sender writes to it once it was told.
+    // A ring that the receiver has created. The sender writes to it after the announcement.
     void add(std::uint64_t bytes) { rings_.emplace_back(static_cast<std::size_t>(bytes), 0); }
     void on_sender_told() { ++sender_ring_; }
     void on_receiver_told() { ++receiver_ring_; }
 
-    // The bytes of the stream from `position` on.
+    // Writes the bytes of the stream from `position` on.
     const char* write(std::uint64_t offset, std::uint64_t bytes, std::uint64_t position) {
         Cells& ring = rings_[sender_ring_];
         if (ring.empty()) return "write into a ring that is gone"; // R15
@@ -52,7 +52,7 @@ class RingMemory {
         ring.clear();
         return nullptr;
     }
-    // Every ring before the one that the receiver was told of is freed.
+    // Every ring before the latest announced one is freed.
     bool is_tidy() const {
         for (std::size_t i = 0; i < receiver_ring_; ++i) {
             if (!rings_[i].empty()) return false;
@@ -63,7 +63,7 @@ class RingMemory {
   private:
     using Cells = std::vector<std::uint64_t>; // stream position + 1 of the byte in each; 0: free
 
-    std::vector<Cells> rings_; // in the order of announcement; one that is freed is empty
+    std::vector<Cells> rings_; // in the order of announcement; a freed ring is empty
     std::size_t sender_ring_ = 0;
     std::size_t receiver_ring_ = 0;
 };

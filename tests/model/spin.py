@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks Promela models with SPIN, each in the runs that its comments name:
+"""Checks Promela models with SPIN, in the runs listed in their comments:
 
     run NAME VERDICT [-DOPTION...]
 
-VERDICT is what must come of it: `holds` (no assertion fails, nothing stops before the end, and
+VERDICT is the required result: `holds` (no assertion fails, nothing stops before the end, and
 every ltl formula is true), or how SPIN must notice a flaw: `violates` an assertion, `stops` before
 the end, `loops` (an execution for which a formula is never true).
 
-    tests/model/spin.py FOLDER MODEL...    FOLDER: for what SPIN and the compiler make
+    tests/model/spin.py FOLDER MODEL...    FOLDER: output of SPIN and the compiler
 
-Prints a line for each run; the exit status tells whether all came out as they must.
+Prints a line for each run; exits with 0 if all runs have the required result.
 """
 
 import concurrent.futures

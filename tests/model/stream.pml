@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One direction of a stream (docs/stream-protocol.md), a second time and in another language than
- * stream/core/sender.hpp and stream/core/receiver.hpp: a mistake in our reading of the protocol would have to
- * be made twice to stay hidden.
+/* One direction of a stream (docs/stream-protocol.md), as a description independent of
+ * stream/core/sender.hpp and stream/core/receiver.hpp: a misunderstanding of the protocol would have to
+ * occur in both to stay unnoticed.
  *
  * Two processes and two channels that keep order. The sender takes adverts and acknowledgements and
  * sends BYTES bytes in pieces of any length, directly or through the ring, then the end. The
  * receiver's user posts receives whenever it likes, plain or wait-all; the receiver advertises,
  * copies and acknowledges whenever it may. A write lands when it is sent, the earliest moment that
- * a network allows. Credits have a model of their own, credits.pml.
+ * a network allows. Credits have a separate model, credits.pml.
  *
  * Checked in every state: no ring byte is overwritten before it was copied out; what is copied out
  * is the next byte of the stream; a direct transfer is the next byte of the stream for the receive
  * at the head at its fill level, with an empty ring, and both sides in the same phase; the bounds by
  * which the sender judges its peer (R14); and that the process never stops before the end. The
- * formula says that every execution gets there.
+ * formula states that every execution reaches the end.
  *
- * `./dev verify` makes these runs. A flaw must be noticed as it is said here: `violates` an
- * assertion, or `stops`. Runs with flaws leave out the bounds (UNBOUNDED), which would notice most
- * of them before any harm is done.
+ * `./dev verify` executes these runs. Runs with a flaw must have the given result: `violates` an
+ * assertion, or `stops`. They omit the bounds (UNBOUNDED), which would detect most flaws before they
+ * have an effect.
  *
  * run published             holds
  * run plain_receives        holds    -DPLAIN -DRECEIVES=3
@@ -98,7 +98,7 @@ chan second_data = [BYTES + 2] of { mtype, byte, byte, byte, byte, byte };
 #endif
 /* kind, sequence, phase, bytes, wait-all; receive and offset stand for the address */
 chan control = [2 * BYTES + 2 * RECEIVES + 2] of { mtype, byte, byte, byte, bit, byte, byte };
-/* what the sender holds of adverts behind the first one */
+/* the adverts that the sender has after the first one */
 chan adverts = [2 * BYTES + 2 * RECEIVES + 2] of { byte, byte, byte, bit, byte, byte };
 
 /* Sender */
@@ -111,7 +111,7 @@ bit has_first; /* the advert at the head */
 bit first_wait_all;
 byte first_sequence, first_phase, first_bytes, first_receive, first_offset;
 
-/* Receiver; receives are numbered, and live at their number modulo RECEIVES */
+/* Receiver; receives are numbered, and stored at their number modulo RECEIVES */
 byte delivered;      /* S_r */
 byte estimate;       /* S'_r */
 byte receiver_phase; /* P_r */
@@ -146,7 +146,7 @@ byte ring[CELLS];
 #endif
 #define USABLE (IS_DIRECT(sender_phase) || (PHASE_FITS && SEQUENCE_FITS))
 
-/* R14: what an honest peer's first advert of a phase says */
+/* R14: the first advert of a phase from a correct peer */
 inline check_bounds()
 {
     skip;
@@ -208,7 +208,7 @@ inline send_direct()
     fi;
 #endif
     sender_phase = (IS_DIRECT(sender_phase) -> sender_phase : first_phase); /* R6 */
-    assert(first_receive >= head); /* R8: the memory is still lent */
+    assert(first_receive >= head); /* R8: the user does not have the memory back yet */
     direct_data ! direct, n, sent, first_receive, first_offset, sender_phase;
     sent = sent + n;
     first_bytes = first_bytes - n;
@@ -232,7 +232,7 @@ inline send_direct()
 inline send_indirect()
 {
 #ifdef CHECK_DIRECT
-    /* Nothing is under way and an advert is valid, or nothing keeps one back. */
+    /* No transfer is in flight, and an advert is valid or no rule delays one. */
     assert(!(len(data) == 0 && len(control) == 0 && used == 0 && unacknowledged == 0 &&
              IS_DIRECT(receiver_phase) && OPEN_ADVERTS > 0));
 #ifdef READVERTISE
@@ -528,7 +528,7 @@ active proctype Receiver()
            acknowledge()
        }
 #endif
-    /* The user goes on receiving what is in the ring. */
+    /* The user continues to receive the bytes in the ring. */
     :: atomic {
            ended && used > 0 && head == next_receive ->
            receive_bytes[HEAD] = 1;

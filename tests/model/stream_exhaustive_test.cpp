@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every execution of small streams, in every mode and with every policy: bytes arrive once and in
-// order, a direct transfer hits the head receive at its fill level, the ring is never overrun, and
-// every execution ends with everything delivered. The numbers are small because the protocol has no
-// constants that larger ones would meet; stream_random_test has the larger ones.
+// order, a direct transfer goes into the first receive at its fill level, the ring never overruns,
+// and every execution ends with everything delivered. Small numbers suffice because the protocol
+// has no constants that only larger numbers would reach; stream_random_test uses larger ones.
 
 #include "tests/model/explore.hpp"
 #include "tests/model/world.hpp"
@@ -29,7 +29,7 @@ WorldOptions published() {
     return {.sender = published_sender(2), .receiver = published_receiver(2), .stream_bytes = 3};
 }
 
-// Our policy, its thresholds scaled down so that they matter with sends of 1 or 2 bytes.
+// The policy of this library, with thresholds small enough to matter for sends of 1 or 2 bytes.
 WorldOptions improved() {
     WorldOptions options{
         .sender = improved_sender(2), .receiver = improved_receiver(2), .stream_bytes = 3};
@@ -188,7 +188,7 @@ std::vector<Case> growing_cases() {
     };
 }
 
-// R16: a direct transfer comes in several frames.
+// R16: a direct transfer arrives in several frames.
 std::vector<Case> frame_cases() {
     using Options = WorldOptions&;
     const auto in_frames = [](Options o) {
@@ -215,7 +215,7 @@ std::vector<Case> cases() {
 
 class StreamExhaustive : public testing::TestWithParam<Case> {};
 
-// Or they would show nothing.
+// Otherwise the worlds with a growing ring would prove nothing.
 TEST(StreamExhaustiveGrowth, IsReachedInEveryWorldWithARingThatGrows) {
     for (Case& one : growing_cases()) {
         one.options.forbidden_ring_bytes = one.options.receiver.ring_limit_bytes;

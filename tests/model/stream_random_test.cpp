@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random options, sizes and executions of two endpoints. Each run prints its seed if it fails:
+// Random options, sizes and executions of two endpoints. A failing run prints its seed.
 //     NETIO_SEED=<seed> NETIO_RUNS=1 stream_random_test
-// replays it; NETIO_SEED with another number explores other executions, NETIO_RUNS says how many.
+// replays it. NETIO_SEED with another number explores other executions; NETIO_RUNS is the number of
+// runs.
 
 #include "tests/model/duplex.hpp"
 
@@ -43,7 +44,7 @@ TEST(StreamRandom, DeliversEveryByteInOrderUnderEveryPolicy) {
     std::cout << direct_bytes << " bytes direct, " << indirect_bytes << " indirect, "
               << rejected_by_phase << " adverts rejected by phase, " << rejected_by_sequence
               << " by sequence, " << ring_growths << " larger rings\n";
-    if (runs < 100) return; // the mixture is a property of many runs
+    if (runs < 100) return; // the mixture needs many runs
     EXPECT_GT(direct_bytes, indirect_bytes / 20);
     EXPECT_GT(indirect_bytes, direct_bytes / 20);
     EXPECT_GT(rejected_by_phase, runs / 10);
@@ -51,7 +52,7 @@ TEST(StreamRandom, DeliversEveryByteInOrderUnderEveryPolicy) {
     EXPECT_GT(ring_growths, runs / 10);
 }
 
-// Phases are compared by their distance (R6), so nothing changes where they begin again from 0.
+// Phases are compared by their distance (R6), so the wrap to 0 changes nothing.
 TEST(StreamRandom, R6DeliversEveryByteWherePhasesWrap) {
     const std::uint64_t seed = from_environment("NETIO_SEED", 1);
     const std::uint64_t runs = from_environment("NETIO_RUNS", 300);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worlds in which the faults of tests/mutate/faults/stream_core.toml must be noticed: each of
-// them breaks one rule, and the exploration says as what it notices that. Without a fault nothing
-// may be noticed, or none of it would prove anything.
+// The worlds that must notice the faults of tests/mutate/faults/stream_core.toml. Each fault breaks
+// one rule, and the exploration reports the violation. Without a fault there must be no violation,
+// otherwise the violations would prove nothing.
 //
-// The shortest way to each of the faults is within the states looked at here;
+// The shortest trace to each fault is within the number of states explored here.
 //     NETIO_STATES=20000000 stream_worlds_test
-// looks at all there are.
+// explores all states.
 
 #include "tests/model/explore.hpp"
 #include "tests/model/world.hpp"
@@ -25,8 +25,9 @@ std::size_t state_limit(std::size_t otherwise) {
     return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Receivers copy at once and see no wait-all: the smallest world with the traps of Figures 4 to 7.
-// What is noticed is noticed from outside: it would be no news that a state contradicts itself.
+// Receivers copy at once and no receive is wait-all: the smallest world with the problems of
+// Figures 4 to 7. Violations are detected from outside, because an inconsistent state after a fault
+// is not a useful result.
 WorldOptions plain_world() {
     return {.sender = published_sender(2),
             .receiver = published_receiver(2),
@@ -58,14 +59,14 @@ WorldOptions improved_world() {
     return options;
 }
 
-// Only what happens to the bytes counts, as for a peer that checks nothing.
+// Checks only the bytes, like a peer that checks nothing else.
 WorldOptions data_only(WorldOptions options) {
     options.data_checks_only = true;
     options.check_efficiency = false;
     return options;
 }
 
-// Leaves it to the speed to show that an advert's number is wrong.
+// Leaves the detection of a wrong advert number to the efficiency check.
 WorldOptions unchecked_numbers(WorldOptions options) {
     options.data_checks_only = true;
     return options;
@@ -78,7 +79,8 @@ WorldOptions empty_operations_world() {
     return options;
 }
 
-// A receiver that advertises no receive of one byte: waiting for its advert would be for ever.
+// A receiver that does not advertise receives of one byte: a sender waiting for the advert would
+// never continue.
 WorldOptions late_decision_world() {
     WorldOptions options = improved_world();
     options.separate_done = true;
@@ -87,7 +89,7 @@ WorldOptions late_decision_world() {
     return options;
 }
 
-// A sender that waits until the ring is empty, a receiver that would acknowledge that much later.
+// A sender that waits until the ring is empty, with a receiver that acknowledges as late.
 WorldOptions draining_world() {
     WorldOptions options = improved_world();
     options.sender.ring_bytes = options.receiver.ring_bytes = 4;
@@ -106,7 +108,7 @@ WorldOptions patient_world() {
     return options;
 }
 
-// A ring that grows twice, while bytes stay in the one before.
+// A ring that grows twice, while bytes stay in the previous one.
 WorldOptions growing_world() {
     WorldOptions options = wait_all_world();
     options.sender = improved_sender(1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows that change, exhaustively: two endpoints send each other writes and frames in every order
-// while one of them makes its window larger and smaller again, whenever it likes. No receive queue
-// is ever overrun, credits add up, both finish, and no execution goes on for ever.
+// Variable windows, exhaustively: two endpoints send each other writes and frames in every order
+// while one of them enlarges and shrinks its window at any time. No receive queue overruns, credits
+// add up, both finish, and every execution ends.
 
 #include "netio/session/credits.hpp"
 #include "stream/core/fifo.hpp"
@@ -15,8 +15,8 @@
 namespace netio::stream::window_model_test {
 
 struct WindowAction {
-    // retire: a message is received, and its receive is not posted again. tell: the window that has
-    // shrunk.
+    // retire: a message is received, and its receive is not posted again. tell: reports the window
+    // that has shrunk.
     enum class Kind : std::uint8_t { write, frame, credit, receive, retire, grow, tell };
     Kind kind{};
     std::uint8_t node = 0;
@@ -110,7 +110,7 @@ class WindowWorld {
     static constexpr std::uint32_t added = 2;
     struct Message {
         std::uint32_t returned = 0;
-        std::uint32_t window = 0; // 0: it says nothing of it
+        std::uint32_t window = 0; // 0: no window in this message
     };
     struct Node {
         Node(std::uint32_t own, std::uint32_t peer, unsigned messages)

@@ -29,7 +29,8 @@ std::vector<Action> World::enabled() const {
     if (!control_.empty()) add(Kind::deliver_control);
     if (!data_.empty()) add(Kind::deliver_data);
     if (!receiver_.is_finished() && receives_.size() < options_->open_receive_limit) {
-        // An empty receive at the front would complete at once and could be posted for ever.
+        // An empty receive at the front would complete at once, and an execution could post them
+        // without end.
         for (std::uint64_t n = receives_.empty() ? 1 : least; n <= options_->longest_receive_bytes;
              ++n) {
             if (options_->wait_all != WaitAll::always) add(Kind::post, n, false);
@@ -112,7 +113,7 @@ void World::land(const Transfer& transfer) {
         const std::uint64_t receive = transfer.address >> offset_bits;
         log("D;A" + std::to_string(transfer.key), transfer.sequence, transfer.bytes,
             sender_.phase());
-        // R8: nobody writes into memory that the user has back.
+        // R8: no write into memory that the user has got back.
         expect(receive >= first_receive_, "direct transfer into a completed receive");
         return;
     }
@@ -126,7 +127,7 @@ void World::check_efficiency() {
     if (!data_.empty() || !control_.empty() || receiver_.ring_used_bytes() > 0) return;
     expect(!receiver_.phase().is_direct() || receiver_.open_advert_count() == 0,
            "quiet, a valid advert, and yet indirect");
-    // R7: nothing holds an advert back in this state.
+    // R7: no rule delays an advert in this state.
     expect(!options_->receiver.readvertise || receives_.empty(),
            "quiet, an open receive, and yet indirect");
 }
@@ -163,7 +164,7 @@ void World::deliver_data() {
     const bool more =
         is_direct && options_->frame_bytes > 0 && transfer.bytes > options_->frame_bytes;
     const Phase phase = front.phase;
-    if (more) { // R16: the rest of it stays on its way
+    if (more) { // R16: the rest of it is still to come
         transfer.bytes = static_cast<std::uint32_t>(options_->frame_bytes);
         front.transfer.bytes -= transfer.bytes;
         front.transfer.sequence += transfer.bytes;
@@ -182,7 +183,7 @@ void World::arrive_indirect(const Transfer& transfer) {
     take(transfer, false, transfer.ring_offset);
 }
 
-// By its write, or in a frame: then the receiver must know where it belongs.
+// Delivered by remote write, or in a frame: then the receiver must know the place.
 void World::take(const Transfer& transfer, bool more, std::uint64_t offset) {
     if (options_->frame_bytes == 0) {
         return expect_none(receiver_.on_transfer(transfer.kind, transfer.bytes, transfer.notice));

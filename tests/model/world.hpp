@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// World: one direction of a stream, complete: a user who sends, a Sender, two channels that keep
-// order, a Receiver, a user who receives, and an oracle that knows where every byte must go.
+// World: one complete direction of a stream: a sending user, a Sender, two ordered channels, a
+// Receiver, a receiving user, and an oracle that knows the right place of every byte.
 //
-// It is a value: copying it forks the history, fingerprint() tells whether two histories met again.
-// Scripted scenarios call the actions one by one; the explorer (explore.hpp) takes all of them. The
-// oracle looks at what the state machines do from outside and keeps the first violation.
-// A write lands when it is posted, the earliest moment that a network allows.
+// A World is a value: a copy is a separate history, and fingerprint() shows whether two histories
+// reached the same state. Scripted scenarios call the actions one by one; the explorer
+// (explore.hpp) tries all of them. The oracle observes the state machines from outside and stores
+// the first violation. A write lands when it is posted, the earliest moment that a network allows.
 
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
@@ -33,7 +33,7 @@ class World {
         : options_{&options}, sender_{options.sender}, receiver_{options.receiver},
           rings_{options.receiver.ring_bytes} {}
 
-    // --- What may happen ---
+    // --- Actions ---
 
     void submit(std::uint64_t bytes) {
         sender_.submit(SendId{submitted_count_++}, bytes);
@@ -45,7 +45,7 @@ class World {
         finished_ = true;
         if (options_->eager) pump_all();
     }
-    // Posts one transfer, or the end of the stream. False if there was nothing to post.
+    // Posts one transfer, or the end of the stream. Returns false if there was nothing to post.
     bool pump();
     void pump_all() {
         while (violation_.empty() && pump()) {
@@ -59,9 +59,9 @@ class World {
         settle_receiver();
     }
     void deliver_data();
-    // Copies one run out of the ring, at most `limit_bytes`.
+    // Copies one contiguous part out of the ring, at most `limit_bytes`.
     void copy(std::uint64_t limit_bytes = unlimited_bytes);
-    // Sends one control message. False if there was nothing to tell.
+    // Sends one control message. Returns false if there was nothing to send.
     bool tell();
     void tell_all() {
         while (violation_.empty() && tell()) {
@@ -71,7 +71,7 @@ class World {
     std::vector<Action> enabled() const;
     void apply(const Action& action);
 
-    // --- What can be seen ---
+    // --- Observation ---
 
     const std::string& violation() const { return violation_; }
     bool is_complete() const {
@@ -83,7 +83,7 @@ class World {
     template <class Sink>
     void describe(Sink&& sink) const;
 
-    // The history, if asked for, in the notation of the publication's figures:
+    // The history, if enabled, in the notation of the publication's figures:
     //     A1;2;100;2       advert 1: sequence, bytes, phase
     //     D;A1;2;100;2     direct transfer into advert 1: sequence, bytes, phase of the sender
     //     I1;0;2;1@0       indirect transfer 1: the same, and where in the ring
@@ -105,14 +105,15 @@ class World {
     struct Told {
         std::vector<Advert> adverts;
         std::optional<std::uint64_t> acknowledged_bytes;
-        std::uint64_t ring_bytes = 0; // 0: no news of a ring
+        std::uint64_t ring_bytes = 0; // 0: no announcement of a ring
     };
     struct OpenReceive {
         std::uint64_t bytes;
         std::uint64_t filled;
         bool wait_all;
     };
-    // Stands for memory addresses: a receive's number above, the offset below.
+    // Stands for memory addresses: the number of a receive in the high bits, the offset in the low
+    // ones.
     static constexpr unsigned offset_bits = 20;
 
     void violate(std::string what) {
@@ -128,7 +129,7 @@ class World {
         if (error != ProtocolError::none)
             violate("protocol error: " + std::string{to_string(error)});
     }
-    // name;sequence;bytes;phase, as the figures of the publication have it
+    // name;sequence;bytes;phase, as in the figures of the publication
     void log(const std::string& name, Sequence sequence, std::uint64_t bytes, Phase phase,
              const std::string& place = "") {
         if (!log_) return;
@@ -152,10 +153,10 @@ class World {
     Receiver receiver_;
     Fifo<Arrival> data_;
     Fifo<Told> control_;
-    // The oracle's own books
+    // The state of the oracle
     RingMemory rings_;
     Fifo<OpenReceive> receives_;
-    std::uint64_t first_receive_ = 0; // number of receives_'s front
+    std::uint64_t first_receive_ = 0; // number of the first of receives_
     std::uint64_t submitted_ = 0;
     std::uint64_t submitted_count_ = 0;
     std::uint64_t completed_sends_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// WorldOptions: what a World (tests/model/world.hpp) consists of, and what may happen in it.
+// WorldOptions: the parts of a World (tests/model/world.hpp), and the possible actions.
 
 #include "stream/core/options.hpp"
 
@@ -22,18 +22,17 @@ struct WorldOptions {
     std::size_t open_receive_limit = 2;
     std::size_t piece_limit = 1;
     WaitAll wait_all = WaitAll::either;
-    bool empty_operations = false; // users also send and receive 0 bytes
-    bool eager = true;             // both sides act at once; only the channels and users wait
-    bool separate_done = false;    // writes finish at a time of their own
-    bool partial_copies = false;   // the ring is emptied in pieces of any size
-    bool prompt_copies = false;    // ... or as soon as there is a receive
-    bool check_efficiency = false; // a quiet system with a valid advert must go direct
-    bool data_checks_only = false; // look at the bytes' places only, not at numbers and phases
-    bool look_from_outside =
-        false; // do not ask the state machines whether they contradict themselves
-    std::uint64_t frame_bytes = 0; // bytes come in frames of so many (R16); 0: by remote writes
-    bool refuses_rings = false;    // there is never memory for a larger ring (P11)
-    // A ring of this size is a violation: the trace of a search for it. 0: none is.
+    bool empty_operations = false;  // users also send and receive 0 bytes
+    bool eager = true;              // both sides act at once; only channels and users may wait
+    bool separate_done = false;     // writes complete at a separate time
+    bool partial_copies = false;    // the ring is emptied in pieces of any size
+    bool prompt_copies = false;     // ... or as soon as there is a receive
+    bool check_efficiency = false;  // a quiet system with a valid advert must use direct transfers
+    bool data_checks_only = false;  // check only where the bytes go, not numbers and phases
+    bool look_from_outside = false; // do not check the internal consistency of the state machines
+    std::uint64_t frame_bytes = 0;  // size of the frames that carry bytes (R16); 0: remote writes
+    bool refuses_rings = false;     // there is never memory for a larger ring (P11)
+    // A ring of this size is a violation, for a search of its trace. 0: no such size.
     std::uint64_t forbidden_ring_bytes = 0;
 };
 

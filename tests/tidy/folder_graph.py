@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of the folders by their includes: who uses whom.
+"""The graph of the folders by their includes.
 
     folder_graph.py [ROOT]         fails if an arrow points upward, or two folders use each other
     folder_graph.py --dot [ROOT]   writes it for graphviz, without arrows that others imply
@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-# From below; a folder uses what stands before it. Those of one line do not know each other.
+# From the lowest level up: a folder uses folders of earlier lines only, none of its own line.
 LEVELS = (
     ("netio/base",),
     ("netio/access", "netio/coalescing", "netio/loop", "stream/core"),
@@ -31,17 +31,17 @@ LEVELS = (
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}
-# The command line names every command, and is no part that another could use.
+# The command line names every command, and no other folder can use it.
 TOP = ("apps/program/main.cpp",)
 
 
 def folder_of(path):
     parts = path.split("/")
-    return re.sub(r"\.cpp$", ".hpp", "/".join(parts[:2]))  # of netio/transport.hpp the file itself
+    return re.sub(r"\.cpp$", ".hpp", "/".join(parts[:2]))  # netio/transport.hpp stands for itself
 
 
 def arrows(files):
-    """(from, to) -> an example, of paths and texts."""
+    """Returns (from, to) -> an example, for {path: text}."""
     found = {}
     for path, text in files.items():
         for included in re.findall(r'^#include "([^"]+)"', text, re.M):
@@ -55,7 +55,7 @@ def wrong(found):
     for (one, other), example in sorted(found.items()):
         for folder in (one, other):
             if folder not in LEVEL:
-                yield f"{folder} has no place in LEVELS: {example}"
+                yield f"{folder} is missing in LEVELS: {example}"
                 break
         else:
             if LEVEL[one] <= LEVEL[other]:
@@ -63,7 +63,7 @@ def wrong(found):
 
 
 def implied(found):
-    """Those arrows that a longer way says already."""
+    """The arrows that follow from a longer path."""
     below = {}
     for one, other in found:
         below.setdefault(one, set()).add(other)

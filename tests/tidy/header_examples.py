@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples in the public headers' comments compile: header_examples.py COMPILER
 
-An example is the indented part of the comment at a header's head. What it takes for granted (a loop, a
-transport, a handler of the socket that it makes, some memory) is declared around it; a handler that it
-shows has to be complete.
+An example is the indented part of the comment at the beginning of a header. PRELUDE declares what an
+example uses without a declaration (a loop, a transport, a handler of its socket, some memory). A handler
+in an example must be complete.
 """
 
 import pathlib

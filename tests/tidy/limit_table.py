@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/operations.md lists every queue with its limit: each name in the table exists in the file or
-options that its row names, and each option whose name says that it is a limit has a row.
+options of its row, and each option that is named like a limit has a row.
 
 limit_table.py [--self-test]
 """
@@ -10,7 +10,7 @@ import re
 import sys
 
 SECTION = "## Every queue and its limit"
-# Limits of a time, of one value, or of work, not of what piles up.
+# Limits of a time, of one value, or of work, not of a queue.
 NOT_A_QUEUE = {"retry_limit", "close_limit", "turn_limit", "drain_limit", "coalesce_limit_bytes",
                "backlog_limit_bytes", "ring_transfer_limit_bytes", "batch_limit_count"}
 
@@ -40,7 +40,7 @@ def wrong(table, known, constants):
         names = re.findall(r"`(\w+)`", limit)
         place = where.strip("`")
         if not (default and when_full):
-            yield f"{queue}: no default, or not what happens when it is full"
+            yield f"{queue}: the default, or the effect of a full queue, is missing"
         if place in known:
             listed |= {(place, name) for name in names}
             yield from (f"{queue}: {place} has no {name}" for name in names if name not in known[place])
@@ -65,7 +65,7 @@ def self_test():
     table = [["a", "`a_limt`", "1", "", "`A::Options`"], ["c", "`c_limit`", "2", "again", "`x/c.hpp`"],
              ["d", "`d_limit`", "2", "again", "`x/d.hpp`"], ["b", "`b_limit_bytes`", "1", "again", "`A::Options`"]]
     found = list(wrong(table, known, {"x/c.hpp": {"d_limit"}}.get))
-    assert found == ["a: no default, or not what happens when it is full", "a: A::Options has no a_limt",
+    assert found == ["a: the default, or the effect of a full queue, is missing", "a: A::Options has no a_limt",
                      "c: x/c.hpp does not define c_limit", "d: there is no file x/d.hpp",
                      "A::Options: a_limit has no row"], found
     assert list(rows(f"{SECTION}\n\n| queue or store | l | d | f | w |\n|---|---|---|---|---|\n"

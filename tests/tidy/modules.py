@@ -5,7 +5,7 @@
     modules.py [ROOT]
 
 A module is a header with its source. A public header (cmake/public_headers.cmake) is never reported. One user is
-no fault: a module may hide a decision well. It is a reason to ask whether its name saves the reader from opening it.
+no fault, because a module may hide a decision well. It is a reason to ask whether the module helps the reader.
 """
 
 import collections

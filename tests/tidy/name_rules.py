@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which folder may use what of which other, and how things are called."""
+"""Rules on the use of one folder by another, and on names."""
 
 import re
 
@@ -7,7 +7,7 @@ from tree import RULES_FOLDER, cpp, public_headers, rule
 
 LIBRARIES = ("netio", "pubsub", "stream")
 VERSION_HEADER = "netio/base/version.hpp"
-READS_FILES = "netio/access/key_source.cpp"  # behind a seam, for the others of its folder
+READS_FILES = "netio/access/key_source.cpp"  # the other files of its folder use its interface
 CONVERTS = ("openssl/", "arpa/inet.h")  # system headers without I/O
 
 
@@ -53,11 +53,11 @@ def what_decides_does_no_io(tree):
                     yield source.path, line, f"{folder} is without I/O: it does not include {path}"
 
 
-# What the program may use of the libraries beyond their public headers.
+# What the program may use of the libraries in addition to their public headers.
 PRIVATE_FOR_APPS = (
-    "netio/access/",  # keys are made and listed
+    "netio/access/",  # creates and lists keys
     "netio/base/",  # NETIO_CHECK, and the stores and loads of its own wire formats
-    "netio/session/",  # the doctor's probe is a service of its own
+    "netio/session/",  # the probe of the doctor is a separate service
     "pubsub/core/",  # sets of fids, arrivals
     "pubsub/discovery/bounded_json.hpp",  # JSON from a server or a peer
     "stream/core/",  # the studies of the stream protocol run its state machines
@@ -138,8 +138,8 @@ def namespaces_name_the_version(tree):
                     yield source.path, line, f"{match[1]}, but the version is {expected} ({VERSION_HEADER})"
 
 
-# What a newcomer had to have explained, and the word that the field has for it (docs/glossary.md).
-# The code and the documents speak the field's.
+# Private words, and the usual technical term for each (docs/glossary.md). The code and the documents
+# use the technical terms.
 FIELD_WORDS = {
     r"\bon_room\b|\bfind_room\b|\bask_for_room\b": "on_writable, request_capacity",
     r"\bon_turned_away\b|\bturn(?:s|ed|ing)?\b(?:\s+\w+)?\s+away\b": "accept failed, rejected",
@@ -159,7 +159,7 @@ def words_of_our_own(tree):
             continue
         for pattern, better in FIELD_WORDS.items():
             for line, match in source.matches(rf"(?:{pattern})"):
-                yield source.path, line, f"'{match[0]}': the field says {better}"
+                yield source.path, line, f"'{match[0]}': the technical term is {better}"
 
 
 def snake(name):
@@ -178,7 +178,7 @@ def misnamed_files(tree):
                        if path.rpartition("/")[0] == folder and path.endswith(".hpp")}
             command = {folder.removeprefix("apps/"), folder.removeprefix("apps/") + "_command", "main"}
             if stem not in headers and not (folder.startswith("apps/") and stem in command):
-                yield source.path, 1, f"there is no {stem}.hpp whose class it would implement"
+                yield source.path, 1, f"no {stem}.hpp in this folder"
 
 
 def notes(tree):

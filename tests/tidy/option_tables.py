@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/options.md names every option of the public headers with its default, every handler function
-with its parameters; what a publisher and its sessions may be told has a key in a configuration.
+with its parameters; the options of a publisher and its sessions have a key in the configuration.
 """
 
 import pathlib
 import re
 import sys
 
-# Of connections that are made, and of streams; what is there in parts; and what follows from `loops`.
+# Options of outgoing connections and of streams, options with several keys, and what `loops` determines.
 NOT_IN_YAML = ("connect_timeout", "remote_writes", "never_immediate", "publisher", "owned")
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -53,7 +53,7 @@ missing = []
 count = 0
 listed = re.findall(r"^    (\S+?\.hpp)\)?$", (root / "cmake/public_headers.cmake").read_text(), re.M)
 for path in listed:
-    if path == "netio/transport.hpp":  # the seam, whose handlers are the sessions
+    if path == "netio/transport.hpp":  # its handlers are the sessions
         continue
     text = (root / path).read_text()
     for name, body in structs(text):
@@ -70,7 +70,7 @@ for path in listed:
                     if field not in dict(fields(body)) and len(rows[field]) == 5]
     missing += [f"docs/options.md: does not have {function} of {path}" for function in handlers(text)
                 if f"| `{function}` |" not in page]
-# What a user of the library may set, a user of the program may set too.
+# Every option of the library is also an option of the program.
 keys = set(re.findall(r"^\| `(\w+)` \|", (root / "docs/configuration.md").read_text(), re.M))
 for name in ("PublishSocketBase::Options", "BufferedPublishSocket::Options", "PublishSocket::Options", "SessionOptions"):
     for row in re.finditer(r"^\| `(\w+)` \| (.*?) ?\|.*$", sections[name], re.M):

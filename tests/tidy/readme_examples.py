@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents show is what the build compiles, to the letter: the README whole programs, the
-guide, the first steps and the page on monitoring pieces of them. And there is no example that no document names.
+"""The examples in the documents are exactly those that the build compiles: whole programs in the README,
+pieces of programs in the guide, the first steps and the page on monitoring. Each example is named in a document.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ found = []
 for example in ("publisher", "subscriber"):
     licence, program = programs[example].split("\n", 1)
     if f"```cpp\n{program}```" not in readme:
-        found.append(f"README.md: does not show apps/examples/{example}.cpp as it is")
+        found.append(f"README.md: does not show apps/examples/{example}.cpp unchanged")
 for name, page in (("first-steps", first_steps), ("guide", guide), ("monitoring", monitoring)):
     for piece in re.finditer(r"^```cpp\n(.*?)^```", page, re.S | re.M):
         if not any(piece[1] in program for program in programs.values()):
@@ -25,6 +25,6 @@ for name, page in (("first-steps", first_steps), ("guide", guide), ("monitoring"
             found.append(f"docs/{name}.md:{line}: no example in apps/examples has these lines")
 for example in programs:
     if not example.startswith("readout") and f"{example}.cpp" not in readme + first_steps + guide:
-        found.append(f"apps/examples/{example}.cpp: no page names it")
+        found.append(f"apps/examples/{example}.cpp: no document names it")
 print("\n".join(found))
 sys.exit(bool(found))

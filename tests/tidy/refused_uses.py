@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses of the front door that the compiler must refuse, or warn of: refused_uses.py COMPILER INCLUDE...
+"""Uses of the simple interface that the compiler must refuse or warn about: refused_uses.py COMPILER INCLUDE...
 
-Each line that ends in "// refused" has an error of its own; no other line has one.
+Each line that ends in "// refused" must have an error; no other line may have one.
 """
 
 import re

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own rules, those that a compiler does not know.
+"""Rules of the project that a compiler does not check.
 
-    tidy.py [ROOT]       checks the tree; prints path:line: [rule] what; fails if there is any
-    tidy.py --self-test  checks each rule: its bad samples must be flagged, its good ones not
+    tidy.py [ROOT]       checks the tree; prints path:line: [rule] what; fails if there are findings
+    tidy.py --self-test  checks each rule: bad samples must be flagged, good ones must not
 
 Rules about layers, form, tests and documents are here; rules about names are in name_rules.py.
 """
@@ -27,7 +27,7 @@ FUNCTION_LIMIT = 80
     good=[
         {"netio/fabric/a.cpp": "#include <rdma/fabric.h>\n"},
         {"netio/a.cpp": "// <rdma/fabric.h>\n"},
-        {"bench/plain.cpp": "#include <rdma/fabric.h>\n"},  # to measure it without us
+        {"bench/plain.cpp": "#include <rdma/fabric.h>\n"},  # measures libfabric alone
     ],
 )
 def libfabric_stays_inside(tree):
@@ -83,16 +83,16 @@ def fabric_folder_is_private(tree):
 def includes_start_at_the_root(tree):
     for source in cpp(tree):
         if source.path.startswith("tests/install_consumer/"):
-            continue  # projects of others
+            continue  # independent projects
         for line, path, opening in source.includes:
             if opening == '"' and path not in tree:
-                yield source.path, line, f'"{path}" is no file, seen from the repository root'
+                yield source.path, line, f'"{path}" is not a file, relative to the repository root'
 
 
 PROVIDERS = "tcp|verbs|sockets|udp|shm|psm[23]?|efa|opx|usnic|gni|ofi_rxm|ofi_rxd"
 
 
-# Up to version 10 another header of fmt has it as well; with 11 it does not compile without this one.
+# Up to fmt 10 another header declares fmt::join as well; fmt 11 needs <fmt/ranges.h>.
 @rule(
     bad=[
         {"apps/a.cpp": '#include <fmt/format.h>\nauto a = fmt::join(list, ", ");\n'},
@@ -105,7 +105,7 @@ PROVIDERS = "tcp|verbs|sockets|udp|shm|psm[23]?|efa|opx|usnic|gni|ofi_rxm|ofi_rx
         {"apps/a.cpp": "// fmt::join\n#include <fmt/format.h>\nauto a = fmt::format(x);\nauto b = fmt::joined;\n"},
     ],
 )
-def who_joins_includes_ranges(tree):
+def users_of_join_include_ranges(tree):
     for source in cpp(tree):
         if any(path == "fmt/ranges.h" for _, path, _ in source.includes):
             continue
@@ -125,7 +125,7 @@ def provider_names_have_one_home(tree):
     for source in cpp(tree):
         if source.top in ("netio", "pubsub", "stream") and source.path != "netio/fabric/provider.cpp":
             for line, match in source.matches(rf'"(?:{PROVIDERS})(?:;\w+)*"', source.code):
-                yield source.path, line, f"{match[0]}: what differs by provider is told by capabilities"
+                yield source.path, line, f"{match[0]}: use the capabilities for differences between providers"
 
 
 @rule(
@@ -185,9 +185,9 @@ def files_are_short(tree):
 
 
 def opens_scope(head):
-    """Whether a brace after this is a namespace's, a class's or an initialiser's."""
+    """Whether a brace after this opens a namespace, a class or an initialiser."""
     outside, count = head, 1
-    while count:  # keywords count outside of parentheses and template arguments only
+    while count:  # only keywords outside parentheses and template arguments count
         outside, count = re.subn(r"\([^()]*\)|<[^<>]*>", " ", outside)
     if re.search(r"\b(namespace|class|struct|union|enum|extern)\b|=\s*$", outside):
         return True
@@ -195,7 +195,7 @@ def opens_scope(head):
 
 
 def functions(text):
-    """Yields (first line, last line) of each outermost block that is no scope in that sense."""
+    """Yields (first line, last line) of each outermost block for which opens_scope() is false."""
     depth = 0
     head = 0
     inside = None  # depth at which the function began
@@ -244,7 +244,7 @@ def functions_are_short(tree):
     bad=[{"tests/a_test.cpp": "#define private public\n"}, {"tests/a.hpp": "#  define protected public\n"}],
     good=[{"tests/a_test.cpp": "// #define private public\n"}],
 )
-def nobody_opens_private_parts(tree):
+def private_parts_stay_private(tree):
     for source in cpp(tree):
         for line, _ in source.matches(r"^[ \t]*#[ \t]*define[ \t]+(private|protected)\b", source.code):
             yield source.path, line, "test through the interface"
@@ -350,7 +350,7 @@ def links_lead_somewhere(tree):
 def files_speak_of_the_project(tree):
     forbidden = {
         r"(?<![\w.~$}/-])/(?:home|root|tmp|work|workspace|mnt|Users)\b/?": "a path of one machine",
-        r"(?:^|[\s(])#\d{1,5}\b(?![-\w])": "a number that only one tracker knows; say what it is",
+        r"(?:^|[\s(])#\d{1,5}\b(?![-\w])": "a number of one tracker; describe the matter",
         r"(?i)\b((?:in|during|of) this session|the brief|sub-?agents?|as instructed|my instructions)\b": "not of the project",
     }
     for source in tree.values():

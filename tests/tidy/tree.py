@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules of tidy.py look at: the tree's sources, and the register of rules.
+"""The input of the rules of tidy.py: the sources of the tree, and the list of rules.
 
-A rule is a function from the tree (path -> Source) to findings (path, line, what). Beside it stand
-the samples that prove it: small trees, {path: text}.
+A rule is a function from the tree (path -> Source) to findings (path, line, what). Each rule has
+samples that test it: small trees, {path: text}.
 """
 
 import functools
 import re
 
-LAYERS = {  # who may include whom
+LAYERS = {  # which libraries each of them may include
     "netio": {"netio"},
     "pubsub": {"netio", "pubsub"},
     "stream": {"netio", "stream"},
     "apps": {"netio", "pubsub", "stream", "apps"},
 }
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
-RULES_FOLDER = "tests/tidy/"  # it must name what it forbids
+RULES_FOLDER = "tests/tidy/"  # contains the forbidden words
 
 TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)

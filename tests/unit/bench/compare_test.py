@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/compare.py and bench/releases.py: what is called slower, and what is kept of a run."""
+"""bench/compare.py and bench/releases.py: which results count as slower, and which data of a run is stored."""
 
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/document.py: the tables in docs/ are those of the last release."""
+"""bench/document.py: the tables in docs/ show the last release."""
 
 import pathlib
 import subprocess

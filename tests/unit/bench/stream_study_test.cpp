@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our policy promises, and what the published one comes to, on the same links. The numbers are
-// computed in virtual time, so they are the same on every machine.
+// The results of this library's policy and of the published one, on the same links. The numbers are
+// computed in virtual time, so they are equal on every machine.
 
 #include "bench/stream_study.hpp"
 
@@ -18,7 +18,7 @@ constexpr std::uint64_t kib = 1024;
 constexpr std::uint64_t mib = 1024 * kib;
 constexpr std::uint64_t ring_bytes = 4 * mib;
 
-// 100 Gb/s, 3 us there and back, copies at 10 GB/s: the defaults.
+// 100 Gb/s, 3 us round trip, copies at 10 GB/s: the defaults.
 constexpr StreamLink lan{};
 constexpr std::uint64_t lan_bytes_in_flight = 37'500; // bandwidth times round trip
 
@@ -34,7 +34,7 @@ StreamLoad load(std::uint64_t message_bytes, std::uint64_t sends, std::uint64_t 
 TEST(StreamStudy, WithEnoughReceivesOursFillsTheLinkDirectlyAtAnyNumberOfSends) {
     for (const std::uint64_t message : {16 * kib, 64 * kib, 256 * kib, 2 * mib}) {
         const std::uint64_t receives = (2 * lan_bytes_in_flight + 2 * message) / message + 1;
-        const std::uint64_t enough_sends = lan_bytes_in_flight / message + 2; // to fill any link
+        const std::uint64_t enough_sends = lan_bytes_in_flight / message + 2; // fill any link
         for (const std::uint64_t factor : {1U, 2U, 4U, 8U, 16U}) {
             const std::uint64_t sends = enough_sends * factor;
             const StreamStudy study =
@@ -45,12 +45,12 @@ TEST(StreamStudy, WithEnoughReceivesOursFillsTheLinkDirectlyAtAnyNumberOfSends) 
     }
 }
 
-TEST(StreamStudy, ThePublishedOneFallsToTheSpeedOfTheCopyWithAsManySendsAsReceives) {
+TEST(StreamStudy, PublishedPolicyIsAsSlowAsTheCopyWithEqualSends) {
     StreamLoad balanced = load(256 * kib, 32, 32);
     balanced.total_bytes = 400 * balanced.message_bytes;
     const StreamStudy study = study_stream(lan, balanced, published_stream_policy(ring_bytes));
     EXPECT_NEAR(study.link_share, 0.80, 0.01);
-    EXPECT_NEAR(study.direct_share, 32.0 / 400, 0.001) << "the first receives, and none after them";
+    EXPECT_NEAR(study.direct_share, 32.0 / 400, 0.001) << "only the first receives";
     EXPECT_GT(study.receiver_busy_share, 0.9);
 }
 
@@ -62,7 +62,7 @@ TEST(StreamStudy, ThePublishedOneIsDirectWithHalfAsManySends) {
     EXPECT_LT(study.receiver_busy_share, 0.05);
 }
 
-TEST(StreamStudy, OursReturnsFromTheRingWhenTheReceiverIsLateAndThePublishedOneDoesNot) {
+TEST(StreamStudy, OnlyOurPolicyReturnsFromTheRingAfterALateReceiver) {
     StreamLoad late = load(256 * kib, 32, 32);
     late.receiver_lead_ns = -3'000;
     late.total_bytes = 256 * mib;
@@ -97,9 +97,9 @@ TEST(StreamStudy, WithFewReceivesOursKeepsUpWithTheBetterOfTheBaselines) {
     }
 }
 
-// --- A distance ----------------------------------------------------------------------------------
+// --- A long link ---------------------------------------------------------------------------------
 
-TEST(StreamStudy, Over48MillisecondsOursFillsTheLinkFromReceivesInsteadOfTheRing) {
+TEST(StreamStudy, Over48MillisecondsOurPolicyFillsTheLinkDirectly) {
     const StreamLink distance{
         .gigabits_per_second = 10, .one_way_ns = 24e6, .copy_gigabytes_per_second = 5};
     StreamLoad far = load(2 * mib, 32, 32);
@@ -113,7 +113,7 @@ TEST(StreamStudy, Over48MillisecondsOursFillsTheLinkFromReceivesInsteadOfTheRing
     EXPECT_LE(published.link_share, 0.10) << "a ring of 4 MiB per round trip";
 }
 
-// --- A ring that grows ---------------------------------------------------------------------------
+// --- A growing ring ------------------------------------------------------------------------------
 
 constexpr StreamLink far_away{
     .gigabits_per_second = 10, .one_way_ns = 24e6, .copy_gigabytes_per_second = 5};
@@ -135,17 +135,17 @@ TEST(StreamStudy, Over48MillisecondsARingGrowsUntilItFillsTheLink) {
     const StreamStudy shorter = study_stream(far_away, far_load(2'000 * mib), growing);
     const StreamStudy longer = study_stream(far_away, far_load(12'000 * mib), growing);
 
-    EXPECT_NEAR(before.link_share, 1.0 * mib / far_bytes_in_flight, 0.002) << "a ring a round trip";
+    EXPECT_NEAR(before.link_share, 1.0 * mib / far_bytes_in_flight, 0.002) << "one per round trip";
     EXPECT_EQ(longer.ring_growths, 6U);
     EXPECT_EQ(longer.ring_bytes, 64 * mib);
     EXPECT_GE(longer.link_share, 0.94);
     EXPECT_EQ(study_stream(far_away, far_load(2'000 * mib), unlimited).ring_bytes, 128 * mib)
-        << "one doubling beyond what is in flight";
-    // What was sent in the second part of the longer one went at the speed of the link.
+        << "one doubling beyond the bytes in flight";
+    // The second part of the longer transfer had the speed of the link.
     const double shorter_s = 2'000.0 * mib * 8e-9 / shorter.gigabits_per_second;
     const double longer_s = 12'000.0 * mib * 8e-9 / longer.gigabits_per_second;
     EXPECT_GE(10'000.0 * mib * 8e-9 / (longer_s - shorter_s), 0.99 * 10);
-    EXPECT_LE(shorter_s - 2'000.0 * mib * 8e-9 / 10, 0.6) << "seconds that growing has cost";
+    EXPECT_LE(shorter_s - 2'000.0 * mib * 8e-9 / 10, 0.6) << "seconds lost to growing";
 }
 
 TEST(StreamStudy, ARingGrowsToItsLimitAndNoFurther) {
@@ -190,7 +190,7 @@ TEST(StreamStudy, ARingDoesNotGrowForAUserOrACopyThatIsSlow) {
 TEST(StreamStudy, ARingGrowsOnlyToWhatItsUserTakesInARoundTrip) {
     StreamLoad user = far_load(600 * mib);
     user.receive_count = 1;
-    user.consume_ns = 50e6; // 2 MiB in about a round trip, where the link carries 57
+    user.consume_ns = 50e6; // 2 MiB in about a round trip; the link carries 57 MiB
     const StreamStudy study =
         study_stream(far_away, user, growing_stream_policy(1 * mib, 256 * mib));
     EXPECT_LE(study.ring_bytes, 8 * mib);

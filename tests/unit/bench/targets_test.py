@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/targets.py and bench/cases.py: what is aimed at, and that something measures it."""
+"""bench/targets.py and bench/cases.py: the performance targets, and the cases that measure them."""
 
 import pathlib
 import sys
@@ -21,7 +21,7 @@ def found(rows, what):
     return [each for each in targets.ratios(rows) if each[1] == what]
 
 
-# As a program would report it: enough for every pattern.
+# Output of a program, with a match for every pattern.
 REPORTS = [
     {"role": "publish", "messages": 100, "ticks": 10, "cpu_s": 0.5, "wall_s": 1.0,
      "p50_us": 10.0, "p99_us": 20.0, "p999_us": 30.0},
@@ -89,7 +89,7 @@ class Aiming(unittest.TestCase):
         self.assertIn(wanted, table({**ours, **void}, theirs))
         self.assertIn(wanted, table(ours, {**theirs, **void}))
         self.assertIn(wanted, table({**ours, **void}, {**theirs, **void, "metric": "skipped"}))
-        # Without an aim it is no row, and one peer of several is not missed.
+        # A case without a target has no row, and one missing peer of several is allowed.
         cyclone = {**row("W2", "cyclonedds", "messages_per_s", 1.0, size=64), **void}
         ucx = row("W2", "ucx", "messages_per_s", 1e6, size=64)
         netio = row("W2", "netio", "messages_per_s", 2e6, size=64, form="buffered")

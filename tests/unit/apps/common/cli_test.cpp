@@ -21,7 +21,7 @@ std::string refusal(const std::function<void()>& call) {
     return {};
 }
 
-TEST(OptionValues, NobodyIsConnectedToAtPortZero) {
+TEST(OptionValues, PortZeroIsRefusedForConnecting) {
     EXPECT_EQ(peer_address("[::1]:65535"), (netio::Address{"::1", 65535}));
     EXPECT_THAT(refusal([] { peer_address("127.0.0.1:0"); }), HasSubstr("from 1 to 65535"));
     EXPECT_THAT(refusal([] { peer_address("127.0.0.1:70000"); }), HasSubstr("0 to 65535"));

@@ -37,7 +37,7 @@ TEST(BackgroundWriter, TakesBytesWhileAWriteBlocksAndSaysWhenFull) {
     EXPECT_FALSE(writer.is_full());
     writer.put("8");
     EXPECT_TRUE(writer.is_full());
-    writer.put("9"); // also what was on its way when the queue became full
+    writer.put("9"); // also the lines that were being written when the queue became full
     EXPECT_EQ(writer.queued_bytes(), 9U);
     go_on.set_value();
     while (writer.is_full())

@@ -39,14 +39,14 @@ TEST_F(LimitedLogTest, AFloodIsCountedAndNotWritten) {
     EXPECT_EQ(lines.back(), "next");
 }
 
-TEST_F(LimitedLogTest, WhatWasNotCountedIsCountedAtTheEnd) {
+TEST_F(LimitedLogTest, TheRestIsCountedAtTheEnd) {
     for (std::uint64_t i = 0; i < LimitedLog::lines_per_interval + 1; ++i)
         log->note("come " + std::to_string(i));
     log.reset();
     EXPECT_EQ(lines.back(), "come 100");
 }
 
-TEST_F(LimitedLogTest, AFloodThatGoesOnIsALineAnIntervalAndTheNumberOfAll) {
+TEST_F(LimitedLogTest, ALongFloodIsOneLinePerIntervalWithTheTotal) {
     log.emplace(
         loop, [this](const std::string& line) { lines.push_back(line); }, 1);
     for (int i = 0; i < 25; ++i) {
@@ -103,7 +103,7 @@ class LogObserverTest : public testing::Test {
         told().on_accept_failed(
             {.peer = peer, .why = {{ENOMEM, std::system_category()}, "no pages; buy some"}});
     }
-    // Time that passes while the loop runs.
+    // Virtual time passes while the loop runs.
     void wait(netio::Duration duration) {
         bool over = false;
         netio::Timer timer{loop, [&] { over = true; }};
@@ -118,14 +118,14 @@ class LogObserverTest : public testing::Test {
     std::optional<LogObserver> log;
 };
 
-TEST_F(LogObserverTest, TheFirstIsToldAtOnceWithPeerReasonAndRemedy) {
+TEST_F(LogObserverTest, TheFirstIsLoggedAtOnceWithPeerReasonAndRemedy) {
     note("10.0.0.7:4000");
     EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("10.0.0.7:4000 is rejected: "),
                                          HasSubstr("no pages; buy some"),
                                          HasSubstr("Cannot allocate memory"))));
 }
 
-TEST_F(LogObserverTest, AFloodOfThoseWhoAreRejectedHidesNoShortage) {
+TEST_F(LogObserverTest, ManyRejectionsDoNotHideAShortage) {
     for (int i = 0; i < 1000; ++i)
         told().on_peer_rejected(
             {.peer = "10.0.0.8:1", .why = "it speaks another protocol or version"});
@@ -143,7 +143,7 @@ TEST_F(LogObserverTest, ARefusedRequestIsAWarningOfItsOwnKind) {
                     HasSubstr("10.0.0.8:1")));
 }
 
-TEST_F(LogObserverTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
+TEST_F(LogObserverTest, LaterOnesAreCountedInOneLinePerInterval) {
     note("first");
     for (int i = 0; i < 40; ++i) {
         note("again");
@@ -156,15 +156,15 @@ TEST_F(LogObserverTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
     EXPECT_THAT(lines[1], AllOf(HasSubstr("last is rejected: "), HasSubstr("and 40 before it")));
 }
 
-TEST_F(LogObserverTest, AfterAQuietIntervalTheNextIsToldAtOnce) {
+TEST_F(LogObserverTest, AfterAQuietIntervalTheNextIsLoggedAtOnce) {
     note("first");
     wait(LimitedLog::interval + std::chrono::seconds{1});
-    EXPECT_EQ(lines.size(), 1U) << "there is nothing to tell";
+    EXPECT_EQ(lines.size(), 1U) << "no line is left to report";
     note("second");
     EXPECT_EQ(lines.size(), 2U);
 }
 
-TEST_F(LogObserverTest, WhatIsLeftIsToldAtTheEnd) {
+TEST_F(LogObserverTest, TheRestIsLoggedAtTheEnd) {
     note("first");
     note("second");
     log.reset();
@@ -172,7 +172,7 @@ TEST_F(LogObserverTest, WhatIsLeftIsToldAtTheEnd) {
     EXPECT_THAT(lines[1], HasSubstr("second"));
 }
 
-TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
+TEST_F(LogObserverTest, LogsEventsWithTheirSeverity) {
     using Kind = netio::DeviceEvent::Kind;
     told().on_peer_connected({.peer = "a:1", .provider = "tcp"});
     told().on_peer_disconnected(
@@ -213,7 +213,7 @@ TEST_F(LogObserverTest, WritesOneLineAMinuteAboutSlowSubscribers) {
                                 HasSubstr("and 116 before it")));
 }
 
-TEST_F(LogObserverTest, LeavesTheLastRouteToWhoeverConnects) {
+TEST_F(LogObserverTest, TheLastRouteIsLeftToTheConnector) {
     const netio::Closed closed{.reason = netio::CloseReason::refused, .detail = "h:1 over verbs"};
     told().on_route_failed({.provider = "verbs", .remote = {"h", 1}, .closed = closed});
     told().on_route_failed(
@@ -221,12 +221,12 @@ TEST_F(LogObserverTest, LeavesTheLastRouteToWhoeverConnects) {
     EXPECT_THAT(lines, ElementsAre(HasSubstr("info: not over verbs: ")));
 }
 
-TEST_F(LogObserverTest, IsToldNothingAnyMoreWhenItIsGone) {
+TEST_F(LogObserverTest, GetsNoCallbacksAfterItsDestruction) {
     log.reset();
     EXPECT_EQ(loop.observer, nullptr);
 }
 
-TEST_F(LogObserverTest, SaysNothingWhereNothingHappened) {
+TEST_F(LogObserverTest, LogsNothingWithoutAnEvent) {
     wait(2 * LimitedLog::interval);
     log.reset();
     EXPECT_THAT(lines, IsEmpty());

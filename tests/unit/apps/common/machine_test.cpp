@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-// The addresses are no machine's, so an answer cannot come from a question for each of them.
+// No machine has these addresses, so the result cannot come from a query of each address.
 TEST(PickedProviders, AreThoseOfTheDescriptionsInTheirOrder) {
     EXPECT_THAT(
         picked_providers({{.provider = "verbs", .domain = "mlx5_0", .addresses = {"192.0.2.2"}},
@@ -35,7 +35,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-// A tree as drivers make it.
+// A directory tree like that of the drivers.
 class DeviceCounters : public testing::Test {
   protected:
     DeviceCounters() {
@@ -63,7 +63,7 @@ class DeviceCounters : public testing::Test {
     netio::test::TemporaryFolder folder_;
 };
 
-TEST_F(DeviceCounters, OfBothFoldersAreReadUnderTheDriversNames) {
+TEST_F(DeviceCounters, AreReadFromBothFoldersUnderTheDriversNames) {
     ASSERT_EQ(devices().size(), 1U);
     const PortCounters counters = devices()[0].ports.at(0).counters;
     EXPECT_THAT(counters,
@@ -108,20 +108,20 @@ TEST_F(DeviceCounters, AreShownForEachPort) {
     EXPECT_EQ(rows[0].dropped, 9U);
 }
 
-TEST_F(DeviceCounters, WhereThereIsNoDeviceNothingIsShown) {
+TEST_F(DeviceCounters, ShowNothingWithoutADevice) {
     Exposition text;
     write(std::span<const RdmaDevice>{}, text);
     EXPECT_EQ(std::move(text).take(), "");
 }
 
-TEST_F(DeviceCounters, OfAPortThatIsDownAreShownToo) {
+TEST_F(DeviceCounters, AreShownForAPortThatIsDown) {
     put("state", "1: DOWN");
     Exposition text;
     write(devices(), text);
     EXPECT_THAT(std::move(text).take(), HasSubstr("rate=\"100 Gb/sec (4X EDR)\"} 0\n"));
 }
 
-TEST_F(DeviceCounters, AreWhatTheDoctorNotesWhereTheyMeanTrouble) {
+TEST_F(DeviceCounters, AreReportedByTheDoctorIfTheyIndicateTrouble) {
     Machine machine;
     machine.kernel = {6, 1};
     machine.libfabric = {1, 17};
@@ -137,7 +137,7 @@ TEST_F(DeviceCounters, AreWhatTheDoctorNotesWhereTheyMeanTrouble) {
     EXPECT_THAT(notes, Not(HasSubstr("port_xmit_data")));
 }
 
-TEST(DeviceLog, SaysWhichPortOfWhichDevice) {
+TEST(DeviceLog, NamesThePortAndTheDevice) {
     using Kind = netio::DeviceEvent::Kind;
     EXPECT_EQ(line_of({.kind = Kind::port_down, .device = "mlx5_0", .port = 2, .what = "x"}),
               "port 2 of mlx5_0 is down");
@@ -160,7 +160,7 @@ TEST(FabricFaults, BelongToTheVersionsThatWereLookedAt) {
     EXPECT_EQ(named_with_doubt({2, 6}), "libfabric 2.6");
 }
 
-TEST(FabricFaults, OfAVersionThatNobodyLookedAtAreSaidToBePossible) {
+TEST(FabricFaults, AreShownAsPossibleForAnUnknownVersion) {
     for (const Version version : {Version{2, 7}, Version{3, 0}}) {
         EXPECT_EQ(faults_of(version).size(), 6U) << to_string(version);
         const std::string warning = fault_warning(

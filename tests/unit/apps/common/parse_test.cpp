@@ -29,7 +29,7 @@ TEST(Quantity, WhatIsNoneOrDoesNotFitIsRefused) {
                              "1e99", "99999999999999999999", "17179869184G", "1 2", " 1"}) {
         EXPECT_FALSE(parse_bytes(text)) << text;
     }
-    EXPECT_FALSE(parse_count("64kb")) << "bytes only";
+    EXPECT_FALSE(parse_count("64kb")) << "only bytes";
     for (const auto* text : {"", "-1", "nan", "inf", "fast"})
         EXPECT_FALSE(parse_rate(text)) << text;
 }
@@ -48,7 +48,7 @@ TEST(Quantity, DurationsAreSecondsUnlessTheySayOtherwise) {
     EXPECT_EQ(parse_duration("2m"), 2min);
     EXPECT_EQ(parse_duration("2 min"), 2min);
     EXPECT_EQ(parse_duration("1h"), 1h);
-    EXPECT_EQ(parse_duration("1e-300"), 1ns) << "not zero, which would be at once";
+    EXPECT_EQ(parse_duration("1e-300"), 1ns) << "not 0, which means immediately";
     EXPECT_EQ(parse_duration("3650d"), longest_duration);
 }
 
@@ -61,7 +61,7 @@ TEST(Spelling, TheNearestWordIsSuggestedIfItIsNear) {
     const std::string_view words[] = {"publish", "subscribe", "pump"};
     EXPECT_EQ(suggestion("subcribe", words), " (did you mean 'subscribe'?)");
     EXPECT_EQ(suggestion("pumb", words), " (did you mean 'pump'?)");
-    EXPECT_EQ(suggestion("pub", words), " (did you mean 'publish'?)") << "it begins so";
+    EXPECT_EQ(suggestion("pub", words), " (did you mean 'publish'?)") << "it begins with this";
     EXPECT_EQ(suggestion("doctor", words), "");
     EXPECT_EQ(suggestion("x", {}), "");
 }

@@ -20,7 +20,7 @@ std::vector<std::byte> message(Fid fid, std::uint64_t sequence, std::size_t size
     return made;
 }
 
-TEST(Pattern, WhatWasSentIsSound) {
+TEST(Pattern, UnchangedMessagesAreSound) {
     PatternChecker checker;
     for (std::uint64_t sequence = 0; sequence < 300; ++sequence)
         checker.check(Fid{9}, message(Fid{9}, sequence, smallest_pattern_bytes + sequence));
@@ -65,8 +65,8 @@ TEST(Pattern, EightBytesAreEnough) {
     EXPECT_EQ(checker.total().corrupt, 1U);
 }
 
-// They have 32 bits of the number only.
-TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersBeginAnew) {
+// They contain only 32 bits of the number.
+TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersWrap) {
     PatternChecker checker;
     for (std::uint64_t sequence = UINT32_MAX - 10; sequence < UINT32_MAX + std::uint64_t{10};
          ++sequence) {
@@ -76,15 +76,15 @@ TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersBeginAnew) {
     EXPECT_EQ(checker.total(), (PatternCounts{.messages = 21, .duplicates = 1}));
 }
 
-TEST(Pattern, ATimeIsWhatWasStampedAndProtectedLikeTheRest) {
+TEST(Pattern, TheTimeIsTheStampedOneAndIsProtected) {
     std::vector<std::byte> sound(50);
     fill_timed_pattern(sound, Fid{3}, 7);
     stamp_pattern(sound, 123456789);
-    stamp_pattern(sound, 987654321); // it was refused, and is published later
+    stamp_pattern(sound, 987654321); // the message was refused, and is published later
     PatternChecker checker;
     EXPECT_EQ(checker.check(Fid{3}, sound), 987654321U);
     EXPECT_EQ(checker.total(), PatternCounts{.messages = 1});
-    EXPECT_EQ(checker.check(Fid{3}, message(Fid{3}, 8, 50)), std::nullopt) << "has no time";
+    EXPECT_EQ(checker.check(Fid{3}, message(Fid{3}, 8, 50)), std::nullopt) << "without a time";
     for (std::size_t bit = 0; bit < sound.size() * 8; ++bit) {
         auto damaged = sound;
         damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
@@ -114,7 +114,7 @@ TEST(Pattern, ALateSubscriberHasLostNothing) {
     EXPECT_EQ(checker.first(Fid{2}), std::nullopt);
 }
 
-// What was under way when a fid moved comes behind the first of the next publisher.
+// Messages in flight when a fid moved may arrive after the first message of the next publisher.
 TEST(Pattern, TwoPublishersOfAFidHaveNumbersOfTheirOwn) {
     PatternChecker checker;
     const auto arrives = [&](std::uint32_t publisher, std::uint64_t number, std::size_t bytes) {
@@ -130,9 +130,9 @@ TEST(Pattern, TwoPublishersOfAFidHaveNumbersOfTheirOwn) {
         EXPECT_EQ(checker.total(), PatternCounts{.messages = 5}) << bytes;
         EXPECT_EQ(checker.first(Fid{1}), 7U);
         arrives(1, 11, bytes);
-        EXPECT_EQ(checker.total().lost, 1U) << "of the first one, its 10";
+        EXPECT_EQ(checker.total().lost, 1U) << "number 10 of the first publisher";
         arrives(2, 1, bytes);
-        EXPECT_EQ(checker.total().duplicates, 1U) << "of the second one";
+        EXPECT_EQ(checker.total().duplicates, 1U) << "of the second publisher";
         arrives(3, 40, bytes);
         arrives(3, 41, bytes);
         EXPECT_EQ(checker.total(), (PatternCounts{.messages = 9, .lost = 1, .duplicates = 1}));
@@ -147,8 +147,8 @@ TEST(Pattern, ADuplicateThatIsVeryOldIsStillADuplicate) {
     EXPECT_EQ(checker.total().duplicates, 1U);
 }
 
-// Random loss, repetition, exchange of neighbours and damage, against an account of what was done.
-TEST(Pattern, CountsExactlyWhatWasDoneToTheStream) {
+// Random losses, repetitions, swaps of neighbours and damage, compared with exact counts.
+TEST(Pattern, CountsEveryChangeOfTheStreamExactly) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         std::mt19937_64 random{seed};
         PatternChecker checker;
@@ -160,7 +160,7 @@ TEST(Pattern, CountsExactlyWhatWasDoneToTheStream) {
             ++truth.messages;
         };
         std::uint64_t sequence = random();
-        send(sequence++); // the first and the last one arrive
+        send(sequence++); // the first and the last message arrive
         for (int step = 0; step < 300; ++step) {
             switch (random() % 8) {
             case 0: { // lost
@@ -169,18 +169,18 @@ TEST(Pattern, CountsExactlyWhatWasDoneToTheStream) {
                 truth.lost += count;
                 break;
             }
-            case 1: // twice
+            case 1: // duplicate
                 send(sequence);
                 send(sequence++);
                 ++truth.duplicates;
                 break;
-            case 2: // two exchanged
+            case 2: // swap two
                 send(sequence + 1);
                 send(sequence);
                 sequence += 2;
                 ++truth.reordered;
                 break;
-            case 3: // damaged at its head: does not count as arrived
+            case 3: // damage the beginning: the message does not count as received
                 send(sequence++, true);
                 ++truth.corrupt;
                 ++truth.lost;
@@ -232,7 +232,8 @@ TEST(Sizes, NormalHasItsMeanAndStaysWithinItsBounds) {
         draw(NormalSize{.mean = 1000, .stddev = 100, .min = 900, .max = 1100}, 1, 10000);
     EXPECT_THAT(drawn, testing::Each(testing::AllOf(testing::Ge(900U), testing::Le(1100U))));
     EXPECT_NEAR(mean(drawn), 1000, 5);
-    // A sixth lies beyond one standard deviation on each side and is moved to the bound.
+    // One sixth of the values lies beyond one standard deviation on each side and is clamped to the
+    // bound.
     EXPECT_NEAR(static_cast<double>(std::ranges::count(drawn, 900U)), 1587, 200);
 }
 

@@ -15,7 +15,7 @@ namespace {
     rlimit limit{.rlim_cur = 1, .rlim_max = 1};
     const bool none = ::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0;
     const bool hidden = ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
-    // The library finds its own sockets there.
+    // The library finds its sockets in /proc.
     const bool sees_itself = netio::test::open_descriptors().size() > 2;
     std::exit(none && hidden && sees_itself ? 0 : 1);
 }

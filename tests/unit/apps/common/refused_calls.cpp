@@ -29,7 +29,7 @@ bool refuse(const std::atomic<int>& call) {
 } // namespace
 } // namespace apps::test
 
-// The linker finds these before the C library's.
+// The linker prefers these functions to those of the C library.
 extern "C" {
 
 int flock(int fd, int operation) noexcept {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// System calls that fail as on a file system that does not have them.
+// System calls that fail as on a file system that does not support them.
 
 #include <atomic>
 
 namespace apps::test {
 
-// The errno of each call; 0: it is not refused.
+// The errno of each call; 0: the call succeeds.
 struct RefusedCalls {
     std::atomic<int> flock{0};
     std::atomic<int> fchmod{0};
@@ -18,7 +18,7 @@ struct RefusedCalls {
 };
 RefusedCalls& refused_calls();
 
-// Refuses one call while it exists.
+// Makes one system call fail during its lifetime.
 class Refusal {
   public:
     Refusal(std::atomic<int>& call, int error) : call_{call} { call_ = error; }

@@ -53,7 +53,7 @@ TEST(Report, JsonIsOneLineWithEveryKey) {
     EXPECT_EQ(json["fids"]["0x11"]["lost"], 2);
     EXPECT_EQ(json["fids"]["0x10"]["surplus"], 9);
     EXPECT_EQ(json["fids"]["0x10"]["first"], 12);
-    EXPECT_FALSE(json["fids"]["0x11"].contains("first")) << "nothing sound came of it";
+    EXPECT_FALSE(json["fids"]["0x11"].contains("first")) << "no valid message arrived";
     EXPECT_EQ(json["detail"], "a \"quoted\"\nline");
 }
 
@@ -70,7 +70,7 @@ TEST(Report, JsonOfAPublisherHasItsKeys) {
     EXPECT_EQ(json["role"], "publisher");
     EXPECT_EQ(json["mode"], "buffered");
     EXPECT_EQ(json["messages"], 10);
-    EXPECT_EQ(json["messages_per_s"], 0.0) << "no time, no rate";
+    EXPECT_EQ(json["messages_per_s"], 0.0) << "without time there is no rate";
     EXPECT_EQ(json["pages"], 2);
     EXPECT_EQ(json["disconnected"], 3);
     EXPECT_EQ(json["unconfirmed"], 4);
@@ -85,7 +85,7 @@ TEST(Report, TextForPeopleNamesWhatMatters) {
     EXPECT_THAT(text, HasSubstr("6 corrupt, 4 reordered, 5 duplicates"));
 }
 
-TEST(Report, ALossThatNobodyKnowsIsNotCalledNone) {
+TEST(Report, AnUnknownLossIsNotShownAsNone) {
     SubscribeReport report = subscriber();
     report.lost.reset();
     EXPECT_THAT(to_text(report), HasSubstr("number of lost messages unknown"));

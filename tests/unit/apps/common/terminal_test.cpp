@@ -35,11 +35,11 @@ TEST(Printable, EscapesWhatActsOnATerminalOrForgesALine) {
     EXPECT_EQ(printable("a\x9b"
                         "2J\xff\xe2\x80"),
               "a\\x9b2J\\xff\\xe2\\x80")
-        << "bytes that are not UTF-8, C1 among them";
+        << "bytes that are not UTF-8, including C1";
     EXPECT_EQ(printable("a\xe2\x80\xae"
                         "b"),
               "a\\u202eb")
-        << "right to left";
+        << "right-to-left mark";
     EXPECT_EQ(printable("\xe2\x80\xa8"), "\\u2028") << "a line separator";
 }
 
@@ -56,7 +56,7 @@ TEST(Printable, KeepsVisibleTextAndWhatIsEscaped) {
 TEST(Printable, KeepsTheLayoutOfATextOfSeveralLines) {
     EXPECT_EQ(printable("a\tb\n\x1b\n", unlimited, Lines::several), "a\tb\n\\u001b\n");
     EXPECT_TRUE(is_printable("a\tb\n", Lines::several));
-    EXPECT_EQ(printable("a\rb", unlimited, Lines::several), "a\\rb") << "hides the line before it";
+    EXPECT_EQ(printable("a\rb", unlimited, Lines::several), "a\\rb") << "hides the text before it";
 }
 
 TEST(Printable, CutsAtTheLimitAndNeverWithinACharacter) {
@@ -65,14 +65,15 @@ TEST(Printable, CutsAtTheLimitAndNeverWithinACharacter) {
     EXPECT_EQ(printable("a\x1b", 6), "a");
 }
 
-// The escapes are those of JSON: a report stays one, and a reader gets the text itself.
+// The escapes are those of JSON: the report remains valid JSON, and a parser returns the original
+// text.
 TEST(Printable, LeavesAJsonTextAsItIsToItsReader) {
     std::string text = "\"\\ \n\x1b\x7f \xc2\x9b \xe2\x80\xae \xe2\x80\xa8 \xf0\x9f\x98\x80";
     const std::string line = printable(json_line(nlohmann::json{{"text", text}}), unlimited);
     EXPECT_TRUE(is_printable(line));
     EXPECT_EQ(nlohmann::json::parse(line)["text"], text) << line;
     const std::string odd = json_line(nlohmann::json{{"text", "a\xff"}});
-    EXPECT_EQ(nlohmann::json::parse(odd)["text"], "a\xef\xbf\xbd") << "not UTF-8";
+    EXPECT_EQ(nlohmann::json::parse(odd)["text"], "a\xef\xbf\xbd") << "invalid UTF-8";
 }
 
 TEST(Printable, LeavesNothingThatActsInAnyText) {
@@ -90,7 +91,7 @@ TEST(Printable, LeavesNothingThatActsInAnyText) {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// A pipe that takes no more before somebody reads, in a process whose loop has blocked the signals.
+// A full pipe without a reader, in a process whose loop has blocked the signals.
 class StandardOutput : public testing::TestWithParam<int> {
   protected:
     StandardOutput() {
@@ -104,7 +105,7 @@ class StandardOutput : public testing::TestWithParam<int> {
         while (::write(ends_[1], page.data(), page.size()) > 0) {
         }
         ::fcntl(ends_[1], F_SETFL, GetParam());
-        ::alarm(60); // whoever waits for the pipe waits for ever
+        ::alarm(60); // a test that blocks on the pipe would never end
     }
     ~StandardOutput() override {
         ::alarm(0);
@@ -116,19 +117,19 @@ class StandardOutput : public testing::TestWithParam<int> {
     }
     void print() { print_report(text_, ends_[1]); }
     static void send(int signal) { ::kill(::getpid(), signal); }
-    // Takes it; 0: none.
+    // Takes a pending signal; 0: none is pending.
     int pending() const {
         const timespec at_once{};
         return std::max(0, ::sigtimedwait(&signals_, nullptr, &at_once));
     }
 
-    const std::string text_ = std::string(300'000, 'x'); // more than the pipe takes
+    const std::string text_ = std::string(300'000, 'x'); // more than the pipe holds
     std::array<int, 2> ends_{-1, -1};
     sigset_t signals_{};
     sigset_t before_{};
 };
 
-TEST_P(StandardOutput, IsGivenUpAtASignalWhileItsReaderTakesNothing) {
+TEST_P(StandardOutput, ASignalEndsAWriteWhoseReaderDoesNotRead) {
     send(SIGTERM);
     EXPECT_THAT([this] { print(); },
                 ThrowsMessage<std::runtime_error>(HasSubstr("its reader is blocked")));
@@ -172,7 +173,7 @@ TEST(Report, IsEscapedOnItsWayOut) {
 INSTANTIATE_TEST_SUITE_P(Blocking, StandardOutput, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(NonBlocking, StandardOutput, testing::Values(O_NONBLOCK));
 
-TEST(TerminalLine, StandsInThePlaceOfTheOneBefore) {
+TEST(TerminalLine, ReplacesThePreviousLine) {
     EXPECT_EQ(in_its_place("45%", 80), "\r45%\x1b[K");
 }
 
@@ -182,11 +183,11 @@ TEST(TerminalLine, IsCutToWhatTheTerminalShowsInOneLine) {
     EXPECT_EQ(in_its_place("1234567890", 2), "\r1\x1b[K");
 }
 
-TEST(TerminalLine, WhatAStrangerHasNamedDoesNotLeaveIt) {
+TEST(TerminalLine, ForeignNamesCannotLeaveTheLine) {
     EXPECT_EQ(in_its_place("a\nb\x1b[2J", 80), "\ra\\nb\\u001b[2J\x1b[K");
 }
 
-// A terminal in the place of standard output, which nobody reads.
+// A terminal as standard output, without a reader.
 class UnreadTerminal {
   public:
     UnreadTerminal() : before_{::dup(STDOUT_FILENO)}, leader_{::posix_openpt(O_RDWR | O_NOCTTY)} {
@@ -194,7 +195,7 @@ class UnreadTerminal {
         const Descriptor follower{::open(::ptsname(leader_.get()), O_RDWR | O_NOCTTY)};
         EXPECT_TRUE(follower.is_open());
         ::dup2(follower.get(), STDOUT_FILENO);
-        ::alarm(60); // whoever waits for it waits for ever
+        ::alarm(60); // a test that blocks on the terminal would never end
     }
     ~UnreadTerminal() {
         ::alarm(0);
@@ -208,7 +209,7 @@ class UnreadTerminal {
     Descriptor leader_;
 };
 
-TEST(TerminalLine, IsLeftOutWhereTheTerminalTakesNoMore) {
+TEST(TerminalLine, IsSkippedIfTheTerminalIsBlocked) {
     for (const std::size_t length : {1U, 100U, 255U, 1000U, 40'000U}) {
         const UnreadTerminal terminal;
         std::size_t lines = 0;

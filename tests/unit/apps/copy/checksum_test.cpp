@@ -22,7 +22,7 @@ std::string hex(ChecksumKind kind, std::string_view text) {
     return to_hex(kind, checksum.digest());
 }
 
-// What sha256sum and xxh128sum print.
+// The output of sha256sum and xxh128sum.
 TEST(ChecksumOfAFile, IsWhatOtherToolsPrint) {
     EXPECT_EQ(hex(ChecksumKind::sha256, "abc"),
               "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -45,7 +45,7 @@ TEST(ChecksumOfAFile, DoesNotDependOnThePiecesAndMayBeAskedForInBetween) {
     }
 }
 
-TEST(ChecksumOfAFile, OfZerosIsThatOfAHole) {
+TEST(ChecksumOfAFile, IsEqualForZerosAndAHole) {
     for (const ChecksumKind kind : {ChecksumKind::xxh3_128, ChecksumKind::sha256}) {
         for (const std::size_t head : {0U, 1U, 255U, 256U, 257U, 4096U, 100'000U}) {
             for (const std::size_t hole : {0U, 1U, 1023U, 1024U, 2048U, 2049U, 3'000'001U}) {
@@ -64,7 +64,7 @@ TEST(ChecksumOfAFile, OfZerosIsThatOfAHole) {
     }
 }
 
-TEST(ChecksumOfAFile, OfAHoleEndsWhenItIsAsked) {
+TEST(ChecksumOfAFile, IsCancelledInsideAHoleOnRequest) {
     std::stop_source source;
     source.request_stop();
     Checksum checksum{ChecksumKind::sha256};

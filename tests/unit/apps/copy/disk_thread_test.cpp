@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(DiskThread, RunsTasksInOrderElsewhereAndTellsOnTheLoop) {
+TEST(DiskThread, RunsTasksInOrderAndReportsOnTheLoop) {
     netio::EventLoop loop;
     DiskThread disk{loop};
     disk.start();
@@ -40,7 +40,7 @@ TEST(DiskThread, RunsTasksInOrderElsewhereAndTellsOnTheLoop) {
     EXPECT_TRUE(disk.is_idle());
 }
 
-TEST(DiskThread, WhatATaskThrowsIsTold) {
+TEST(DiskThread, ReportsTheExceptionOfATask) {
     netio::EventLoop loop;
     DiskThread disk{loop};
     disk.start();
@@ -54,7 +54,7 @@ TEST(DiskThread, WhatATaskThrowsIsTold) {
     EXPECT_EQ(told, "broken");
 }
 
-TEST(DiskThread, DropStopsTheRunningTaskAndForgetsThoseBehindIt) {
+TEST(DiskThread, DropStopsTheRunningTaskAndForgetsTheNextOnes) {
     netio::EventLoop loop;
     DiskThread disk{loop};
     disk.start();
@@ -84,7 +84,7 @@ TEST(DiskThread, DropStopsTheRunningTaskAndForgetsThoseBehindIt) {
     EXPECT_TRUE(disk.is_idle());
 }
 
-TEST(DiskThread, MayBeDestroyedWhereItTells) {
+TEST(DiskThread, MayBeDestroyedInItsCallback) {
     netio::EventLoop loop;
     auto disk = std::make_unique<DiskThread>(loop);
     disk->start();
@@ -97,7 +97,7 @@ TEST(DiskThread, MayBeDestroyedWhereItTells) {
     EXPECT_EQ(disk, nullptr);
 }
 
-TEST(DiskThread, TellsNothingOnceItIsDestroyedHoweverLongTheLoopGoesOn) {
+TEST(DiskThread, ReportsNothingAfterItsDestruction) {
     netio::EventLoop loop;
     int told = 0;
     for (int i = 0; i < 20; ++i) {

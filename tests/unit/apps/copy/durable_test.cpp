@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In which order a file that has arrived is made to last: its bytes, its name, its name in the
+// The order in which a received file is made durable: its bytes, its name, and its entry in the
 // folder.
 
 #include "apps/copy/served_folder.hpp"
@@ -21,10 +21,10 @@
 
 namespace {
 
-// What was made to last, and whether the file had its name by then.
+// The fsync() calls, and whether the file had its final name at each of them.
 struct Synced {
     std::mutex mutex;
-    std::string name; // of the file that is looked for; empty: nobody looks
+    std::string name; // file to look for; empty: record nothing
     std::vector<std::string> all;
 };
 Synced& synced() {
@@ -34,7 +34,7 @@ Synced& synced() {
 
 } // namespace
 
-// Found before the C library's.
+// The linker prefers this function to that of the C library.
 extern "C" int fsync(int fd) {
     static const auto of_the_library = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"));
     const std::lock_guard lock{synced().mutex};

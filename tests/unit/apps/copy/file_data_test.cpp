@@ -29,7 +29,7 @@ class BulkWriterTest : public testing::Test {
     Descriptor create() const {
         return Descriptor{::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
     }
-    // Through a descriptor of its own.
+    // Reads with a separate descriptor.
     static std::vector<std::byte> content(const std::string& name) {
         const Descriptor file{::open(name.c_str(), O_RDONLY | O_CLOEXEC)};
         std::vector<std::byte> bytes(static_cast<std::size_t>(::lseek(file.get(), 0, SEEK_END)));
@@ -42,17 +42,17 @@ class BulkWriterTest : public testing::Test {
         EXPECT_TRUE(std::ranges::equal(found, memory.memory().first(size)));
     }
 
-    netio::RegisteredBuffer memory{memory_bytes}; // begins at a page
+    netio::RegisteredBuffer memory{memory_bytes}; // page-aligned
     std::string path = testing::TempDir() + "netio_bulk_" + std::to_string(::getpid());
 };
 
-TEST_F(BulkWriterTest, WhatIsAlignedGoesPastTheCacheAndTheEndThroughIt) {
+TEST_F(BulkWriterTest, AlignedBytesBypassTheCacheAndTheEndDoesNot) {
     const Descriptor file = create();
     BulkWriter writer{file.get(), 0, true};
     writer.write(memory.memory().first(1 << 20));
     writer.write(memory.memory().subspan(1 << 20, (1 << 20) + 777));
     EXPECT_EQ(writer.position_bytes(), (2U << 20) + 777);
-    // All or nothing: some file systems cannot.
+    // All or nothing: some file systems do not support it.
     EXPECT_TRUE(writer.bypassed_bytes() == 2U << 20 || writer.bypassed_bytes() == 0)
         << writer.bypassed_bytes();
     expect_content(content(path), (2U << 20) + 777);
@@ -91,9 +91,9 @@ TEST_F(BulkWriterTest, MemoryThatIsNotAlignedGoesThroughTheCache) {
     EXPECT_TRUE(std::ranges::equal(found, memory.memory().subspan(1, 8192)));
 }
 
-TEST_F(BulkWriterTest, WhereNothingGoesPastTheCacheAllGoesThroughIt) {
+TEST_F(BulkWriterTest, WithoutDirectWritesAllGoesThroughTheCache) {
     int ends[2];
-    // Positions mean nothing to a pipe: the error is the caller's to see.
+    // Pipes have no positions: the caller gets the error.
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const Descriptor in{ends[0]};
     const Descriptor out{ends[1]};

@@ -31,12 +31,13 @@ TEST(CopyPath, RefusesWhatLeadsElsewhere) {
 TEST(CopyPath, RefusesWhatCannotBeAName) {
     for (const std::string& path : {"a\0b"s, "\0"s, "a\nb"s, "\x1b[2J"s, "a\x7f"s})
         EXPECT_EQ(check_path(path), PathFlaw::control_character) << path;
-    // An escape of one byte, as UTF-8 and alone; marks that show a name backwards.
+    // A one-byte escape character, as UTF-8 and as a single byte; marks that reverse the displayed
+    // name.
     for (const std::string& path : {"a\xc2\x9b\x32J"s, "a\x9b\x32J"s, "a\xe2\x80\xae\x67pj.exe"s,
                                     "\xe2\x81\xa6"s, "\xd8\x9c"s})
         EXPECT_EQ(check_path(path), PathFlaw::control_character) << path;
     // Zero-width space and joiner, byte order mark, soft hyphen, Hangul filler, tag, variation
-    // selector: two such names look the same.
+    // selector: they make two names look equal.
     for (const std::string& path :
          {"a\xe2\x80\x8b"s, "a\xe2\x80\x8d"s, "\xef\xbb\xbf\x61"s, "a\xc2\xad\x62"s,
           "\xe3\x85\xa4"s, "a\xf3\xa0\x80\x81"s, "a\xef\xb8\x8f/b"s})
@@ -56,7 +57,7 @@ TEST(CopyPath, RefusesThePartialFilesOfOthers) {
     EXPECT_EQ(check_path(partial_name("a")), PathFlaw::partial);
 }
 
-// Whatever is accepted has the properties that keep it beneath the folder.
+// Every accepted path has the properties that keep it below the folder.
 TEST(CopyPath, AcceptsNothingWithAComponentThatLeadsUpwards) {
     std::mt19937 random{1};
     const std::string alphabet = "../a\0\n"s;

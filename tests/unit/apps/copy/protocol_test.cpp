@@ -98,7 +98,7 @@ TEST(CopyProtocol, ThePreludeOfAnotherProtocolOrVersionIsRefused) {
     EXPECT_EQ(flaw_with(8, 0), Flaw::bad_length);
     EXPECT_EQ(flaw_with(10, 1), Flaw::bad_length) << "65544 bytes";
     EXPECT_EQ(flaw_with(12, 1), Flaw::bad_value);
-    EXPECT_EQ(flaw_with(4, 1), Flaw::none) << "as it was";
+    EXPECT_EQ(flaw_with(4, 1), Flaw::none) << "unchanged";
 }
 
 template <typename Body>
@@ -155,10 +155,10 @@ TEST(CopyProtocol, ValuesThatCannotBeAreRefused) {
     };
     EXPECT_EQ(flaw_of_extents({{.position = 5, .bytes = 2}, {.position = 6, .bytes = 1}}),
               Flaw::bad_value)
-        << "they overlap";
+        << "overlapping";
     EXPECT_EQ(flaw_of_extents({{.position = 5, .bytes = 2}, {.position = 8, .bytes = 0}}),
               Flaw::bad_value)
-        << "an empty one among others";
+        << "one of them is empty";
     EXPECT_EQ(flaw_of_extents({{.position = 1, .bytes = size_limit_bytes}}), Flaw::bad_value);
     EXPECT_EQ(flaw_of_extents({{.position = UINT64_MAX, .bytes = 2}}), Flaw::bad_value);
 
@@ -185,7 +185,7 @@ TEST(CopyProtocol, AnOfferIsWhatTheTextOfAnAnswerNames) {
 TEST(CopyProtocol, ADateThatNanosecondsCannotCountIsTheNearest) {
     EXPECT_EQ(modified_ns_of({.modified_s = INT64_MAX, .modified_ns = 5}), INT64_MAX);
     EXPECT_EQ(modified_ns_of({.modified_s = INT64_MIN, .modified_ns = 5}), INT64_MIN);
-    EXPECT_EQ(modified_ns_of({.modified_s = 13'569'465'600}), INT64_MAX) << "the year 2400";
+    EXPECT_EQ(modified_ns_of({.modified_s = 13'569'465'600}), INT64_MAX) << "year 2400";
     for (const Attributes& each :
          {Attributes{.modified_s = -5, .modified_ns = 3}, Attributes{.modified_s = 1 << 30},
           Attributes{.modified_s = -1, .modified_ns = 999'999'999}}) {
@@ -193,7 +193,7 @@ TEST(CopyProtocol, ADateThatNanosecondsCannotCountIsTheNearest) {
     }
 }
 
-// What a decoder lets pass means the same when it is written again.
+// Encoding a decoded message gives a message with the same meaning.
 TEST(CopyProtocol, DecodersTakeAnything) {
     std::mt19937 random{1};
     const std::vector<Message> seeds = {encode(some_open),

@@ -51,7 +51,7 @@ TEST(Report, ForPeopleCountsFilesAndBytes) {
     EXPECT_EQ(to_text(report.files[1], report.checksum), "\xff: why");
 }
 
-TEST(Report, OfAFileThatIsThereAlreadyShowsNoSpeed) {
+TEST(Report, ShowsNoSpeedForAFileThatAlreadyExists) {
     const Report present{.provider = "tcp",
                          .end = "finished",
                          .seconds = 0.25,
@@ -66,7 +66,7 @@ TEST(Report, OfAFileThatIsThereAlreadyShowsNoSpeed) {
               "a: 9 bytes, xxh3-128 abcd, was there already; its date could not be set");
 }
 
-TEST(Report, OfASparseFileSaysHowMuchWasSent) {
+TEST(Report, ShowsTheSentBytesOfASparseFile) {
     const CopiedFile file{.path = "a",
                           .outcome = CopiedFile::Outcome::copied,
                           .size_bytes = 1'000'000,
@@ -76,7 +76,7 @@ TEST(Report, OfASparseFileSaysHowMuchWasSent) {
               "a: 1000000 bytes, xxh3-128 abcd, sparse: 4096 bytes of data sent");
 }
 
-TEST(Report, OfAServerCountsWhatItKept) {
+TEST(Report, CountsTheFilesThatAServerKept) {
     const ServerReport server{.provider = "tcp",
                               .end = "interrupted",
                               .counters = {.files = 3, .bytes = 12, .failures = 1}};

@@ -26,7 +26,7 @@ class SourceFileTest : public testing::Test {
     ~SourceFileTest() override { fs::remove_all(folder); }
 
     void write(const std::string& text) const { std::ofstream{path, std::ios::binary} << text; }
-    // As cp -p, rsync -a and a restored backup do.
+    // Like cp -p, rsync -a and a restored backup.
     void write_and_keep_the_date(const std::string& text) const {
         struct stat before {};
         ASSERT_EQ(::stat(path.c_str(), &before), 0);
@@ -39,7 +39,7 @@ class SourceFileTest : public testing::Test {
         static_cast<void>(file.skip(5, {}));
         return file.finish({});
     }
-    // The clock of a file system moves in steps.
+    // The clock of a file system advances in steps.
     void wait_for_its_clock() const {
         struct stat before {};
         struct stat now {};
@@ -56,7 +56,7 @@ class SourceFileTest : public testing::Test {
     std::string path = folder + "/a";
 };
 
-TEST_F(SourceFileTest, OneThatIsOnlyRenamedOrLinkedMeanwhileIsNotChanged) {
+TEST_F(SourceFileTest, ARenamedOrLinkedFileIsUnchanged) {
     SourceFile alone{path, ChecksumKind::sha256};
     static_cast<void>(read_half(alone));
     const Digest digest = read_rest_and_finish(alone);

@@ -126,7 +126,7 @@ TEST_F(TargetFileTest, GoesOnWhereTheLastAttemptEnded) {
     EXPECT_EQ(content("a"), "one two");
 }
 
-// Page-aligned, as the buffers of a copy are.
+// Page-aligned like the buffers of a copy.
 class AlignedText {
   public:
     explicit AlignedText(std::size_t size) : memory_{size} {
@@ -155,10 +155,10 @@ TEST_F(TargetFileTest, ALargeOneGoesOnAtAWholeBlock) {
     EXPECT_TRUE(content("a") == source.text());
 }
 
-TEST_F(TargetFileTest, BeginsAnewOverAPartOfAnotherFile) {
+TEST_F(TargetFileTest, RestartsOverAPartOfAnotherFile) {
     put(".a.netio-part", "ONE two and much more");
     TargetFile file{open("a", "one")};
-    EXPECT_EQ(file.examine(*folder, {}).value().offset_bytes, 0U) << "it is longer than the source";
+    EXPECT_EQ(file.examine(*folder, {}).value().offset_bytes, 0U) << "longer than the source";
     file.start(0);
     file.write(bytes("one"));
     file.finish(digest("one"));
@@ -185,7 +185,7 @@ TEST_F(TargetFileTest, AnAttemptWithoutAByteLeavesNothing) {
     EXPECT_FALSE(fs::exists(path(".a.netio-part")));
 }
 
-TEST_F(TargetFileTest, ReplacesAFileOnlyWhenTold) {
+TEST_F(TargetFileTest, ReplacesAFileOnlyOnRequest) {
     put("a", "old content");
     EXPECT_THAT(refusal_of(open("a", "new")), HasSubstr("--overwrite"));
     EXPECT_FALSE(fs::exists(path(".a.netio-part")));
@@ -195,7 +195,7 @@ TEST_F(TargetFileTest, ReplacesAFileOnlyWhenTold) {
     EXPECT_EQ(content("a"), "new");
 }
 
-TEST_F(TargetFileTest, AFileThatAppearsMeanwhileIsNotReplaced) {
+TEST_F(TargetFileTest, AFileThatAppearsDuringTheTransferIsNotReplaced) {
     TargetFile file{open("a", "new")};
     static_cast<void>(file.examine(*folder, {}));
     file.start(0);
@@ -205,7 +205,7 @@ TEST_F(TargetFileTest, AFileThatAppearsMeanwhileIsNotReplaced) {
     EXPECT_EQ(content("a"), "older");
 }
 
-TEST_F(TargetFileTest, TellsWhatAFileOfTheSameSizeContains) {
+TEST_F(TargetFileTest, ReportsTheChecksumOfAFileOfTheSameSize) {
     put("a", "same");
     TargetFile file{open("a", "same")};
     const Answer answer = file.examine(*folder, {}).value();
@@ -222,7 +222,7 @@ TEST_F(TargetFileTest, APartThatAnotherWritesIsLeftAlone) {
     EXPECT_EQ(content(".a.netio-part"), "o");
 }
 
-TEST_F(TargetFileTest, APartThatAnotherGivesUpIsTakenByTheNextTry) {
+TEST_F(TargetFileTest, AnAbandonedPartIsUsedByTheNextAttempt) {
     auto first = std::make_unique<TargetFile>(open("a", "one"));
     static_cast<void>(first->examine(*folder, {}));
     first->start(0);
@@ -236,7 +236,7 @@ TEST_F(TargetFileTest, APartThatAnotherGivesUpIsTakenByTheNextTry) {
 }
 
 TEST_F(TargetFileTest, KeepsTwoWritersApartWhereLocksAreUnavailable) {
-    constexpr int dvs = 524; // ENOTSUPP of the kernel, which some network file systems return
+    constexpr int dvs = 524; // kernel-internal ENOTSUPP, which some network file systems return
     for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL, EPERM, EBADF, dvs}) {
         const apps::test::Refusal refusal{apps::test::refused_calls().flock, error};
         const std::string name = std::to_string(error);
@@ -282,7 +282,7 @@ TEST_F(TargetFileTest, NothingLeadsOutOfTheFolder) {
     EXPECT_TRUE(fs::is_empty(root + "/outside"));
 }
 
-// Who may write to one folder of the served one may not write to those that links in it lead to.
+// A right to write to one folder does not extend to folders that links inside it point to.
 TEST_F(TargetFileTest, NothingLeadsOutOfTheFolderThatAKeyPermits) {
     fs::create_directories(path("mine/sub"));
     fs::create_directory(path("theirs"));
@@ -304,7 +304,7 @@ TEST_F(TargetFileTest, NothingLeadsOutOfTheFolderThatAKeyPermits) {
     EXPECT_EQ(refusal_within("mine/sub/a", "mine"), "");
     EXPECT_EQ(refusal_within("mine/within/a", "mine"), "");
     EXPECT_EQ(refusal_within("mine/a", "mine"), "");
-    EXPECT_EQ(refusal_within("alias/a", "alias"), "") << "the server's own link";
+    EXPECT_EQ(refusal_within("alias/a", "alias"), "") << "link of the server itself";
 }
 
 TEST_F(TargetFileTest, ALinkInThePlaceOfThePartIsNotWrittenThrough) {
@@ -327,7 +327,7 @@ TEST_F(TargetFileTest, ALinkOfTheFinalNameIsReplacedAndNotFollowed) {
     EXPECT_FALSE(fs::is_symlink(path("a")));
 }
 
-TEST_F(TargetFileTest, AFolderOfThatNameOrNoFolderIsSaid) {
+TEST_F(TargetFileTest, AFolderOfThatNameOrAMissingFolderIsReported) {
     EXPECT_THAT(refusal_of(open("inner", "x")), HasSubstr("is a folder"));
     EXPECT_THAT(refusal_of(open("nowhere/a", "x")), HasSubstr("cannot open the folder nowhere"));
 }
@@ -370,16 +370,15 @@ TEST_F(TargetFileTest, ASourceThatChangesIsNoticed) {
 }
 
 TEST_F(TargetFileTest, ASourceWhoseSizeIsNotTrueIsNotTakenForOneThatHasChanged) {
-    const char* const attribute = "/sys/class/net/lo/mtu"; // a page, it says
-    if (!fs::exists(attribute))
-        GTEST_SKIP() << "it takes " << attribute << ", as where /sys is mounted";
+    const char* const attribute = "/sys/class/net/lo/mtu"; // its size is shown as one page
+    if (!fs::exists(attribute)) GTEST_SKIP() << attribute << " is writable here";
     SourceFile source{attribute, ChecksumKind::xxh3_128};
     std::vector<std::byte> memory(source.size_bytes());
     EXPECT_THAT([&] { source.read(memory); },
                 ThrowsMessage<std::runtime_error>(HasSubstr("fewer bytes than its size of 4096")));
 }
 
-TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {
+TEST_F(TargetFileTest, WithoutOverwriteRightsTheSenderCannotReplaceFiles) {
     constexpr auto no_overwrite = TargetFile::Access::no_overwrite;
     put("a", "first");
     Open request = open("a", "other");
@@ -387,12 +386,12 @@ TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {
     {
         TargetFile file{request, no_overwrite};
         EXPECT_EQ(file.examine(*folder, {}).value().outcome, Answer::Outcome::present)
-            << "it compares";
+            << "compares only";
     }
     request.size_bytes = 4;
     TargetFile another{request, no_overwrite};
     EXPECT_THROW(static_cast<void>(another.examine(*folder, {})), std::runtime_error);
-    // Nor if it comes to exist while it is received.
+    // Nor if the file appears during the transfer.
     for (const auto access : {no_overwrite, TargetFile::Access::write_only}) {
         Open later = open("late", "text");
         later.overwrite = true;
@@ -407,7 +406,7 @@ TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {
     }
 }
 
-// A time before 1970 is rounded downwards, whatever its fraction; and so it is read.
+// A time before 1970 is rounded down, whatever its fraction, and read in the same way.
 TEST_F(TargetFileTest, ADateBeforeTheBeginningOfTimeIsKept) {
     for (const std::int64_t date : {-1LL, -1'000'000'000LL, -1'500'000'000LL, 1'500'000'000LL}) {
         const std::string name = "at" + std::to_string(date);
@@ -422,7 +421,7 @@ TEST_F(TargetFileTest, ADateBeforeTheBeginningOfTimeIsKept) {
     }
 }
 
-TEST_F(TargetFileTest, WhoMayOnlyWriteLearnsNothingOfAPartAndReplacesNothing) {
+TEST_F(TargetFileTest, WriteOnlyAccessNeitherReadsPartsNorReplacesFiles) {
     constexpr auto write_only = TargetFile::Access::write_only;
     put(partial_name("a"), "one ");
     {
@@ -447,7 +446,7 @@ TEST_F(TargetFileTest, ASourceThatChangesIsNoticedAlsoIfItsDateIsSetBack) {
     SourceFile changed{path("source"), ChecksumKind::xxh3_128};
     std::vector<std::byte> memory(7);
     changed.read(memory);
-    // The clock of a file system ticks slowly, so that a change just now may leave no trace.
+    // The clock of a file system advances slowly, so a recent change may not be visible.
     struct stat before {};
     struct stat after {};
     ASSERT_EQ(::stat(path("source").c_str(), &before), 0);
@@ -467,7 +466,7 @@ TEST_F(TargetFileTest, ASourceWhoseSizeIsNotItsLengthIsNotCopied) {
     EXPECT_THROW(static_cast<void>(source.finish({})), std::runtime_error);
 }
 
-TEST_F(TargetFileTest, AnyDateThatAStrangerSendsIsTakenOrRefused) {
+TEST_F(TargetFileTest, AnyDateFromAPeerIsAcceptedOrRefused) {
     for (const std::int64_t date : {INT64_MIN, INT64_MIN + 1, std::int64_t{-1}, INT64_MAX}) {
         Open request = open("dated", "content");
         request.modified_ns = date;
@@ -478,7 +477,7 @@ TEST_F(TargetFileTest, AnyDateThatAStrangerSendsIsTakenOrRefused) {
         file.write(std::as_bytes(std::span{std::string_view{"content"}}));
         try {
             file.finish(digest("content"));
-        } catch (const std::system_error&) { // the file system's limits
+        } catch (const std::system_error&) { // limits of the file system
         }
     }
 }
@@ -506,7 +505,7 @@ TEST_F(TargetFileTest, OnlyARegularFileIsASource) {
     }
 }
 
-// Content whose holes the file system knows.
+// A sparse file.
 class Sparse {
   public:
     explicit Sparse(std::uint64_t size) : size_{size} {}
@@ -587,7 +586,7 @@ TEST_F(TargetFileTest, AHoleTakesNoRoomAndCountsAsZeros) {
 
 TEST_F(TargetFileTest, ALongSparseFileNeedsRoomForItsDataOnly) {
     Open request = open("a", "");
-    request.size_bytes = std::uint64_t{1} << 43; // 8 TiB, the most of ext4 being 16
+    request.size_bytes = std::uint64_t{1} << 43; // 8 TiB; the limit of ext4 is 16
     TargetFile file{request};
     ASSERT_TRUE(file.examine(*folder, {}));
     EXPECT_NO_THROW(file.start(0, 4096));
@@ -621,7 +620,7 @@ TEST_F(TargetFileTest, DatesThatNanosecondsCannotCountAreKept) {
         const std::string notes = file.finish(digest("x"));
         struct stat status {};
         ASSERT_EQ(::stat(path(name).c_str(), &status), 0);
-        // A file system with 32 bits of seconds says so.
+        // A file system with 32-bit seconds reports it.
         EXPECT_EQ(notes.empty(), status.st_mtim.tv_sec == seconds) << notes;
         EXPECT_EQ(SourceFile(path(name), ChecksumKind::xxh3_128).attributes().modified_s,
                   status.st_mtim.tv_sec);
@@ -629,7 +628,7 @@ TEST_F(TargetFileTest, DatesThatNanosecondsCannotCountAreKept) {
     }
 }
 
-TEST_F(TargetFileTest, ADateBeyondTheFileSystemIsSaid) {
+TEST_F(TargetFileTest, ADateOutsideTheLimitsOfTheFileSystemIsReported) {
     TargetFile file{open("a", "x")};
     static_cast<void>(file.examine(*folder, {}));
     file.start(0);

@@ -14,7 +14,7 @@ using testing::IsEmpty;
 using testing::Not;
 using Kind = Finding::Kind;
 
-// Nothing to change.
+// A machine without problems.
 Machine sound_machine() {
     Machine machine;
     machine.kernel = {6, 1};
@@ -41,14 +41,14 @@ Machine sound_machine() {
     return machine;
 }
 
-// The finding that says so; fails the test if there is none, or one of another kind.
+// The finding with this text; fails the test if it is missing or of another kind.
 Finding found(const Machine& machine, Kind kind, const std::string& what) {
     for (const Finding& finding : diagnose(machine)) {
         if (finding.what.find(what) == std::string::npos) continue;
         EXPECT_EQ(finding.kind, kind) << finding.what;
         return finding;
     }
-    ADD_FAILURE() << "nothing says: " << what;
+    ADD_FAILURE() << "no finding: " << what;
     return {};
 }
 
@@ -64,11 +64,11 @@ TEST(Diagnosis, ASoundMachineHasNothingToChangeNorToNote) {
     found(sound_machine(), Kind::good, "provider for 10.0.0.1: verbs");
 }
 
-TEST(Diagnosis, AMachineWithoutADeviceIsWellAndToldWhatIsUsedInstead) {
+TEST(Diagnosis, AMachineWithoutADeviceIsWellAndNamesItsProvider) {
     Machine machine = sound_machine();
     machine.devices.clear();
     machine.connection_manager_accessible = false;
-    machine.locked_bytes_limit = 65536; // nothing is locked without a device
+    machine.locked_bytes_limit = 65536; // no memory is locked without a device
     machine.huge_pages->free_count = 0;
     found(machine, Kind::note, "tcp is used instead");
     EXPECT_TRUE(is_well(diagnose(machine)));
@@ -230,7 +230,7 @@ TEST(Diagnosis, AChoiceOfProvidersThatLeavesNothingOutIsRight) {
     EXPECT_TRUE(is_well(diagnose(machine)));
     machine.devices.clear();
     machine.fabric.erase(machine.fabric.begin());
-    EXPECT_TRUE(is_well(diagnose(machine))) << "nobody misses verbs";
+    EXPECT_TRUE(is_well(diagnose(machine))) << "verbs is not needed";
 }
 
 class FakeSystem : public testing::Test {
@@ -269,7 +269,7 @@ TEST_F(FakeSystem, DevicesArePortsWithStateAndInterface) {
     ASSERT_EQ(devices.size(), 2U);
     EXPECT_EQ(devices[0].name, "mlx5_1");
     EXPECT_FALSE(devices[0].software);
-    EXPECT_FALSE(devices[0].accessible) << "it has no node";
+    EXPECT_FALSE(devices[0].accessible) << "no device node";
     ASSERT_EQ(devices[0].ports.size(), 1U);
     EXPECT_EQ(devices[0].ports[0].number, 1U);
     EXPECT_EQ(devices[0].ports[0].state, "ACTIVE");

@@ -41,7 +41,7 @@ TEST(MessageFilter, LooksAtOnePlaceWhereOneIsNamed) {
     EXPECT_FALSE(wants(filter, {0}));
 }
 
-TEST(MessageFilter, OfAPlaceBehindEveryMessageWantsNone) {
+TEST(MessageFilter, AnOffsetBeyondEveryMessageMatchesNone) {
     MessageFilter filter;
     ASSERT_TRUE(filter.add("18446744073709551615:00"));
     EXPECT_FALSE(wants(filter, {0, 0}));
@@ -58,7 +58,7 @@ TEST(MessageFilter, WantsWhatMeetsEveryCondition) {
     EXPECT_FALSE(wants(filter, {2, 0xff}, 3));
 }
 
-TEST(MessageFilter, TakesNothingButAConditionAndIsAsItWasBehindWhatIsNone) {
+TEST(MessageFilter, AcceptsOnlyAConditionAndIsUnchangedByAnother) {
     MessageFilter filter;
     for (const char* const none :
          {"", "c", "caf", "xy", "0x12", "+1", "1:", ":ca", "a:ca", "-1:ca",
@@ -78,7 +78,7 @@ TEST(HexLines, ShowWhereBytesAreAndWhatIsText) {
               "  000010  34 35 36                                          |456|\n");
 }
 
-TEST(HexLines, OfNothingAreNone) {
+TEST(HexLines, AreEmptyWithoutBytes) {
     EXPECT_EQ(lines(""), "");
 }
 

@@ -47,7 +47,7 @@ std::string answering(const std::string& status, const std::string& body) {
            "\r\n\r\n" + body;
 }
 
-// A short text of many values, or of many levels, stands for a document of gigabytes.
+// A short text with many values or many levels would become a document of gigabytes.
 TEST(EtcdClient, AnAnswerHasAsManyValuesAndLevelsAsItsLimits) {
     const EtcdClient::Limits limits{.answer_depth = 3, .answer_values = 10};
     const auto problem = [&](const std::string& body) {
@@ -68,13 +68,13 @@ TEST(EtcdClient, ARefusalIsTheServersStatusWhateverItsBody) {
     EXPECT_THAT(problem_with(etcd, {}), testing::EndsWith("answers 500 (no space)"));
 }
 
-// Lines in front of an answer, more and more of them.
+// Header lines of an answer, without end.
 TEST(EtcdClient, AnAnswerHasATimeHoweverMuchComes) {
     const Liar server{"HTTP/1.1 200 OK\r\n", true};
     EXPECT_THAT(problem_with(server, {.answer_time = milliseconds{50}}), HasSubstr("in time"));
 }
 
-TEST(EtcdClient, WhatIsToldOfChangesHasATimeHoweverMuchComes) {
+TEST(EtcdClient, AWatchHasATimeLimitHoweverMuchComes) {
     const Liar server{"HTTP/1.1 200 OK\r\n", true};
     EtcdClient client{EtcdPlace{.address = server.address()}, {.answer_time = milliseconds{50}}};
     int taken = 0;
@@ -104,7 +104,7 @@ class EtcdPassword : public testing::Test {
     const std::string file_ = (folder_.path() / "user").string();
 };
 
-TEST_F(EtcdPassword, IsReadOnlyFromAFileThatNobodyElseHasAccessTo) {
+TEST_F(EtcdPassword, IsReadOnlyFromAPrivateFile) {
     for (const mode_t mode : {0600U, 0400U})
         EXPECT_THAT(problem_with_mode(mode), HasSubstr("rejects the user")) << "it was sent";
     for (const mode_t mode : {0666U, 0640U, 0604U, 0620U, 0601U}) {
@@ -114,7 +114,7 @@ TEST_F(EtcdPassword, IsReadOnlyFromAFileThatNobodyElseHasAccessTo) {
     }
     ::unlink(file_.c_str());
     EtcdClient client{EtcdPlace{.address = {"127.0.0.1", 1}, .user_file = file_}};
-    EXPECT_THROW(client.ask("/", {}), netio::pubsub::BoardError) << "there is none";
+    EXPECT_THROW(client.ask("/", {}), netio::pubsub::BoardError) << "no such server";
 }
 
 TEST(EtcdPasswordDeathTest, ItsMemoryIsNotDumped) {

@@ -35,7 +35,7 @@ std::size_t keys_in(const std::string& path) {
 
 TEST(KeyCommand, MakesKeysWhereLocksAreUnavailable) {
     const netio::test::TemporaryFolder folder;
-    constexpr int dvs = 524; // ENOTSUPP of the kernel, which some network file systems return
+    constexpr int dvs = 524; // kernel-internal ENOTSUPP, which some network file systems return
     for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL, EPERM, EBADF, dvs}) {
         const test::Refusal refusal{test::refused_calls().flock, error};
         const std::string path = folder.path() / std::to_string(error);

@@ -46,7 +46,7 @@ TEST(Listing, AProgramReadsAllOfIt) {
     EXPECT_EQ(all["publishers"][0]["name"], "a");
 }
 
-TEST(Listing, TwoThatClaimOneFidAreTold) {
+TEST(Listing, ReportsTwoPublishersThatClaimOneFid) {
     const Publishers both{{"a", of("a", 0, 9)}, {"b", of("b", 20, 29)}, {"c", of("c", 5, 6)}};
     EXPECT_THAT(shared_fids(both), ElementsAre("0x5 is announced by a and by c"));
     EXPECT_THAT(shared_fids({{"a", of("a", 0, 9)}, {"b", of("b", 10, 11)}}), IsEmpty());

@@ -93,7 +93,7 @@ TEST(PublisherMetrics, NameEverySubscriberAndFid) {
     EXPECT_THAT(text, HasSubstr("\"1\"} 0.25\n"));
 }
 
-TEST(GateMetrics, ShowHowManyAreLetInAskedToComeLaterAndRefused) {
+TEST(GateMetrics, CountAdmittedPostponedAndRefusedPeers) {
     const netio::ServerKeys::Counters gate{
         .admitted = 1, .challenged = 2, .busy = 3, .refused = 4, .sessions = 5};
     const std::string text = shown(gate);
@@ -104,7 +104,7 @@ TEST(GateMetrics, ShowHowManyAreLetInAskedToComeLaterAndRefused) {
     EXPECT_THAT(text, HasSubstr("netio_gate_sessions 5\n"));
 }
 
-TEST(GateMetrics, AreShownInFrontOfTheRestWhereThereAreKeys) {
+TEST(GateMetrics, AreShownBeforeTheRestIfThereAreKeys) {
     const netio::test::KeyFiles files;
     netio::EventLoop loop;
     const Collect rest = [] {
@@ -134,7 +134,7 @@ TEST(StreamMetrics, ShowWhatWaitsAndHowLongSendsTook) {
     EXPECT_THAT(text, HasSubstr("netio_stream_latency_p99_seconds{peer=\"10.0.0.1:7\"} 0.001"));
 }
 
-// Our names in a query; a histogram is asked for by its buckets.
+// The metric names in a query; a histogram is queried by its buckets.
 std::vector<std::string> names_in(std::string_view query) {
     constexpr std::string_view start = "netio_";
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -150,7 +150,7 @@ std::vector<std::string> names_in(std::string_view query) {
     return names;
 }
 
-// What a dashboard asks for must be what is shown.
+// A dashboard may only use metrics that exist.
 TEST(PublisherMetrics, HaveEveryNameThatTheDashboardAsksFor) {
     std::set<std::string> names;
     const RdmaDevice device{

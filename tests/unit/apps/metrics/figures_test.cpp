@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every figure that is shown, with a number of its own: none is another's.
+// Every metric has a different number here, so that swapped metrics are noticed.
 
 #include "apps/metrics/figures.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// The samples; of a histogram the sum and the count.
+// The samples; for a histogram its sum and count.
 std::string samples(const auto& figures) {
     Exposition text;
     write(figures, text);
@@ -38,7 +38,7 @@ netio::LatencyHistogram one_of(seconds time) {
     return latency;
 }
 
-TEST(ShownFigures, OfAPublisherEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForAPublisher) {
     PublisherFigures publisher{.unit = "bytes",
                                .counters = {.messages = 1,
                                             .without_subscribers = 2,
@@ -94,7 +94,7 @@ netio_fids 21
 )");
 }
 
-TEST(ShownFigures, OfASubscriberOfAPublisherEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForASubscriberOfAPublisher) {
     PublisherFigures publisher{.unit = "bytes", .counters = {}, .snapshot = {}};
     const std::string nobody = samples(publisher);
     publisher.snapshot.subscribers = {
@@ -134,14 +134,14 @@ netio_peer_dropped_total{peer="a",id="40"} 9
     const auto at = with_one.find("netio_peer_");
     ASSERT_NE(at, std::string::npos);
     EXPECT_EQ('\n' + with_one.substr(at, shown.size() - 1), shown);
-    EXPECT_EQ(with_one.size(), nobody.size() + shown.size() - 1) << "and no other";
+    EXPECT_EQ(with_one.size(), nobody.size() + shown.size() - 1) << "and no other metric";
     publisher.snapshot.subscribers[0].gave_way = false;
     publisher.snapshot.subscribers[0].waited_for = true;
     EXPECT_NE(samples(publisher).find("netio_peer_waited_for{peer=\"a\",id=\"40\"} 1\n"),
               std::string::npos);
 }
 
-TEST(ShownFigures, OfAFidThatIsPublishedEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForAPublishedFid) {
     PublisherFigures publisher{.unit = "bytes", .counters = {}, .snapshot = {}};
     publisher.snapshot.fids = {
         {.fid = netio::pubsub::Fid{10}, .messages = 1, .again = 2, .dropped = 3},
@@ -156,7 +156,7 @@ netio_fid_dropped_total{fid="0xb"} 6
 )");
 }
 
-TEST(ShownFigures, OfWhatASubscriberHasGotEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForASubscriber) {
     const netio::pubsub::SubscriptionsSnapshot snapshot{
         .sources = {{.name = "a",
                      .connected = true,
@@ -198,7 +198,7 @@ netio_fid_missed_total{fid="0xa"} 13
 )");
 }
 
-TEST(ShownFigures, OfASenderEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForASender) {
     const SenderFigures sender{.peer = "a",
                                .snapshot = {.connected = true,
                                             .messages = 2,
@@ -225,7 +225,7 @@ netio_sender_latency_seconds_count 1
 )");
 }
 
-TEST(ShownFigures, OfAReceiverEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForAReceiver) {
     const ReceiverFigures receiver{
         .counters = {.messages = 1, .bytes = 2, .connected = 3, .rejected = 4, .accept_failed = 5},
         .senders = {{.peer = "a", .counters = {.messages = 6, .bytes = 7}}},
@@ -242,7 +242,7 @@ netio_source_bytes_total{peer="a"} 7
 )");
 }
 
-TEST(ShownFigures, OfAStreamEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForAStream) {
     StreamFigures stream{.peer = "a", .counters = {}, .queued_bytes = 12};
     stream.counters.sent = {.direct_bytes = 1,
                             .indirect_bytes = 2,
@@ -275,7 +275,7 @@ netio_stream_latency_p99_seconds{peer="a"} 0
     EXPECT_NE(all.find("latency_p99_seconds{peer=\"a\"} 2"), std::string::npos) << all;
 }
 
-TEST(ShownFigures, OfAPortOfADeviceEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForAPortOfADevice) {
     const RdmaDevice device{.name = "d",
                             .ports = {{.number = 2,
                                        .state = "ACTIVE",
@@ -299,7 +299,7 @@ netio_device_counter_total{port="d/2",counter="symbol_error"} 3
 )");
 }
 
-TEST(ShownFigures, OfALoopEachIsItsOwn) {
+TEST(ShownFigures, AreDistinctForALoop) {
     const LoopFigures loop{.turns = 1,
                            .waits = 2,
                            .longest_turn = seconds{3},
@@ -314,7 +314,7 @@ netio_log_lines_left_out_total 5
 )");
 }
 
-TEST(LoopFigures, AreThoseOfTheLoopAndTheLongestTurnIsAskedForAnew) {
+TEST(LoopFigures, AreThoseOfTheLoopAndTheLongestTurnIsReset) {
     netio::EventLoop loop;
     const std::uint64_t before = lines_left_out_of_log();
     lines_left_out_of_log() += 7;

@@ -20,7 +20,7 @@ namespace {
 
 using testing::StartsWith;
 
-// All that is to be sent.
+// All bytes that the exchange sends.
 std::string sent_by(HttpExchange& exchange, std::size_t at_once = 1000) {
     std::string sent;
     while (!exchange.rest().empty()) {
@@ -71,7 +71,7 @@ TEST(HttpExchange, RefusesWhatIsTooLongForARequest) {
     EXPECT_THAT(sent_by(exchange), StartsWith("HTTP/1.1 431"));
 }
 
-TEST(HttpExchange, TakesNothingBehindARequest) {
+TEST(HttpExchange, ReadsNothingAfterARequest) {
     HttpExchange exchange;
     exchange.take("GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
     exchange.take("GET /c HTTP/1.1\r\n\r\n");
@@ -81,7 +81,7 @@ TEST(HttpExchange, TakesNothingBehindARequest) {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// It runs in a thread, answers everybody the same, and ends with its test.
+// A server in a thread with a fixed answer, which ends with the test.
 class RunningDoor {
   public:
     explicit RunningDoor(HttpDoor::Options options, std::size_t bytes = 10)
@@ -129,7 +129,7 @@ void say(const Descriptor& socket, std::string_view text) {
               static_cast<ssize_t>(text.size()));
 }
 
-// How much comes until the other side ends it.
+// The number of bytes until the other side ends the connection.
 std::size_t bytes_until_the_end(const Descriptor& socket) {
     std::vector<char> part(65536);
     std::size_t bytes = 0;
@@ -137,7 +137,7 @@ std::size_t bytes_until_the_end(const Descriptor& socket) {
     while ((got = ::recv(socket.get(), part.data(), part.size(), 0)) > 0)
         bytes += static_cast<std::size_t>(got);
     if (got < 0) {
-        EXPECT_NE(errno, EAGAIN) << "it has not been cut off";
+        EXPECT_NE(errno, EAGAIN) << "the connection is still open";
     }
     return bytes;
 }
@@ -146,7 +146,7 @@ std::ptrdiff_t open_descriptors() {
     return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
 }
 
-TEST(HttpDoor, WhoDoesNotFinishItsRequestIsCutOff) {
+TEST(HttpDoor, AClientThatDoesNotFinishItsRequestIsDisconnected) {
     const RunningDoor door{{.asking_limit = milliseconds{1}}};
     const Descriptor silent = door.visit();
     const Descriptor slow = door.visit();
@@ -155,7 +155,7 @@ TEST(HttpDoor, WhoDoesNotFinishItsRequestIsCutOff) {
     EXPECT_EQ(bytes_until_the_end(slow), 0U);
 }
 
-TEST(HttpDoor, WhoDoesNotTakeItsAnswerIsCutOff) {
+TEST(HttpDoor, AClientThatDoesNotReadItsAnswerIsDisconnected) {
     constexpr std::size_t bytes = std::size_t{64} << 20;
     const RunningDoor door{{.asking_limit = hours{1}, .taking_limit = milliseconds{1}}, bytes};
     const std::ptrdiff_t before = open_descriptors();
@@ -163,13 +163,13 @@ TEST(HttpDoor, WhoDoesNotTakeItsAnswerIsCutOff) {
     say(deaf, "GET /metrics HTTP/1.1\r\n\r\n");
     char first = 0;
     ASSERT_EQ(::recv(deaf.get(), &first, 1, MSG_PEEK), 1);
-    // Nothing is read before the other end is closed.
+    // Does not read before the other side has closed.
     while (open_descriptors() > before + 1)
         std::this_thread::yield();
     EXPECT_LT(bytes_until_the_end(deaf), bytes);
 }
 
-TEST(HttpDoor, OfTooManyTheOneThatCameFirstGoes) {
+TEST(HttpDoor, WithTooManyClientsTheOldestIsDisconnected) {
     const RunningDoor door{{.place_limit = 2, .asking_limit = hours{1}}};
     const Descriptor first = door.visit();
     const Descriptor second = door.visit();
@@ -181,7 +181,7 @@ TEST(HttpDoor, OfTooManyTheOneThatCameFirstGoes) {
     EXPECT_GT(bytes_until_the_end(third), 10U);
 }
 
-// 192.0.2.1 is no machine's (RFC 5737).
+// No machine has 192.0.2.1 (RFC 5737).
 std::vector<SocketAddress> nowhere_and_here(std::uint16_t port) {
     std::vector<SocketAddress> addresses;
     for (const char* const host : {"192.0.2.1", "127.0.0.1", "127.0.0.2"})
@@ -189,18 +189,18 @@ std::vector<SocketAddress> nowhere_and_here(std::uint16_t port) {
     return addresses;
 }
 
-TEST(HttpDoor, OfANameWithSeveralAddressesTheFirstThatThisMachineHasIsTaken) {
+TEST(HttpDoor, UsesTheFirstLocalAddressOfAName) {
     const RunningDoor door{{.addresses = nowhere_and_here(0)}};
     const Descriptor visitor = door.visit();
     say(visitor, "GET / HTTP/1.1\r\n\r\n");
     EXPECT_GT(bytes_until_the_end(visitor), 10U);
 }
 
-TEST(HttpDoor, WhereItsPortIsAnothersNoFurtherAddressTakesItsPlace) {
+TEST(HttpDoor, AUsedPortIsAnErrorAndNoOtherAddressIsTried) {
     const RunningDoor other{{}};
     try {
         const HttpDoor door{{.addresses = nowhere_and_here(other.port())}};
-        ADD_FAILURE() << "it listens elsewhere";
+        ADD_FAILURE() << "it listens at another address";
     } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(), "Address already in use");
     }

@@ -52,7 +52,7 @@ std::string get(std::uint16_t port, const std::string& path) {
     return answer_to(port, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
-// Runs the loop until somebody else has what he wants.
+// Runs the loop until `ask` has its answer.
 std::string while_running(netio::EventLoop& loop, const std::function<std::string()>& ask) {
     std::string answer;
     std::thread thread{[&] {
@@ -84,8 +84,8 @@ TEST(MetricsServer, ShowsWhatTheLoopCollects) {
                 testing::EndsWith("\r\n\r\n4\n"));
 }
 
-TEST(MetricsServer, SaysSoWhereTheLoopDoesNotAnswer) {
-    netio::EventLoop loop; // nobody runs it
+TEST(MetricsServer, AnswersWithAnErrorIfTheLoopDoesNotRun) {
+    netio::EventLoop loop; // does not run
     MetricsServer server{loop, {.address = any_port, .patience = milliseconds{1}}, [] {
                              return [] { return std::string{}; };
                          }};
@@ -93,7 +93,7 @@ TEST(MetricsServer, SaysSoWhereTheLoopDoesNotAnswer) {
     EXPECT_THAT(get(server.port(), "/healthz"), StartsWith("HTTP/1.1 503"));
 }
 
-TEST(MetricsServer, LetsNobodyElseHaveItsPort) {
+TEST(MetricsServer, UsesItsPortExclusively) {
     netio::EventLoop loop;
     const auto nothing = [] { return [] { return std::string{}; }; };
     const MetricsServer server{loop, {.address = any_port}, nothing};
@@ -123,8 +123,8 @@ TEST(MetricsServer, IsNotShownToOtherMachinesUnlessThatIsMeant) {
     EXPECT_GT(open.port(), 0);
 }
 
-// They ask for a large text and take nothing of it.
-TEST(MetricsServer, HoldsUpNoLoopForThoseWhoDoNotRead) {
+// The clients request a large text and do not read it.
+TEST(MetricsServer, ClientsThatDoNotReadDoNotBlockTheLoop) {
     netio::EventLoop loop;
     std::atomic<int> made = 0;
     std::atomic<bool> made_in_the_loop = false;
@@ -141,7 +141,7 @@ TEST(MetricsServer, HoldsUpNoLoopForThoseWhoDoNotRead) {
         const std::string request = "GET /metrics HTTP/1.1\r\n\r\n";
         ASSERT_GT(::send(sockets.back(), request.data(), request.size(), MSG_NOSIGNAL), 0);
     }
-    int turns_behind = 0; // since the first of them has had its text
+    int turns_behind = 0; // since the first client's text was made
     netio::Timer tick{loop, [&] {
                           if (made >= 1) ++turns_behind;
                           turns_behind < 3 ? tick.start(milliseconds{1}) : loop.stop();
@@ -155,7 +155,7 @@ TEST(MetricsServer, HoldsUpNoLoopForThoseWhoDoNotRead) {
         ::close(socket);
 }
 
-// Three times as many as there are places, each of which has begun to ask.
+// Three times as many clients as slots, each with an incomplete request.
 TEST(MetricsServer, AnswersThoughManyAskSlowly) {
     netio::EventLoop loop;
     const MetricsServer server{
@@ -180,7 +180,7 @@ TEST(MetricsServer, ReadsNoMoreThanARequest) {
          {megabyte, "GET /" + megabyte, "GET / HTTP/1.1\r\nX: " + megabyte,
           "POST /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n100000\r\n" + megabyte}) {
         const int socket = connected_to(server.port());
-        // It is cut off as soon as the other side has read what makes a request, and this may fail.
+        // The server closes after the maximum size of a request; then send() fails.
         while (::send(socket, endless.data(), endless.size(), MSG_NOSIGNAL) > 0) {
         }
         ::close(socket);
@@ -195,8 +195,8 @@ TEST(MetricsServer, AnInterfaceStandsForItsAddress) {
     EXPECT_NE(show_metrics(loop, {.listen = "lo:0"}, nullptr), nullptr);
 }
 
-TEST(MetricsServer, GoesWhileSomebodyIsBeingAnswered) {
-    netio::EventLoop loop; // nobody runs it
+TEST(MetricsServer, CanBeDestroyedDuringAnAnswer) {
+    netio::EventLoop loop; // does not run
     auto server = std::make_unique<MetricsServer>(
         loop, MetricsServer::Options{.address = any_port, .patience = hours{1}},
         [] { return [] { return std::string{}; }; });
@@ -209,7 +209,7 @@ TEST(MetricsServer, GoesWhileSomebodyIsBeingAnswered) {
     EXPECT_NE(::recv(asking, part.data(), part.size(), 0), EAGAIN) << "an answer, or the end";
     ::close(silent);
     ::close(asking);
-    loop.run_once(); // what was posted finds nobody
+    loop.run_once(); // the posted task must not use the destroyed server
 }
 
 } // namespace

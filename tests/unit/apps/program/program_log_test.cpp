@@ -34,7 +34,7 @@ class BackgroundLogs : public testing::Test {
         for (const int end : ends_)
             if (end >= 0) ::close(end);
     }
-    // As much as the pipe takes, so that the next line waits for a reader.
+    // Fills the pipe, so that the next line waits for a reader.
     void fill() {
         ::fcntl(ends_[1], F_SETFL, O_NONBLOCK);
         const std::string page(4096, 'x');
@@ -73,7 +73,7 @@ TEST_F(BackgroundLogs, WriteEveryLineInOrder) {
 }
 
 TEST_F(BackgroundLogs, HaveWrittenEveryLineAfterAFlush) {
-    constexpr int lines = 5000; // of two bytes, which the pipe has room for
+    constexpr int lines = 5000; // of two bytes; the pipe has room for all
     log_through(std::make_shared<BackgroundLog>(::dup(ends_[1]), BackgroundLog::Style::plain));
     for (int line = 0; line < lines; ++line)
         logger_->info("x");
@@ -102,7 +102,7 @@ TEST_F(BackgroundLogs, GoOnInAnotherFileWithTheNextLine) {
     ::close(second[0]);
 }
 
-// What a peer, a server or a file has chosen cannot act on a terminal, nor forge a line.
+// Text from a peer, a server or a file cannot control a terminal, nor forge a line.
 TEST_F(BackgroundLogs, WriteOneLineWhateverTheTextContains) {
     for (const auto style : {BackgroundLog::Style::plain, BackgroundLog::Style::journal}) {
         const auto log = std::make_shared<BackgroundLog>(ends_[1], style);
@@ -120,18 +120,18 @@ TEST_F(BackgroundLogs, WriteOneLineWhateverTheTextContains) {
     }
 }
 
-TEST_F(BackgroundLogs, HoldUpNobodyAndSayWhatIsLeftOut) {
+TEST_F(BackgroundLogs, NeverBlockAndCountTheLostLines) {
     fill();
     const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::plain, 10);
     log_through(log);
     for (int i = 0; i < 1000; ++i)
         logger_->info("line {}", i);
     logger_->info("last");
-    EXPECT_FALSE(log->finish(milliseconds{1})) << "nobody reads";
+    EXPECT_FALSE(log->finish(milliseconds{1})) << "without a reader";
     const std::uint64_t left_out = log->left_out();
     EXPECT_GE(left_out, 990U);
     const std::string all = read_all();
-    std::uint64_t told = 0; // in one place, or before and behind the line that was being written
+    std::uint64_t told = 0; // in one line, or two: before and after the line in progress
     std::istringstream lines{all};
     for (std::string line; std::getline(lines, line);)
         if (line.ends_with(" lines of the log are lost here")) told += std::stoull(line);
@@ -148,7 +148,7 @@ TEST_F(BackgroundLogs, SurviveAReaderWhoHasGone) {
     EXPECT_EQ(log->left_out(), 1U);
 }
 
-TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
+TEST_F(BackgroundLogs, ReportAFullDiskOnceAndCountLostLines) {
     const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
     ASSERT_GE(full, 0);
     std::vector<int> told;
@@ -161,8 +161,8 @@ TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
     EXPECT_TRUE(log->finish(hours{1}));
     EXPECT_THAT(told, testing::ElementsAre(ENOSPC));
     EXPECT_EQ(log->left_out(), 3U);
-    EXPECT_EQ(lines_left_out_of_log(), before + 3) << "as /metrics shows it";
-    // There is room again: what is missing is told in its place, all of it.
+    EXPECT_EQ(lines_left_out_of_log(), before + 3) << "the counter for /metrics";
+    // With room again, the log reports all lost lines at the right place.
     EXPECT_EQ(::dup2(ends_[1], full), full);
     logger_->info("last");
     EXPECT_TRUE(log->finish(hours{1}));
@@ -170,8 +170,8 @@ TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
     ::close(full);
 }
 
-// As a disk that becomes full in the middle of a line, which takes a part of it.
-TEST_F(BackgroundLogs, BeginALineAnewBehindOneThatWasWrittenInPart) {
+// Like a disk that becomes full in the middle of a line.
+TEST_F(BackgroundLogs, ContinueOnANewLineAfterAPartialWrite) {
     std::FILE* const file = std::tmpfile();
     ASSERT_NE(file, nullptr);
     ::signal(SIGXFSZ, SIG_IGN);

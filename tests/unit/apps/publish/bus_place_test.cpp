@@ -25,7 +25,7 @@ PublisherConfig config_of(const std::string& bus) {
 const std::vector<Endpoint> endpoints{{"verbs", {"10.0.0.1", 4000}}, {"tcp", {"0.0.0.0", 4001}}};
 const Process process{.host = "felix 01", .pid = 42, .started = "then"};
 
-TEST(BusPlace, APublisherSaysWhatItsConfigurationSays) {
+TEST(BusPlace, AnAnnouncementFollowsTheConfiguration) {
     const Announcement said = announcement_of(config_of("bus"), endpoints, process);
     EXPECT_EQ(said.name, "felix-01-42-0");
     EXPECT_EQ(said.mode, "buffered");
@@ -36,7 +36,7 @@ TEST(BusPlace, APublisherSaysWhatItsConfigurationSays) {
     EXPECT_EQ(said.fids[1].meaning, "hits");
 }
 
-TEST(BusPlace, AnAddressThatStandsForAllIsTheHosts) {
+TEST(BusPlace, TheWildcardAddressIsAnnouncedAsTheHost) {
     EXPECT_THAT(announcement_of(config_of("bus"), endpoints, process).addresses,
                 ElementsAre("verbs:10.0.0.1:4000", "tcp:felix 01:4001"));
     EXPECT_THAT(
@@ -47,15 +47,15 @@ TEST(BusPlace, AnAddressThatStandsForAllIsTheHosts) {
                 ElementsAre("tcp:felix 01:4001", "tcp:[fe80::1%eth0]:4002"));
 }
 
-TEST(BusPlace, WhereItsFiguresAreShownIsSaid) {
+TEST(BusPlace, TheAddressOfTheMetricsIsAnnounced) {
     PublisherConfig config = config_of("{at: bus, advertise: daq}");
     config.metrics.listen = "0.0.0.0:9100";
     EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "daq:9100");
-    config.metrics.listen = "127.0.0.1:0"; // any port: it cannot be said which
+    config.metrics.listen = "127.0.0.1:0"; // any port: the number is not yet known
     EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "");
 }
 
-TEST(BusPlace, FidsThatNoAnnouncementTakesAreRefusedWithTheRemedyBeforeItStarts) {
+TEST(BusPlace, TooManyFidRangesForABusAreRefusedWithARemedy) {
     PublisherConfig config = config_of("bus");
     auto& fids = config.streams.front().fids;
     for (std::uint64_t fid = 100; fids.size() < netio::pubsub::announced_ranges_limit - 1; fid += 2)
@@ -64,7 +64,7 @@ TEST(BusPlace, FidsThatNoAnnouncementTakesAreRefusedWithTheRemedyBeforeItStarts)
     fids.push_back({Fid{1000000}, Fid{1000000}});
     try {
         refuse_unannounceable(config);
-        ADD_FAILURE() << "it does not fit";
+        ADD_FAILURE() << "the announcement is too large";
     } catch (const ConfigError& error) {
         EXPECT_THAT(error.what(),
                     HasSubstr("test.yaml:3:6: bus: the fids are 65537 separate ranges"));
@@ -81,7 +81,7 @@ TEST(BusPlace, ItsPlaceIsConfigured) {
     EXPECT_EQ(bus.name, "first");
 }
 
-TEST(BusPlace, AMistakeInItIsToldWithItsPlace) {
+TEST(BusPlace, AnErrorInItHasItsPosition) {
     const auto refusal = [](const std::string& bus) -> std::string {
         try {
             config_of(bus);

@@ -49,7 +49,7 @@ TEST(ConfigReference, EverySectionOfTheTableIsOnThePageAndIsUsed) {
     EXPECT_EQ(titled, filled);
 }
 
-TEST(ConfigReference, EveryKeySaysWhatItMeansAndWhatHoldsWithoutIt) {
+TEST(ConfigReference, EveryKeyHasADescriptionAndADefault) {
     for (const ConfigKey& key : config_keys()) {
         EXPECT_FALSE(key.meaning.empty()) << key.section << "." << key.name;
         const bool is_map = std::ranges::any_of(
@@ -77,7 +77,7 @@ std::string error_of(const std::string& text) {
 
 const std::string head = "listen: 127.0.0.1:0\nmode: buffered\n";
 
-TEST(MergedMaps, WhatAMapHasItselfComesBeforeWhatItTakesOver) {
+TEST(MergedMaps, OwnKeysHavePriorityOverMergedKeys) {
     const PublisherConfig config = parse("x-one: &one {source: pattern, size: 40, status: 1}\n"
                                          "x-two: &two {<<: *one, size: 50, count: 7}\n" +
                                          head + "streams:\n  - {<<: *two, fids: 1, status: 3}\n" +
@@ -85,12 +85,12 @@ TEST(MergedMaps, WhatAMapHasItselfComesBeforeWhatItTakesOver) {
     EXPECT_EQ(largest(config.streams[0].sizes), 50U);
     EXPECT_EQ(config.streams[0].status, 3);
     EXPECT_EQ(config.streams[0].count, 7U);
-    EXPECT_EQ(largest(config.streams[1].sizes), 40U) << "the first of the list comes first";
+    EXPECT_EQ(largest(config.streams[1].sizes), 40U) << "the first in the list has priority";
     EXPECT_EQ(config.streams[1].status, 1);
     EXPECT_EQ(config.streams[1].count, 7U);
 }
 
-TEST(MergedMaps, AMistakeInWhatIsTakenOverIsNamedWhereItStands) {
+TEST(MergedMaps, AnErrorInAMergedMapHasItsOwnPosition) {
     EXPECT_THAT(error_of("x-one: &one {source: pattern, sise: 40}\n" + head +
                          "streams:\n  - {<<: *one, fids: 1}\n"),
                 testing::StartsWith("test.yaml:1:31: streams[0].sise: unknown key (did you mean "
@@ -110,7 +110,7 @@ TEST(MergedMaps, AFewLinesDoNotStandForMillionsNorForThemselves) {
                 HasSubstr("; allowed: "));
 }
 
-// --- a file as long as one may be -----------------------------------------------------------
+// --- a file of maximum length ---------------------------------------------------------------
 
 TEST(LongConfigurations, AMillionFidsAreOneShortLine) {
     const PublisherConfig config =
@@ -129,7 +129,7 @@ TEST(LongConfigurations, AListOfAsManyFidsAsAFileHolds) {
     EXPECT_EQ(parse(text).streams[0].fids.size(), count);
 }
 
-TEST(LongConfigurations, TwoListsOfFidsInTurnAndTheOneThatBothHaveIsNamed) {
+TEST(LongConfigurations, AFidInTwoInterleavedListsIsNamed) {
     constexpr std::size_t count = 60'000;
     std::string even, odd;
     for (std::size_t i = 0; i < count; ++i) {

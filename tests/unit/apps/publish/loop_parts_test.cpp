@@ -74,18 +74,18 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
                                                       "[2001:db8::9]:" + std::to_string(5000 + i)));
         EXPECT_EQ(part.bus.name, "hits-" + std::to_string(i));
         EXPECT_EQ(part.name, "loop " + std::to_string(i));
-        EXPECT_EQ(part.position, i); // so that names of their own on a bus differ as well
+        EXPECT_EQ(part.position, i); // so that generated names on a bus differ as well
     }
 }
 
-TEST(LoopParts, WhatClientsDialHasAsManyPortsBehindIt) {
+TEST(LoopParts, AdvertisedAddressesNeedAPortForEachLoop) {
     PublisherConfig all = pattern_of("0-9");
     all.keys.dialled_as = {"203.0.113.9:65534"};
     EXPECT_EQ(refusal_of(all, 2), "no refusal");
     EXPECT_THAT(refusal_of(all, 3), HasSubstr("203.0.113.9:65534 and the next 2 ports are needed"));
 }
 
-TEST(LoopParts, EveryStreamIsDividedEvenlyWithItsRateAndNoLoopGetsAllThatIsLeftOver) {
+TEST(LoopParts, EachStreamAndItsRateIsDividedEvenlyAmongLoops) {
     const auto parts = divided(config_of("  - {fids: 0-2, source: pattern, size: 40, rate: 300}\n"
                                          "  - {fids: 10, source: pattern, size: 40, rate: 5}\n"
                                          "  - {fids: 20-22, source: pattern, size: 40}\n"),
@@ -206,7 +206,7 @@ TEST(PublishOutcome, OneSubscriberOfOnePublisherThatHasNotConfirmedIsIncomplete)
     const PublishReport all_have_it{.disconnected = 1};
     const PublishReport one_has_not{.unconfirmed = 1};
     EXPECT_EQ(outcome({all_have_it, all_have_it}, false), ExitStatus::done)
-        << "who was lost earlier is that publisher's policy, or its own death";
+        << "subscribers lost earlier were lost by policy or by their own failure";
     EXPECT_EQ(outcome({all_have_it, one_has_not}, false), ExitStatus::incomplete);
     EXPECT_EQ(outcome({one_has_not}, true), ExitStatus::failed);
 }

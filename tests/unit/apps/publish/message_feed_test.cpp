@@ -26,7 +26,7 @@ class Sources : public testing::Test {
         std::ofstream{path} << content;
         return path;
     }
-    // The next message of up to `size` bytes, which is published; "" at the end.
+    // Publishes the next message of up to `size` bytes and returns it; "" at the end.
     static std::string next(Source& source, std::size_t size) {
         std::string text(size, '?');
         const auto result = source.fill(std::as_writable_bytes(std::span{text}));
@@ -62,8 +62,8 @@ TEST_F(Sources, ARepeatedFileBeginsAgain) {
     EXPECT_EQ(next(*source, 3), "abc");
 }
 
-// What is filled and not accepted is filled again, also where the size has changed meanwhile.
-TEST_F(Sources, WhatWasNotPublishedComesAgain) {
+// A message that is filled and not accepted is filled again, also with another size.
+TEST_F(Sources, AnUnpublishedMessageIsRepeated) {
     std::array<std::byte, 2> two{};
     const auto in_file = make_file_source(file("abcd"), true);
     std::array<int, 2> ends{};
@@ -146,13 +146,13 @@ class Feed {
         memory.resize(feed.largest_bytes());
         feed.begin(start);
     }
-    // The next message, which is published.
+    // Publishes the next message.
     Outcome next(netio::TimePoint now = start) {
         const Outcome outcome = feed.next(memory, now);
         if (outcome == Outcome::message) feed.accept();
         return outcome;
     }
-    // The next message, which nobody has room for.
+    // The next message, for which there is no room.
     Outcome next_refused() {
         const Outcome outcome = feed.next(memory, start);
         if (outcome == Outcome::message) feed.refuse();
@@ -179,7 +179,7 @@ TEST(MessageFeed, TakesTheFidsOfAStreamInTurnAndEndsWithTheCount) {
     EXPECT_EQ(feed.next(), Outcome::ended);
 }
 
-TEST(MessageFeed, AFidThatWaitsForRoomHoldsUpNoOther) {
+TEST(MessageFeed, ABlockedFidDoesNotBlockOthers) {
     StreamConfig config = stream(1, 3);
     config.count = 2;
     Feed feed{{config}};
@@ -188,7 +188,7 @@ TEST(MessageFeed, AFidThatWaitsForRoomHoldsUpNoOther) {
         ASSERT_EQ(feed.next(), Outcome::message);
         EXPECT_EQ(feed.fid(), fid);
     }
-    EXPECT_EQ(feed.next(), Outcome::waiting) << "it has two messages yet";
+    EXPECT_EQ(feed.next(), Outcome::waiting) << "fid 1 still has two messages";
     feed.feed.retry();
     PatternChecker checker;
     for (int i = 0; i < 2; ++i) {
@@ -196,7 +196,7 @@ TEST(MessageFeed, AFidThatWaitsForRoomHoldsUpNoOther) {
         EXPECT_EQ(feed.fid(), 1U);
         checker.check(Fid{1}, feed.memory);
     }
-    EXPECT_EQ(checker.total(), (PatternCounts{.messages = 2})) << "none was left out or repeated";
+    EXPECT_EQ(checker.total(), (PatternCounts{.messages = 2})) << "none left out or repeated";
     EXPECT_EQ(feed.next(), Outcome::ended);
 }
 
@@ -213,7 +213,7 @@ TEST(MessageFeed, CountsWhatIsPublishedOfEachFidAndNotWhatIsRefused) {
     EXPECT_EQ(published, (std::map<std::uint64_t, std::uint64_t>{{1, 1}, {2, 1}, {7, 0}}));
 }
 
-TEST(MessageFeed, OfManyThatWaitAFewAreTriedEachTimeAndAllInTurn) {
+TEST(MessageFeed, AFewOfManyBlockedFidsAreTriedInEachCall) {
     constexpr std::uint64_t fids = 3 * MessageFeed::retries_at_once;
     Feed feed{{stream(1, fids)}};
     while (feed.next_refused() == Outcome::message) {
@@ -242,7 +242,7 @@ TEST(MessageFeed, TakesStreamsInTurn) {
                 testing::ElementsAre(std::pair{1U, 200}, std::pair{10U, 100}, std::pair{11U, 100}));
 }
 
-TEST(MessageFeed, AStreamWithARateDoesNotHoldUpTheOthers) {
+TEST(MessageFeed, AStreamWithARateDoesNotBlockTheOthers) {
     StreamConfig paced = stream(1, 1);
     paced.rate = RateConfig{.per_second = 10};
     StreamConfig limited = stream(2, 2);
@@ -266,7 +266,7 @@ TEST(MessageFeed, KnowsTheLargestMessage) {
     EXPECT_EQ(MessageFeed({stream(1, 1), large}).largest_bytes(), 5000U);
 }
 
-// Files of different lengths, of which each gives one message a round while it lasts.
+// Files of different lengths: each gives one message per round until its end.
 TEST(MessageFeed, AFidThatEndsLeavesTheTurnsOfTheOthersAsTheyWere) {
     const std::string folder = testing::TempDir() + "netio_feed_" + std::to_string(::getpid());
     std::filesystem::create_directories(folder);
@@ -309,8 +309,8 @@ TEST(MessageFeed, OffersEveryRefusedFidAgainOnceThereIsRoom) {
         ASSERT_EQ(feed.next(memory, {}), MessageFeed::Outcome::message);
         feed.refuse();
     }
-    ASSERT_EQ(feed.next(memory, {}), MessageFeed::Outcome::waiting) << "nobody has said more";
-    feed.retry(); // once: it is not said again where nothing is refused
+    ASSERT_EQ(feed.next(memory, {}), MessageFeed::Outcome::waiting) << "retry() was not called";
+    feed.retry(); // only once: it is called again only after a refusal
     for (int i = 0; i < 100; ++i) {
         ASSERT_EQ(feed.next(memory, {}), MessageFeed::Outcome::message) << i;
         feed.accept();
@@ -324,8 +324,8 @@ std::uint64_t event_of(const MessageFeed::Message& message) {
     return netio::wire::load<std::uint64_t>(message.header.data());
 }
 
-// Fids 1 to 3, and 10 in another stream, of one trigger that comes once in a second; each message
-// has the event's number in front.
+// Fids 1 to 3, and 10 in another stream, of one trigger that comes once per second; each message
+// begins with the number of the event.
 class Triggered {
   public:
     explicit Triggered(const FaultConfig& faults = {}, std::optional<std::uint64_t> count = {},
@@ -335,7 +335,7 @@ class Triggered {
         memory.resize(feed.largest_bytes());
         feed.begin(start);
     }
-    // What is published at `now`: fid and event of each.
+    // Publishes all that is due at `now`; returns fid and event of each message.
     using Published = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
     Published all(netio::TimePoint now, const std::set<std::uint64_t>& refused = {}) {
         Published published;
@@ -390,16 +390,16 @@ TEST(MessageFeed, NoFidBeginsAnEventBeforeTheOthersHaveHadTheLast) {
 TEST(MessageFeed, AFidThatWaitsCatchesUpWithTheEvents) {
     Triggered both;
     EXPECT_EQ(both.all(start, {2}).size(), 3U);
-    EXPECT_EQ(both.all(start + 1001ms, {2}).size(), 3U) << "the others go on";
+    EXPECT_EQ(both.all(start + 1001ms, {2}).size(), 3U) << "the other fids continue";
     both.feed.retry();
     EXPECT_THAT(both.all(start + 1002ms),
                 testing::ElementsAre(std::pair{2U, 0U}, std::pair{2U, 1U}));
     EXPECT_EQ(both.all(start + 2001ms).size(), 4U);
 }
 
-TEST(MessageFeed, AnEventLacksWhatIsMissingOnPurpose) {
+TEST(MessageFeed, IntentionallyMissingMessagesAreLeftOut) {
     Triggered both{{.missing = 1}};
-    EXPECT_EQ(both.all(start).size(), 4U) << "the first is sound";
+    EXPECT_EQ(both.all(start).size(), 4U) << "the first event is complete";
     EXPECT_THAT(both.all(start + 1001ms), testing::ElementsAre(std::pair{10U, 1U}));
     EXPECT_THAT(both.all(start + 2001ms),
                 testing::UnorderedElementsAre(std::pair{1U, 2U}, std::pair{2U, 2U},
@@ -415,7 +415,7 @@ TEST(MessageFeed, TriggersEndWithTheCountOfTheirFids) {
     EXPECT_EQ(both.feed.triggers()[0].events, 2U);
 }
 
-// Whatever is refused and whenever, each fid has each event once and in order.
+// Whatever is refused at any time, each fid has each event once and in order.
 TEST(MessageFeed, EveryFidHasEveryEventOnceAndInOrderWhateverIsRefused) {
     for (unsigned seed = 0; seed < 100; ++seed) {
         std::mt19937_64 random{seed};

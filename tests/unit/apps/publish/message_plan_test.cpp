@@ -26,7 +26,7 @@ TEST(FaultPlan, WithoutFaultsNumbersFollowEachOther) {
     EXPECT_THAT(sequence({}, 5), testing::ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(FaultPlan, EachFaultIsWhatItsNameSays) {
+TEST(FaultPlan, EachFaultDoesWhatItsNameSays) {
     EXPECT_THAT(sequence({.missing = 1}, 4), testing::ElementsAre(0, 2, 4, 6));
     EXPECT_THAT(sequence({.duplicated = 1}, 5), testing::ElementsAre(0, 1, 1, 2, 2));
     EXPECT_THAT(sequence({.late = 1}, 5), testing::ElementsAre(0, 2, 1, 4, 3));
@@ -38,7 +38,7 @@ TEST(FaultPlan, EachFaultIsWhatItsNameSays) {
     EXPECT_EQ(wrong.step().damage, FaultPlan::Step::Damage::corrupted);
 }
 
-TEST(FaultPlan, WhatIsNotAcceptedIsNotCountedAndComesAgain) {
+TEST(FaultPlan, ARefusedFaultIsNotCountedAndIsRepeated) {
     FaultPlan plan{{.missing = 1}, 5};
     plan.accept();
     EXPECT_EQ(plan.step().sequence, 2U);
@@ -70,9 +70,9 @@ TEST(FaultPlan, FaultsAreAsManyAsWereAskedFor) {
     EXPECT_EQ(counts.truncated, 0U);
 }
 
-// What the publisher says, and what the checker finds, whenever it ends and however often a message
-// is refused.
-TEST(FaultPlan, ACheckerFindsExactlyWhatWasDone) {
+// The publisher's report and the checker's result agree, whenever it ends and however often a
+// message is refused.
+TEST(FaultPlan, ACheckerFindsExactlyTheMadeFaults) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937_64 random{seed};
         const bool timed = seed % 2 == 1;
@@ -109,7 +109,7 @@ using namespace std::chrono_literals;
 
 constexpr netio::TimePoint start{1h};
 
-// The times of the next `count` ones, each taken when it is due.
+// The times of the next `count` triggers, each taken when it is due.
 std::vector<netio::Duration> times(TriggerClock& clock, std::size_t count) {
     std::vector<netio::Duration> all;
     while (all.size() < count) {
@@ -140,8 +140,8 @@ TEST(TriggerClock, KeepsTheRateInTheLongRunHoweverItIsAsked) {
     }
 }
 
-// Of independent ones a part of 1/e of the distances is longer than their mean, and of e^-3 longer
-// than three times that.
+// For independent events, a fraction 1/e of the intervals is longer than the mean, and e^-3 is
+// longer than three times the mean.
 TEST(TriggerClock, DistancesOfRandomOnesAreThoseOfPoisson) {
     TriggerClock clock{{.per_second = 1000, .poisson = true}, 3, start};
     const auto all = times(clock, 20'000);
@@ -176,7 +176,7 @@ TEST(TriggerClock, ABurstOfRandomOnesIsDueAtOnce) {
     }
 }
 
-// Bunches at a distance of 25 ns, 72 of them and then 8 places without.
+// Bunches every 25 ns: 72 bunches and then 8 empty places.
 TEST(TriggerClock, TrainsAreFollowedByGaps) {
     TriggerClock clock{{.per_second = 40e6, .train = 1800ns, .gap = 200ns}, 1, start};
     const auto all = times(clock, 72 * 5);
@@ -220,7 +220,7 @@ TEST(TriggerClock, MakesUpForASecondAndPutsTheRestOff) {
     EXPECT_EQ(clock.put_off(), 1h - 1s);
     for (due = 0; clock.take(start + 1h + 500ms);)
         ++due;
-    EXPECT_EQ(due, 50) << "as if it had begun so much later";
+    EXPECT_EQ(due, 50) << "the lost hour shifts the schedule";
     EXPECT_EQ(clock.put_off(), 1h - 1s);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The example configurations, damaged at random: each is read, or refused in one line, and soon.
+// The example configurations, damaged at random: each is read or refused in one line, without
+// delay.
 
 #include "apps/publish/publisher_config.hpp"
 
@@ -24,7 +25,7 @@ std::vector<std::string> examples() {
     std::vector<std::filesystem::path> paths;
     for (const auto& entry : std::filesystem::directory_iterator{NETIO_CONFIG_FOLDER})
         paths.push_back(entry.path());
-    std::ranges::sort(paths); // a folder has no order of its own
+    std::ranges::sort(paths); // the order in a folder is undefined
     std::vector<std::string> texts;
     for (const auto& path : paths) {
         std::ifstream in{path};
@@ -47,7 +48,7 @@ class Vandal {
   private:
     std::size_t below(std::size_t limit) { return random_() % limit; }
     char letter() {
-        // What means something to YAML, and to the readers of numbers, sizes and fids.
+        // Characters with a meaning in YAML, numbers, sizes and fids.
         constexpr std::string_view letters = "{}[]:,-&*!|>'\"%@`#?.\n\t  0123456789xaMkG<~=\\";
         return letters[below(letters.size())];
     }

@@ -55,7 +55,7 @@ TEST(PublisherConfig, TwentyFourLinksOfFortyELinksAreOneLine) {
     EXPECT_EQ(fids("\n      - {link: 1}\n      - mask:0xfffffffffffffffe=0x10").size(), 2U);
 }
 
-TEST(PublisherConfig, AFieldThatIsNoneIsToldWithItsPlace) {
+TEST(PublisherConfig, AnUnknownFieldIsReportedWithItsPosition) {
     EXPECT_THAT(error_of("listen: 127.0.0.1:0\nmode: buffered\nstreams:\n"
                          "  - {fids: {lnk: 3}, source: pattern, size: 40}\n"),
                 testing::AllOf(
@@ -173,12 +173,12 @@ TEST(PublisherConfig, ReadsTheUnbufferedMode) {
     EXPECT_EQ(config.memory_bytes, 1048576U);
 }
 
-// --- every mistake names file, line, column, key, what is wrong and what is allowed ---------
+// --- every error has file, line, column, key, problem and the allowed values ----------------
 
 struct Mistake {
     std::string text;
     std::string begins;   // FILE:LINE:COLUMN: KEY:
-    std::string contains; // what is wrong, and what is allowed
+    std::string contains; // problem, and the allowed values
 };
 
 void PrintTo(const Mistake& mistake, std::ostream* out) {

@@ -33,7 +33,7 @@ class SubscriberLogTest : public testing::Test {
     SubscriberLog log{loop, write, write};
 };
 
-TEST_F(SubscriberLogTest, WhatOneAsksForInATurnIsOneLine) {
+TEST_F(SubscriberLogTest, SubscriptionsOfOneTurnAreOneLine) {
     ask(1, 300);
     ask(2, 2);
     turn();
@@ -41,7 +41,7 @@ TEST_F(SubscriberLogTest, WhatOneAsksForInATurnIsOneLine) {
                                    "peer2 subscribes to 0x0, 0x2"));
 }
 
-TEST_F(SubscriberLogTest, ItIsToldBeforeThatItsSubscriberHasGone) {
+TEST_F(SubscriberLogTest, IsLoggedBeforeTheEndOfItsSubscriber) {
     ask(1, 1);
     log.closed(peer_of(1), {.reason = netio::CloseReason::too_slow,
                             .detail = "took nothing",
@@ -56,11 +56,11 @@ TEST_F(SubscriberLogTest, ItKnowsHowManyHaveSubscribedAndAreStillHere) {
     ask(2, 1);
     EXPECT_EQ(log.subscriber_count(), 2U);
     log.closed(peer_of(1), {});
-    log.closed(peer_of(3), {}); // never subscribed to anything
+    log.closed(peer_of(3), {}); // without any subscription
     EXPECT_EQ(log.subscriber_count(), 1U);
 }
 
-TEST_F(SubscriberLogTest, AtTheEndWhoeverGoesOtherwiseThanInOrderOrStaysHasNotConfirmed) {
+TEST_F(SubscriberLogTest, AtTheEndOnlyOrderlyClosesAreConfirmed) {
     using netio::CloseReason;
     for (std::uint64_t peer = 1; peer <= 7; ++peer)
         ask(peer, 1);
@@ -71,14 +71,14 @@ TEST_F(SubscriberLogTest, AtTheEndWhoeverGoesOtherwiseThanInOrderOrStaysHasNotCo
     log.closed(peer_of(4), {.reason = CloseReason::too_slow});
     log.closed(peer_of(5), {.reason = CloseReason::lost});
     log.closed(peer_of(6), {.reason = CloseReason::unconfirmed});
-    log.closed(peer_of(8), {.reason = CloseReason::lost}); // never subscribed to anything
-    EXPECT_EQ(log.unconfirmed(), 4U) << "and one is still here";
+    log.closed(peer_of(8), {.reason = CloseReason::lost}); // without any subscription
+    EXPECT_EQ(log.unconfirmed(), 4U) << "and one is still connected";
     log.closed(peer_of(7), {.reason = CloseReason::orderly});
     EXPECT_EQ(log.unconfirmed(), 3U);
 }
 
-// One fid a turn, as somebody does who means to fill a log; and one subscriber after another.
-TEST_F(SubscriberLogTest, HoweverManyTurnsOneTakesTheLinesHaveALimitAndNothingPilesUp) {
+// One fid per turn, as in an attempt to fill the log; and many subscribers, one after the other.
+TEST_F(SubscriberLogTest, TheNumberOfLinesIsLimitedInAnyNumberOfTurns) {
     for (std::uint64_t i = 0; i < 10'000; ++i) {
         const std::uint64_t peer = i % 2 == 0 ? 1 : i + 1;
         log.subscribed(peer_of(peer), {.first = Fid{2 * i}, .last = Fid{2 * i}});
@@ -87,7 +87,7 @@ TEST_F(SubscriberLogTest, HoweverManyTurnsOneTakesTheLinesHaveALimitAndNothingPi
     }
     EXPECT_EQ(log.subscriber_count(), 1U);
     EXPECT_EQ(log.disconnected(), 5000U);
-    EXPECT_LE(lines.size(), 2 * LimitedLog::lines_per_interval) << "of what comes, of what goes";
+    EXPECT_LE(lines.size(), 2 * LimitedLog::lines_per_interval) << "connects plus disconnects";
     EXPECT_GE(lines.size(), LimitedLog::lines_per_interval);
 }
 

@@ -14,7 +14,7 @@ Header some_header() {
         .bytes = 1, .seed = 2, .size_min = 3, .size_max = 4, .verify = true, .bidirectional = true};
 }
 
-TEST(PumpWire, SurvivesTheJourneyAndLooksAsThePictureSays) {
+TEST(PumpWire, IsDecodedUnchangedAndHasTheDocumentedBytes) {
     const auto bytes = encode(some_header());
     EXPECT_EQ(decode_header(bytes), some_header());
     EXPECT_EQ(std::to_integer<char>(bytes[0]), 'N');
@@ -27,7 +27,7 @@ TEST(PumpWire, SurvivesTheJourneyAndLooksAsThePictureSays) {
     EXPECT_EQ(std::to_integer<int>(bytes[40]), 3);
 }
 
-TEST(PumpWire, RefusesWhatIsNoHeaderOrAsksForTheImpossible) {
+TEST(PumpWire, RefusesInvalidHeaders) {
     const auto good = encode(some_header());
     EXPECT_FALSE(decode_header(std::span{good}.first(47)));
     const auto with = [&](std::size_t at, unsigned value) {
@@ -37,9 +37,9 @@ TEST(PumpWire, RefusesWhatIsNoHeaderOrAsksForTheImpossible) {
     };
     EXPECT_FALSE(with(0, 'M'));
     EXPECT_FALSE(with(5, 2)) << "another version";
-    EXPECT_FALSE(with(24, 0)) << "sends of no bytes would never end";
-    EXPECT_FALSE(with(24, 5)) << "the least is more than the most";
-    EXPECT_FALSE(with(36, 1)) << "4 GiB and more in one send";
+    EXPECT_FALSE(with(24, 0)) << "sends of 0 bytes would never end";
+    EXPECT_FALSE(with(24, 5)) << "the minimum exceeds the maximum";
+    EXPECT_FALSE(with(36, 1)) << "4 GiB or more in one send";
     EXPECT_FALSE(with(40, 4)) << "an unknown flag";
     EXPECT_FALSE(with(44, 1));
 }
@@ -62,7 +62,7 @@ std::vector<std::byte> filled(std::size_t size, std::uint64_t seed, std::uint64_
     return bytes;
 }
 
-TEST(BytePattern, IsTheSameHoweverItIsCut) {
+TEST(BytePattern, IsIndependentOfTheDivision) {
     const auto whole = filled(1'000, 7, 0);
     std::mt19937_64 random{1};
     for (int i = 0; i < 1'000; ++i) {

@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// What a server sends as its report is anything.
+// The report of a server may contain anything.
 const std::vector<std::string> odd_reports = {
     "",
     "{",
@@ -36,8 +36,8 @@ TEST(PumpReport, AnyReportOfAServerIsReadOrSaidToBeUnreadable) {
     }
 }
 
-// Of the bytes that a client sent, not of those that the server says it got so.
-TEST(PumpReport, EachSideTellsWhatWasDirectOfItsOwn) {
+// The share of the bytes that a client sent, not of those that the server reports.
+TEST(PumpReport, EachSideReportsItsOwnDirectShare) {
     Facts facts{.is_client = true, .peer_report = R"({"direct_share": 1.0})"};
     facts.counters.sent.direct_bytes = 10;
     facts.counters.sent.indirect_bytes = 990;
@@ -46,7 +46,7 @@ TEST(PumpReport, EachSideTellsWhatWasDirectOfItsOwn) {
     EXPECT_THAT(text, testing::ContainsRegex("server: .* 100.0 % direct"));
 }
 
-TEST(PumpReport, TheServersErrorIsTold) {
+TEST(PumpReport, ReportsTheErrorOfTheServer) {
     EXPECT_EQ(problem_in(R"({"error": "no memory"})"), "the server reports no memory");
     EXPECT_EQ(problem_in("{\"error\": \"" + std::string(2000, 'x') + "\"}").size(),
               std::string{"the server reports "}.size() + 1024);

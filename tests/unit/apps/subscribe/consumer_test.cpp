@@ -23,7 +23,7 @@ TEST(Prescale, TakesTheFirstOfEachFidAndThenEveryNth) {
     EXPECT_EQ(prescale.passed_over(), 6U + 2U);
 }
 
-TEST(Prescale, OfOneTakesAll) {
+TEST(Prescale, OneKeepsAllMessages) {
     Prescale all{1};
     EXPECT_TRUE(all.takes(Fid{1}));
     EXPECT_TRUE(all.takes(Fid{1}));
@@ -42,13 +42,13 @@ TEST(SlowReader, ThinksOverEachMessage) {
     EXPECT_FALSE(SlowReader({}, start).is_slow());
 }
 
-TEST(SlowReader, PausesOnceInSoLong) {
+TEST(SlowReader, PausesOncePerInterval) {
     SlowReader reader{{.think = 1ms, .pause = 500ms, .every = 10s}, start};
     EXPECT_EQ(reader.hold(start), 1ms);
     EXPECT_EQ(reader.hold(start + 9999ms), 1ms);
     EXPECT_EQ(reader.hold(start + 10s), 501ms);
     EXPECT_EQ(reader.hold(start + 10600ms), 1ms);
-    EXPECT_EQ(reader.hold(start + 20100ms), 401ms) << "until it would have ended";
+    EXPECT_EQ(reader.hold(start + 20100ms), 401ms) << "the rest of the pause";
 }
 
 TEST(SlowReader, APauseInWhichNothingCameIsOver) {
@@ -68,7 +68,7 @@ TEST(SlowReader, APauseIsTwoTimesTheFirstOfThemTheShorter) {
 
 using netio::pubsub::Fid;
 
-TEST(Verifier, TellsHowLongMessagesWithATimeTook) {
+TEST(Verifier, ReportsTheLatencyOfMessagesWithATime) {
     Verifier verifier{0};
     EXPECT_FALSE(verifier.latency());
     std::vector<std::byte> message(40);
@@ -97,7 +97,7 @@ TEST(Verifier, CountsWhatCameBeforeItWasSent) {
     EXPECT_EQ(verifier.latency()->longest_us, 0);
 }
 
-TEST(Verifier, LooksBehindTheHeader) {
+TEST(Verifier, ChecksTheBytesAfterTheHeader) {
     Verifier verifier{4};
     std::vector<std::byte> message(44);
     for (std::uint64_t i = 0; i < 3; ++i) {
@@ -105,7 +105,7 @@ TEST(Verifier, LooksBehindTheHeader) {
         verifier.check("one", Fid{1}, message, 0);
     }
     EXPECT_EQ(verifier.pattern().total(), PatternCounts{.messages = 3});
-    EXPECT_FALSE(verifier.latency()) << "none had a time";
+    EXPECT_FALSE(verifier.latency()) << "no message had a time";
     verifier.check("one", Fid{1}, std::span{message}.first(3), 0);
     EXPECT_EQ(verifier.pattern().total().corrupt, 1U);
 }
@@ -136,7 +136,7 @@ TEST_F(VerifierOfTwo, MissesNothingOfAPublisherThatComesBack) {
     EXPECT_EQ(verifier.pattern().total(), (PatternCounts{.messages = 4, .lost = 2}));
 }
 
-TEST_F(VerifierOfTwo, BeginsAnewWithWhoTakesTheNameOver) {
+TEST_F(VerifierOfTwo, RestartsForANewPublisherOfTheSameName) {
     arrive("one", {0, 1, 2});
     verifier.begin_anew("one");
     arrive("one", {0, 1, 1});

@@ -15,7 +15,7 @@ SubscribeReport ended(const std::string& end) {
     return report;
 }
 
-TEST(Outcome, WhatWasAskedForIsDone) {
+TEST(Outcome, TheRequestedEndIsDone) {
     EXPECT_EQ(outcome(ended("orderly"), {}), ExitStatus::done);
     EXPECT_EQ(outcome(ended("messages"), {.messages = true}), ExitStatus::done);
     EXPECT_EQ(outcome(ended("duration"), {.duration = true}), ExitStatus::done);
@@ -23,7 +23,7 @@ TEST(Outcome, WhatWasAskedForIsDone) {
         << "the usual end of a recording";
 }
 
-TEST(Outcome, WhoeverNeverGotInIsToldSoWhateverEndedIt) {
+TEST(Outcome, NeverConnectedIsReportedWhateverEndedIt) {
     for (const auto* end : {"duration", "interrupted", "lost"}) {
         SubscribeReport report = ended(end);
         report.reached.any = false;
@@ -38,18 +38,17 @@ TEST(Outcome, NothingIsNotASuccess) {
     EXPECT_EQ(outcome(report, {.duration = true}), ExitStatus::nothing);
 }
 
-TEST(Outcome, WhoeverEndsBeforeWhatWasAskedForIsIncomplete) {
+TEST(Outcome, AnEndBeforeTheRequestedNumberIsIncomplete) {
     EXPECT_EQ(outcome(ended("lost"), {}), ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("interrupted"), {.messages = true}), ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("interrupted"), {.duration = true}), ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("duration"), {.messages = true, .duration = true}),
               ExitStatus::incomplete);
     EXPECT_EQ(outcome(ended("orderly"), {.messages = true}), ExitStatus::incomplete);
-    EXPECT_EQ(outcome(ended("orderly"), {.duration = true}), ExitStatus::done)
-        << "there was no more";
+    EXPECT_EQ(outcome(ended("orderly"), {.duration = true}), ExitStatus::done) << "no more data";
 }
 
-TEST(Outcome, WhatIsMissingOrTooMuchCountsForThoseWhoWantAllOfIt) {
+TEST(Outcome, LossAndSurplusCountIfCompletenessIsRequired) {
     SubscribeReport lossy = ended("orderly");
     lossy.lost = 1;
     EXPECT_EQ(outcome(lossy, {.sound = true}), ExitStatus::unsound);
@@ -68,7 +67,7 @@ TEST(Outcome, WhatIsKnownToBeMissingIsIncompleteWhateverTheEnd) {
         EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end;
         EXPECT_EQ(outcome(lossy, {.sound = true}), ExitStatus::unsound) << end;
         lossy.throughput.messages = 0;
-        EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end << ", and nothing came";
+        EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end << ", and no message arrived";
     }
 }
 
@@ -83,7 +82,7 @@ TEST(Outcome, APublisherThatWasNeverReachedIsIncompleteWhateverTheEnd) {
     }
 }
 
-// A report of one fid, of which something came.
+// A report of one fid with messages.
 SubscribeReport recorded() {
     SubscribeReport report = ended("orderly");
     report.fids = {{.fid = netio::pubsub::Fid{7}, .messages = 10}};
@@ -94,16 +93,16 @@ bool whole(const SubscribeReport& report, const PatternCounts& counts = {}) {
     return is_whole(netio::pubsub::Fid{7}, report, counts);
 }
 
-TEST(Outcome, WhateverIsFoundInARecordingKeepsItFromTheNameOfAWholeOne) {
+TEST(Outcome, AnyFaultInARecordingMakesItIncomplete) {
     EXPECT_TRUE(whole(recorded()));
-    EXPECT_FALSE(is_whole(netio::pubsub::Fid{8}, recorded(), {})) << "it has no account";
+    EXPECT_FALSE(is_whole(netio::pubsub::Fid{8}, recorded(), {})) << "no counts for this fid";
     for (const PatternCounts& found :
          {PatternCounts{.lost = 1}, PatternCounts{.reordered = 1}, PatternCounts{.duplicates = 1},
           PatternCounts{.corrupt = 1}, PatternCounts{.truncated = 1}})
         EXPECT_FALSE(whole(recorded(), found));
 }
 
-TEST(Outcome, WhateverMayBeMissingKeepsARecordingFromTheNameOfAWholeOne) {
+TEST(Outcome, AnyPossibleLossMakesARecordingIncomplete) {
     SubscribeReport report = recorded();
     report.fids.front().lost = 1;
     EXPECT_FALSE(whole(report));
@@ -115,7 +114,7 @@ TEST(Outcome, WhateverMayBeMissingKeepsARecordingFromTheNameOfAWholeOne) {
     EXPECT_FALSE(whole(report));
     report = recorded();
     report.reached.unreached = 1;
-    EXPECT_FALSE(whole(report)) << "it may publish this fid, too";
+    EXPECT_FALSE(whole(report)) << "the unreached publisher may publish this fid, too";
     report = recorded();
     report.throughput.passed_over = 1;
     EXPECT_FALSE(whole(report));

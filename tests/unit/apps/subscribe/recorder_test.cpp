@@ -45,7 +45,7 @@ class RecorderTest : public testing::Test {
         recorder.write(Fid{1}, bytes(text));
         recorder.finish([&](Fid) { return is_whole; });
     }
-    // What it says when it refuses.
+    // The text of the refusal.
     std::string refusal(Existing existing = Existing::refuse) const {
         try {
             const Recorder recorder{folder, all, existing};
@@ -60,7 +60,7 @@ class RecorderTest : public testing::Test {
 };
 
 TEST_F(RecorderTest, RecordsWhereLocksOrFsyncOfFoldersAreUnavailable) {
-    constexpr int dvs = 524; // ENOTSUPP of the kernel, which some network file systems return
+    constexpr int dvs = 524; // kernel-internal ENOTSUPP, which some network file systems return
     for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL, EPERM, EBADF, dvs}) {
         const apps::test::Refusal refusal{apps::test::refused_calls().flock, error};
         record("one", true, Existing::overwrite);
@@ -85,7 +85,7 @@ TEST_F(RecorderTest, WritesOneFileAFidAndNamesItAtTheEnd) {
     EXPECT_FALSE(exists("0000000000000abc.part"));
 }
 
-TEST_F(RecorderTest, WhatWasNotFinishedKeepsItsTemporaryName) {
+TEST_F(RecorderTest, AnUnfinishedFileKeepsItsTemporaryName) {
     {
         Recorder recorder{folder, all};
         recorder.write(Fid{1}, bytes("half"));
@@ -94,7 +94,7 @@ TEST_F(RecorderTest, WhatWasNotFinishedKeepsItsTemporaryName) {
     EXPECT_FALSE(exists(one));
 }
 
-TEST_F(RecorderTest, WhatHasAHoleNeverGetsTheNameOfAWholeOne) {
+TEST_F(RecorderTest, AFileWithAGapNeverGetsTheFinalName) {
     Recorder recorder{folder, all};
     recorder.write(Fid{1}, bytes("with a hole"));
     recorder.write(Fid{2}, bytes("without"));
@@ -116,14 +116,14 @@ TEST_F(RecorderTest, RefusesAFolderWithARecordingOfTheseFids) {
     }
 }
 
-TEST_F(RecorderTest, ARecordingThatAppearsMeanwhileIsNotOverwritten) {
+TEST_F(RecorderTest, ARecordingThatAppearsLaterIsNotOverwritten) {
     Recorder recorder{folder, all};
     std::ofstream{path(one, ".part")} << "precious";
     EXPECT_THROW(recorder.write(Fid{1}, bytes("x")), std::system_error);
     EXPECT_EQ(content(one, ".part"), "precious");
 }
 
-TEST_F(RecorderTest, WhatTakesTheFinalNameMeanwhileIsNotReplaced) {
+TEST_F(RecorderTest, AFileThatTakesTheFinalNameIsNotReplaced) {
     Recorder recorder{folder, all};
     recorder.write(Fid{1}, bytes("x"));
     std::ofstream{path(one)} << "precious";
@@ -139,7 +139,7 @@ TEST_F(RecorderTest, AFolderBelongsToOneRecorderAtATime) {
     EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(RecorderTest, AppendingGoesOnBehindWhatIsThereAndKeepsItsHole) {
+TEST_F(RecorderTest, AppendingContinuesTheFileAndItsGap) {
     record("first ");
     record("second", true, Existing::append);
     EXPECT_EQ(content(one), "first second");
@@ -160,7 +160,7 @@ TEST_F(RecorderTest, OverwritingReplacesOnlyWhenTheNewOneIsFinished) {
     }
     EXPECT_EQ(content(one), "old");
     record("with a hole", false, Existing::overwrite);
-    EXPECT_FALSE(exists(one)) << "it would seem to be of the same run";
+    EXPECT_FALSE(exists(one)) << "it would seem to belong to the same run";
     EXPECT_EQ(content(one, ".gap"), "with a hole");
     record("newest", true, Existing::overwrite);
     EXPECT_EQ(content(one), "newest");
@@ -168,7 +168,7 @@ TEST_F(RecorderTest, OverwritingReplacesOnlyWhenTheNewOneIsFinished) {
     EXPECT_FALSE(exists(one, ".part"));
 }
 
-TEST_F(RecorderTest, WhatWasLeftBehindIsReplacedAsWellOnlyWhenTheNewOneIsFinished) {
+TEST_F(RecorderTest, OldPartsAreRemovedOnlyWhenTheNewFileIsComplete) {
     for (const std::string text : {"first", "second", "third"}) {
         Recorder recorder{folder, all, Existing::overwrite};
         recorder.write(Fid{1}, bytes(text));
@@ -176,7 +176,7 @@ TEST_F(RecorderTest, WhatWasLeftBehindIsReplacedAsWellOnlyWhenTheNewOneIsFinishe
     EXPECT_EQ(content(one, ".part"), "first");
     EXPECT_EQ(content(one, ".2.part"), "second");
     EXPECT_EQ(content(one, ".3.part"), "third");
-    EXPECT_THAT(refusal(), HasSubstr("part; give another folder")) << "they are recordings";
+    EXPECT_THAT(refusal(), HasSubstr("part; give another folder")) << "the files are recordings";
     EXPECT_THAT(refusal(Existing::append), HasSubstr("part; give it another name"));
     record("fourth", true, Existing::overwrite);
     EXPECT_EQ(content(one), "fourth");

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-TEST(ContestLog, TellsEachTwoOnceHoweverManyRangesAndSoManyInAnInterval) {
+TEST(ContestLog, LogsOneLinePerContestUpToALimitPerInterval) {
     netio::EventLoop loop;
     std::vector<std::string> lines;
     ContestLog log{loop, [&](const std::string& line) { lines.push_back(line); }};
@@ -29,7 +29,7 @@ TEST(ContestLog, TellsEachTwoOnceHoweverManyRangesAndSoManyInAnInterval) {
 
 using netio::pubsub::Fid;
 
-TEST(MissedLog, EachOutageHasItsLinesAndASumWhereThereAreMore) {
+TEST(MissedLog, EachOutageHasItsLinesAndASumForTheRest) {
     MissedLog log{nullptr};
     for (int outage = 0; outage < 3; ++outage) {
         for (std::uint64_t fid = 0; fid < 25; ++fid) {

@@ -27,7 +27,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Answers for names that begin with 'slow' when it is told to, and knows none that begin with 'no'.
+// Resolves all names but those that begin with 'no'; names that begin with 'slow' only after `end`.
 struct NameServer {
     NameSearch::Resolve resolve() const {
         return [this, ended = end.get_future().share()](const std::string& host) {
@@ -77,12 +77,12 @@ TEST(NameSearch, AsksForANameOnceAsLongAsItIsNotAnswered) {
     EXPECT_LE(server.asked, 1);
     server.end.set_value();
     EXPECT_EQ(problem_with(names, "slow", far()), "none");
-    EXPECT_EQ(server.asked, 1) << "an answer that comes late is for who asks next";
+    EXPECT_EQ(server.asked, 1) << "a late answer serves the next call";
     EXPECT_EQ(problem_with(names, "slow", far()), "none");
-    EXPECT_EQ(server.asked, 2) << "and for nobody after";
+    EXPECT_EQ(server.asked, 2) << "and no call after it";
 }
 
-TEST(NameSearch, AsksForSoManyNamesAtOnceOnlyAndForNoAddress) {
+TEST(NameSearch, LimitsConcurrentNamesAndNeedsNoneForAddresses) {
     NameServer server;
     NameSearch names{server.resolve(), 2};
     for (const char* const host : {"slow1", "slow2"})
@@ -91,12 +91,12 @@ TEST(NameSearch, AsksForSoManyNamesAtOnceOnlyAndForNoAddress) {
     for (const char* const host : {"127.0.0.1", "::1"})
         EXPECT_EQ(problem_with(names, host, soon()), "none");
     server.end.set_value();
-    // Whoever waits gets a place as soon as there is one.
+    // A waiting name is resolved when a slot becomes free.
     EXPECT_EQ(problem_with(names, "somewhere", far()), "none");
     EXPECT_EQ(server.asked, 3);
 }
 
-TEST(NameSearch, WhatAThreadStillLooksForMayOutliveIt) {
+TEST(NameSearch, APendingLookUpMayOutliveIt) {
     NameServer server;
     {
         NameSearch names{server.resolve()};
@@ -142,10 +142,10 @@ TEST(Fetch, TakesWhatAProgramShows) {
     thread.join();
 }
 
-// Nobody accepts there, and no more fit into its queue: who comes waits until the end.
-class Deaf {
+// Never accepts, and its queue is full: a connecting client waits until its time limit.
+class FullServer {
   public:
-    Deaf() : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
+    FullServer() : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
         SocketAddress any = addresses_of(here).front();
         EXPECT_EQ(::bind(listening_.get(), any.get(), any.size()), 0);
         EXPECT_EQ(::listen(listening_.get(), 0), 0);
@@ -154,7 +154,7 @@ class Deaf {
         ::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&bound), &size);
         any.set_port(ntohs(bound.sin_port));
         address = any;
-        // So many that nobody else gets in.
+        // Fills the queue.
         for (bool taken = true; taken;) {
             queue_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
             static_cast<void>(::connect(queue_.back().get(), any.get(), any.size()));
@@ -170,8 +170,8 @@ class Deaf {
     std::vector<Descriptor> queue_;
 };
 
-TEST(Fetch, OfANameWithSeveralAddressesOneThatAnswersIsEnough) {
-    const Deaf deaf;
+TEST(Fetch, OneWorkingAddressOfANameIsEnough) {
+    const FullServer full_server;
     std::uint16_t port = 0;
     {
         const HttpDoor gone{{.addresses = addresses_of(here)}};
@@ -184,7 +184,7 @@ TEST(Fetch, OfANameWithSeveralAddressesOneThatAnswersIsEnough) {
                                            {.text = std::make_shared<const std::string>("a 1\n")});
         });
     }};
-    std::vector<SocketAddress> addresses(3, deaf.address);
+    std::vector<SocketAddress> addresses(3, full_server.address);
     addresses.front().set_port(port);
     addresses.back().set_port(door.port());
     std::string shown;
@@ -206,7 +206,7 @@ TEST(Fetch, ReadsNoMoreThanItsLimitOfWhateverIsEndless) {
     }
 }
 
-TEST(Fetch, ReadsNoMoreThanThereIsRoomForBesideOthersAndGivesItBack) {
+TEST(Fetch, ReadsWithinTheSharedBudgetAndReleasesIt) {
     AnswerRoom room{1 << 14};
     for (int i = 0; i < 3; ++i) {
         const Liar liar{"x", true};
@@ -219,13 +219,13 @@ TEST(Fetch, ReadsNoMoreThanThereIsRoomForBesideOthersAndGivesItBack) {
     EXPECT_FALSE(room.take(1));
 }
 
-TEST(Fetch, WaitsNoLongerThanItsPatienceForWhoSaysNothingMore) {
+TEST(Fetch, AnIncompleteAnswerEndsAtTheTimeLimit) {
     const Liar liar{"HTTP/1.1 200 OK\r\n\r\nx", false};
     EXPECT_THAT(problem_with(liar.address(), {.until = netio::Clock::now() + milliseconds{20}}),
                 HasSubstr("in time"));
 }
 
-TEST(Fetch, SaysWhyThereAreNoFigures) {
+TEST(Fetch, ReportsWhyThereAreNoFigures) {
     std::uint16_t port = 0;
     {
         const HttpDoor gone{{.addresses = addresses_of(here)}};
@@ -234,8 +234,8 @@ TEST(Fetch, SaysWhyThereAreNoFigures) {
     EXPECT_THAT(problem_with({.host = "127.0.0.1", .port = port}), HasSubstr("refused"));
 }
 
-// Whichever says so first.
-TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
+// The error comes from the first of the two addresses.
+TEST(Fetch, ReportsTheErrorOfTheBestAddress) {
     std::uint16_t port = 0;
     {
         const HttpDoor gone{{.addresses = addresses_of(here)}};
@@ -250,10 +250,11 @@ TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
 
 using testing::HasSubstr;
 
-// Says nothing to anybody, and hangs up once so many are there: then to all of them.
-class Hush {
+// Accepts `together` connections, sends nothing, then closes all of them.
+class SilentServer {
   public:
-    Hush(std::size_t together, std::size_t rounds) : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
+    SilentServer(std::size_t together, std::size_t rounds)
+        : listening_{::socket(AF_INET, SOCK_STREAM, 0)} {
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -265,15 +266,15 @@ class Hush {
         where = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
         thread_ = std::thread{[this, together, rounds] { serve(together, rounds); }};
     }
-    ~Hush() {
+    ~SilentServer() {
         ::shutdown(listening_.get(), SHUT_RDWR);
         thread_.join();
     }
-    Hush(const Hush&) = delete;
-    Hush& operator=(const Hush&) = delete;
+    SilentServer(const SilentServer&) = delete;
+    SilentServer& operator=(const SilentServer&) = delete;
 
     std::string where;
-    std::atomic<bool> were_more = false; // than that, at the same time
+    std::atomic<bool> were_more = false; // more connections than `together` at the same time
 
   private:
     void serve(std::size_t together, std::size_t rounds) {
@@ -292,13 +293,13 @@ class Hush {
     std::thread thread_;
 };
 
-// Time for a slow machine: whoever is asked one after the other takes all of it.
-AskLimits patient(std::size_t at_once) {
+// Long enough for a slow machine; sequential requests would use up all of it.
+AskLimits within_a_minute(std::size_t at_once) {
     return {.each = {.until = netio::Clock::now() + std::chrono::minutes{1}}, .at_once = at_once};
 }
 
-TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
-    const Hush hush{5, 1};
+TEST(Asking, ServersDoNotWaitForEachOther) {
+    const SilentServer silent_server{5, 1};
     HttpDoor door{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
     std::thread thread{[&] {
         door.run([](std::span<const std::string> paths) {
@@ -306,11 +307,11 @@ TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
                                            {.text = std::make_shared<const std::string>("a 1\n")});
         });
     }};
-    std::vector<std::string> sources(5, hush.where);
+    std::vector<std::string> sources(5, silent_server.where);
     sources.push_back("127.0.0.1:" + std::to_string(door.port()));
     sources.emplace_back("nonsense");
     NameSearch names;
-    const std::vector<Look> looks = look_at(sources, names, patient(128));
+    const std::vector<Look> looks = look_at(sources, names, within_a_minute(128));
     ASSERT_EQ(looks.size(), sources.size());
     for (std::size_t i = 0; i < looks.size(); ++i)
         EXPECT_EQ(looks[i].source, sources[i]);
@@ -323,34 +324,34 @@ TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
 }
 
 TEST(Asking, NoMoreAreAskedAtOnceThanTheLimit) {
-    const Hush hush{2, 3};
+    const SilentServer silent_server{2, 3};
     NameSearch names;
     const std::vector<Look> looks =
-        look_at(std::vector<std::string>(6, hush.where), names, patient(2));
-    EXPECT_FALSE(hush.were_more);
+        look_at(std::vector<std::string>(6, silent_server.where), names, within_a_minute(2));
+    EXPECT_FALSE(silent_server.were_more);
     for (const Look& look : looks)
         EXPECT_THAT(look.error, testing::Not(HasSubstr("not in time")));
 }
 
-TEST(Asking, OfWhoIsNotAskedInTimeThatIsSaid) {
-    const Hush hush{100, 1};
+TEST(Asking, ReportsServersNotAskedInTime) {
+    const SilentServer silent_server{100, 1};
     NameSearch names;
     const std::vector<Look> looks = look_at(
-        std::vector<std::string>(3, hush.where), names,
+        std::vector<std::string>(3, silent_server.where), names,
         {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}, .at_once = 1});
     for (const Look& look : looks)
         EXPECT_THAT(look.error, HasSubstr("not in time"));
 }
 
-TEST(Asking, ANameServerThatDoesNotAnswerHoldsUpNobody) {
-    std::promise<void> end; // of its silence
+TEST(Asking, ABlockedNameServerDelaysNoOtherServer) {
+    std::promise<void> end; // ends the silence of the name server
     NameSearch names{[ended = end.get_future().share()](const std::string&) {
         ended.wait();
         return std::vector<SocketAddress>{};
     }};
-    const Hush hush{1, 1};
+    const SilentServer silent_server{1, 1};
     const std::vector<Look> looks =
-        look_at({"somewhere.else:1", hush.where}, names,
+        look_at({"somewhere.else:1", silent_server.where}, names,
                 {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}});
     EXPECT_EQ(looks[0].error, "no answer: its name was not resolved in time");
     EXPECT_THAT(looks[1].error, testing::Not(HasSubstr("name")));

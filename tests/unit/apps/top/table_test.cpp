@@ -43,7 +43,7 @@ TEST(TopTable, KnowsRatesFromTwoLooksAndSortsByThem) {
     now.seconds = 12;
     now.rows[2].count += 10;
     now.rows[3].count += 50;
-    now.rows[0].count = 1; // it began anew
+    now.rows[0].count = 1; // the counter restarted
     add_rates(now, before);
     EXPECT_FALSE(now.rows[0].rate);
     EXPECT_EQ(now.rows[3].rate, 25.0);
@@ -183,7 +183,7 @@ TEST(TopScreen, FitsAnyTerminalAndHidesNothingWithoutALine) {
             EXPECT_LE(screen.lines.size(), height);
             EXPECT_THAT(screen.lines, Each(SizeIs(testing::Le(width))));
             const bool hides = screen.scroll_limit > 0;
-            if (width < 80) continue; // the line is cut
+            if (width < 80) continue; // the line is truncated
             EXPECT_EQ(hides, screen.lines.back().find("hidden") != std::string::npos);
         }
     }

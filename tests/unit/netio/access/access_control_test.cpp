@@ -69,10 +69,10 @@ class AccessControlTest : public testing::Test {
     std::optional<AccessControl> control_;
     std::vector<PeerSlot> slots_; // of the admitted connections, in order
     std::uint64_t instance_ = 0;
-    Shortage shortage_ = Shortage::none; // of the last
+    Shortage shortage_ = Shortage::none; // of the last request
 };
 
-TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
+TEST_F(AccessControlTest, LimitsConnectionsPerKeyAndPerHost) {
     open();
     EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(2)), Outcome::admitted);
@@ -101,7 +101,7 @@ TEST_F(AccessControlTest, LeavesRoomForAnotherKeyOfTheHostByDefault) {
     EXPECT_EQ(ServerKeys::Options{}.links_per_host, AccessControl::Options{}.links_per_host);
 }
 
-TEST_F(AccessControlTest, WhoIsNotAdmittedTakesNoPlace) {
+TEST_F(AccessControlTest, ARefusedPeerUsesNoSlot) {
     open(Protection::peers);
     for (int each = 0; each < 10; ++each)
         EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::refused);
@@ -120,7 +120,7 @@ TEST_F(AccessControlTest, AKeyThatIsTakenAwayEndsItsConnectionsAndAdmitsNoMore) 
     EXPECT_EQ(connect(key_of(2), host_of(2)), Outcome::admitted);
 }
 
-TEST_F(AccessControlTest, AFileThatGoesWrongIsToldOnceAndChangesNothing) {
+TEST_F(AccessControlTest, ABrokenKeyFileIsReportedOnceAndChangesNothing) {
     open();
     disk_.facts.mode = 0644;
     const auto news = control_->look();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an attacker at the gate tries, and what comes of it. docs/security.md refers to these by
-// name.
+// Attacks on the authentication, and their results. docs/security.md refers to these tests by name.
 
 #include "tests/unit/netio/access/auth_fixture.hpp"
 
@@ -20,10 +19,10 @@ TEST(AuthAttack, ReflectionAServersProofIsNoClientsProofAndTheOtherWayRound) {
     TestClient client{key_of(1), address_a};
     const Message request = proved_request(client, server);
     const Message answer = server.take(request, client_host);
-    // The server's proof in the place of the client's.
+    // The server's proof in place of the client's proof.
     Message reflected = request;
     std::copy_n(answer.begin() + 28, 16, reflected.begin() + auth_proof_at);
-    reflected[auth_nonce_at] ^= std::byte{1}; // it would be a replay otherwise
+    reflected[auth_nonce_at] ^= std::byte{1}; // otherwise it would be a replay
     server.take(reflected, client_host);
     EXPECT_EQ(server.verdict.refusal, Refusal::wrong_proof);
     // The client's own proof, and its whole request, as the answer.
@@ -76,15 +75,15 @@ TEST(AuthAttack, ARequestFromAnotherHostIsNotAdmitted) {
 TEST(AuthAttack, RelayWhoDialsTheAttackerIsNotTakenToTheServer) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), attacker_address};
-    // The attacker passes on all that it gets, from its own host.
+    // The attacker forwards everything that it receives, from its own host.
     const Message request = proved_request(client, server, attacker_host);
     server.take(request, attacker_host);
     EXPECT_EQ(server.verdict.refusal, Refusal::wrong_proof);
 }
 
-TEST(AuthAttack, RelayOnThePathIsNotNoticedByTheGate) {
-    // It has the server's address, and the server sees its host as the client's: this is what
-    // `integrity` and `privacy` are for, since it has no key of the session.
+TEST(AuthAttack, RelayOnThePathIsNotDetectedByAuthentication) {
+    // The attacker uses the server's address, and the server sees the client's host: only
+    // `integrity` and `privacy` protect against this, because the attacker has no session key.
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
     const Message answer =
@@ -97,7 +96,7 @@ TEST(AuthAttack, AnAddressTranslatorHasToBeConfigured) {
     TestClient client{key_of(1), address_a};
     inside.take(proved_request(client, inside), client_host);
     EXPECT_EQ(inside.verdict.refusal, Refusal::wrong_proof);
-    TestServer told{address_a, {key_of(1)}}; // what its clients dial
+    TestServer told{address_a, {key_of(1)}}; // the address that its clients dial
     TestClient other{key_of(1), address_a};
     told.take(proved_request(other, told), client_host);
     EXPECT_EQ(told.verdict.outcome, Outcome::admitted);
@@ -121,7 +120,7 @@ TEST(AuthAttack, DowngradeOfTheProtectionIsNoticedByEitherSide) {
 }
 
 TEST(AuthAttack, DowngradeByAServerThatHasTheKeyIsRefusedToo) {
-    // It signs whatever it likes; the client has asked for privacy and takes nothing less.
+    // This server signs anything; the client has requested privacy and accepts nothing weaker.
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a, {.protection = Protection::privacy}};
     const Message request = proved_request(client, server);
@@ -148,14 +147,14 @@ TEST(AuthAttack, DowngradeToNoKeyAtAllGetsNoSession) {
     TestServer server{address_a, {key_of(1), visitor}};
     TestClient client{key_of(1), address_a};
     Message request = client.request();
-    request[auth_flags_at] = std::byte{0}; // on the way
+    request[auth_flags_at] = std::byte{0}; // changed on the way
     const Message answer = server.take(request, client_host);
-    EXPECT_EQ(server.verdict.outcome, Outcome::admitted) << "as a visitor, with a visitor's rights";
+    EXPECT_EQ(server.verdict.outcome, Outcome::admitted) << "as an unauthenticated client";
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::unasked);
 }
 
-TEST(AuthAttack, UnknownKeyShareNobodyIsTakenForTheHolderOfAnotherKey) {
-    // The attacker has key 2, and the client's messages.
+TEST(AuthAttack, UnknownKeyShareIsRefused) {
+    // The attacker has key 2, and the messages of the client.
     TestServer server{address_a, {key_of(1), key_of(2)}};
     TestClient client{key_of(1), address_a};
     const Message request = proved_request(client, server);
@@ -163,13 +162,13 @@ TEST(AuthAttack, UnknownKeyShareNobodyIsTakenForTheHolderOfAnotherKey) {
     renamed[auth_id_at] = std::byte{2};
     server.take(renamed, client_host);
     EXPECT_EQ(server.verdict.refusal, Refusal::wrong_proof);
-    // Its own proof below the client's id.
+    // Its own proof with the client's key id.
     TestClient attacker{key_of(2), address_a};
     Message signed_by_two = proved_request(attacker, server);
     signed_by_two[auth_id_at] = std::byte{1};
     server.take(signed_by_two, client_host);
     EXPECT_EQ(server.verdict.refusal, Refusal::wrong_proof);
-    // What the server says to the attacker is nothing to the client.
+    // The client does not accept the server's answer to the attacker.
     TestClient insider{key_of(2), address_a};
     const Message to_insider = server.take(proved_request(insider, server), client_host);
     ASSERT_EQ(server.verdict.outcome, Outcome::admitted);
@@ -177,11 +176,11 @@ TEST(AuthAttack, UnknownKeyShareNobodyIsTakenForTheHolderOfAnotherKey) {
 }
 
 TEST(AuthAttack, APublisherCannotPoseAsAnotherWithoutItsClientsKey) {
-    TestServer other{address_a, {key_of(2)}}; // at the address of the one that was dialled
+    TestServer other{address_a, {key_of(2)}}; // at the address that the client dialled
     TestClient client{key_of(1), address_a};
     other.take(proved_request(client, other), client_host);
     EXPECT_EQ(other.verdict.outcome, Outcome::refused);
-    // It accepts nevertheless, with any proof that it can make.
+    // It accepts nevertheless, with the best proof that it can make.
     Key guess = key_of(2);
     guess.id = 1;
     TestServer liar{address_a, {guess}};
@@ -192,7 +191,7 @@ TEST(AuthAttack, APublisherCannotPoseAsAnotherWithoutItsClientsKey) {
 }
 
 TEST(AuthAttack, APublisherCannotPassItsClientsProofOnToAnother) {
-    // Both know the client's key, and the client has dialled B; what it says is for B only.
+    // Both servers know the key, and the client has dialled B: its proof is valid for B only.
     TestServer other{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_b};
     other.take(proved_request(client, other), client_host);
@@ -200,8 +199,8 @@ TEST(AuthAttack, APublisherCannotPassItsClientsProofOnToAnother) {
 }
 
 TEST(AuthAttack, APublisherThatHasTheSameKeyCanPoseAsTheOtherAtItsAddress) {
-    // A secret that two know proves no more than that it is one of the two. Where publishers do
-    // not trust each other, a client has a key for each.
+    // A secret known to two servers only proves that the peer is one of them. If publishers do not
+    // trust each other, a client needs a key for each.
     TestServer real{address_a, {key_of(1)}};
     TestServer false_one{address_a, {key_of(1)}, 201};
     TestClient client{key_of(1), address_a};
@@ -209,7 +208,7 @@ TEST(AuthAttack, APublisherThatHasTheSameKeyCanPoseAsTheOtherAtItsAddress) {
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::genuine);
 }
 
-TEST(AuthAttack, AStrangerLearnsNothingOfWhichKeysThereAre) {
+TEST(AuthAttack, AnswersDoNotRevealWhichKeysExist) {
     TestServer server{address_a, {key_of(1)}};
     std::set<Message> answers;
     for (int id = 0; id < 256; ++id) {
@@ -225,7 +224,7 @@ TEST(AuthAttack, AStrangerLearnsNothingOfWhichKeysThereAre) {
     EXPECT_EQ(answers.size(), 1U);
 }
 
-TEST(AuthAttack, AFloodOfStrangersLeavesNothingBehind) {
+TEST(AuthAttack, AFloodOfRequestsUsesNoMemory) {
     TestServer server{address_a, {key_of(1)}, 200, {.proofs_per_key = 1}};
     for (unsigned each = 0; each < 1000; ++each) {
         TestClient stranger{key_of(2), address_a};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Clients and servers at their gates, with the bytes between them in the test's hands.
+// Clients and servers that authenticate; the test transfers the bytes between them.
 
 #include "netio/access/auth.hpp"
 #include "netio/access/rights.hpp"
@@ -90,7 +90,7 @@ struct TestServer {
     GateAddress address;
     AuthServer gate;
     TimePoint now{std::chrono::hours{1}};
-    AuthServer::Verdict verdict{}; // the last
+    AuthServer::Verdict verdict{}; // of the last request
     std::optional<AuthKeys> keys;
 
     TestServer(const GateAddress& its_address, const std::vector<Key>& ring, int boot = 200,
@@ -99,7 +99,7 @@ struct TestServer {
         gate.use(ring_of(ring));
     }
 
-    // What it answers.
+    // Returns the answer to a request.
     Message take(const Message& request, const Host& source) {
         verdict = gate.judge({.data = request, .source = source, .dialled = address}, now);
         keys.reset();

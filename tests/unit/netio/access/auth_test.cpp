@@ -52,7 +52,7 @@ TEST(Protection, EveryFlagByteMeansOneThingOrNothing) {
     EXPECT_EQ(good, 1 + 4 * 2);
 }
 
-// The parts of the hello that the gate looks at are where the session puts them.
+// The hello fields that the authentication reads are at the offsets that the session uses.
 TEST(AuthTranscript, KnowsTheHello) {
     const Message hello = hello_of(0x1112131415161718);
     ASSERT_EQ(hello.size(), auth_hello_bytes);
@@ -166,8 +166,8 @@ TEST(AuthServer, APartOfARequestIsRefusedAndPaddingIsNot) {
     EXPECT_EQ(server.verdict.outcome, Outcome::admitted);
 }
 
-// What lies behind it in memory, here the rest of the whole one, is no part of a request.
-TEST(AuthServer, APartOfAFirstRequestIsRefusedWhateverLiesBehindIt) {
+// Bytes after the request in memory, here the rest of the complete request, do not belong to it.
+TEST(AuthServer, APartOfAFirstRequestIsRefusedWhateverFollowsInMemory) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
     Message part = client.request();
@@ -238,7 +238,7 @@ TEST(AuthServer, AChallengeIsAnsweredWithinItsSlotOrTheNext) {
     }
 }
 
-TEST(AuthServer, ASlotThatComesRoundIsAnotherOne) {
+TEST(AuthServer, AReusedSlotNumberIsAnotherSlot) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
     const Message request = proved_request(client, server);
@@ -247,7 +247,7 @@ TEST(AuthServer, ASlotThatComesRoundIsAnotherOne) {
     EXPECT_EQ(server.verdict.refusal, Refusal::wrong_proof);
 }
 
-TEST(AuthServer, RemembersSoManyProofsAndThenAsksToComeLater) {
+TEST(AuthServer, RemembersALimitedNumberOfProofsAndThenPostpones) {
     TestServer server{address_a, {key_of(1)}, 200, {.proofs_per_key = 3}};
     const auto outcome = [&](std::uint64_t instance) {
         TestClient client{key_of(1), address_a};
@@ -285,7 +285,7 @@ TEST(AuthServer, AKeyThatIsShownTooOftenKeepsNoOtherKeyOut) {
     EXPECT_EQ(outcome(2, 0), Outcome::admitted);
 }
 
-TEST(ReplayCache, KeepsSoManyOfEachKeyOverBothSlots) {
+TEST(ReplayCache, KeepsALimitedNumberPerKeyOverBothSlots) {
     ReplayCache memory{2};
     const auto entry = [](int id, int number) {
         return ReplayCache::Entry{static_cast<std::byte>(id), static_cast<std::byte>(number)};
@@ -298,7 +298,7 @@ TEST(ReplayCache, KeepsSoManyOfEachKeyOverBothSlots) {
     EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::never);
     EXPECT_EQ(memory.remember(6, entry(7, 3)), Seen::no_room);
     EXPECT_EQ(memory.remember(5, entry(7, 3)), Seen::no_room);
-    EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::before) << "also where there is no room";
+    EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::before) << "also without room";
     EXPECT_EQ(memory.remember(6, entry(255, 1)), Seen::never);
     memory.advance(7);
     EXPECT_EQ(memory.remember(7, entry(7, 4)), Seen::never) << "that of slot 5 is void";
@@ -325,7 +325,7 @@ TEST(ReplayCache, ForgetsNothingThatCouldStillBeUsed) {
     EXPECT_EQ(memory.size(), 0U);
 }
 
-TEST(AuthServer, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
+TEST(AuthServer, AClientWithoutAKeyGetsTheRightsForAnyone) {
     TestServer closed{address_a, {key_of(1)}};
     const Message answer = closed.take(hello_of(1), client_host);
     EXPECT_EQ(closed.verdict.outcome, Outcome::challenged);
@@ -344,7 +344,7 @@ TEST(AuthServer, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
     TestServer strict{address_a, {key_of(1), visitor}, 200, {.least = Protection::peers}};
     strict.take(hello_of(1), client_host);
     EXPECT_EQ(strict.verdict.refusal, Refusal::protection_too_low);
-    // The key of visitors is no key.
+    // The key of unauthenticated clients proves nothing.
     TestClient liar{visitor, address_a};
     open.take(proved_request(liar, open), client_host);
     EXPECT_EQ(open.verdict.refusal, Refusal::unknown_key);
@@ -355,7 +355,7 @@ TEST(AuthServer, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
     EXPECT_EQ(other.verdict.refusal, Refusal::service_not_permitted);
 }
 
-TEST(AuthServer, AKeyThatWasTakenAwayAdmitsNobodyFromThenOn) {
+TEST(AuthServer, ARevokedKeyAdmitsNoOne) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a};
     const Message request = proved_request(client, server);
@@ -364,7 +364,7 @@ TEST(AuthServer, AKeyThatWasTakenAwayAdmitsNobodyFromThenOn) {
     EXPECT_EQ(server.verdict.refusal, Refusal::unknown_key);
 }
 
-TEST(AuthClient, BeginsAnewOnceWhenTheServerWasStartedAnewInBetween) {
+TEST(AuthClient, RestartsOnceAfterARestartOfTheServer) {
     TestServer before{address_a, {key_of(1)}, 200};
     TestServer after{address_a, {key_of(1)}, 201};
     TestClient client{key_of(1), address_a};
@@ -377,7 +377,7 @@ TEST(AuthClient, BeginsAnewOnceWhenTheServerWasStartedAnewInBetween) {
               AuthClient::Answer::genuine);
 }
 
-TEST(AuthClient, WhatTheServerSaysNeverMakesItTryForEver) {
+TEST(AuthClient, NoServerCanMakeItRetryWithoutEnd) {
     // Every sequence of challenges (true) and refusals.
     for (unsigned sequence = 0; sequence < 256; ++sequence) {
         TestServer server{address_a, {key_of(1)}};
@@ -413,7 +413,7 @@ TEST(AuthClient, TakesNoAnswerThatItDidNotAskFor) {
         TestClient other = client;
         const Message part{answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(size)};
         EXPECT_EQ(other.gate.take_answer(part), AuthClient::Answer::no_proof);
-        EXPECT_EQ(other.gate.take_answer(answer), AuthClient::Answer::unasked) << "one answer only";
+        EXPECT_EQ(other.gate.take_answer(answer), AuthClient::Answer::unasked) << "only one answer";
     }
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::genuine);
     EXPECT_EQ(client.gate.take_answer(answer), AuthClient::Answer::unasked);
@@ -467,7 +467,7 @@ TEST(AuthServer, MoreProtectionThanThereIsIsRefused) {
     }
 }
 
-// What a server says that has the key, with flags that it likes.
+// The answer of a server that has the key, with these flags.
 Message answer_with(std::uint8_t flags, const Message& request, const ServerNonce& nonce) {
     Message answer = hello_of(99, 8192);
     answer[auth_flags_at] = std::byte{flags};
@@ -499,8 +499,8 @@ void expect_own_terms_only(const AuthClient::Options& options) {
     }
 }
 
-// A server that was let have the key is not let change what was asked for.
-TEST(AuthClient, TakesItsOwnTermsAndNoOthersFromWhoHasTheKey) {
+// A server with the key must not change what the client requested.
+TEST(AuthClient, AcceptsOnlyItsOwnTermsFromAServerWithTheKey) {
     for (const Protection level : levels) {
         for (const bool lacks_aes : {false, true})
             expect_own_terms_only({.protection = level, .lacks_aes = lacks_aes});

@@ -31,11 +31,11 @@ Message sealed_by(Sealer& sealer, const Message& header, const Message& plain) {
 bool opens(Opener& opener, const Message& header, const Message& sealed, const Message& expected) {
     Message out(sealed.size() - seal_tag_bytes, std::byte{0x5a});
     const bool good = opener.open(header, sealed, out);
-    EXPECT_EQ(out, good ? expected : Message(out.size())) << "wiped if it is wrong";
+    EXPECT_EQ(out, good ? expected : Message(out.size())) << "cleared on failure";
     return good;
 }
 
-TEST(RecordSeal, WhatIsSealedIsOpenedInOrder) {
+TEST(RecordSeal, SealedRecordsAreOpenedInOrder) {
     for (const Cipher cipher : ciphers) {
         Sealer sealer{cipher, secret_of(1)};
         Opener opener{cipher, secret_of(1)};
@@ -44,7 +44,7 @@ TEST(RecordSeal, WhatIsSealedIsOpenedInOrder) {
             const Message header = text_of(8);
             const Message plain = text_of(size);
             const Message sealed = sealed_by(sealer, header, plain);
-            EXPECT_TRUE(seen.insert(sealed).second) << "the same text twice never looks the same";
+            EXPECT_TRUE(seen.insert(sealed).second) << "equal texts give different bytes";
             EXPECT_TRUE(opens(opener, header, sealed, plain)) << size;
         }
     }
@@ -81,7 +81,7 @@ TEST(RecordSeal, ATamperedByteAnywhereEndsTheDirection) {
                 Opener opener{cipher, secret_of(1)};
                 EXPECT_FALSE(opens(opener, wrong_header, wrong, plain)) << at;
                 EXPECT_TRUE(opener.has_failed());
-                EXPECT_FALSE(opens(opener, header, first, plain)) << "nothing is right any more";
+                EXPECT_FALSE(opens(opener, header, first, plain)) << "no record after a failure";
                 EXPECT_FALSE(opens(opener, header, second, plain));
             }
         }
@@ -113,7 +113,7 @@ TEST(RecordSeal, ARecordLeftOutRepeatedMovedOrReflectedIsNotOpened) {
     }
 }
 
-TEST(RecordSeal, KeysChangeAfterSoManyBytesAndSoManyRecordsOnBothSidesAtOnce) {
+TEST(RecordSeal, KeysChangeAtTheByteOrRecordLimitOnBothSides) {
     for (const Cipher cipher : ciphers) {
         for (const KeyLife life :
              {KeyLife{.bytes = 100, .records = 1000}, KeyLife{.bytes = 100000, .records = 3},
@@ -131,7 +131,7 @@ TEST(RecordSeal, KeysChangeAfterSoManyBytesAndSoManyRecordsOnBothSidesAtOnce) {
             }
             const std::uint64_t every = life.bytes == 100 ? 3 : life.records == 3 ? 3 : 1;
             EXPECT_EQ(sealer.keys(), 1 + 50 / every);
-            EXPECT_TRUE(noticed) << "it is another key";
+            EXPECT_TRUE(noticed) << "the key has changed";
         }
     }
 }
@@ -181,7 +181,7 @@ TEST(RecordSeal, ATagStandsForARecordInClearOfSeveralParts) {
             ASSERT_TRUE(sealer.tag(parts_at(cut / 2, cut), tag));
             Opener opener{cipher, secret_of(1)};
             const Bytes one_part{whole};
-            EXPECT_TRUE(opener.check({&one_part, 1}, tag)) << "however it is cut";
+            EXPECT_TRUE(opener.check({&one_part, 1}, tag)) << "for every division into parts";
             EXPECT_FALSE(opener.check({&one_part, 1}, tag)) << "once";
         }
         for (std::size_t at = 0; at < whole.size() + tag.size(); ++at) {
@@ -220,14 +220,14 @@ TEST(Tagger, TagsAreOfTheFrameItsNumberAndTheDirection) {
         (at < 8 ? wrong_header[at] : at < 38 ? wrong_body[at - 8] : tag[at - 38]) ^= std::byte{1};
         TagChecker checker{secret_of(1)};
         EXPECT_FALSE(checker.check(wrong_header, wrong_body, tag)) << at;
-        EXPECT_FALSE(checker.check(header, body, first)) << "nothing is right any more";
+        EXPECT_FALSE(checker.check(header, body, first)) << "after a failure, nothing is accepted";
     }
     TagChecker checker{secret_of(1)};
     EXPECT_FALSE(checker.check(header, body, Bytes{first}.first(7)));
 }
 
-// The handshake opens with it, and has nobody behind it who would.
-TEST(Aead, WipesWhatItCouldNotProve) {
+// The handshake opens messages with it, and does not clear the output itself.
+TEST(Aead, ClearsTheOutputAfterAFailure) {
     for (const Cipher cipher : ciphers) {
         Aead sender{cipher, secret_of(1)};
         Aead receiver{cipher, secret_of(2)};
@@ -242,7 +242,7 @@ TEST(Aead, WipesWhatItCouldNotProve) {
 }
 
 TEST(RecordSeal, BothCiphersAreThere) {
-    // Whatever this processor is good at, a peer may ask for the other.
+    // A peer may request either cipher, whatever this processor supports in hardware.
     static_cast<void>(processor_has_aes());
     for (const Cipher cipher : ciphers) {
         Sealer sealer{cipher, secret_of(1)};
@@ -252,9 +252,9 @@ TEST(RecordSeal, BothCiphersAreThere) {
 
 using Frame = std::vector<std::byte>;
 
-// Both directions of a way, each with a key.
-struct Way {
-    explicit Way(Protection level)
+// A sealer and the matching opener.
+struct SealedPath {
+    explicit SealedPath(Protection level)
         : sealer{level == Protection::peers ? FrameSealer{Tagger{key}}
                                             : FrameSealer{level, {Cipher::aes_256_gcm, key}}},
           opener{level == Protection::peers ? FrameOpener{TagChecker{key}}
@@ -281,31 +281,31 @@ struct Way {
     FrameOpener opener;
 };
 
-// docs/wire-formats.md, "Tags": open, shutdown, its confirmation, window, and what changes a
-// service.
+// docs/wire-formats.md, "Tags": open, shutdown and its confirmation, window, and the frames of a
+// service that change its state.
 bool has_tag_with_peers(unsigned kind) {
     return kind == 1 || kind == 4 || kind == 5 || kind == 8 || kind >= 20;
 }
 
-TEST(FrameSeal, WithPeersWhatChangesSomethingHasATagAndNothingElse) {
-    const Way way{Protection::peers};
+TEST(FrameSeal, WithPeersOnlyFramesThatChangeStateHaveATag) {
+    const SealedPath path{Protection::peers};
     for (unsigned kind = 0; kind < 256; ++kind) {
-        EXPECT_EQ(way.sealer.bytes_behind(static_cast<std::uint8_t>(kind)),
+        EXPECT_EQ(path.sealer.bytes_behind(static_cast<std::uint8_t>(kind)),
                   has_tag_with_peers(kind) ? 8U : 0U)
             << kind;
     }
 }
 
-TEST(FrameSeal, WithMoreEveryFrameHasOne) {
+TEST(FrameSeal, WithIntegrityAndPrivacyEveryFrameHasATag) {
     for (const Protection level : {Protection::integrity, Protection::privacy}) {
-        const Way way{level};
+        const SealedPath path{level};
         for (unsigned kind = 0; kind < 256; ++kind)
-            EXPECT_EQ(way.sealer.bytes_behind(static_cast<std::uint8_t>(kind)), 16U) << kind;
-        EXPECT_EQ(way.sealer.encrypts(), level == Protection::privacy);
+            EXPECT_EQ(path.sealer.bytes_behind(static_cast<std::uint8_t>(kind)), 16U) << kind;
+        EXPECT_EQ(path.sealer.encrypts(), level == Protection::privacy);
     }
 }
 
-TEST(FrameSeal, TakesAsManyBytesBehindTheLargestFrame) {
+TEST(FrameSeal, AddsTheExpectedBytesAtEachLevel) {
     EXPECT_EQ(seal_bytes(Protection::none), 0U);
     EXPECT_EQ(seal_bytes(Protection::peers), 8U);
     EXPECT_EQ(seal_bytes(Protection::integrity), 16U);
@@ -314,14 +314,14 @@ TEST(FrameSeal, TakesAsManyBytesBehindTheLargestFrame) {
     EXPECT_TRUE(seals_all(Protection::integrity) && seals_all(Protection::privacy));
 }
 
-TEST(FrameSeal, IsTakenOffWhereItHoldsAndLeavesTheFrameAsItWas) {
+TEST(FrameSeal, IsRemovedIfItIsValidAndLeavesTheFrameUnchanged) {
     for (const Protection level : {Protection::peers, Protection::integrity, Protection::privacy}) {
-        Way way{level};
+        SealedPath path{level};
         for (const std::uint8_t kind : std::initializer_list<std::uint8_t>{4, 3, 16, 20, 255}) {
             for (const std::size_t body_bytes : {0U, 1U, 100U}) {
-                Frame sealed = way.seal(kind, body_bytes);
+                Frame sealed = path.seal(kind, body_bytes);
                 std::span<std::byte> frame{sealed};
-                ASSERT_TRUE(way.opener.open(frame)) << int{kind} << ", " << body_bytes;
+                ASSERT_TRUE(path.opener.open(frame)) << int{kind} << ", " << body_bytes;
                 ASSERT_EQ(frame.size(), frame_header_bytes + body_bytes);
                 EXPECT_EQ(frame[0], std::byte{kind});
                 for (const std::byte byte : frame.subspan(frame_header_bytes))
@@ -335,10 +335,10 @@ TEST(FrameSeal, AFrameThatIsTooShortForItIsNotOpened) {
     for (const Protection level : {Protection::peers, Protection::integrity, Protection::privacy}) {
         for (std::size_t size = frame_header_bytes; size < frame_header_bytes + seal_bytes(level);
              ++size) {
-            Way way{level};
-            Frame sealed = way.seal(20, 0);
+            SealedPath path{level};
+            Frame sealed = path.seal(20, 0);
             std::span<std::byte> frame = std::span{sealed}.first(size);
-            EXPECT_FALSE(way.opener.open(frame)) << size;
+            EXPECT_FALSE(path.opener.open(frame)) << size;
         }
     }
 }

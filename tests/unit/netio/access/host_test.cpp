@@ -16,7 +16,7 @@ Host ipv4(unsigned last) {
                                                  static_cast<std::byte>(last)});
 }
 
-TEST(Machine, OfIpv6IsANetworkOf64Bits) {
+TEST(Machine, IsA64BitNetworkForIpv6) {
     Host one{};
     one[0] = std::byte{0x20};
     one[7] = one[15] = std::byte{1};
@@ -27,10 +27,10 @@ TEST(Machine, OfIpv6IsANetworkOf64Bits) {
     }
 }
 
-TEST(Machine, OfIpv4IsItsAddress) {
+TEST(Machine, IsTheAddressForIpv4) {
     EXPECT_EQ(machine_of(ipv4(1)), ipv4(1));
     EXPECT_NE(machine_of(ipv4(1)), machine_of(ipv4(2)));
-    EXPECT_NE(machine_of(ipv4(0)), machine_of(Host{})) << "of which it has the first 64 bits";
+    EXPECT_NE(machine_of(ipv4(0)), machine_of(Host{})) << "whose first 64 bits are equal";
 }
 
 TEST(Machine, AllOfItsAddressesAreNamedByZerosInEitherNotation) {
@@ -64,10 +64,10 @@ TEST(Reach, OnlyLoopbackAddressesAreOfThisMachineAlone) {
         EXPECT_EQ(is_loopback(ipv4(first, 0, 0, 1)), first == 127) << first;
         EXPECT_EQ(is_loopback(ipv4(first, 255, 255, 255)), first == 127) << first;
     }
-    EXPECT_FALSE(is_loopback(ipv4(0, 0, 0, 0))) << "all addresses";
+    EXPECT_FALSE(is_loopback(ipv4(0, 0, 0, 0))) << "the wildcard address";
     EXPECT_TRUE(is_loopback(ipv6({{15, 1}})));
-    EXPECT_FALSE(is_loopback(ipv6({}))) << "all addresses";
-    // One bit more than ::1, and what looks like 127.0.0.1 without being it.
+    EXPECT_FALSE(is_loopback(ipv6({}))) << "the wildcard address";
+    // Every address that differs from ::1 in one bit, and addresses that look like 127.0.0.1.
     for (std::size_t bit = 0; bit < 128; ++bit) {
         Host host = ipv6({{15, 1}});
         host[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);

@@ -57,7 +57,7 @@ TEST(Secret, ComesBackFromItsText) {
     EXPECT_EQ(secret.text().find(secret.fingerprint()), std::string::npos);
 }
 
-TEST(Secret, WithOneWrongCharacterOrAPartOfItIsNone) {
+TEST(Secret, AWrongOrIncompleteTextIsRefused) {
     const std::string text = secret_of(1).text();
     for (std::size_t at = 0; at < text.size(); ++at) {
         for (const char other : "0123456789abcdefA nk-"s) {
@@ -70,11 +70,11 @@ TEST(Secret, WithOneWrongCharacterOrAPartOfItIsNone) {
     EXPECT_FALSE(Secret::parse(text + "0"));
 }
 
-// Whoever compares two texts compares two secrets.
+// Equal texts must mean equal secrets, so each secret has exactly one text.
 TEST(Secret, HasNoOtherText) {
     std::array<std::byte, secret_bytes> bytes{};
     for (std::size_t at = 0; at < bytes.size(); ++at)
-        bytes[at] = static_cast<std::byte>(at * 8 + 7); // each digit there is
+        bytes[at] = static_cast<std::byte>(at * 8 + 7); // so that each digit occurs
     const std::string text = Secret{bytes}.text();
     for (std::size_t at = 0; at < text.size(); ++at) {
         for (int code = 0; code < 256; ++code) {
@@ -111,7 +111,7 @@ TEST(KeyText, EveryTruncationIsNoticedWithItsLine) {
     }
 }
 
-TEST(KeyText, WhatIsWrongIsToldWithFileLineAndRemedy) {
+TEST(KeyText, ErrorsHaveFileLineAndRemedy) {
     const std::string text = two_keys();
     const std::string key = secret_of(7).text();
     const std::vector<std::pair<std::string, std::string>> cases{
@@ -180,7 +180,7 @@ TEST(KeyText, AnIdIsNotGivenTwice) {
     EXPECT_EQ(parse_keys(three, file_name).keys().size(), 3U);
 }
 
-TEST(KeyRing, TellsWhoseConnectionsMustEnd) {
+TEST(KeyRing, ReportsTheKeysWhoseConnectionsMustEnd) {
     const KeyRing before = parse_keys(two_keys(), file_name);
     const auto after = [&](const std::string& text) {
         return parse_keys(text, file_name).revoked_since(before);
@@ -195,7 +195,7 @@ TEST(KeyRing, TellsWhoseConnectionsMustEnd) {
     EXPECT_EQ(after("netio-keys 1\nend\n"), (std::vector<KeyId>{7, 8}));
 }
 
-// A disk with one file, whose facts change with it.
+// A disk with one file, whose attributes change with it.
 struct Disk final : KeySource {
     FileFacts facts{.exists = true, .is_regular = true, .mode = 0600, .owner = 1000};
     std::string text;
@@ -256,7 +256,7 @@ TEST(KeyFile, IsReadAgainWhenSomethingOfItChanged) {
     EXPECT_EQ(file.refresh(), KeyFile::Refreshed::changed);
     EXPECT_EQ(file.revoked(), std::vector<KeyId>{8});
     EXPECT_EQ(file.ring().keys().size(), 1U);
-    // Any one of the facts is a reason to look.
+    // A change of any attribute causes a read.
     for (auto* fact : {&disk.facts.changed_ns, &disk.facts.touched_ns}) {
         ++*fact;
         EXPECT_EQ(file.refresh(), KeyFile::Refreshed::changed);
@@ -266,7 +266,7 @@ TEST(KeyFile, IsReadAgainWhenSomethingOfItChanged) {
     EXPECT_EQ(file.refresh(), KeyFile::Refreshed::changed);
 }
 
-TEST(KeyFile, KeepsItsKeysWhileWhatIsThereIsWrong) {
+TEST(KeyFile, KeepsItsKeysWhileTheFileIsInvalid) {
     Disk disk;
     disk.put(two_keys());
     KeyFile file{file_name, disk};
@@ -276,7 +276,7 @@ TEST(KeyFile, KeepsItsKeysWhileWhatIsThereIsWrong) {
         change();
         EXPECT_EQ(file.refresh(), KeyFile::Refreshed::broken);
         std::string problem = file.problem();
-        EXPECT_EQ(file.refresh(), KeyFile::Refreshed::unchanged) << "told once";
+        EXPECT_EQ(file.refresh(), KeyFile::Refreshed::unchanged) << "reported once";
         EXPECT_EQ(file.ring().keys().size(), 2U);
         disk.facts = before.facts;
         disk.text = before.text;

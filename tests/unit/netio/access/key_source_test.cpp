@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Key files as they lie on a disk.
+// Key files on a real disk.
 
 #include "netio/access/key_source.hpp"
 
@@ -23,7 +23,7 @@
 namespace netio::access::key_source_test {
 namespace {
 
-// A folder of its own, and no file in it grows beyond 4 MiB: a writer without end fails.
+// A separate folder in which no file grows beyond 4 MiB, so that an endless writer fails.
 class KeyFileOnDisk : public testing::Test {
   protected:
     KeyFileOnDisk() {
@@ -72,11 +72,11 @@ TEST_F(KeyFileOnDisk, IsReadAsItWasWritten) {
         EXPECT_EQ(content.before.bytes, bytes);
         EXPECT_EQ(content.before, content.after);
         EXPECT_EQ(content.before, source_.look(path()));
-        EXPECT_EQ(file_count(), 1U) << "nothing else is left in the folder";
+        EXPECT_EQ(file_count(), 1U) << "no other file is left in the folder";
     }
 }
 
-TEST_F(KeyFileOnDisk, IsItsOwnersAlone) {
+TEST_F(KeyFileOnDisk, IsReadableOnlyByItsOwner) {
     write_key_file(path(), "secret", false);
     const FileFacts facts = source_.look(path());
     EXPECT_TRUE(facts.exists);
@@ -90,15 +90,16 @@ TEST_F(KeyFileOnDisk, ReplacesAnotherOnlyWhereThatIsWanted) {
     write_key_file(path(), "first", false);
     EXPECT_THROW(write_key_file(path(), "second", false), std::system_error);
     EXPECT_EQ(source_.read(path()).text, "first");
-    EXPECT_EQ(file_count(), 1U) << "the second has left nothing behind";
+    EXPECT_EQ(file_count(), 1U) << "the second call left no file";
     const FileFacts before = source_.look(path());
     write_key_file(path(), "third", true);
     EXPECT_EQ(source_.read(path()).text, "third");
-    EXPECT_NE(source_.look(path()), before) << "who looks sees that it is another";
+    EXPECT_NE(source_.look(path()), before) << "the change is visible";
 }
 
 TEST_F(KeyFileOnDisk, StaysWithItsOwnerWhenRootAddsAKey) {
-    if (::geteuid() != 0) GTEST_SKIP() << "run as root, as in CI: nobody else may give files away";
+    if (::geteuid() != 0)
+        GTEST_SKIP() << "needs root (as in CI): only root may change the owner of a file";
     write_key_file(path(), "first", false);
     ASSERT_EQ(::chown(path().c_str(), 1234, 1234), 0);
     write_key_file(path(), "second", true);
@@ -106,7 +107,7 @@ TEST_F(KeyFileOnDisk, StaysWithItsOwnerWhenRootAddsAKey) {
     EXPECT_EQ(source_.read(path()).text, "second");
 }
 
-TEST_F(KeyFileOnDisk, IsWrittenByAnybodyInHisOwnFolder) {
+TEST_F(KeyFileOnDisk, CanBeWrittenByAnyUserInHisOwnFolder) {
     const uid_t user = ::geteuid();
     const uid_t writer = user == 0 ? 1234 : user;
     ASSERT_EQ(::chown(path("").c_str(), writer, static_cast<gid_t>(-1)), 0);
@@ -126,7 +127,7 @@ TEST_F(KeyFileOnDisk, ThatIsNotThereHasAReason) {
     EXPECT_THROW(write_key_file(path("no-such-folder/site.keys"), "text", true), std::system_error);
 }
 
-TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoneOrFarTooLarge) {
+TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoFileOrTooLarge) {
     std::filesystem::create_directory(path("folder"));
     const KeySource::Content folder = source_.read(path("folder"));
     EXPECT_FALSE(folder.before.is_regular);
@@ -139,8 +140,8 @@ TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoneOrFarTooLarge) {
     EXPECT_EQ(source_.read(path("largest")).text.size(), key_file_limit_bytes);
 }
 
-// It is told what it is, and not that there is nothing.
-TEST_F(KeyFileOnDisk, ThatCannotBeOpenedIsSeenAllTheSame) {
+// The error is that the file is not regular, not that it is missing.
+TEST_F(KeyFileOnDisk, ThatCannotBeOpenedStillExists) {
     ASSERT_EQ(::mknod(path().c_str(), S_IFSOCK | 0600, 0), 0);
     const KeySource::Content content = source_.read(path());
     EXPECT_NE(content.error, "");
@@ -149,11 +150,11 @@ TEST_F(KeyFileOnDisk, ThatCannotBeOpenedIsSeenAllTheSame) {
               std::string::npos);
 }
 
-TEST_F(KeyFileOnDisk, IsClosedAgainAlsoWhereThereIsNoStandardInput) {
+TEST_F(KeyFileOnDisk, IsClosedAlsoWithoutStandardInput) {
     write_key_file(path(), "secret", false);
     const int input = ::dup(STDIN_FILENO);
     ::close(STDIN_FILENO);
-    const std::string text = source_.read(path()).text; // by the first descriptor that is free
+    const std::string text = source_.read(path()).text; // read with the lowest free descriptor
     const bool is_open = ::fcntl(STDIN_FILENO, F_GETFD) >= 0;
     if (input >= 0) {
         ::dup2(input, STDIN_FILENO);
@@ -163,7 +164,7 @@ TEST_F(KeyFileOnDisk, IsClosedAgainAlsoWhereThereIsNoStandardInput) {
     EXPECT_FALSE(is_open);
 }
 
-TEST_F(KeyFileOnDisk, ThatCannotBeWrittenWholeLeavesWhatWasThere) {
+TEST_F(KeyFileOnDisk, AnIncompleteWriteKeepsTheOldFile) {
     write_key_file(path(), "first", false);
     limit_files_to(100);
     EXPECT_THROW(write_key_file(path(), std::string(200, 'x'), true), std::system_error);

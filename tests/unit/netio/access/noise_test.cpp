@@ -49,7 +49,7 @@ struct Pair {
     NoiseHandshake responder;
 };
 
-TEST(Noise, SaysWhatThePublishedVectorsSay) {
+TEST(Noise, MatchesThePublishedVectors) {
     for (const NoiseVector& vector : noise_vectors) {
         SCOPED_TRACE(vector.name);
         const Cipher cipher = vector.name.find("AESGCM") != vector.name.npos
@@ -75,7 +75,7 @@ TEST(Noise, SaysWhatThePublishedVectorsSay) {
         EXPECT_TRUE(std::ranges::equal(responder.result()->hash, hash));
         EXPECT_EQ(initiator.result()->up, responder.result()->up);
         EXPECT_EQ(initiator.result()->down, responder.result()->down);
-        // Records are Noise's transport messages.
+        // Records are the transport messages of Noise.
         Sealer up{cipher, initiator.result()->up};
         Sealer down{cipher, responder.result()->down};
         Opener from_up{cipher, responder.result()->up};
@@ -91,7 +91,7 @@ TEST(Noise, SaysWhatThePublishedVectorsSay) {
     }
 }
 
-TEST(Noise, OnlyWithOnePskOnePrologueAndOneCipherDoTheSidesUnderstandEachOther) {
+TEST(Noise, AnotherPskPrologueOrCipherIsRefused) {
     Pair other_psk{Cipher::aes_256_gcm, 1, 4};
     EXPECT_FALSE(read(other_psk.responder, write(other_psk.initiator, {})));
     Pair other_prologue{Cipher::aes_256_gcm, 1, 1, "privacy", "peers"};
@@ -126,7 +126,7 @@ TEST(Noise, OneWrongBitInEitherMessageEndsIt) {
     }
 }
 
-TEST(Noise, APartOfAMessageIsNone) {
+TEST(Noise, AnIncompleteMessageIsRefused) {
     Pair pair;
     const Message first = write(pair.initiator, {});
     EXPECT_EQ(first.size(), 48U);
@@ -170,12 +170,12 @@ TEST(X25519, BothSidesGetOneSecretAndNoneFromAWeakKey) {
 }
 
 TEST(Noise, AnInitiatorWithAKeyThatGivesNoSecretGetsNone) {
-    // The message is right in all else: it is made with the pre-shared key.
+    // Everything else in the message is correct: it is made with the pre-shared key.
     for (const std::byte low : {std::byte{0}, std::byte{1}}) {
         Pair pair;
         PublicKey weak{};
         weak[0] = low;
-        // What the initiator would compute, up to its payload.
+        // The same computation as the initiator's, up to the payload.
         const Digest name = [] {
             Digest hash{};
             std::ranges::copy(as_bytes("Noise_NNpsk0_25519_AESGCM_SHA256"), hash.begin());
@@ -197,7 +197,7 @@ TEST(Noise, AnInitiatorWithAKeyThatGivesNoSecretGetsNone) {
         const Message answer = write(pair.responder, {});
         EXPECT_FALSE(pair.responder.result());
         EXPECT_EQ(answer, Message(answer.size()));
-        EXPECT_FALSE(pair.responder.may_read() || pair.responder.may_write()) << "it is over";
+        EXPECT_FALSE(pair.responder.may_read() || pair.responder.may_write()) << "it has ended";
     }
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Test vectors of Noise NNpsk0, as data, from cacophony
-// (https://github.com/haskell-cryptography/cacophony, vectors/cacophony.txt at commit
-// 8ee9d41e34a1a596cfa3ab12aa4069ff87dc1247), which its authors have released into the public domain
-// (The Unlicense, https://unlicense.org). Messages are sent by turns, the initiator begins; the
-// first two are the handshake.
+// Test vectors of Noise NNpsk0, from cacophony (https://github.com/haskell-cryptography/cacophony,
+// vectors/cacophony.txt at commit 8ee9d41e34a1a596cfa3ab12aa4069ff87dc1247), which its authors have
+// released into the public domain (The Unlicense, https://unlicense.org). Both sides send in turn,
+// beginning with the initiator; the first two messages are the handshake.
 
 #include <array>
 #include <string_view>

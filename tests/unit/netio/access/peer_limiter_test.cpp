@@ -20,7 +20,7 @@ TEST(PeerLimiter, LimitsOneHostToHalfOfThePeers) {
     EXPECT_EQ(limiter.enter("10.0.0.3:1"), "5 peers are here already");
 }
 
-// Who has a network of IPv6 has more addresses than there are limiter.
+// The owner of an IPv6 network has more addresses than the limit.
 TEST(PeerLimiter, CountsAnIpv6NetworkAsOneHost) {
     PeerLimiter limiter{6, 2};
     EXPECT_EQ(limiter.enter("[2001:db8:0:1::1]:1"), "");

@@ -38,7 +38,7 @@ TEST(Rights, ComeBackAsTheyWereWritten) {
               (std::vector<FidRight>{{.first = 16, .last = 31}}));
 }
 
-TEST(Rights, ThatMeanNothingAreRefusedWithWhatIsAllowed) {
+TEST(Rights, AnInvalidTextIsRefusedWithTheAllowedForms) {
     EXPECT_NE(problem_of("").find("add services="), std::string::npos);
     for (const std::string words : {"links=4",
                                     "services=",
@@ -85,7 +85,7 @@ TEST(Rights, NameTheServicesOfTheHello) {
     EXPECT_TRUE(has("services=messages", Service::messages));
     EXPECT_TRUE(has("services=pubsub", Service::publish_subscribe));
     EXPECT_TRUE(has("services=stream", Service::stream));
-    EXPECT_TRUE(parse_rights("services=probe").may_use(4)); // the doctor's
+    EXPECT_TRUE(parse_rights("services=probe").may_use(4)); // the probe of netio doctor
     EXPECT_FALSE(has("services=messages,stream", Service::publish_subscribe));
     EXPECT_FALSE(Rights{}.may_use(1));
 }
@@ -112,14 +112,14 @@ TEST(Rights, PermitAFidIfARangeHasItAndNoOther) {
     EXPECT_FALSE(Rights{}.subscribe(0, 0, {}, looked_at).permitted);
 }
 
-TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
+TEST(Rights, DetermineThePolicyOfASubscription) {
     const std::optional<Patience> none;
     const std::vector<std::optional<Patience>> wishes{none, Patience::drop, Patience::newest,
                                                       Patience::disconnect, Patience::block};
     const Rights rights =
         parse_rights("services=pubsub "
                      "fids=1,2:drop,3:disconnect,4:block,5:drop!,6:block!,7:newest,8:newest!");
-    // Of each fid and wish: what it gets; "-" nothing, "own" the publisher's own.
+    // Result for each fid and requested policy; "-" refused, "own" the publisher's default.
     const std::vector<std::vector<std::string>> expected{
         {"own", "drop", "newest", "disconnect", "block"},
         {"drop", "drop", "-", "-", "-"},
@@ -140,7 +140,7 @@ TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
             EXPECT_EQ(got, expected[fid - 1][wish]) << "fid " << fid << ", wish " << wish;
         }
     }
-    // One request, one policy.
+    // A request gets a single policy for all its fids.
     EXPECT_FALSE(rights.subscribe(1, 2, none, looked_at).permitted);
     EXPECT_TRUE(rights.subscribe(1, 4, Patience::drop, looked_at).permitted);
 }
@@ -157,8 +157,8 @@ TEST(Rights, LetACopyIntoItsFoldersOnly) {
     EXPECT_FALSE(Rights{}.may_write("file", false));
 }
 
-// However many ranges a key has, and wherever they stand.
-TEST(Rights, OfAFidAreFoundWithoutLookingAtAllOthers) {
+// For any number of ranges in a key, wherever the fid is.
+TEST(Rights, FindAFidInLogarithmicTime) {
     Rights rights;
     for (std::uint64_t i = 0; i < 65536; ++i)
         rights.fids.push_back({.first = 10 * i, .last = 10 * i + 4});
@@ -195,7 +195,7 @@ TEST(Rights, AWordIsShownInAnErrorIfItIsShortAndPlain) {
         EXPECT_EQ(told(word).find("this is no right"), 0U) << word;
 }
 
-TEST(Rights, TheWidestFolderIsThatWhereverItStands) {
+TEST(Rights, TheWidestFolderCountsAtAnyPosition) {
     const auto folder_of = [](const char* words, const char* path) {
         return parse_rights(words).folder_for(path, false)->folder;
     };

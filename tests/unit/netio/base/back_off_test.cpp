@@ -36,7 +36,7 @@ TEST(BackOff, ALimitBelowTheFirstWaitIsNone) {
 
 TEST(BackOff, OnlyTheFirstTimeAfterASuccessIsAtOnce) {
     BackOff back_off{{.first = 1s, .limit = 8s, .seed = 1}};
-    EXPECT_GE(back_off.at_once(), 1s) << "there was no success";
+    EXPECT_GE(back_off.at_once(), 1s) << "without a success";
     back_off.reset();
     EXPECT_EQ(back_off.at_once(), Duration::zero());
     EXPECT_GE(back_off.at_once(), 1s);

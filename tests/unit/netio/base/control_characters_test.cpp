@@ -18,7 +18,7 @@ std::string utf8(std::uint32_t code) {
     return std::string{byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f))} + last;
 }
 
-// From Unicode's tables by property, one line each.
+// From the property tables of Unicode, one line per property.
 bool acts_on_a_reader(std::uint32_t code) {
     const auto within = [code](std::uint32_t first, std::uint32_t last) {
         return code >= first && code <= last;
@@ -42,7 +42,7 @@ bool acts_on_a_reader(std::uint32_t code) {
 
 TEST(Unseen, IsWhatActsOnATerminalOrIsInvisible) {
     for (std::uint32_t code = 0; code < 0x110000; ++code) {
-        if (code >= 0xd800 && code < 0xe000) continue; // no characters
+        if (code >= 0xd800 && code < 0xe000) continue; // surrogates are not characters
         const bool expected = acts_on_a_reader(code);
         ASSERT_EQ(has_unseen(utf8(code)), expected) << std::hex << code;
         ASSERT_EQ(has_unseen("a" + utf8(code) + "b"), expected) << std::hex << code;
@@ -61,7 +61,7 @@ TEST(Unseen, AByteAloneCountsWhereATerminalTakesItForAControl) {
         EXPECT_EQ(has_unseen(alone + "x"), byte < 0xa0) << std::hex << byte;
     }
     EXPECT_FALSE(has_unseen("na\xefve")) << "Latin 1";
-    EXPECT_TRUE(has_unseen("\xe2\x80")) << "the rest of what was cut off";
+    EXPECT_TRUE(has_unseen("\xe2\x80")) << "an incomplete character";
     EXPECT_FALSE(has_unseen(""));
 }
 

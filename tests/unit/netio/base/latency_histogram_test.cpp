@@ -19,7 +19,7 @@ TEST(LatencyHistogram, KnowsNothingOfNothing) {
     EXPECT_EQ(empty.longest(), Duration::zero());
 }
 
-TEST(LatencyHistogram, SaysEveryQuantileToWithinAQuarter) {
+TEST(LatencyHistogram, EveryQuantileIsAccurateToAQuarter) {
     std::mt19937_64 random{1};
     std::lognormal_distribution<double> draw{9, 3};
     LatencyHistogram histogram;

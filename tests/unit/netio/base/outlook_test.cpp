@@ -17,7 +17,7 @@ Closed ended(CloseReason reason) {
     return {.reason = reason, .detail = {}, .required_receive_bytes = 0};
 }
 
-TEST(Outlook, OfWhatOnlyAnotherConfigurationWouldMendIsBad) {
+TEST(Outlook, IsBadIfOnlyAnotherConfigurationWouldHelp) {
     for (const Proof proof : {Proof::none, Proof::by_key}) {
         Outlook outlook{proof};
         for (const CloseReason reason :
@@ -41,7 +41,7 @@ TEST(Outlook, OneRouteThatMayLetUsInLaterIsEnoughForAnAttempt) {
     EXPECT_FALSE(outlook.may_change(ended(CloseReason::rejected)));
 }
 
-TEST(Outlook, OfAGateIsGoodIfItHasLetUsInBefore) {
+TEST(Outlook, IsGoodIfAuthenticationSucceededBefore) {
     for (const bool was_let_in : {false, true}) {
         Outlook outlook{Proof::none};
         if (was_let_in) outlook.on_let_in();
@@ -51,7 +51,7 @@ TEST(Outlook, OfAGateIsGoodIfItHasLetUsInBefore) {
     }
 }
 
-TEST(Outlook, IsSpoiltByNobodyOnceThePeerHasProvedItself) {
+TEST(Outlook, IsNotSpoiltOnceThePeerHasAuthenticated) {
     Outlook outlook{Proof::by_key};
     outlook.on_let_in();
     for (const Refusal refusal : all_refusals) {
@@ -64,7 +64,7 @@ TEST(Outlook, IsSpoiltByNobodyOnceThePeerHasProvedItself) {
     }
 }
 
-TEST(Outlook, WhereNothingIsProvedAnAnswerIsThePeers) {
+TEST(Outlook, WithoutAuthenticationAnyAnswerCounts) {
     Outlook outlook{Proof::none};
     outlook.on_let_in();
     outlook.begin_attempt();

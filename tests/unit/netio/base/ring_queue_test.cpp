@@ -30,7 +30,7 @@ TEST(RingQueue, IsEmptyAtFirst) {
     EXPECT_EQ(queue.size(), 0U);
 }
 
-TEST(RingQueue, WhatHasLeftIsLetGoAtOnce) {
+TEST(RingQueue, ElementsRemovedAtTheFrontAreDestroyedAtOnce) {
     Queue queue;
     add(queue, 1);
     add(queue, 2);
@@ -39,10 +39,10 @@ TEST(RingQueue, WhatHasLeftIsLetGoAtOnce) {
     EXPECT_TRUE(first.expired());
     EXPECT_EQ(*queue.front(), 2);
     EXPECT_EQ(*queue.back(), 2);
-    EXPECT_FALSE(queue.emplace_back()) << "what is new stands for Value{}";
+    EXPECT_FALSE(queue.emplace_back()) << "a new element equals Value{}";
 }
 
-TEST(RingQueue, WhatHasLeftAtTheBackIsLetGoAtOnce) {
+TEST(RingQueue, ElementsRemovedAtTheBackAreDestroyedAtOnce) {
     Queue queue;
     for (int i = 0; i < 3; ++i)
         add(queue, i);
@@ -50,10 +50,10 @@ TEST(RingQueue, WhatHasLeftAtTheBackIsLetGoAtOnce) {
     queue.pop_back();
     EXPECT_TRUE(last.expired());
     EXPECT_EQ(values_of(queue), (std::vector<int>{0, 1}));
-    EXPECT_FALSE(queue.emplace_back()) << "what is new stands for Value{}";
+    EXPECT_FALSE(queue.emplace_back()) << "a new element equals Value{}";
 }
 
-// Where the elements lie moves round the ring, so that each operation meets each place of the seam.
+// The elements move through the ring, so that every operation meets every position of the wrap.
 TEST(RingQueue, DoesWhatADequeDoes) {
     std::mt19937 random{1};
     Queue queue;
@@ -79,7 +79,7 @@ TEST(RingQueue, DoesWhatADequeDoes) {
     }
 }
 
-// Counts the places of all queues: each has a value, used or not.
+// Counts the slots of all queues: each slot has a value, used or not.
 struct Place {
     static std::size_t count;
     Place() { ++count; }
@@ -99,13 +99,13 @@ TEST(RingQueue, KeepsItsMemoryFromOneElementToTheNext) {
         queue.pop_front();
         queue.emplace_back();
     }
-    EXPECT_EQ(&queue.front(), first) << "a hundred, round a ring of four";
+    EXPECT_EQ(&queue.front(), first) << "a hundred elements through a ring of four";
     while (!queue.empty())
         queue.pop_front();
     EXPECT_EQ(&queue.emplace_back(), first);
 }
 
-TEST(RingQueue, LetsGoOfWhatABurstTookWhenItHasDrained) {
+TEST(RingQueue, ReleasesTheMemoryOfABurstAfterItHasDrained) {
     RingQueue<Place> queue;
     for (int i = 0; i < 1'000; ++i)
         queue.emplace_back();

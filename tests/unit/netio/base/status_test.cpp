@@ -42,7 +42,7 @@ TEST(Address, WhatIsWrongIsNamed) {
     }
 }
 
-TEST(Address, WhoeverComesFromAnotherLibraryIsToldHowItIsWrittenHere) {
+TEST(Address, ErrorsExplainTheSyntaxOfOtherLibraries) {
     const auto error_of = [](const char* text) -> std::string {
         try {
             parse_address(text);

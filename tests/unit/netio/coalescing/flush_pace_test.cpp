@@ -38,22 +38,22 @@ TEST(FlushPace, AFewNearlyEmptyPagesChangeNothing) {
     }
 }
 
-TEST(FlushPace, WhoDoesNothingButSendNearlyEmptyPagesPausesForAsLong) {
+TEST(FlushPace, SendingOnlyNearlyEmptyPagesCausesAnEqualPause) {
     FlushPace pace{40us};
     pace.on_flushed(start, {.nearly_empty = 6});
-    EXPECT_EQ(pace.next(start + 30us, true), start + 126us) << "96 us at least";
+    EXPECT_EQ(pace.next(start + 30us, true), start + 126us) << "at least 96 us";
     pace.on_flushed(start, {.nearly_empty = 100});
     EXPECT_EQ(pace.next(start + 5ms, true), start + 10ms);
     EXPECT_EQ(pace.next(start + 6ms, true), start + 10ms) << "once";
 }
 
-TEST(FlushPace, WhoHasTimeToRestBetweenThemDoesNotPause) {
+TEST(FlushPace, ALoopThatRestsBetweenFlushesDoesNotPause) {
     FlushPace pace{40us};
     pace.on_flushed(start, {.nearly_empty = 1000});
     EXPECT_EQ(pace.next(start + 10us), start + 40us);
     pace.on_flushed(start, {.nearly_empty = 1000});
     EXPECT_EQ(pace.next(start + 1ms), start + 1ms);
-    EXPECT_EQ(pace.next(start + 1ms, true), start + 1ms) << "it is over";
+    EXPECT_EQ(pace.next(start + 1ms, true), start + 1ms) << "the flush is over";
 }
 
 TEST(FlushPace, FullerPagesLeaveInTheFlushTimeAgain) {

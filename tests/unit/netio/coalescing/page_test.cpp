@@ -51,7 +51,7 @@ TEST(PageCodec, HasTheBytesThatAreDocumented) {
         EXPECT_EQ(std::to_integer<int>(memory[i]), expected[i]) << "byte " << i;
 }
 
-TEST(PageCodec, PutsMarksAndPrefixInFrontOfTheMessage) {
+TEST(PageCodec, WritesMarksAndPrefixBeforeTheMessage) {
     std::array<std::byte, 16> memory{};
     PageWriter writer{memory};
     std::byte* const out = writer.append(std::uint32_t{1} << 30, 2, 3);
@@ -98,8 +98,8 @@ TEST(PageCodec, AnEmptyPageHasNoMessages) {
     EXPECT_TRUE(read({}).messages.empty());
 }
 
-// Every sequence of up to four messages of 0 to 5 bytes, in pages of every size up to 24: what was
-// accepted is read back, and every truncation is noticed or ends between two messages.
+// Every sequence of up to four messages of 0 to 5 bytes, in pages of every size up to 24 bytes:
+// accepted messages are read back, and every truncation is detected or is between two messages.
 TEST(PageCodec, ReturnsWhatWasWrittenForAllSmallPages) {
     constexpr unsigned kinds = 6;
     for (unsigned combination = 0; combination < kinds * kinds * kinds * kinds; ++combination) {
@@ -132,14 +132,14 @@ TEST(PageCodec, ReturnsWhatWasWrittenForAllSmallPages) {
     }
 }
 
-// All headers of one record whose size is small or at the limit, with and without marks.
+// All headers of one record with a small size or a size at the limit, with and without marks.
 TEST(PageCodec, RefusesEveryHeaderThatDoesNotMatchItsPage) {
     for (std::size_t page_bytes = 4; page_bytes <= 16; ++page_bytes) {
         for (const std::uint32_t marks : {0U, 1U << 30, 1U << 31, 3U << 30}) {
             for (const std::uint32_t size : {0U, 1U, 2U, 7U, 8U, 12U, 13U, page::size_mask}) {
                 Bytes memory(page_bytes);
                 wire::store(memory.data(), marks | size);
-                // One record that fills the page, or one in front of records of no bytes.
+                // One record that fills the page, or a record followed by records of 0 bytes.
                 const std::size_t rest = page_bytes - 4;
                 const bool sound = marks == 0 && size <= rest && (rest - size) % 4 == 0;
                 ASSERT_EQ(read(memory).sound, sound) << page_bytes << ' ' << marks << ' ' << size;
@@ -166,25 +166,26 @@ TEST(PageCodec, AsksForThePrefixOfEachRecord) {
             return true;
         }));
     EXPECT_THAT(seen, testing::ElementsAre(2U, 3U, 5U, 0U, 0U, 2U));
-    // A prefix that is longer than what is left.
+    // A prefix longer than the remaining bytes.
     EXPECT_FALSE(visit_records(
         std::span{memory}.first(writer.used()), [](std::uint32_t) { return std::size_t{60}; },
         [](std::uint32_t, const std::byte*, std::span<const std::byte>) { return true; }));
 }
 
-TEST(PageCodec, StopsWhenTheVisitorHasEnough) {
+TEST(PageCodec, StopsWhenTheVisitorReturnsFalse) {
     std::array<std::byte, 64> memory{};
     PageWriter writer{memory};
     ASSERT_TRUE(write(writer, message_of(3)));
     ASSERT_TRUE(write(writer, message_of(3)));
     int visits = 0;
-    // What is behind is not looked at: the last byte is cut off.
+    // The visitor does not read the rest: the last byte is missing.
     EXPECT_TRUE(visit_page(std::span{memory}.first(writer.used() - 1),
                            [&](std::span<const std::byte>) { return ++visits < 1; }));
     EXPECT_EQ(visits, 1);
 }
 
-// Random bytes never make the reader leave the page (the sanitizers watch) or loop.
+// With random bytes, the reader never reads outside the page (checked by sanitizers) and always
+// ends.
 TEST(PageCodec, SurvivesRandomBytes) {
     std::mt19937_64 random{5};
     for (int round = 0; round < 20000; ++round) {

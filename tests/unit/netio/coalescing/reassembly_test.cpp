@@ -23,7 +23,7 @@ FragmentPlace place(std::size_t offset, std::size_t total) {
             .total = static_cast<std::uint32_t>(total)};
 }
 
-// Every way to cut a message of up to eight bytes.
+// Every division of a message of up to eight bytes.
 TEST(Reassembly, PutsEveryCuttingTogether) {
     Reassembly reassembly{8};
     unsigned salt = 0;
@@ -45,8 +45,9 @@ TEST(Reassembly, PutsEveryCuttingTogether) {
     }
 }
 
-// Every second fragment of up to nine bytes, in every place of messages of up to nine, after four
-// of eight bytes: only the four that follow complete it, and one to three of them continue it.
+// Every possible second fragment of up to nine bytes, at every position in messages of up to nine
+// bytes, after a first fragment with four of eight bytes: only the next four bytes complete it, and
+// only the next one to three bytes continue it.
 TEST(Reassembly, TakesWhatFollowsAndNothingElse) {
     for (std::size_t offset = 0; offset <= 9; ++offset) {
         for (std::size_t total = 0; total <= 9; ++total) {
@@ -82,7 +83,7 @@ TEST(Reassembly, BeginsAtTheBeginning) {
     }
 }
 
-TEST(Reassembly, OfNothingRefusesEverything) {
+TEST(Reassembly, WithALimitOfZeroRefusesEverything) {
     Reassembly reassembly{0};
     EXPECT_EQ(reassembly.take(place(0, 1), bytes_of(1)), Outcome::too_large);
     EXPECT_EQ(reassembly.take(place(0, 0), {}), Outcome::out_of_order);
@@ -98,7 +99,7 @@ TEST(Reassembly, ForgetsWhatIsAbandoned) {
     EXPECT_THAT(reassembly.message(), ElementsAreArray(next));
 }
 
-TEST(Reassembly, CopiesNothingOfWhatCameInOneFragment) {
+TEST(Reassembly, CopiesNothingForASingleFragment) {
     Reassembly reassembly{8};
     const std::vector<std::byte> whole = bytes_of(8);
     const std::vector<std::byte> other = bytes_of(8, 3);

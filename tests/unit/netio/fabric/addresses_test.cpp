@@ -14,20 +14,20 @@
 namespace netio::fabric::addresses_test {
 namespace {
 
-TEST(InterfaceAddress, OfTheLoopbackIsItsFirst) {
+TEST(InterfaceAddress, IsTheFirstOfTheLoopback) {
     EXPECT_EQ(host_at_interface("lo"), "127.0.0.1");
 }
 
-TEST(InterfaceAddress, OfAFamilyIsThatFamilysOrTold) {
+TEST(InterfaceAddress, IsOfTheRequestedFamilyOrAnError) {
     EXPECT_EQ(host_at_interface("lo", AF_INET), "127.0.0.1");
-    try { // not every machine has it
+    try { // not every machine has this interface
         EXPECT_EQ(host_at_interface("lo", AF_INET6), "::1");
     } catch (const FabricError& error) {
         EXPECT_NE(std::string{error.what()}.find("'lo' has no IPv6 address"), std::string::npos);
     }
 }
 
-TEST(InterfaceAddress, WhatIsNoInterfaceStaysAsItIs) {
+TEST(InterfaceAddress, AnotherTextIsUnchanged) {
     for (const char* host :
          {"", "127.0.0.1", "::1", "localhost", "no-such-interface-at-all", "lo "})
         EXPECT_EQ(host_at_interface(host), host);

@@ -36,7 +36,7 @@ class SignalPipe : public testing::Test {
     std::array<int, 2> other_{};
 };
 
-TEST_F(SignalPipe, WakesNobodyWhenItIsOut) {
+TEST_F(SignalPipe, WakesNothingAfterItsRemoval) {
     wait_for(one_[0]);
     write_to(one_);
     ASSERT_EQ(ready(), 1);
@@ -44,10 +44,10 @@ TEST_F(SignalPipe, WakesNobodyWhenItIsOut) {
     EXPECT_EQ(ready(), 0);
     wait_for(other_[0]);
     write_to(other_);
-    EXPECT_EQ(ready(), 1) << "what is added later is waited for";
+    EXPECT_EQ(ready(), 1) << "a descriptor that is added later wakes";
 }
 
-TEST_F(SignalPipe, StaysWhereThereMightBeAnother) {
+TEST_F(SignalPipe, StaysIfThereIsAnotherDescriptor) {
     wait_for(one_[0]);
     wait_for(other_[0]);
     EXPECT_FALSE(take_out_signal_pipe(epoll_));
@@ -55,8 +55,8 @@ TEST_F(SignalPipe, StaysWhereThereMightBeAnother) {
     EXPECT_EQ(ready(), 1);
 }
 
-TEST_F(SignalPipe, IsNotLookedForInWhatIsNoEpoll) {
-    EXPECT_FALSE(take_out_signal_pipe(epoll_)) << "it waits for nothing";
+TEST_F(SignalPipe, IsNotSearchedInOtherDescriptors) {
+    EXPECT_FALSE(take_out_signal_pipe(epoll_)) << "it has no descriptors";
     EXPECT_FALSE(take_out_signal_pipe(one_[0]));
     EXPECT_FALSE(take_out_signal_pipe(-1));
 }

@@ -41,7 +41,7 @@ TEST(ReceivedByteAudit, RejectsUnreportedBytesBeforeTheyCostMuch) {
     while (!audit.is_exceeded(packets * packet_bytes, false))
         ++packets;
     EXPECT_LT(packets * 344, 4U << 20U);
-    // What was honest before it does not make up for it.
+    // Earlier correct messages do not compensate for this.
     audit.on_message(500);
     EXPECT_TRUE(audit.is_exceeded(2 * packets * packet_bytes, false));
 }

@@ -11,8 +11,8 @@
 namespace netio::fabric::device_events_test {
 namespace {
 
-// Two devices without hardware: what is written to a pipe is what they tell. The second one cannot
-// be opened until it may.
+// Two devices without hardware: bytes written to a pipe become events. The second device cannot be
+// opened.
 struct FakeVerbs {
     std::array<::ibv_device, 2> devices{};
     std::array<::ibv_device*, 3> list{&devices[0], &devices[1], nullptr};
@@ -73,7 +73,7 @@ class DeviceEventsOfAFake : public testing::Test {
     ~DeviceEventsOfAFake() override {
         watch_.reset();
         EXPECT_EQ(verbs_.open_count, 0);
-        EXPECT_EQ(verbs_.told_count, 0) << "each event is acknowledged, or closing would wait";
+        EXPECT_EQ(verbs_.told_count, 0) << "closing waits for unacknowledged events";
         ::close(verbs_.context.async_fd);
         ::close(verbs_.writer);
     }
@@ -99,10 +99,10 @@ class DeviceEventsOfAFake : public testing::Test {
     std::unique_ptr<DeviceEvents> watch_;
 };
 
-TEST_F(DeviceEventsOfAFake, TellOfPortsAndWhichOneItIs) {
-    EXPECT_EQ(watch_->device_count(), 1U) << "the one that could be opened";
+TEST_F(DeviceEventsOfAFake, ReportPortsAndTheirNumbers) {
+    EXPECT_EQ(watch_->device_count(), 1U) << "the device that could be opened";
     happens(IBV_EVENT_PORT_ERR, 2);
-    happens(IBV_EVENT_COMM_EST, 0); // a queue's, which is nobody's affair here
+    happens(IBV_EVENT_COMM_EST, 0); // event of a queue, which is ignored
     happens(IBV_EVENT_PORT_ACTIVE, 2);
     happens(IBV_EVENT_DEVICE_FATAL, 0);
     turn_until(3);
@@ -115,7 +115,7 @@ TEST_F(DeviceEventsOfAFake, TellOfPortsAndWhichOneItIs) {
     EXPECT_EQ(events_[2].port, 0U);
 }
 
-TEST_F(DeviceEventsOfAFake, MayBeDestroyedByWhoIsTold) {
+TEST_F(DeviceEventsOfAFake, MayBeDestroyedInTheCallback) {
     destroy_ = true;
     happens(IBV_EVENT_PORT_ERR, 1);
     happens(IBV_EVENT_PORT_ACTIVE, 1);
@@ -126,7 +126,7 @@ TEST_F(DeviceEventsOfAFake, MayBeDestroyedByWhoIsTold) {
 
 TEST_F(DeviceEventsOfAFake, EndWithTheirDeviceWithoutASpinningLoop) {
     verbs_.gone = true;
-    happens(IBV_EVENT_PORT_ERR, 1); // readable for ever
+    happens(IBV_EVENT_PORT_ERR, 1); // the descriptor stays readable
     loop_.run_once(TimePoint::max());
     const std::uint64_t turns = loop_.turns().count();
     for (int i = 0; i < 10; ++i)
@@ -135,11 +135,10 @@ TEST_F(DeviceEventsOfAFake, EndWithTheirDeviceWithoutASpinningLoop) {
     EXPECT_TRUE(events_.empty());
 }
 
-// Whether this machine has devices or the library is its own affair.
+// With and without devices or the library.
 TEST(DeviceWatch, WorksOnEveryMachine) {
     EventLoop loop;
     const DeviceWatch watch{loop};
-    if (watch.device_count() == 0) SUCCEED();
     loop.run_once();
 }
 

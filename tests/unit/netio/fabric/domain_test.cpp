@@ -11,7 +11,7 @@ constexpr std::size_t page_bytes = 4096;
 alignas(page_bytes) std::array<std::byte, 2 * page_bytes> pages;
 
 struct Pieces {
-    // Of so many bytes, of which so many lie in the first page.
+    // A message of `bytes` bytes, with `in_first_page` of them in the first page.
     Pieces(std::size_t bytes, std::size_t in_first_page)
         : pieces{{{&pages[page_bytes - in_first_page], bytes}, {nullptr, 0}}} {}
 

@@ -16,7 +16,7 @@ access::GateAddress peer(std::uint8_t host, std::uint16_t port) {
             .port = port};
 }
 
-// Who has to go for it.
+// Enters a peer; returns the peer that must be removed for it.
 std::optional<PendingPeer> enter(PendingHandshakes& pending, const PendingPeer& it) {
     pending.enter(it);
     const auto excess = pending.excess(it.peer);
@@ -59,7 +59,7 @@ TEST(PendingHandshakes, ADescriptorBelongsToItsLastPeer) {
     PendingHandshakes pending{2};
     EXPECT_FALSE(enter(pending, {.fd = 1, .peer = peer(1, 1)}));
     EXPECT_FALSE(enter(pending, {.fd = 1, .peer = peer(1, 2)}));
-    EXPECT_FALSE(enter(pending, {.fd = 2, .peer = peer(1, 3)})) << "one has gone";
+    EXPECT_FALSE(enter(pending, {.fd = 2, .peer = peer(1, 3)})) << "one has left";
     EXPECT_EQ(pending.leave(peer(1, 1)), -1);
     EXPECT_EQ(pending.leave(peer(1, 2)), 1);
     EXPECT_EQ(pending.size(), 1U);
@@ -93,12 +93,12 @@ TEST(PendingHandshakes, LimitsPeersThatHaveSentTheirRequestToo) {
     const auto excess = pending.excess(peer(1, 99));
     ASSERT_TRUE(excess);
     EXPECT_TRUE(excess->has_requested);
-    EXPECT_EQ(excess->pending.fd, 0) << "who asked first";
+    EXPECT_EQ(excess->pending.fd, 0) << "the oldest";
     pending.forget(0);
     EXPECT_FALSE(pending.excess(peer(1, 99)));
 }
 
-// The same in the order of coming, in a list.
+// The same rules, in a list in order of arrival.
 struct Model {
     std::size_t limit;
     std::vector<PendingPeer> pending;

@@ -8,8 +8,8 @@
 namespace netio::fabric::libfabric_test {
 namespace {
 
-// fi_getinfo and its like exist in several versions, each with a layout of its own.
-TEST(Library, HasTheVersionsThatALinkerChoosesBesideTheseHeaders) {
+// fi_getinfo and similar functions exist in several versions, each with its own data layout.
+TEST(Library, HasTheSymbolVersionsOfTheseHeaders) {
     EXPECT_EQ(library().dupinfo, &::fi_dupinfo);
     EXPECT_EQ(library().fabric, &::fi_fabric);
     EXPECT_EQ(library().freeinfo, &::fi_freeinfo);

@@ -39,7 +39,7 @@ TEST(EventLoop, FiresTimersInOrderOfTimeThenOfStarting) {
     const TimePoint begin = sim.world.now();
     sim.loop.run();
     EXPECT_THAT(fired, ElementsAre(2, 3, 1));
-    EXPECT_EQ(sim.world.now() - begin, 20ms) << "time moves to the timers only";
+    EXPECT_EQ(sim.world.now() - begin, 20ms) << "time advances only to the timers";
 }
 
 TEST(Timer, EveryKeepsItsRateThoughEachHandlerTakesTime) {
@@ -49,11 +49,11 @@ TEST(Timer, EveryKeepsItsRateThoughEachHandlerTakesTime) {
     const Timer tick = Timer::every(sim.loop, 1ms, [&] {
         ++calls;
         std::vector<EventSource*> fired;
-        sim.world.wait(sim.world.now() + 400us, fired); // what the handler takes
+        sim.world.wait(sim.world.now() + 400us, fired); // the duration of the handler
     });
     while (sim.world.now() < begin + 10s)
         sim.loop.run_once(begin + 10s);
-    EXPECT_NEAR(static_cast<double>(calls), 10'000, 1) << "a thousand a second";
+    EXPECT_NEAR(static_cast<double>(calls), 10'000, 1) << "1000 per second";
 }
 
 TEST(Timer, EveryMakesUpForALateLoopWithinItsLimit) {
@@ -88,7 +88,7 @@ TEST(Timer, EveryMayBeCancelledRestartedOrDestroyedInItsHandler) {
     EXPECT_EQ(calls, 2);
     EXPECT_FALSE(timer.armed());
     timer.start_every(1ms);
-    timer.start(5ms); // once
+    timer.start(5ms); // once, not periodically
     for (int i = 0; i < 20; ++i)
         sim.loop.run_once(sim.world.now() + 1ms);
     EXPECT_EQ(calls, 3);
@@ -104,7 +104,7 @@ TEST(Timer, EveryMayBeCancelledRestartedOrDestroyedInItsHandler) {
     EXPECT_THROW(timer.start_every(0ms), std::invalid_argument);
 }
 
-// The loop's own time stands still between turns, and opening a device may take seconds.
+// The time of the loop does not advance between turns, and opening a device may take seconds.
 TEST(EventLoop, ATimerCountsFromItsStartAndNotFromTheLastTurn) {
     SimLoop sim;
     std::vector<EventSource*> fired;
@@ -164,7 +164,7 @@ TEST(EventLoop, ATimerThatRestartsItselfDoesNotStarveTheOthers) {
     EXPECT_GE(ticks, 10);
 }
 
-// A source that always has work must not keep others from being looked at.
+// A source that always has work must not prevent the loop from polling others.
 class Greedy final : public EventSource {
   public:
     int wait_fd() const noexcept override { return -1; }
@@ -177,7 +177,7 @@ TEST(EventLoop, ABusySourceDoesNotHideADescriptor) {
     const int fd = ::eventfd(1, EFD_CLOEXEC); // readable
     bool seen = false;
     {
-        // Not given to epoll, since it has no descriptor; only kept active.
+        // Without a descriptor it is not added to epoll; it is only kept active.
         SimLoop sim;
         Greedy greedy;
         sim.loop.add(greedy);
@@ -186,7 +186,7 @@ TEST(EventLoop, ABusySourceDoesNotHideADescriptor) {
         sim.world.at(sim.world.now(), [&] { fired = true; });
         for (int i = 0; i < 100 && !fired; ++i)
             sim.loop.run_once();
-        EXPECT_TRUE(fired) << "a busy loop must look at its poller now and then";
+        EXPECT_TRUE(fired) << "a busy loop must poll from time to time";
         sim.loop.remove(greedy);
     }
     DescriptorWatch watch{loop, fd, DescriptorWatch::Interest::readable, [&] { seen = true; }};
@@ -198,8 +198,8 @@ TEST(EventLoop, ABusySourceDoesNotHideADescriptor) {
     ::close(fd);
 }
 
-// Its work is found earlier so, and a loop that sleeps would find none.
-TEST(EventLoop, ALoopThatSpinsLooksAtAQueueWhoseDescriptorSaysNothing) {
+// A spinning loop finds the work earlier, and a sleeping loop would not find it.
+TEST(EventLoop, ASpinningLoopPollsAQueueWithASilentDescriptor) {
     struct Queue final : EventSource {
         int wait_fd() const noexcept override { return -1; }
         std::size_t drain(std::size_t) override { return ++looks, 0; }
@@ -269,7 +269,6 @@ TEST(EventLoop, StopBeforeRunReturnsAtOnce) {
     EventLoop loop;
     loop.stop();
     loop.run();
-    SUCCEED();
 }
 
 TEST(EventLoop, KnowsItsLongestTurn) {

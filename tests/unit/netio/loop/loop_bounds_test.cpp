@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an event loop promises when there is too much to do: how long a turn may last, who comes
-// next, when it looks up, and what it knows of the time in which it did not.
+// Guarantees of an event loop with too much work: the maximum duration of a turn, the order of
+// sources, when it polls, and what it knows of the time in which it did not poll.
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/drain_timer.hpp"
@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-// A clock that the test moves, and sources that fire when the test says so.
+// A clock and sources that the test controls.
 class ManualPoller final : public Poller {
   public:
     TimePoint now() override { return time; }
@@ -52,7 +52,7 @@ struct ManualLoop {
     EventLoop loop{EventLoop::Options{}, poller};
 };
 
-// Always has work; each piece of it takes some time.
+// Always has work; each piece of work takes some time.
 class Busy final : public EventSource {
   public:
     Busy(ManualLoop& bed, Duration piece) : bed_{bed}, piece_{piece} { bed_.loop.add(*this); }
@@ -93,7 +93,7 @@ TEST(LoopBounds, ATurnEndsWhenItHasDoneEnough) {
     EXPECT_EQ(source.pieces, EventLoop::Options{}.drain_limit);
 }
 
-TEST(LoopBounds, TheNextTurnBeginsWithWhomThereWasNoTimeFor) {
+TEST(LoopBounds, TheNextTurnBeginsWithTheSourcesNotServed) {
     ManualLoop bed;
     const Busy one{bed, 2ms};
     const Busy two{bed, 2ms};
@@ -105,7 +105,7 @@ TEST(LoopBounds, TheNextTurnBeginsWithWhomThereWasNoTimeFor) {
     EXPECT_EQ(three.pieces, 3U);
 }
 
-TEST(LoopBounds, TimersAndTasksHaveTheirTimeBesideABusySource) {
+TEST(LoopBounds, TimersAndTasksRunDespiteABusySource) {
     ManualLoop bed;
     const Busy source{bed, 5ms};
     std::vector<int> fired;
@@ -140,14 +140,14 @@ TEST(LoopBounds, SlowTimersAndTasksEndATurnToo) {
     EXPECT_THAT(log, ElementsAre(0, 1, 0, 1, 0, 1));
 }
 
-TEST(LoopBounds, LooksAtItsDescriptorsByTimeHoweverBusyItIs) {
+TEST(LoopBounds, PollsItsDescriptorsByTimeHoweverBusyItIs) {
     ManualLoop bed;
     const Busy source{bed, 2ms};
     bed.loop.run_once();
     const std::size_t before = bed.poller.waits;
     for (int turn = 0; turn < 10; ++turn)
         bed.loop.run_once();
-    EXPECT_EQ(bed.poller.waits - before, 10U) << "each turn took longer than it should";
+    EXPECT_EQ(bed.poller.waits - before, 10U) << "each turn took longer than its limit";
 }
 
 TEST(LoopBounds, PostSaysWhenTooManyTasksWait) {
@@ -164,7 +164,7 @@ TEST(LoopBounds, PostSaysWhenTooManyTasksWait) {
 
 // --- stopping and being embedded --------------------------------------------------------------
 
-TEST(LoopBounds, DispatchReturnsWhenItsTimeIsSpentAndItsDescriptorStaysReadable) {
+TEST(LoopBounds, DispatchStopsAtItsTimeLimitAndStaysReadable) {
     EventLoop loop;
     bool endless = true;
     Timer tick{loop, [&] {
@@ -173,7 +173,7 @@ TEST(LoopBounds, DispatchReturnsWhenItsTimeIsSpentAndItsDescriptorStaysReadable)
     tick.start(0ms);
     EXPECT_TRUE(loop.dispatch(1ms));
     pollfd readable{.fd = loop.pollable_fd(), .events = POLLIN, .revents = 0};
-    EXPECT_EQ(::poll(&readable, 1, 0), 1) << "the host must come back";
+    EXPECT_EQ(::poll(&readable, 1, 0), 1) << "the outer loop must call again";
     endless = false;
     EXPECT_FALSE(loop.dispatch(1h));
     EXPECT_EQ(::poll(&readable, 1, 0), 0);
@@ -195,7 +195,7 @@ TEST(LoopBounds, StopEndsADispatchAndLeavesNothingBehind) {
               }};
     end.start(0ms);
     loop.run();
-    EXPECT_EQ(ran, 1) << "run() must not end for a stop that dispatch() has obeyed";
+    EXPECT_EQ(ran, 1) << "run() must not end because of a stop during dispatch()";
 }
 
 TEST(LoopBounds, StopKeepsOneRunOnceFromWaitingAndNotTheNext) {
@@ -208,7 +208,7 @@ TEST(LoopBounds, StopKeepsOneRunOnceFromWaitingAndNotTheNext) {
     EXPECT_EQ(bed.poller.time, begin + 1s);
 }
 
-// --- the time in which it did not look --------------------------------------------------------
+// --- time without polling ----------------------------------------------------------------------
 
 TEST(LoopBounds, KnowsHowLongAHandlerKeptItFromLooking) {
     ManualLoop bed;
@@ -218,11 +218,11 @@ TEST(LoopBounds, KnowsHowLongAHandlerKeptItFromLooking) {
     EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance);
     for (int i = 0; i < 100; ++i)
         bed.loop.run_once(bed.poller.time + 10s);
-    EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance) << "to sleep is not to be stalled";
+    EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance) << "sleeping is not a stall";
 }
 
-// It is due in the midst of a handler that takes 40 s.
-TEST(LoopBounds, WhoIsPatientWaitsForAllOfItsTimeAndNoLonger) {
+// The timer expires while a handler runs for 40 s.
+TEST(LoopBounds, AStallAwareTimerWaitsItsFullTimeAndNoLonger) {
     for (const Duration before : {1s, 9s}) {
         ManualLoop bed;
         const TimePoint begin = bed.poller.time;
@@ -247,7 +247,7 @@ TEST(LoopBounds, KnowsHowLongTheProcessWasStopped) {
     EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance);
 }
 
-TEST(LoopBounds, ATimerThatIsLateJudgesBehindWhatHasArrived) {
+TEST(LoopBounds, ALateTimerFiresAfterArrivedEvents) {
     struct Once final : EventSource {
         explicit Once(std::function<void()> what) : act{std::move(what)} {}
         int wait_fd() const noexcept override { return -1; }
@@ -327,7 +327,7 @@ void run_a_handler_that_throws() {
     try {
         loop.run();
     } catch (const std::exception&) {
-        std::abort(); // too late: what the loop was doing is not done
+        std::abort(); // the exception must not leave run()
     }
 }
 

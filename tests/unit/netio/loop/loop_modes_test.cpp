@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// When a loop sleeps, in each of its modes, what wakes it, and what a turn says of itself. By a
-// clock that each look at it moves by a microsecond.
+// When a loop sleeps in each mode, what wakes it, and what a turn returns. Each query of the clock
+// advances it by one microsecond.
 
 #include "netio/base/option_check.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -35,13 +35,13 @@ class TickingPoller final : public Poller {
     int pollable_fd(TimePoint) override { return -1; }
 
     TimePoint time{1h};
-    std::vector<TimePoint> sleeps; // when each began
+    std::vector<TimePoint> sleeps; // start time of each
     int wakes = 0;
 };
 
 class LoopModes : public testing::Test {
   protected:
-    // Runs for five milliseconds; in the middle of them a timer fires, at `fired`.
+    // Runs for 5 ms; after half of it, a timer fires at `fired`.
     void run(LoopMode mode) {
         EventLoop loop{{.mode = mode, .spin = 100us}, poller};
         Timer middle{loop, [&] { fired = poller.time; }};
@@ -69,7 +69,7 @@ TEST_F(LoopModes, ABlockingLoopSleepsAtOnceAndUntilATimerIsDue) {
     EXPECT_LE(poller.sleeps[1] - fired, 50us);
 }
 
-TEST_F(LoopModes, AnAdaptiveLoopSpinsForAWhileBehindItsBeginningAndEachWakeUp) {
+TEST_F(LoopModes, AnAdaptiveLoopSpinsAfterItsStartAndEachWakeUp) {
     run(LoopMode::adaptive);
     ASSERT_THAT(poller.sleeps, SizeIs(2));
     for (const Duration spun : {poller.sleeps[0] - begin, poller.sleeps[1] - fired}) {
@@ -78,7 +78,7 @@ TEST_F(LoopModes, AnAdaptiveLoopSpinsForAWhileBehindItsBeginningAndEachWakeUp) {
     }
 }
 
-// --- what wakes it --------------------------------------------------------------------------
+// --- wake-ups --------------------------------------------------------------------------------
 
 TEST_F(LoopModes, AStopAndTheFirstOfSeveralTasksWakeIt) {
     EventLoop loop{{}, poller};
@@ -104,7 +104,7 @@ TEST_F(LoopModes, ATaskThatSomethingRetiredPostsKeepsItFromSleeping) {
     EXPECT_THAT(poller.sleeps, IsEmpty());
 }
 
-// --- what a turn says -----------------------------------------------------------------------
+// --- the result of a turn --------------------------------------------------------------------
 
 struct Source final : EventSource {
     int wait_fd() const noexcept override { return -1; }
@@ -131,12 +131,12 @@ TEST_F(LoopModes, ATurnSaysWhetherItDidAnything) {
     source.act = nullptr;
     source.sleepy = false;
     loop.activate(source);
-    EXPECT_FALSE(loop.run_once()) << "one that is busy otherwise";
+    EXPECT_FALSE(loop.run_once()) << "a source that is busy otherwise";
     loop.remove(source);
 }
 
-TEST_F(LoopModes, SourcesAndTimersHaveTheirTimeBehindATaskThatTookLong) {
-    EventLoop loop{{}, poller}; // of a millisecond each
+TEST_F(LoopModes, SourcesAndTimersRunAfterALongTask) {
+    EventLoop loop{{}, poller}; // turns of 1 ms each
     int pieces = 0;
     Source source;
     source.sleepy = false;
@@ -162,7 +162,7 @@ TEST_F(LoopModes, SourcesAndTimersHaveTheirTimeBehindATaskThatTookLong) {
     loop.remove(source);
 }
 
-TEST_F(LoopModes, OptionsEndWhereTheirTextsSayThatTheyDo) {
+TEST_F(LoopModes, OptionsHaveTheDocumentedLimits) {
     for (const std::chrono::microseconds good : {0us, 1us, std::chrono::microseconds{longest_time}})
         EXPECT_NO_THROW(EventLoop({.spin = good}, poller)) << good.count();
     for (const std::chrono::microseconds good : {1us, std::chrono::microseconds{longest_time}})

@@ -50,18 +50,18 @@ TEST(PollTracker, AStopWhileOnlyLookingCountsFromTheLook) {
 TEST(PollTracker, ARestInAnotherLoopIsLookingUntilSomethingIsDue) {
     PollTracker tracker{begin};
     tracker.rest();
-    tracker.resume(begin + 40s); // woken then by a descriptor
+    tracker.resume(begin + 40s); // woken by a descriptor
     tracker.polled(begin + 40s, begin + 40s, TimePoint::min());
     EXPECT_EQ(tracker.stalled(), 0s);
     tracker.rest();
-    tracker.resume(begin + 50s); // a timer was due then, and the other loop was busy
+    tracker.resume(begin + 50s); // a timer was due, and the other loop was busy
     tracker.polled(begin + 57s, begin + 57s, TimePoint::min());
     EXPECT_EQ(tracker.stalled(), 7s - PollTracker::tolerance);
 }
 
 TEST(PollTracker, ARestExcusesOneGapOnly) {
     PollTracker tracker{begin};
-    tracker.resume(begin + 40s); // without a rest
+    tracker.resume(begin + 40s); // without rest()
     tracker.polled(begin + 40s, begin + 40s, TimePoint::min());
     EXPECT_EQ(tracker.stalled(), 40s - PollTracker::tolerance);
     tracker.rest();
@@ -82,7 +82,7 @@ TEST(PollTracker, LooksAreDueByTimeAndByTurns) {
     EXPECT_EQ(turns, PollTracker::turns_between_polls);
 }
 
-TEST(PollTracker, HasCaughtUpWithWhatItsLastLookFound) {
+TEST(PollTracker, HasCaughtUpAfterTheWorkOfItsLastPoll) {
     PollTracker tracker{begin};
     tracker.polled(begin + 1s, begin + 2s, TimePoint::max());
     EXPECT_EQ(tracker.last_caught_up(), begin);
@@ -114,7 +114,7 @@ TEST(LoopStats, RestsFromATurnThatFoundNothingToTheNext) {
     EXPECT_EQ(turns.rested(), 21ms);
 }
 
-TEST(LoopStats, WhoeverDrivesTheLoopDoesNotRestUnlessItSaysSo) {
+TEST(LoopStats, AnOuterLoopRestsOnlyIfItSaysSo) {
     const TimePoint start{1s};
     LoopStats turns;
     turns.begin(start);

@@ -36,7 +36,7 @@ TEST(SourceSet, DrainsTheActiveOnesOnly) {
     set.add(a);
     set.add(b);
     EXPECT_TRUE(set.drain(10, never).worked);
-    EXPECT_EQ(log, "ab") << "what was just added may have work already";
+    EXPECT_EQ(log, "ab") << "a new source may already have work";
     EXPECT_FALSE(set.drain(10, never).worked);
     SourceSet::activate(b);
     set.drain(10, never);
@@ -77,7 +77,7 @@ TEST(SourceSet, SaysWhetherSomethingIsLeft) {
     EXPECT_TRUE(set.drain(2, never).completely);
 }
 
-TEST(SourceSet, BeginsWhereItWasCutShort) {
+TEST(SourceSet, ContinuesWhereItWasInterrupted) {
     SourceSet set;
     std::string log;
     Source a{[&](std::size_t) { return log += 'a', 1U; }};
@@ -118,7 +118,7 @@ TEST(SourceSet, SourcesMayComeAndGoWhileDraining) {
     EXPECT_TRUE(set.empty());
 }
 
-TEST(SourceSet, ASourceThatWasRemovedIsNoneOfItAndMayComeAgain) {
+TEST(SourceSet, ARemovedSourceIsSkippedAndMayBeAddedAgain) {
     SourceSet set;
     std::string log;
     Source first{[&](std::size_t) { return log += 'f', 1U; }};
@@ -144,7 +144,7 @@ TEST(SourceSet, ASourceMayRemoveItself) {
     EXPECT_TRUE(set.arm());
 }
 
-TEST(SourceSet, TheTimeIsAskedForBehindWorkOnly) {
+TEST(SourceSet, TheTimeIsCheckedOnlyAfterWork) {
     SourceSet set;
     std::string log;
     Source idle{[&](std::size_t) { return log += 'i', 0U; }};
@@ -187,7 +187,7 @@ TEST(TaskQueue, RefusesOneTaskTooMany) {
     EXPECT_EQ(tasks.put(4), TaskQueue::Put::first);
 }
 
-TEST(TaskQueue, WhatThereWasNoTimeForWaitsAndCounts) {
+TEST(TaskQueue, TasksWithoutTimeWaitAndCount) {
     Tasks tasks{3};
     for (int number = 1; number <= 3; ++number)
         std::ignore = tasks.put(number);
@@ -213,7 +213,7 @@ TEST(TaskQueue, OneThatPostsAnotherDoesNotHoldTheLoop) {
     EXPECT_THAT(tasks.ran, ElementsAre(1));
 }
 
-TEST(TaskQueue, FreesWhatATaskHoldsBehindIt) {
+TEST(TaskQueue, DestroysATaskBeforeTheNextOne) {
     Tasks tasks{10};
     auto held = std::make_shared<int>(1);
     std::ignore = tasks.queue.put([held] {});
@@ -223,7 +223,7 @@ TEST(TaskQueue, FreesWhatATaskHoldsBehindIt) {
     EXPECT_EQ(still_held, 1);
 }
 
-TEST(TaskQueue, ThoseThatAreStillToRunCountWhileOthersDo) {
+TEST(TaskQueue, TasksStillToRunCountDuringATask) {
     Tasks tasks{3};
     std::vector<bool> taken;
     std::ignore = tasks.queue.put([&] {
@@ -233,12 +233,12 @@ TEST(TaskQueue, ThoseThatAreStillToRunCountWhileOthersDo) {
     std::ignore = tasks.put(1);
     std::ignore = tasks.put(2);
     EXPECT_TRUE(tasks.queue.run(never));
-    EXPECT_THAT(taken, ElementsAre(true, false)) << "its own place is free";
+    EXPECT_THAT(taken, ElementsAre(true, false)) << "only the slot of the running task is free";
     EXPECT_TRUE(tasks.queue.run(never));
     EXPECT_THAT(tasks.ran, ElementsAre(1, 2, 3));
 }
 
-TEST(TaskQueue, OfAFullOneEachMayPostAnother) {
+TEST(TaskQueue, InAFullQueueEachTaskMayPostAnother) {
     constexpr std::size_t limit = 4;
     Tasks tasks{limit};
     std::size_t taken = 0;
@@ -285,7 +285,7 @@ TEST(TimerQueue, FiresWhatIsDueByTimeThenByOrderOfStarting) {
     EXPECT_EQ(queue.timers.next_due(), queue.begin + 2s);
 }
 
-TEST(TimerQueue, OneThatIsAlwaysBehindDoesNotKeepTheOthersWaiting) {
+TEST(TimerQueue, ATimerThatIsAlwaysLateDoesNotDelayOthers) {
     Queue queue;
     TimerQueue::Node& behind = queue.add(1);
     TimerQueue::Node& other = queue.add(2);

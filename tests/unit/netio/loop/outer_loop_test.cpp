@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A loop whose descriptor another loop waits for: it becomes readable when there is something to
-// do, and for nothing else. And what is destroyed in its own handler.
+// A loop inside another loop: its descriptor becomes readable when there is work, and only then.
+// And objects that are destroyed in their own handler.
 
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using Interest = DescriptorWatch::Interest;
 
-constexpr int for_long = 20'000; // milliseconds, far beyond what anything takes
+constexpr int for_long = 20'000; // milliseconds, longer than any step takes
 constexpr int now = 0;
 
 bool is_readable(int fd, int within) {
@@ -47,7 +47,7 @@ TEST(OuterLoop, IsWokenByTimersThoughItAskedForTheDescriptorOnce) {
         ASSERT_TRUE(is_readable(fd, for_long)) << ticks;
         loop.dispatch();
     }
-    EXPECT_FALSE(is_readable(fd, now)) << "nothing is left to do";
+    EXPECT_FALSE(is_readable(fd, now)) << "no work is left";
 }
 
 TEST(OuterLoop, IsWokenAtOnceByATimerThatIsOverdue) {
@@ -60,7 +60,7 @@ TEST(OuterLoop, IsWokenAtOnceByATimerThatIsOverdue) {
     EXPECT_TRUE(fired);
 }
 
-TEST(OuterLoop, IsNotWokenByADescriptorThatNobodyWatchesAnyMore) {
+TEST(OuterLoop, IsNotWokenByAnUnwatchedDescriptor) {
     EventLoop loop;
     const int fd = ::eventfd(1, EFD_CLOEXEC); // readable
     {
@@ -83,7 +83,7 @@ TEST(OuterLoop, IsNotWokenForWhatOnlyAnEarlierWatchOfADescriptorWanted) {
             EXPECT_TRUE(is_readable(loop.pollable_fd(), now));
         }
         loop.dispatch();
-        EXPECT_FALSE(is_readable(loop.pollable_fd(), now)) << "there is nothing to read";
+        EXPECT_FALSE(is_readable(loop.pollable_fd(), now)) << "no bytes to read";
     }
     for (const int fd : ends)
         ::close(fd);
@@ -91,18 +91,18 @@ TEST(OuterLoop, IsNotWokenForWhatOnlyAnEarlierWatchOfADescriptorWanted) {
 
 // --- destroyed in its own handler -----------------------------------------------------------
 
-// A handler that destroys what it belongs to, and says whether it still had its own then.
+// A handler that destroys its owner, and reports whether its own captures still existed afterwards.
 template <typename Owner>
 std::function<void()> that_destroys(std::optional<Owner>& owner, std::optional<bool>& had_its_own) {
     return [&owner, &had_its_own, own = std::make_shared<int>(1)] {
-        std::optional<bool>& told = had_its_own; // what was captured may be gone behind the reset
+        std::optional<bool>& told = had_its_own; // the captures may be destroyed after reset()
         const std::weak_ptr<int> held = own;
         owner.reset();
         told = !held.expired();
     };
 }
 
-TEST(OwnHandler, OfAWatchLivesUntilItReturns) {
+TEST(OwnHandler, IsKeptUntilAWatchReturns) {
     EventLoop loop;
     const int fd = ::eventfd(1, EFD_CLOEXEC);
     std::optional<DescriptorWatch> watch;
@@ -114,7 +114,7 @@ TEST(OwnHandler, OfAWatchLivesUntilItReturns) {
     ::close(fd);
 }
 
-TEST(OwnHandler, OfATimerLivesUntilItReturns) {
+TEST(OwnHandler, IsKeptUntilATimerReturns) {
     EventLoop loop;
     std::optional<Timer> timer;
     std::optional<bool> had_its_own;

@@ -19,7 +19,7 @@ Handler handler_of(int signal) {
     return action.sa_handler;
 }
 
-// What was there for a signal is there again at the end.
+// The handler of a signal is restored at the end.
 class SignalHandlers : public testing::TestWithParam<Handler> {
   protected:
     SignalHandlers() { ::sigaction(SIGTERM, nullptr, &before_); }
@@ -29,7 +29,7 @@ class SignalHandlers : public testing::TestWithParam<Handler> {
     struct sigaction before_ {};
 };
 
-TEST_P(SignalHandlers, OfTheProgramStayWhateverTheyAre) {
+TEST_P(SignalHandlers, InstalledByTheProgramStay) {
     ASSERT_NE(std::signal(SIGTERM, GetParam()), SIG_ERR);
     undo_foreign_signal_handlers();
     EXPECT_EQ(handler_of(SIGTERM), GetParam());
@@ -40,8 +40,8 @@ TEST_P(SignalHandlers, OfTheProgramStayWhateverTheyAre) {
     EXPECT_EQ(handler_of(SIGTERM), GetParam());
 }
 
-// Only a library that is known for it loses what it has taken.
-TEST_P(SignalHandlers, ThatAreInstalledMeanwhileStay) {
+// Only a library that is known for it loses the handler that it installed.
+TEST_P(SignalHandlers, InstalledInTheMeantimeStay) {
     ASSERT_NE(std::signal(SIGTERM, SIG_DFL), SIG_ERR);
     {
         const KeptSignalHandlers kept;

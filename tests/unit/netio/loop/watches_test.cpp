@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Foreign descriptors and operating-system signals as events of a real loop.
+// Foreign descriptors and signals of the operating system as events of a real loop.
 
 #include "netio/base/status.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -97,7 +97,7 @@ TEST(DescriptorWatch, OneDescriptorIsWatchedForReadingAndForWriting) {
         const int seen = readable;
         while (writable == before)
             turn();
-        EXPECT_EQ(readable, seen) << "the byte is still there, and nobody asks for it";
+        EXPECT_EQ(readable, seen) << "the byte is still unread, and no watch asks for it";
     }
     for (const int fd : ends)
         ::close(fd);
@@ -109,7 +109,7 @@ TEST(DescriptorWatch, ANumberMayBeUsedAgainForAnotherDescriptor) {
     const int first = ::eventfd(0, EFD_CLOEXEC);
     std::optional<DescriptorWatch> old;
     old.emplace(loop, first, Interest::readable, [&] { ++fired; });
-    ::close(first); // before its watch is destroyed, which is a mistake, but an easy one
+    ::close(first); // before its watch is destroyed: an error, but an easy one to make
     const int second = ::eventfd(1, EFD_CLOEXEC);
     ASSERT_EQ(second, first);
     int seen = 0;
@@ -169,7 +169,7 @@ TEST(SignalWatch, OneThatIsRefusedBlocksNothing) {
         const SignalWatch good{loop, {SIGUSR1}, [](int) {}};
         EXPECT_TRUE(is_blocked(SIGUSR1));
     }
-    EXPECT_FALSE(is_blocked(SIGUSR1)) << "no other counts as one that wants it";
+    EXPECT_FALSE(is_blocked(SIGUSR1)) << "no other signal is blocked";
 }
 
 TEST(SignalWatch, WhatTheUserHasBlockedStaysBlocked) {

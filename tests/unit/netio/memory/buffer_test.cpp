@@ -10,7 +10,7 @@
 namespace netio::buffer_test {
 namespace {
 
-// Counts the registrations that live.
+// Counts the existing registrations.
 class CountingDomain final : public MemoryDomain {
   public:
     std::unique_ptr<Registration> register_memory(std::span<std::byte>, Access) override {
@@ -47,7 +47,7 @@ TEST(RegisteredBufferDeathTest, AbortsOnASliceOutsideItsBuffer) {
     }
 }
 
-// Whether there are huge pages is the machine's affair; the buffer works either way, and says it.
+// The machine may have no huge pages; the buffer works in both cases and reports which.
 TEST(RegisteredBuffer, OnHugePagesIsWhatItWasAskedForOrFallsBack) {
     RegisteredBuffer buffer{3'000'001, Access::local, Pages::huge};
     EXPECT_EQ(buffer.size(), 3'000'001U);
@@ -58,7 +58,7 @@ TEST(RegisteredBuffer, OnHugePagesIsWhatItWasAskedForOrFallsBack) {
     EXPECT_FALSE(RegisteredBuffer{4096}.on_huge_pages());
 }
 
-TEST(RegisteredBuffer, OfZeroBytesIsRefused) {
+TEST(RegisteredBuffer, WithZeroBytesIsRefused) {
     EXPECT_THROW(RegisteredBuffer{0U}, std::invalid_argument);
     EXPECT_THROW((RegisteredBuffer{0U, Access::local, Pages::huge}), std::invalid_argument);
     EXPECT_THROW(RegisteredBuffer{std::span<std::byte>{}}, std::invalid_argument);

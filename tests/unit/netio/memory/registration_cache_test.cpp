@@ -17,7 +17,7 @@ class Registrations : public testing::Test {
     std::vector<std::byte> memory{10'000};
 };
 
-TEST_F(Registrations, AreFoundAgainForThePartsOfWhatWasLent) {
+TEST_F(Registrations, AreFoundForPartsOfARegisteredRegion) {
     RegistrationCache cache;
     RegisteredBuffer* first = nullptr;
     {
@@ -43,26 +43,26 @@ TEST_F(Registrations, DoNotServeMoreMemoryOrMoreAccessThanTheyCover) {
     EXPECT_EQ(cache.counters().hits, 0U);
 }
 
-TEST_F(Registrations, TheLongestUnusedGoesFirstAndWhatIsLentStays) {
+TEST_F(Registrations, TheLeastRecentlyUsedIsEvictedAndBorrowedOnesStay) {
     RegistrationCache cache{2'000};
     std::optional lent{cache.lend(piece(0, 1'000), Access::local)};
     cache.lend(piece(1'000, 1'000), Access::local);
-    cache.lend(piece(2'000, 500), Access::local); // the second has to go
+    cache.lend(piece(2'000, 500), Access::local); // evicts the second
     EXPECT_EQ(cache.registered_bytes(), 1'500U);
     EXPECT_EQ(cache.counters().evictions, 1U);
     cache.lend(piece(2'000, 500), Access::local);
     EXPECT_EQ(cache.counters().hits, 1U);
 
-    lent = cache.lend(piece(3'000, 1'500), Access::local); // the first comes back, too late
+    lent = cache.lend(piece(3'000, 1'500), Access::local); // then evicts the first
     EXPECT_EQ(cache.registered_bytes(), 1'500U);
     EXPECT_EQ(lent->slice().data, memory.data() + 3'000);
 }
 
-TEST_F(Registrations, WhatWasUsedAgainStaysAndSoDoesTheLimitItself) {
+TEST_F(Registrations, AReusedOneStaysAndTheLimitIsKept) {
     RegistrationCache cache{2'000};
     cache.lend(piece(0, 1'000), Access::local);
     cache.lend(piece(1'000, 1'000), Access::local);
-    EXPECT_EQ(cache.registered_bytes(), 2'000U) << "the limit is no more than the limit";
+    EXPECT_EQ(cache.registered_bytes(), 2'000U) << "the limit is kept exactly";
     cache.lend(piece(0, 1'000), Access::local); // used again
     cache.lend(piece(2'000, 1'000), Access::local);
     EXPECT_EQ(cache.counters().evictions, 1U);
@@ -70,7 +70,7 @@ TEST_F(Registrations, WhatWasUsedAgainStaysAndSoDoesTheLimitItself) {
     EXPECT_EQ(cache.counters().hits, 2U);
 }
 
-TEST_F(Registrations, MoreThanTheLimitMayBeLentAtOnce) {
+TEST_F(Registrations, MoreThanTheLimitMayBeBorrowedAtOnce) {
     RegistrationCache cache{100};
     {
         const auto one = cache.lend(piece(0, 1'000), Access::local);
@@ -95,7 +95,7 @@ TEST_F(Registrations, AreForgottenWhereTheyTouch) {
 
 using RegistrationsDeathTest = Registrations;
 
-TEST_F(RegistrationsDeathTest, WhatIsLentCannotBeForgotten) {
+TEST_F(RegistrationsDeathTest, ABorrowedRegionCannotBeForgotten) {
     RegistrationCache cache;
     const auto lent = cache.lend(piece(0, 1'000), Access::local);
     EXPECT_DEATH(cache.forget(piece(10, 1)), "still lent");

@@ -27,7 +27,7 @@ TEST(MessageFrames, AFragmentSaysItsOffsetAndTheTotal) {
     EXPECT_EQ(place.total, 0x0a0b0c0dU);
 }
 
-TEST(MessageFrames, TheHandshakeTellsTheLargestMessage) {
+TEST(MessageFrames, TheHandshakeContainsTheLargestMessageSize) {
     const Hello hello = messages::hello(0x01020304);
     EXPECT_EQ(hello.service, Service::messages);
     EXPECT_THAT(numbers(hello.service_data.span()), ElementsAre(4, 3, 2, 1));
@@ -65,7 +65,7 @@ TEST(MessageParts, EveryPieceOfEveryMessageIsCopied) {
     }
 }
 
-TEST(MessageParts, OfNothingAreEmpty) {
+TEST(MessageParts, WithoutBytesAreEmpty) {
     EXPECT_EQ(size_of({}), 0U);
     copy_parts({}, 0, {});
 }

@@ -58,7 +58,7 @@ TEST(AttemptLimit, RemembersTheLastAnswerOfAnAddress) {
     EXPECT_EQ(second.last_answer(), TimePoint{1s});
 }
 
-// Connects, and leaves each attempt without an answer.
+// Connects, and leaves each attempt unanswered.
 struct Client final : Connector::Handler {
     explicit Client(Transport& transport, std::chrono::milliseconds slot_timeout = 5s)
         : connector{transport, *this, slot_timeout} {}
@@ -100,9 +100,9 @@ TEST_F(ConnectorSlots, QueueAttemptsBeyondTheLimitUntilOneIsAnswered) {
     ASSERT_TRUE(bed.run_until([&] { return attempts() == limit; }));
     bed.let_pass(1s);
     EXPECT_EQ(attempts(), limit);
-    clients.front().connector.cancel(); // it is connected
+    clients.front().connector.cancel(); // connected
     ASSERT_TRUE(bed.run_until([&] { return attempts() == limit + 1; }));
-    bed.let_pass(4500ms); // more than the time-out since it waits, less than since the answer
+    bed.let_pass(4500ms); // more than the time-out since it was queued, less than since the answer
     EXPECT_TRUE(clients.back().failed.empty());
     ASSERT_TRUE(bed.run_until([&] { return !clients.back().failed.empty(); }));
     EXPECT_EQ(clients.back().attempts, 0);

@@ -27,8 +27,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Tries routes without making anything of them.
-struct Trier final : Connector::Handler {
+// Receives routes without connecting.
+struct RouteRecorder final : Connector::Handler {
     void on_route(const Session::Target& route) override {
         tried.push_back(route.remote.host + "/" + route.provider);
         at_route();
@@ -45,8 +45,8 @@ struct Trier final : Connector::Handler {
 
 struct ConnectorTest : testing::Test {
     TestBed bed{Bed::sim_tcp};
-    Trier trier;
-    std::optional<Connector> connector{std::in_place, bed.transport(), trier};
+    RouteRecorder recorder;
+    std::optional<Connector> connector{std::in_place, bed.transport(), recorder};
     Address remote{.host = "daq.example", .port = 1234};
 
     void connect() { connector->connect(remote); }
@@ -57,24 +57,24 @@ struct ConnectorTest : testing::Test {
 
 TEST_F(ConnectorTest, TriesEveryAddressOfAName) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    recorder.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
     connect();
-    EXPECT_THAT(trier.tried, IsEmpty()) << "a call never calls back";
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    EXPECT_THAT(trier.tried,
+    EXPECT_THAT(recorder.tried, IsEmpty()) << "no callback inside the call";
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    EXPECT_THAT(recorder.tried,
                 ElementsAre("10.0.0.1/sim-tcp", "10.0.0.2/sim-tcp", "10.0.0.3/sim-tcp"));
     EXPECT_FALSE(connector->is_connecting());
 }
 
-TEST_F(ConnectorTest, TellsFromTheLoopThatItsKeyFileHasBeenSpoiled) {
+TEST_F(ConnectorTest, ReportsABrokenKeyFileFromTheLoop) {
     KeyFiles files;
     const std::string file = files.client(7);
     const auto key = std::make_shared<ClientKey>(ClientKey::Options{.file = file});
     access::write_key_file(file, "netio-keys 1\n7 ", true);
     bed.sim()->name("daq.example", {"10.0.0.1"});
     connector->connect({remote}, {}, key);
-    EXPECT_THAT(bed.seen().key_file_problems, IsEmpty()) << "a call never calls back";
-    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+    EXPECT_THAT(bed.seen().key_file_problems, IsEmpty()) << "no callback inside the call";
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.tried.empty(); }));
     EXPECT_THAT(bed.seen().key_file_problems, SizeIs(1));
 }
 
@@ -82,36 +82,38 @@ TEST_F(ConnectorTest, TriesAllRoutesToOneAddressBeforeThoseToTheNext) {
     bed.sim()->name("one.example", {"10.0.0.1", "10.0.0.2"});
     bed.sim()->name("nobody.example", {});
     bed.sim()->name("other.example", {"10.0.1.1"});
-    trier.at_route = [&] { fail_route(CloseReason::refused, trier.tried.back() + " refused"); };
+    recorder.at_route = [&] {
+        fail_route(CloseReason::refused, recorder.tried.back() + " refused");
+    };
     connector->connect({{.host = "one.example", .port = 1},
                         {.host = "nobody.example", .port = 2},
                         {.host = "other.example", .port = 3}},
                        {}, nullptr);
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    EXPECT_THAT(trier.tried,
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    EXPECT_THAT(recorder.tried,
                 ElementsAre("10.0.0.1/sim-tcp", "10.0.0.2/sim-tcp", "10.0.1.1/sim-tcp"));
-    EXPECT_THAT(trier.failed.front().detail,
+    EXPECT_THAT(recorder.failed.front().detail,
                 AllOf(HasSubstr("10.0.0.1/sim-tcp refused; 10.0.0.2/sim-tcp refused"),
                       HasSubstr("nobody.example"), HasSubstr("10.0.1.1/sim-tcp refused")));
 }
 
 TEST_F(ConnectorTest, TriesNoFurtherAddressWhenItIsCancelled) {
-    trier.at_route = [&] { connector->cancel(); };
+    recorder.at_route = [&] { connector->cancel(); };
     connector->connect({{.host = "10.0.0.1", .port = 1}, {.host = "10.0.0.2", .port = 2}}, {},
                        nullptr);
-    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.tried.empty(); }));
     bed.loop().run_once(bed.loop().now() + 10s);
-    EXPECT_THAT(trier.tried, SizeIs(1));
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
-    connect(); // and what was left is forgotten
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    EXPECT_THAT(trier.tried, SizeIs(2));
+    EXPECT_THAT(recorder.tried, SizeIs(1));
+    recorder.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
+    connect(); // and the rest of the routes is forgotten
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    EXPECT_THAT(recorder.tried, SizeIs(2));
 }
 
-TEST_F(ConnectorTest, TellsEveryReasonAndNamesTheMostTellingOne) {
+TEST_F(ConnectorTest, ReportsEveryReasonWithTheMostUsefulFirst) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
-    trier.at_route = [&] {
-        switch (trier.tried.size()) {
+    recorder.at_route = [&] {
+        switch (recorder.tried.size()) {
         case 1:
             return connector->try_next({.reason = CloseReason::refused, .detail = "one refused"});
         case 2:
@@ -124,8 +126,8 @@ TEST_F(ConnectorTest, TellsEveryReasonAndNamesTheMostTellingOne) {
         }
     };
     connect();
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    const Closed& closed = trier.failed.front();
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    const Closed& closed = recorder.failed.front();
     EXPECT_EQ(closed.reason, CloseReason::rejected);
     EXPECT_EQ(closed.required_receive_bytes, 4096U);
     EXPECT_EQ(closed.detail, "one refused; two rejected; three is far away");
@@ -134,23 +136,23 @@ TEST_F(ConnectorTest, TellsEveryReasonAndNamesTheMostTellingOne) {
 TEST_F(ConnectorTest, ANameThatDoesNotResolveIsUnreachable) {
     bed.sim()->name("daq.example", {});
     connect();
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    EXPECT_EQ(trier.failed.front().reason, CloseReason::unreachable);
-    EXPECT_THAT(trier.failed.front().detail, HasSubstr("daq.example"));
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    EXPECT_EQ(recorder.failed.front().reason, CloseReason::unreachable);
+    EXPECT_THAT(recorder.failed.front().detail, HasSubstr("daq.example"));
 }
 
 TEST_F(ConnectorTest, ARouteThatCannotBeTriedIsOneMoreReason) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
-    trier.at_route = [&] {
-        if (trier.tried.size() == 1) {
+    recorder.at_route = [&] {
+        if (recorder.tried.size() == 1) {
             throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
         }
-        fail_route(CloseReason::refused, "nobody there");
+        fail_route(CloseReason::refused, "no listener");
     };
     connect();
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    EXPECT_THAT(trier.failed.front().detail,
-                AllOf(HasSubstr("cannot open an endpoint"), HasSubstr("nobody there")));
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    EXPECT_THAT(recorder.failed.front().detail,
+                AllOf(HasSubstr("cannot open an endpoint"), HasSubstr("no listener")));
 }
 
 TEST_F(ConnectorTest, TheLoopGoesOnWhileANameIsResolved) {
@@ -161,9 +163,9 @@ TEST_F(ConnectorTest, TheLoopGoesOnWhileANameIsResolved) {
                    tick.start(1s);
                }};
     tick.start(1s);
-    trier.at_route = [&] { connector->cancel(); };
+    recorder.at_route = [&] { connector->cancel(); };
     connect();
-    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.tried.empty(); }));
     EXPECT_GE(ticks, 29);
 }
 
@@ -173,11 +175,11 @@ TEST_F(ConnectorTest, NothingFollowsWhenItIsCancelled) {
     connector->cancel();
     EXPECT_FALSE(connector->is_connecting());
     bed.loop().run_once(bed.loop().now() + 10s);
-    EXPECT_THAT(trier.tried, IsEmpty());
-    EXPECT_THAT(trier.failed, IsEmpty());
-    trier.at_route = [&] { connector->cancel(); };
-    connect(); // and it may begin again
-    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+    EXPECT_THAT(recorder.tried, IsEmpty());
+    EXPECT_THAT(recorder.failed, IsEmpty());
+    recorder.at_route = [&] { connector->cancel(); };
+    connect(); // a new attempt is possible
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.tried.empty(); }));
 }
 
 TEST_F(ConnectorTest, NothingFollowsWhenItIsDestroyedWhileANameIsResolved) {
@@ -185,46 +187,46 @@ TEST_F(ConnectorTest, NothingFollowsWhenItIsDestroyedWhileANameIsResolved) {
     connect();
     connector.reset();
     bed.loop().run_once(bed.loop().now() + 10s);
-    EXPECT_THAT(trier.tried, IsEmpty());
+    EXPECT_THAT(recorder.tried, IsEmpty());
 }
 
 TEST_F(ConnectorTest, MayBeDestroyedInItsHandlers) {
-    trier.at_route = [&] { connector.reset(); };
+    recorder.at_route = [&] { connector.reset(); };
     connect();
     ASSERT_TRUE(bed.run_until([&] { return !connector; }));
-    connector.emplace(bed.transport(), trier);
-    trier.at_route = [&] {
+    connector.emplace(bed.transport(), recorder);
+    recorder.at_route = [&] {
         connector.reset();
         throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
     };
     connect();
     ASSERT_TRUE(bed.run_until([&] { return !connector; }));
-    connector.emplace(bed.transport(), trier);
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
-    trier.at_failed = [&] { connector.reset(); };
+    connector.emplace(bed.transport(), recorder);
+    recorder.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
+    recorder.at_failed = [&] { connector.reset(); };
     connect();
     ASSERT_TRUE(bed.run_until([&] { return !connector; }));
-    EXPECT_THAT(trier.failed, SizeIs(1));
+    EXPECT_THAT(recorder.failed, SizeIs(1));
 }
 
 TEST_F(ConnectorTest, MayConnectAgainWhenItHasFailed) {
-    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
-    trier.at_failed = [&] {
-        if (trier.failed.size() == 1) connect();
+    recorder.at_route = [&] { fail_route(CloseReason::refused, "no listener"); };
+    recorder.at_failed = [&] {
+        if (recorder.failed.size() == 1) connect();
     };
     connect();
-    ASSERT_TRUE(bed.run_until([&] { return trier.failed.size() == 2; }));
-    EXPECT_EQ(trier.failed.back().detail, "nobody there") << "of the last time only";
+    ASSERT_TRUE(bed.run_until([&] { return recorder.failed.size() == 2; }));
+    EXPECT_EQ(recorder.failed.back().detail, "no listener") << "only the last error";
 }
 
-TEST_F(ConnectorTest, WhoClosesItWhileItLooksIsToldLocal) {
+TEST_F(ConnectorTest, CloseDuringTheSearchReportsLocal) {
     bed.sim()->delay_resolution(1s);
     connect();
     connector->close();
-    EXPECT_THAT(trier.failed, IsEmpty());
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    EXPECT_EQ(trier.failed.front().reason, CloseReason::local);
-    EXPECT_THAT(trier.tried, IsEmpty());
+    EXPECT_THAT(recorder.failed, IsEmpty());
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    EXPECT_EQ(recorder.failed.front().reason, CloseReason::local);
+    EXPECT_THAT(recorder.tried, IsEmpty());
 }
 
 // --- in use -----------------------------------------------------------------------------------
@@ -257,7 +259,7 @@ TEST_F(ConnectorTest, ASendSocketFindsTheAddressAtWhichItsPeerListens) {
     EXPECT_THAT(sender.closed, IsEmpty());
 }
 
-TEST_F(ConnectorTest, ASendSocketTellsWhyNoAddressWorked) {
+TEST_F(ConnectorTest, ASendSocketReportsWhyNoAddressWorked) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
     Sender sender;
     SendSocket socket{bed.transport(), {}, sender};
@@ -278,7 +280,7 @@ TEST_F(ConnectorTest, ASendSocketMayBeDisconnectedWhileItsNameIsResolved) {
     EXPECT_EQ(sender.connected, 0);
 }
 
-// A connector that is closed or cancelled between two routes has forgotten all that was before.
+// A connector that is closed or cancelled between two routes forgets all earlier attempts.
 
 struct RouteLog final : Connector::Handler {
     void on_route(const Session::Target& route) override {
@@ -301,96 +303,94 @@ class ConnectorEnd : public testing::Test {
             remotes.push_back({.host = host, .port = 1234});
         connector.connect(std::move(remotes), {}, std::move(key));
     }
-    void refuse() {
-        connector.try_next({.reason = CloseReason::refused, .detail = "nobody there"});
-    }
+    void refuse() { connector.try_next({.reason = CloseReason::refused, .detail = "no listener"}); }
     std::shared_ptr<const ClientKey> key() {
         return std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
     }
     bool has_tried(std::size_t count) {
-        return bed.run_until([&] { return trier.tried.size() == count; });
+        return bed.run_until([&] { return recorder.tried.size() == count; });
     }
     void expect_local() {
-        ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+        ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
         expect_nothing_more();
-        ASSERT_THAT(trier.failed, SizeIs(1));
-        EXPECT_EQ(trier.failed[0].reason, CloseReason::local);
-        EXPECT_EQ(trier.failed[0].detail, "closed before it was connected");
+        ASSERT_THAT(recorder.failed, SizeIs(1));
+        EXPECT_EQ(recorder.failed[0].reason, CloseReason::local);
+        EXPECT_EQ(recorder.failed[0].detail, "closed before it was connected");
         EXPECT_FALSE(connector.is_connecting());
     }
     void expect_nothing_more() {
-        const std::size_t tried = trier.tried.size();
-        const std::size_t failed = trier.failed.size();
+        const std::size_t tried = recorder.tried.size();
+        const std::size_t failed = recorder.failed.size();
         bool over = false;
         Timer timer{bed.loop(), [&] { over = true; }};
         timer.start(30s);
         ASSERT_TRUE(bed.run_until([&] { return over; }));
-        EXPECT_EQ(trier.tried.size(), tried);
-        EXPECT_EQ(trier.failed.size(), failed);
+        EXPECT_EQ(recorder.tried.size(), tried);
+        EXPECT_EQ(recorder.failed.size(), failed);
     }
 
     TestBed bed{Bed::sim_tcp};
     KeyFiles files;
-    RouteLog trier;
-    Connector connector{bed.transport(), trier};
+    RouteLog recorder;
+    Connector connector{bed.transport(), recorder};
 };
 
-TEST_F(ConnectorEnd, ClosedWhileItSearchesIsToldLocalWhateverHasFailedBefore) {
-    trier.at_route = [&](const Session::Target&) {
-        bed.sim()->delay_resolution(10s); // of the second
+TEST_F(ConnectorEnd, CloseDuringTheSearchReportsLocalAfterFailures) {
+    recorder.at_route = [&](const Session::Target&) {
+        bed.sim()->delay_resolution(10s); // of the second address
         refuse();
     };
     connect({"10.0.0.1", "10.0.0.2", "10.0.0.3"});
     ASSERT_TRUE(has_tried(1));
     bed.loop().run_once();
     connector.close();
-    EXPECT_TRUE(connector.is_connecting()) << "until it is told";
+    EXPECT_TRUE(connector.is_connecting()) << "until the callback";
     connector.close();
-    EXPECT_THAT(trier.failed, IsEmpty()) << "a call never calls back";
+    EXPECT_THAT(recorder.failed, IsEmpty()) << "no callback inside the call";
     expect_local();
-    EXPECT_THAT(trier.tried, SizeIs(1));
+    EXPECT_THAT(recorder.tried, SizeIs(1));
 }
 
 TEST_F(ConnectorEnd, ClosedBetweenTwoRoutesTriesNoOther) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
-    trier.at_route = [&](const Session::Target&) {
+    recorder.at_route = [&](const Session::Target&) {
         refuse();
         connector.close();
     };
     connect({"daq.example"});
     expect_local();
-    EXPECT_THAT(trier.tried, SizeIs(1));
+    EXPECT_THAT(recorder.tried, SizeIs(1));
 }
 
-TEST_F(ConnectorEnd, CancelledBetweenTwoRoutesIsToldNothing) {
+TEST_F(ConnectorEnd, CancelBetweenTwoRoutesReportsNothing) {
     for (const std::vector<std::string>& hosts :
          {std::vector<std::string>{"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}}) {
-        trier.tried.clear();
-        trier.at_route = [&](const Session::Target&) {
+        recorder.tried.clear();
+        recorder.at_route = [&](const Session::Target&) {
             refuse();
             connector.cancel();
         };
         connect(hosts);
         ASSERT_TRUE(has_tried(1));
         expect_nothing_more();
-        EXPECT_THAT(trier.failed, IsEmpty());
+        EXPECT_THAT(recorder.failed, IsEmpty());
     }
 }
 
-TEST_F(ConnectorEnd, WhoCancelsItAndThrowsHasNotAskedForMore) {
-    trier.at_route = [&](const Session::Target&) {
+TEST_F(ConnectorEnd, CancelAndAnExceptionInTheHandlerEndIt) {
+    recorder.at_route = [&](const Session::Target&) {
         connector.cancel();
         throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
     };
     connect({"10.0.0.1", "10.0.0.2"});
     ASSERT_TRUE(has_tried(1));
     expect_nothing_more();
-    EXPECT_THAT(trier.failed, IsEmpty());
+    EXPECT_THAT(recorder.failed, IsEmpty());
 }
 
-// The gate of the route has asked for another attempt, which nobody wants any more.
+// The authentication has requested another attempt, which is no longer wanted.
 TEST_F(ConnectorEnd, CancelledBeforeItTriesARouteOnceMoreBeginsWithTheNextAddress) {
-    trier.at_route = [&](const Session::Target& route) {
+    recorder.at_route = [&](const Session::Target& route) {
         const std::vector<std::byte> challenge(access::auth_challenge_bytes);
         ASSERT_EQ(route.auth->take_challenge(challenge), access::AuthClient::Next::again);
         refuse();
@@ -398,31 +398,31 @@ TEST_F(ConnectorEnd, CancelledBeforeItTriesARouteOnceMoreBeginsWithTheNextAddres
     };
     connect({"10.0.0.1"}, key());
     ASSERT_TRUE(has_tried(1));
-    trier.at_route = [&](const Session::Target&) { refuse(); };
+    recorder.at_route = [&](const Session::Target&) { refuse(); };
     connect({"10.0.0.2"}, key());
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
-    EXPECT_THAT(trier.tried, ElementsAre("10.0.0.1", "10.0.0.2"));
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
+    EXPECT_THAT(recorder.tried, ElementsAre("10.0.0.1", "10.0.0.2"));
 }
 
 TEST_F(ConnectorEnd, CancelledKeepsNothingOfTheKey) {
     std::weak_ptr<access::AuthClient> gate;
-    trier.at_route = [&](const Session::Target& route) { gate = route.auth; };
+    recorder.at_route = [&](const Session::Target& route) { gate = route.auth; };
     connect({"10.0.0.1"}, key());
     ASSERT_TRUE(has_tried(1));
-    EXPECT_FALSE(gate.expired()) << "for another attempt";
+    EXPECT_FALSE(gate.expired()) << "needed for another attempt";
     connector.cancel();
     EXPECT_TRUE(gate.expired());
 }
 
 TEST_F(ConnectorEnd, TheAddressToConnectFromIsThatOfEveryRoute) {
     std::vector<std::string> from;
-    trier.at_route = [&](const Session::Target& route) {
+    recorder.at_route = [&](const Session::Target& route) {
         from.push_back(route.local_host);
         refuse();
     };
     connector.connect({{.host = "10.0.0.1", .port = 1}, {.host = "10.0.0.2", .port = 2}},
                       "10.1.1.1", nullptr);
-    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    ASSERT_TRUE(bed.run_until([&] { return !recorder.failed.empty(); }));
     EXPECT_THAT(from, ElementsAre("10.1.1.1", "10.1.1.1"));
 }
 

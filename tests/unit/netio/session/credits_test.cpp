@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/model/credits_model_test.cpp explores two endpoints; here is one of them, step by step.
+// tests/model/credits_model_test.cpp explores two endpoints; here is one endpoint, step by step.
 
 #include "netio/session/credits.hpp"
 
@@ -125,7 +125,7 @@ TEST(Credits, AWindowThatGrowsGrantsWhatWasAdded) {
     EXPECT_EQ(there.available(), 8U);
 }
 
-// How many frames arrive before a frame with their credits is due.
+// Number of received frames after which a frame with their credits is due.
 std::uint32_t owed_when_due(Credits credits) {
     std::uint32_t owed = 0;
     for (; !credits.must_return(); ++owed)
@@ -133,7 +133,7 @@ std::uint32_t owed_when_due(Credits credits) {
     return owed;
 }
 
-TEST(Credits, AWindowThatHasGrownIsReturnedInAsManyPartsAsThePeerHasReceivesFor) {
+TEST(Credits, CreditsOfAGrownWindowReturnInTwoToEightParts) {
     const auto due = [](std::uint32_t peer, std::uint32_t more) {
         Credits credits{{.receive_count = 8, .peer_receive_count = peer}};
         credits.grow(more);
@@ -141,10 +141,10 @@ TEST(Credits, AWindowThatHasGrownIsReturnedInAsManyPartsAsThePeerHasReceivesFor)
     };
     EXPECT_EQ(owed_when_due(Credits{{.receive_count = 8, .peer_receive_count = 8}}), 4U) << "half";
     EXPECT_EQ(due(8, 8), 4U) << "not more often than before";
-    EXPECT_EQ(due(8, 244), 36U) << "in seven";
+    EXPECT_EQ(due(8, 244), 36U) << "in seven parts";
     EXPECT_EQ(due(9, 248), 32U);
-    EXPECT_EQ(due(64, 248), 32U) << "in eight at most";
-    EXPECT_EQ(due(3, 248), 128U) << "and in two at least";
+    EXPECT_EQ(due(64, 248), 32U) << "in eight parts at most";
+    EXPECT_EQ(due(3, 248), 128U) << "in two parts at least";
 }
 
 TEST(Credits, ThePartsFollowBothWindows) {
@@ -175,7 +175,7 @@ TEST(Credits, AWindowShrinksByWhatWasUsedAndIsNotReturned) {
     EXPECT_EQ(there.on_received(1), CreditError::overrun);
 }
 
-TEST(Credits, AfterItHasShrunkNobodySendsWithoutACredit) {
+TEST(Credits, AfterAShrinkAFrameStillNeedsACredit) {
     Credits here{{.receive_count = 4, .peer_receive_count = 4}};
     ASSERT_EQ(here.on_received(0), CreditError::none);
     here.on_retired();

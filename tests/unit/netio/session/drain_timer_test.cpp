@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Its times are its own: those of the session are the usual ones.
+// GracefulClose has its own times; those of the session are the defaults.
 class GracefulCloseTest : public SessionTest {
   protected:
     void pass(Duration time) {

@@ -94,7 +94,7 @@ TEST(Hello, AnyChangeOfMagicVersionOrReservedBitsIsRefused) {
     const std::size_t size = encode(example(), sound);
     for (const std::size_t byte : {0U, 1U, 2U, 3U, 4U, 7U}) {
         for (unsigned bit = 0; bit < 8; ++bit) {
-            if (byte == 7 && bit == 0) continue; // a key follows
+            if (byte == 7 && bit == 0) continue; // announces a key
             ConnectionData data = sound;
             data[byte] ^= static_cast<std::byte>(1U << bit);
             Hello hello;
@@ -137,11 +137,11 @@ ConnectionData full_of(std::byte value) {
     return data;
 }
 
-TEST(Hello, HasNothingOfWhatWasInItsMemory) {
+TEST(Hello, OverwritesAllOfItsMemory) {
     ConnectionData clean = full_of(std::byte{0});
     ConnectionData used = full_of(std::byte{0xff});
     ASSERT_EQ(encode(example(), clean), encode(example(), used));
-    EXPECT_EQ(used, clean) << "what a fabric pads it with is zeros as well";
+    EXPECT_EQ(used, clean) << "the fabric pads with zeros as well";
 }
 
 TEST(Hello, KnowsHowMuchOfItIsTheServices) {
@@ -151,7 +151,7 @@ TEST(Hello, KnowsHowMuchOfItIsTheServices) {
     ASSERT_EQ(decode(std::span{data}.first(size), 4, hello), RejectCode::none);
     EXPECT_EQ(hello.service_data.span().size(), 4U);
     ASSERT_EQ(decode(std::span{data}.first(size), 0, hello), RejectCode::none);
-    EXPECT_EQ(hello.service_data.span().size(), 0U) << "the rest is what a fabric pads it with";
+    EXPECT_EQ(hello.service_data.span().size(), 0U) << "the rest is padding by the fabric";
 }
 
 TEST(Hello, ARejectionHasTheDocumentedBytesWhateverWasInItsMemory) {
@@ -190,7 +190,7 @@ TEST(OpenOptions, ComeOutAsTheyWentIn) {
     }
 }
 
-TEST(OpenOptions, LieWhereTheDocumentSays) {
+TEST(OpenOptions, HaveTheDocumentedLayout) {
     OpenOptionsBytes out;
     const std::size_t size = encode({.roles = 6}, out);
     const auto expected = bytes_of({1, 0, 0, 0, 0x01, 0x80, 1, 0, 6});
@@ -198,7 +198,7 @@ TEST(OpenOptions, LieWhereTheDocumentSays) {
     EXPECT_EQ(size, expected.size());
 }
 
-TEST(OpenOptions, WhatIsNotKnownIsPassedOverUnlessItMustBeKnown) {
+TEST(OpenOptions, UnknownOptionsAreIgnoredUnlessMandatory) {
     const auto optional = bytes_of({1, 0, 0, 0, 7, 0, 2, 0, 9, 9, 0x01, 0x80, 1, 0, 6});
     EXPECT_EQ(decode_open_options(optional), (OpenOptions{.roles = 6}));
     EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0, 7, 0x80, 0, 0, 8, 0x80, 0, 0})),
@@ -215,7 +215,7 @@ TEST(OpenOptions, RefusesWhatIsMalformed) {
     EXPECT_EQ(decode_open_options({}), OpenOptions{});
 }
 
-TEST(OpenOptions, HaveNothingOfWhatWasInTheirMemory) {
+TEST(OpenOptions, OverwriteAllOfTheirMemory) {
     OpenOptionsBytes out;
     out.fill(std::byte{0xff});
     const std::size_t size = encode({.roles = 6}, out);
@@ -233,7 +233,7 @@ TEST(OpenOptions, MayBeAListOfNothingAndHaveAnOptionWithoutAValue) {
         << "roles need one";
 }
 
-// What the two sides say of themselves, what is made of a rejection, and the keys of a session.
+// The data that both sides send, the meaning of a rejection, and the keys of a session.
 
 Handshake handshake_of(const SessionOptions& options = {}) {
     return {Hello{.service = Service::stream, .service_data = {}}, options};
@@ -254,7 +254,7 @@ TEST(Handshake, SaysWhatItsOptionsAre) {
     EXPECT_NE(said.instance, 0U);
 }
 
-// What has to be known and is not, and what is cut off.
+// Frames with an unknown mandatory option, and truncated frames.
 TEST(Handshake, TakesNoOpenFrameThatItDoesNotUnderstand) {
     const std::vector<std::byte> unknown{std::byte{1},    {}, {}, {}, std::byte{7},
                                          std::byte{0x80}, {}, {}};
@@ -265,10 +265,10 @@ TEST(Handshake, TakesNoOpenFrameThatItDoesNotUnderstand) {
     EXPECT_EQ(handshake.offered().roles, 8U);
     EXPECT_FALSE(handshake.take_open(unknown));
     for (std::size_t part = 1; part < size; ++part) {
-        if (part == 4) continue; // offers nothing
+        if (part == 4) continue; // an empty list
         EXPECT_FALSE(handshake.take_open(std::span{known}.first(part))) << part;
     }
-    EXPECT_EQ(handshake.offered().roles, 8U) << "what it had understood";
+    EXPECT_EQ(handshake.offered().roles, 8U) << "the last valid options remain";
 }
 
 // --- rejected -------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ TEST(Handshake, ARejectionThatGivesNoReasonIsNotExplained) {
     EXPECT_EQ(explained(handshake).detail, "rejected");
 }
 
-TEST(Handshake, ARejectionIsToldWithWhatIsRequired) {
+TEST(Handshake, ARejectionIsReportedWithTheRequirement) {
     EXPECT_EQ(explained({.code = RejectCode::full}).detail, told(RejectCode::full));
     const Closed small = explained({.code = RejectCode::receive_too_small, .required_bytes = 4096});
     EXPECT_EQ(small.detail,
@@ -310,7 +310,7 @@ TEST(Handshake, ARejectionIsToldWithWhatIsRequired) {
     EXPECT_EQ(large.required_receive_bytes, 0U) << "larger receives would not help";
 }
 
-TEST(Handshake, WhoHasNoKeyIsToldSoOnlyWhereOneIsAskedFor) {
+TEST(Handshake, AMissingKeyIsMentionedOnlyIfOneIsRequired) {
     EXPECT_EQ(explained({.code = RejectCode::prove_key}).detail,
               told(RejectCode::prove_key) + "; this side was given none");
     for (const RejectCode code : {RejectCode::not_admitted, RejectCode::service_data,
@@ -335,7 +335,7 @@ TEST(Handshake, WithoutAKeyNothingIsProtected) {
     EXPECT_FALSE(handshake.keys());
 }
 
-TEST(Handshake, OfAClientIsProtectedAsItHasAsked) {
+TEST(Handshake, HasTheProtectionThatTheClientRequested) {
     for (const bool lacks_aes : {false, true}) {
         Handshake handshake = handshake_of();
         handshake.connects(least_receive_bytes, {},
@@ -356,7 +356,7 @@ TEST(Handshake, OfAClientIsProtectedAsItHasAsked) {
     }
 }
 
-TEST(Handshake, OfAnAdmittedPeerIsProtectedAsItWasAgreed) {
+TEST(Handshake, HasTheProtectionAgreedWithAnAdmittedPeer) {
     KeyFiles files;
     EventLoop loop;
     const auto keys = std::make_shared<ServerKeys>(loop, ServerKeys::Options{.file = files.site()});

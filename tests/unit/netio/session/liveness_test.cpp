@@ -36,19 +36,20 @@ TEST(Liveness, BeatsWhenNothingElseWasSent) {
     liveness.on_sent();
     EXPECT_FALSE(liveness.must_beat(look));
     EXPECT_TRUE(liveness.must_beat(look));
-    EXPECT_FALSE((Liveness{0s, 30s}.must_beat(look))) << "it has promised nothing";
+    EXPECT_FALSE((Liveness{0s, 30s}.must_beat(look))) << "without a promise";
 }
 
-TEST(Liveness, BeatsWhenWhatWasSentIsAsOldAsAStop) {
+TEST(Liveness, SendsAHeartbeatAfterAStopOfTheProcess) {
     Liveness liveness{5s, 30s};
     const Liveness::Look look{.now = start + 30s, .caught_up = start + 30s, .stalled = 28s};
     liveness.on_sent();
     EXPECT_TRUE(liveness.must_beat(look));
     liveness.on_sent();
-    EXPECT_FALSE(liveness.must_beat(look)) << "once for each";
+    EXPECT_FALSE(liveness.must_beat(look)) << "once per sent frame";
 }
 
-// Every verdict: silence of the peer, the provider's sign, the peer's promise, its credits.
+// Every verdict: silence of the peer, the sign of life from the provider, the peer's heartbeat
+// promise, its credits.
 TEST(Liveness, JudgesByTheBestSignThatItHas) {
     for (const Duration silence : {7s, 8s, 30s, 31s, 61s, 100s}) {
         for (const Duration promise : {0s, 5s, 30s}) {
@@ -58,8 +59,8 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
                     return Liveness{liveness}.is_dead(at(silence), sign, may_speak);
                 };
                 EXPECT_EQ(liveness.is_doubtful(at(silence)), silence > 7s) << "1.5 heartbeats";
-                EXPECT_EQ(dead(start), silence > 30s) << "the host shows no sign";
-                EXPECT_FALSE(dead(start + silence)) << "its host lives";
+                EXPECT_EQ(dead(start), silence > 30s) << "no sign of life from the host";
+                EXPECT_FALSE(dead(start + silence)) << "the host is alive";
                 EXPECT_EQ(dead(start + silence - 31s), silence >= 31s);
                 const Duration limit = promise == 30s ? 60s : 30s;
                 EXPECT_EQ(dead(unknown), promise > 0s && may_speak && silence > limit);
@@ -68,7 +69,7 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
     }
 }
 
-TEST(Liveness, NobodyIsDeadWithoutALimit) {
+TEST(Liveness, WithoutALimitNoPeerIsDead) {
     Liveness liveness = heard_at_start(5s, 0s, 5s);
     EXPECT_FALSE(liveness.is_doubtful(at(1000h)));
     EXPECT_FALSE(liveness.is_dead(at(1000h), start, true));
@@ -78,43 +79,40 @@ TEST(Liveness, NobodyIsDeadWithoutALimit) {
 TEST(Liveness, SilenceCountsOnlyWhileTheLoopLooked) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(liveness.is_doubtful(at(45s, 44s)));
-    EXPECT_FALSE(liveness.is_dead(at(45s, 44s), start, true)) << "we were stopped";
+    EXPECT_FALSE(liveness.is_dead(at(45s, 44s), start, true)) << "this process was stopped";
     EXPECT_FALSE(liveness.is_dead(at(45s, 44s), unknown, true));
-    EXPECT_TRUE(liveness.is_dead(at(80s, 44s), start, true)) << "and looked long enough since";
+    EXPECT_TRUE(liveness.is_dead(at(80s, 44s), start, true)) << "and polled long enough since then";
     Liveness later{5s, 30s};
     later.on_received(start, 44s);
-    EXPECT_TRUE(later.is_dead(at(31s, 44s), start, true)) << "the stall was before";
+    EXPECT_TRUE(later.is_dead(at(31s, 44s), start, true)) << "the stall was earlier";
 }
 
-// The peer's host answered while our loop did not look, and then no more.
-TEST(Liveness, NoTimeBeforeTheLastSignIsTakenOffTheSilenceBehindIt) {
+// The peer's host answered while this loop did not poll, and not afterwards.
+TEST(Liveness, StallsBeforeTheLastSignDoNotShortenTheSilence) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(liveness.is_dead(at(62s, 60s), start + 61s, true));
     EXPECT_FALSE(liveness.is_dead(at(92s, 60s), start + 61s, true))
-        << "in one of the 31 s perhaps not";
+        << "the loop may not have polled in one of the 31 s";
     EXPECT_TRUE(liveness.is_dead(at(93s, 60s), start + 61s, true));
     Liveness within = heard_at_start(5s, 30s, 5s);
-    EXPECT_FALSE(within.is_dead(at(60s, 60s), start + 40s, true))
-        << "we looked in none of the 20 s";
+    EXPECT_FALSE(within.is_dead(at(60s, 60s), start + 40s, true)) << "no poll in these 20 s";
     EXPECT_FALSE(within.is_dead(at(90s, 60s), start + 40s, true));
     EXPECT_TRUE(within.is_dead(at(91s, 60s), start + 40s, true));
     Liveness twice = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(twice.is_dead(at(62s, 60s), start + 62s, true));
-    EXPECT_FALSE(twice.is_dead(at(112s, 80s), start + 62s, true))
-        << "20 s of the 50 we did not look";
+    EXPECT_FALSE(twice.is_dead(at(112s, 80s), start + 62s, true)) << "no poll in 20 of the 50 s";
     EXPECT_TRUE(twice.is_dead(at(113s, 80s), start + 62s, true));
     twice.on_received(start + 114s, 80s);
-    EXPECT_FALSE(twice.is_dead(at(144s, 80s), start + 62s, true))
-        << "its own word is a sign as well";
+    EXPECT_FALSE(twice.is_dead(at(144s, 80s), start + 62s, true)) << "a frame is a sign as well";
     EXPECT_TRUE(twice.is_dead(at(145s, 80s), start + 62s, true));
 }
 
-TEST(Liveness, WhatHasArrivedAndWasNotHandedOverMayBeTheSign) {
+TEST(Liveness, AnArrivedButUnprocessedFrameMayBeTheSign) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     const Liveness::Look behind{.now = start + 40s, .caught_up = start + 20s};
     EXPECT_FALSE(liveness.is_dead(behind, start, true));
     const Liveness::Look for_long{.now = start + 60s, .caught_up = start + 20s};
-    EXPECT_TRUE(liveness.is_dead(for_long, start, true)) << "it never catches up";
+    EXPECT_TRUE(liveness.is_dead(for_long, start, true)) << "the loop never catches up";
 }
 
 TEST(Liveness, ASilenceOfExactlyItsTimeIsNotDoubtfulYet) {
@@ -126,14 +124,14 @@ TEST(Liveness, ASilenceOfExactlyItsTimeIsNotDoubtfulYet) {
     EXPECT_TRUE(by_limit.is_doubtful(at(6s + 1ns)));
 }
 
-TEST(Liveness, AnOlderSignTakesNothingBack) {
+TEST(Liveness, AnOlderSignDoesNotReplaceANewerOne) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(liveness.is_dead(at(20s), start + 19s, true));
-    EXPECT_FALSE(liveness.is_dead(at(45s), start + 10s, true)) << "26 s since the last one";
+    EXPECT_FALSE(liveness.is_dead(at(45s), start + 10s, true)) << "26 s since the last sign";
     EXPECT_TRUE(liveness.is_dead(at(50s), start + 10s, true));
 }
 
-TEST(Liveness, ALoopThatIsBehindByAllOfTheTimeJudgesNevertheless) {
+TEST(Liveness, ALoopThatLagsByTheWholeLimitStillJudges) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
     const Liveness::Look almost{.now = start + 50s, .caught_up = start + 20s + 1ns};
     EXPECT_FALSE(liveness.is_dead(almost, start, true));

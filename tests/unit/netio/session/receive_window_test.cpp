@@ -29,7 +29,7 @@ struct Nobody final : Connection::Handler {
 
 class ReceiveWindowTest : public testing::Test {
   protected:
-    // The peer waits for two credits in turn, over a way that is long.
+    // The peer waits twice for credits, over a path with a long delay.
     void wait_twice() {
         for (int wait = 0; wait < 2; ++wait) {
             for (; arrived_ + 1 < granted_; ++arrived_)
@@ -64,7 +64,7 @@ TEST_F(ReceiveWindowTest, IsFullWhenThePeerHasHardlyACreditLeft) {
 TEST_F(ReceiveWindowTest, ANoteOfAWriteIsOfTheServiceAndWaitsForAPausedUser) {
     window.pause();
     window.push({.kind = static_cast<std::uint8_t>(FrameKind::heartbeat)});
-    EXPECT_TRUE(window.has_work()) << "the session's own does not wait";
+    EXPECT_TRUE(window.has_work()) << "frames of the session are not paused";
     window.pop();
     for (const std::uint8_t kind :
          {static_cast<std::uint8_t>(FrameKind::written), first_service_kind}) {
@@ -82,7 +82,7 @@ TEST_F(ReceiveWindowTest, AsksForNoMoreThanItHasUntilThePeerWaits) {
     EXPECT_TRUE(window.is_to_grow());
 }
 
-TEST_F(ReceiveWindowTest, GrowsByReceivesThatArePostedAndTellsOfItOnce) {
+TEST_F(ReceiveWindowTest, GrowsByPostedReceivesAndReportsItOnce) {
     connection.takes_more = true;
     wait_twice();
     ASSERT_TRUE(window.is_to_grow());
@@ -95,11 +95,11 @@ TEST_F(ReceiveWindowTest, GrowsByReceivesThatArePostedAndTellsOfItOnce) {
     EXPECT_EQ(window.take_news(), std::nullopt);
 }
 
-TEST_F(ReceiveWindowTest, WhereTheConnectionTakesNoMoreItAsksAgainBehindTwoMoreWaits) {
+TEST_F(ReceiveWindowTest, AfterARefusalItRetriesAfterTwoMoreWaits) {
     wait_twice();
     ASSERT_TRUE(window.is_to_grow());
     EXPECT_EQ(window.grow(connection), 0U);
-    EXPECT_FALSE(window.is_to_grow()) << "not at each turn";
+    EXPECT_FALSE(window.is_to_grow()) << "not in every turn";
     EXPECT_EQ(window.receive_count(), 8U);
     EXPECT_EQ(window.take_news(), std::nullopt);
     EXPECT_EQ(budget.used(), 0U);
@@ -107,7 +107,7 @@ TEST_F(ReceiveWindowTest, WhereTheConnectionTakesNoMoreItAsksAgainBehindTwoMoreW
     EXPECT_TRUE(window.is_to_grow());
 }
 
-TEST_F(ReceiveWindowTest, OfAConnectionThatBreaksMeanwhileItGrantsNothing) {
+TEST_F(ReceiveWindowTest, GrantsNothingOnABrokenConnection) {
     connection.takes_more = true;
     connection.answer = Status::closed;
     wait_twice();
@@ -147,13 +147,13 @@ TEST(ReceiveBuffers, EachReceiveHasItsOwnPlace) {
     }
 }
 
-TEST(ReceiveBuffers, WhatIsAddedComesOutOfTheBudgetAndGoesBack) {
+TEST(ReceiveBuffers, AddedMemoryIsTakenFromTheBudgetAndReturned) {
     Device device;
     ByteBudget budget{10 * 300};
     {
         ReceiveBuffers one{300, 4, budget};
         ReceiveBuffers other{300, 4, budget};
-        EXPECT_EQ(budget.used(), 0U) << "what it begins with is its own";
+        EXPECT_EQ(budget.used(), 0U) << "the initial window is not counted";
         EXPECT_TRUE(one.add(8, device));
         EXPECT_FALSE(other.add(3, device));
         EXPECT_TRUE(other.add(2, device));
@@ -178,7 +178,7 @@ TEST(ReceiveBuffers, TheLastPieceGoesWhenNoneOfItsReceivesIsUsed) {
     ByteBudget budget{1 << 20};
     ReceiveBuffers memory{300, 4, budget};
     memory.begin_to_drop();
-    EXPECT_FALSE(memory.is_dropping()) << "what it began with stays";
+    EXPECT_FALSE(memory.is_dropping()) << "the initial window stays";
     ASSERT_TRUE(memory.add(4, device));
     ASSERT_TRUE(memory.add(2, device));
     EXPECT_FALSE(memory.is_dropped(9));
@@ -193,14 +193,14 @@ TEST(ReceiveBuffers, TheLastPieceGoesWhenNoneOfItsReceivesIsUsed) {
     EXPECT_EQ(budget.used(), 4U * 300U);
 }
 
-// A side whose peer always has something to send: it waits until a grant reaches it, and what the
-// grant lets it send comes a round trip later.
-struct Waiting {
-    Waiting(std::uint32_t least, std::uint32_t most) : pace{least, most}, granted{least} {}
+// A side whose peer always has data: the peer waits for a grant, and the next frame arrives a round
+// trip after the grant.
+struct WaitingPeer {
+    WaitingPeer(std::uint32_t least, std::uint32_t most) : pace{least, most}, granted{least} {}
 
     void arrive(bool waited) { pace.on_arrived(waited, rested, TimePoint{} + now); }
-    // All that was granted comes but the last, which a service may not use; then so much is granted
-    // and answered after `trip`, of which this side has rested `idle`.
+    // All granted frames but the last one, which a service may not use, arrive. Then four are
+    // granted, and the next frame arrives after `trip`, of which this side has slept `idle`.
     void round(Duration trip, Duration idle, bool waits = true) {
         while (arrived + 1 < granted) {
             arrive(false);
@@ -235,15 +235,15 @@ TEST(ReceiveWindowAutotuner, BeginsWithWhatThereIs) {
 }
 
 TEST(ReceiveWindowAutotuner, TwoLongWaitsDoubleIt) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     side.round(20ms);
-    EXPECT_EQ(side.pace.wanted(), 8U) << "one may be the machine's doing";
+    EXPECT_EQ(side.pace.wanted(), 8U) << "a single wait may be caused by the machine";
     side.round(20ms);
     EXPECT_EQ(side.pace.wanted(), 16U);
 }
 
 TEST(ReceiveWindowAutotuner, TwiceAsManyIsNotOneMoreBecauseTheLimitIs) {
-    Waiting side{8, 17};
+    WaitingPeer side{8, 17};
     side.round(20ms);
     side.round(20ms);
     EXPECT_EQ(side.pace.wanted(), 16U);
@@ -251,7 +251,7 @@ TEST(ReceiveWindowAutotuner, TwiceAsManyIsNotOneMoreBecauseTheLimitIs) {
 
 TEST(ReceiveWindowAutotuner, GrowsNoFurtherThanItsLimit) {
     for (const std::uint32_t most : {8U, 9U, 15U, 16U, 17U, 63U, 64U}) {
-        Waiting side{8, most};
+        WaitingPeer side{8, most};
         for (int i = 0; i < 100; ++i) {
             side.round(20ms);
             ASSERT_LE(side.pace.wanted(), most);
@@ -262,7 +262,7 @@ TEST(ReceiveWindowAutotuner, GrowsNoFurtherThanItsLimit) {
 }
 
 TEST(ReceiveWindowAutotuner, AMillisecondIsShort) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i)
         side.round(ReceiveWindowAutotuner::short_trip);
     EXPECT_EQ(side.pace.wanted(), 8U);
@@ -271,8 +271,8 @@ TEST(ReceiveWindowAutotuner, AMillisecondIsShort) {
     EXPECT_EQ(side.pace.wanted(), 16U);
 }
 
-TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesBeginsAnew) {
-    Waiting side{8, 64};
+TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesResetsTheCount) {
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i) {
         side.round(20ms);
         side.round(100us);
@@ -280,15 +280,15 @@ TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesBeginsAnew) {
     EXPECT_EQ(side.pace.wanted(), 8U);
 }
 
-TEST(ReceiveWindowAutotuner, WhoDidNotWaitHasOnlyNothingToSay) {
-    Waiting side{8, 64};
+TEST(ReceiveWindowAutotuner, APeerThatDidNotWaitOnlyHadNoData) {
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i)
         side.round(20ms, 20ms, false);
     EXPECT_EQ(side.pace.wanted(), 8U);
 }
 
 TEST(ReceiveWindowAutotuner, WhileThisSideHasSomethingToDoTheWayIsNotWhatThePeerWaitsFor) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     for (int i = 0; i < 100; ++i)
         side.round(20ms, 1ms);
     EXPECT_EQ(side.pace.wanted(), 8U);
@@ -310,7 +310,7 @@ class AlwaysWaiting {
   public:
     explicit AlwaysWaiting(std::uint32_t seed) : state_{seed} {}
 
-    // What the pace wanted at least and at most.
+    // The smallest and the largest wanted window.
     std::pair<std::uint32_t, std::uint32_t> extremes() {
         std::pair<std::uint32_t, std::uint32_t> found{least, least};
         for (int i = 0; i < 2000; ++i) {
@@ -340,7 +340,7 @@ class AlwaysWaiting {
         return wanted;
     }
 
-    std::uint32_t state_; // of what is drawn
+    std::uint32_t state_; // state of the random generator
     std::uint32_t most_ = least + next(100);
     ReceiveWindowAutotuner pace_{least, most_};
     std::uint64_t granted_ = least;
@@ -348,7 +348,7 @@ class AlwaysWaiting {
     std::uint32_t count_ = least;
 };
 
-// Whatever the peer says, and whenever: this side's limit holds.
+// Whatever the peer reports at any time, the limit of this side holds.
 TEST(ReceiveWindowAutotuner, APeerThatAlwaysSaysThatItWaitedGetsTheLimitAndNoMore) {
     std::size_t reached = 0;
     for (std::uint32_t seed = 1; seed <= 200; ++seed) {
@@ -362,7 +362,7 @@ TEST(ReceiveWindowAutotuner, APeerThatAlwaysSaysThatItWaitedGetsTheLimitAndNoMor
 }
 
 TEST(ReceiveWindowAutotuner, WhatCannotBeIsAskedForAgainAfterTwoMoreWaits) {
-    Waiting side{8, 64};
+    WaitingPeer side{8, 64};
     side.round(20ms);
     side.round(20ms);
     ASSERT_EQ(side.pace.wanted(), 16U);
@@ -374,16 +374,16 @@ TEST(ReceiveWindowAutotuner, WhatCannotBeIsAskedForAgainAfterTwoMoreWaits) {
     EXPECT_EQ(side.pace.wanted(), 16U);
 }
 
-struct Grown : Waiting {
-    explicit Grown(std::uint32_t to) : Waiting{8, to} {
+struct Grown : WaitingPeer {
+    explicit Grown(std::uint32_t to) : WaitingPeer{8, to} {
         while (count < to) {
             round(20ms);
             if (pace.wanted() != count) change();
         }
-        now += 3 * ReceiveWindowAutotuner::period; // whatever has begun before
+        now += 3 * ReceiveWindowAutotuner::period; // ends all earlier periods
         arrive(false);
     }
-    // So many messages come in a period, and one behind it.
+    // `in_a_period` messages in one period, and one after it.
     void messages(std::uint64_t in_a_period) {
         const Duration each =
             ReceiveWindowAutotuner::period / static_cast<std::int64_t>(in_a_period);
@@ -427,25 +427,24 @@ TEST(ReceiveWindowAutotuner, OneThatThePeerHasWaitedForInThePeriodStays) {
     side.messages(2);
     EXPECT_EQ(side.pace.wanted(), 64U);
     side.messages(2);
-    EXPECT_EQ(side.pace.wanted(), 32U) << "and goes in the next";
+    EXPECT_EQ(side.pace.wanted(), 32U) << "and shrinks in the next";
 }
 
-// Which waits a window's pace takes for an answer: those for a credit that was granted, in the
-// window that there is now.
+// The waits that count as answers to a grant: those for a granted credit of the current window.
 
-// A window of eight that may grow to 64, and a peer that has sent all that it may but the last.
+// A window of 8 that may grow to 64, and a peer that has used all credits but the last.
 class WindowQuestions : public testing::Test {
   protected:
     WindowQuestions() { arrive_before(8); }
 
     void arrive(bool waited) { pace->on_arrived(waited, rested, TimePoint{} + rested), ++arrived; }
-    // All but the last of so many.
+    // All granted frames but the last one.
     void arrive_before(std::uint64_t granted) {
         while (arrived + 1 < granted)
             arrive(false);
     }
     void grant(std::uint64_t in_all) { pace->on_granted(in_all, rested); }
-    // The next one comes a long way later, for want of a credit.
+    // The next frame arrives 20 ms later, because the peer had no credit.
     void come_late() {
         rested += 20ms;
         arrive(true);
@@ -467,28 +466,28 @@ TEST_F(WindowQuestions, TwoGrantsThatAreAnsweredLateMakeItGrow) {
 }
 
 TEST_F(WindowQuestions, ANumberThatWasGrantedBeforeIsNoGrant) {
-    grant(8); // as it began with
+    grant(8); // the initial number
     come_late();
     grant(12);
     come_late();
     EXPECT_EQ(pace->wanted(), 8U);
 }
 
-TEST_F(WindowQuestions, AWindowThatHasChangedBeginsToCountAnew) {
+TEST_F(WindowQuestions, AChangedWindowRestartsTheCount) {
     grant(12);
     come_late();
     pace->on_changed(8);
     arrive_before(12);
     grant(16);
     come_late();
-    EXPECT_EQ(pace->wanted(), 8U) << "the wait before was of another window";
+    EXPECT_EQ(pace->wanted(), 8U) << "the wait before was in another window";
     arrive_before(16);
     grant(20);
     come_late();
     EXPECT_EQ(pace->wanted(), 16U);
 }
 
-TEST_F(WindowQuestions, AGrantBeforeAChangeIsNotAnsweredBehindIt) {
+TEST_F(WindowQuestions, AGrantBeforeAChangeIsIgnoredAfterIt) {
     grant(12);
     pace->on_changed(8);
     come_late();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A connection whose other side is the test: it says frame by frame what the peer sends, and sees
-// what is sent to it. And the transport that makes it.
+// A connection whose peer is the test: the test supplies each received frame, and sees all sent
+// frames. And the transport that creates it.
 
 #include "netio/base/frame.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -21,7 +21,7 @@
 
 namespace netio::test {
 
-// Where everything can be registered.
+// Every memory can be registered.
 class AnyDomain final : public MemoryDomain {
   public:
     std::unique_ptr<Registration> register_memory(std::span<std::byte>, Access) override {
@@ -36,7 +36,7 @@ class AnyDomain final : public MemoryDomain {
 
 class ScriptedConnection final : public Connection {
   public:
-    // What was sent, and in how many pieces it lay.
+    // A sent message, and its number of pieces.
     struct Sent {
         std::vector<std::byte> bytes;
         std::size_t pieces = 0;
@@ -78,16 +78,16 @@ class ScriptedConnection final : public Connection {
     TimePoint last_sign_of_life(Duration) override { return TimePoint::min(); } // unknown
     std::string peer_address() const override { return "the scripted peer"; }
 
-    // --- what the other side does ---
+    // --- actions of the peer ---
     void accept(const Hello& hello) {
         ConnectionData data;
         const std::size_t size = encode(hello, data);
         handler_.on_connected(std::span{data}.first(size));
     }
-    // A frame; its sequence counts from the number that is next.
+    // Delivers a frame with the next sequence number.
     void bring(FrameHeader header, std::span<const std::byte> body = {},
                Completion::Kind as = Completion::Kind::receive) {
-        ASSERT_FALSE(receives.empty()) << "nobody has posted a receive";
+        ASSERT_FALSE(receives.empty()) << "no receive is posted";
         const auto [slice, cookie] = receives.front();
         receives.pop_front();
         header.sequence += next_number_++;
@@ -99,18 +99,18 @@ class ScriptedConnection final : public Connection {
     void bring(FrameKind kind, std::span<const std::byte> body = {}) {
         bring({.kind = static_cast<std::uint8_t>(kind)}, body);
     }
-    // All that was sent has left.
+    // Completes all sends.
     void complete() {
         for (const Cookie cookie : std::exchange(under_way_, {}))
             handler_.on_completion({.kind = Completion::Kind::send, .cookie = cookie});
     }
     void end(CloseReason reason) { handler_.on_closed({.reason = reason}); }
 
-    Status answer = Status::ok; // to what is posted from now on
-    bool takes_more = false;    // receives than it was made with
+    Status answer = Status::ok; // status of the following posts
+    bool takes_more = false;    // accepts more receives than it was made with
     bool closed = false;
     std::vector<Sent> sent;
-    std::deque<std::pair<Slice, Cookie>> receives; // that are posted
+    std::deque<std::pair<Slice, Cookie>> receives; // posted receives
 
   private:
     Handler& handler_;
@@ -137,7 +137,7 @@ class ScriptedTransport final : public Transport {
                                      Listener::Handler&) override {
         return nullptr;
     }
-    ScriptedConnection* connection = nullptr; // the last
+    ScriptedConnection* connection = nullptr; // the last one
 
   private:
     EventLoop& loop_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A connecting session in virtual time, whose peer is the test (scripted_connection.hpp).
+// A connecting session in virtual time; its peer is the test (scripted_connection.hpp).
 
 #include "netio/base/wire.hpp"
 #include "tests/unit/netio/session/scripted_connection.hpp"
@@ -27,7 +27,7 @@ class ScriptedSession : public testing::Test {
             transport, Session::Target{.provider = "scripted", .remote = {}, .local_host = {}},
             Hello{}, options, near);
     }
-    // It is open, and nothing is under way.
+    // Opens the session; afterwards nothing is in flight.
     void open(const SessionOptions& options = {}, const Hello& answer = peer()) {
         dial(options);
         wire().accept(answer);

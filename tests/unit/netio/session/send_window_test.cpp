@@ -40,13 +40,13 @@ TEST(SendWindow, TheLastSlotIsForAFrameThatReturnsCredits) {
     EXPECT_TRUE(window.can_send_own());
 }
 
-TEST(SendWindow, AWriteThatAFrameTellsOfTakesTwoSlotsAndLeavesTheLast) {
+TEST(SendWindow, AWriteWithANoticeUsesTwoSlots) {
     EXPECT_TRUE(OpenWindow(3, false).can_write());
-    EXPECT_TRUE(OpenWindow(2, false).can_write()) << "with two in all it takes both";
+    EXPECT_TRUE(OpenWindow(2, false).can_write()) << "with two slots in all, a write may use both";
     EXPECT_TRUE(OpenWindow(2, true).can_write());
 }
 
-TEST(SendWindow, WhoAskedInVainIsToldOnce) {
+TEST(SendWindow, AFailedRequestIsNotifiedOnce) {
     for (const bool write : {false, true}) {
         SendWindow window{8, plenty};
         EXPECT_FALSE(write ? window.request_write() : window.request_send());
@@ -84,16 +84,16 @@ TEST(SendWindow, TheHeaderAndTheTagTakeAPieceEach) {
     EXPECT_EQ(limit_of(30, tagged), slice_limit);
 }
 
-TEST(SendWindow, WhoCouldSendAtOnceIsNotToldLater) {
+TEST(SendWindow, ASuccessfulRequestIsNotNotifiedLater) {
     OpenWindow window{8, true};
     EXPECT_TRUE(window.request_send());
     EXPECT_TRUE(window.request_write());
     EXPECT_FALSE(window.take_wish());
 }
 
-// --- what is copied -------------------------------------------------------------------------
+// --- copied frames --------------------------------------------------------------------------
 
-// Takes everything, and has sent nothing yet.
+// Accepts every send and completes none.
 struct Pipe final : Connection {
     void open(std::span<const std::byte>) override {}
     Status post_send(std::span<const Slice>, Cookie cookie) override {
@@ -145,8 +145,7 @@ TEST_F(CopiedFrames, AreRefusedWhereTheBudgetIsUsedUpUntilOneHasLeft) {
     int count = 0;
     while (send() == Status::ok)
         ++count;
-    EXPECT_EQ(count, 3)
-        << "half of the budget, which each frame is a little more than an eighth of";
+    EXPECT_EQ(count, 3) << "half of the budget; a frame needs little more than an eighth";
     EXPECT_FALSE(window.can_send());
     EXPECT_FALSE(window.take_wish());
     static_cast<void>(window.release(pipe.under_way.front()));
@@ -165,7 +164,7 @@ TEST_F(CopiedFrames, GiveTheirMemoryBackWhenTheyHaveLeft) {
     EXPECT_LE(budget.used(), std::size_t{4} << 20U);
 }
 
-// Nothing will be released that says so.
+// No completion will release this memory.
 TEST_F(CopiedFrames, ThatCouldNotBePostedHoldNoMemoryBack) {
     pipe.result = Status::closed;
     EXPECT_EQ(send(), Status::closed);
@@ -179,8 +178,8 @@ TEST_F(CopiedFrames, ThatCouldNotBePostedHoldNoMemoryBack) {
 constexpr std::size_t plenty_bytes = std::size_t{1} << 30U;
 constexpr std::size_t large = 1000 * 1000;
 
-// A peer may say that it takes frames of 4 GiB.
-TEST(SendBufferPool, GrowsWithWhatIsGatheredAndNotWithWhatThePeerSaysThatItTakes) {
+// A peer may announce that it accepts frames of 4 GiB.
+TEST(SendBufferPool, GrowsWithTheFramesAndNotWithThePeersLimit) {
     ByteBudget budget{plenty_bytes};
     SendBufferPool memory{2, budget};
     for (std::size_t bytes = 1; bytes <= (1U << 20U); bytes += bytes / 2 + 1) {
@@ -200,7 +199,7 @@ TEST(SendBufferPool, IsNeverLargerThanThePeerTakes) {
     EXPECT_EQ(memory.gather(0, 700, 1000)->size(), 1000U);
 }
 
-TEST(SendBufferPool, GoesBackWhenItsFrameHasLeftButForALittle) {
+TEST(SendBufferPool, IsReleasedAfterTheFrameExceptForASmallRest) {
     ByteBudget budget{plenty_bytes};
     {
         SendBufferPool memory{64, budget};
@@ -210,14 +209,14 @@ TEST(SendBufferPool, GoesBackWhenItsFrameHasLeftButForALittle) {
         EXPECT_EQ(memory.held(), budget.used());
         for (std::uint32_t slot = 0; slot < 64; ++slot)
             memory.release(slot);
-        EXPECT_GE(memory.held(), large) << "for the next one";
+        EXPECT_GE(memory.held(), large) << "kept for the next frame";
         EXPECT_LE(memory.held(), std::size_t{4} << 20U);
         EXPECT_EQ(memory.held(), budget.used());
     }
     EXPECT_EQ(budget.used(), 0U);
 }
 
-TEST(SendBufferPool, OneSessionTakesHalfOfWhatThereIsAndTheNextHalfOfTheRest) {
+TEST(SendBufferPool, EachSessionMayUseHalfOfTheRemainingBudget) {
     ByteBudget budget{16 * large};
     SendBufferPool one{64, budget};
     SendBufferPool other{64, budget};
@@ -248,8 +247,8 @@ TEST(SendBufferPool, OneFrameMayAlwaysBeUnderWayAndNoneIsKeptThen) {
     }
 }
 
-// Control frames of a stream, answers, gaps: nobody sends them twice.
-TEST(SendBufferPool, ThereIsAlwaysSomeForWhatIsSmall) {
+// Control frames of a stream, answers, gaps: these are never repeated.
+TEST(SendBufferPool, SmallFramesAlwaysGetMemory) {
     ByteBudget budget{1000};
     SendBufferPool memory{64, budget};
     ASSERT_NE(memory.gather(0, large, large), nullptr);
@@ -258,8 +257,8 @@ TEST(SendBufferPool, ThereIsAlwaysSomeForWhatIsSmall) {
     EXPECT_FALSE(memory.is_short());
 }
 
-// What waits for this session's next frames is not what keeps one of them from leaving.
-TEST(SendBufferPool, WhatIsKeptGivesWayToWhatIsNeeded) {
+// Memory that a session keeps for its next frames must not prevent a frame from being sent.
+TEST(SendBufferPool, KeptMemoryIsReleasedWhenNeeded) {
     ByteBudget budget{8 * large};
     SendBufferPool memory{4, budget};
     ASSERT_NE(memory.gather(0, large, large), nullptr);
@@ -303,7 +302,7 @@ TEST(SendBufferPool, KeepsSomeHoweverOftenItIsUsed) {
     }
 }
 
-// A send window at its limits: what it says of waiting, what it counts, and what it copies.
+// A send window at its limits: waiting, counters, and copies.
 
 struct Nobody final : Connection::Handler {
     void on_connected(std::span<const std::byte>) override {}
@@ -343,8 +342,8 @@ class SendRules : public testing::Test {
 
 // --- waiting --------------------------------------------------------------------------------
 
-TEST_F(SendRules, TheFirstFrameOfTheServiceBehindAWaitForACreditSaysSo) {
-    for (const bool asked : {false, true}) { // before it was made up, or by sending it
+TEST_F(SendRules, TheFirstServiceFrameAfterAWaitIsMarked) {
+    for (const bool asked : {false, true}) { // a wait by request_send() or by send()
         open(64, 4);
         while (window->can_send())
             ASSERT_EQ(send(), Status::ok);
@@ -352,7 +351,7 @@ TEST_F(SendRules, TheFirstFrameOfTheServiceBehindAWaitForACreditSaysSo) {
         asked ? static_cast<void>(window->request_send()) : static_cast<void>(send());
         ASSERT_EQ(window->on_received(3), CreditError::none);
         ASSERT_EQ(send_own(FrameKind::heartbeat), Status::ok);
-        EXPECT_FALSE(last_has_waited()) << "it would have had the one in reserve";
+        EXPECT_FALSE(last_has_waited()) << "the session could have used the reserved credit";
         ASSERT_EQ(send(), Status::ok);
         EXPECT_TRUE(last_has_waited());
         ASSERT_EQ(send(), Status::ok);
@@ -360,8 +359,8 @@ TEST_F(SendRules, TheFirstFrameOfTheServiceBehindAWaitForACreditSaysSo) {
     }
 }
 
-// A larger window of the peer's would be of no use.
-TEST_F(SendRules, WhoWaitsForASlotDoesNotWaitForTheWindow) {
+// A larger window of the peer would not help.
+TEST_F(SendRules, AWaitForASlotIsNotAWaitForTheWindow) {
     open(2, 64);
     ASSERT_EQ(send(), Status::ok);
     EXPECT_EQ(send(), Status::again);
@@ -371,7 +370,7 @@ TEST_F(SendRules, WhoWaitsForASlotDoesNotWaitForTheWindow) {
     EXPECT_FALSE(last_has_waited());
 }
 
-TEST_F(SendRules, AWriteNeedsACreditWhoeverTellsOfIt) {
+TEST_F(SendRules, AWriteNeedsACreditWithAnyNotice) {
     for (const bool by_immediate : {true, false}) {
         open(64, 3, by_immediate);
         EXPECT_TRUE(window->can_write());
@@ -383,7 +382,7 @@ TEST_F(SendRules, AWriteNeedsACreditWhoeverTellsOfIt) {
     }
 }
 
-TEST_F(SendRules, WithoutASlotNotEvenTheSessionsOwnFrameLeaves) {
+TEST_F(SendRules, WithoutASlotNoFrameIsSent) {
     open(1, 64);
     EXPECT_TRUE(window->can_send_own());
     ASSERT_EQ(send_own(FrameKind::credit), Status::ok);
@@ -398,7 +397,7 @@ TEST_F(SendRules, WhatWasNotSentIsNotCounted) {
     EXPECT_EQ(send(1000), Status::closed);
     SessionCounters counters = window->counters();
     EXPECT_EQ(counters.frames_sent + counters.bytes_sent + counters.unconfirmed, 0U);
-    EXPECT_EQ(counters.again, 0U) << "a connection that broke is no want of room";
+    EXPECT_EQ(counters.again, 0U) << "a broken connection is not a lack of room";
     EXPECT_EQ(counters.credits, 64U);
     pipe.answer = Status::ok;
     EXPECT_EQ(send(1000), Status::ok);
@@ -419,9 +418,9 @@ TEST_F(SendRules, EachRefusalForWantOfRoomIsCounted) {
     EXPECT_EQ(window->counters().again, 2U) << "room would not help";
 }
 
-// --- a window that nobody uses --------------------------------------------------------------
+// --- an unused window -----------------------------------------------------------------------
 
-TEST_F(SendRules, BehindAHeartbeatEachReceiveOfAWindowThatHasGrownIsUsedOnce) {
+TEST_F(SendRules, AfterAHeartbeatEachReceiveOfAGrownWindowIsUsedOnce) {
     open(64, 4);
     ASSERT_EQ(send_own(FrameKind::heartbeat), Status::ok);
     EXPECT_FALSE(window->must_send_credit()) << "it has not grown";
@@ -432,10 +431,10 @@ TEST_F(SendRules, BehindAHeartbeatEachReceiveOfAWindowThatHasGrownIsUsedOnce) {
         ASSERT_EQ(send_own(FrameKind::credit), Status::ok);
         ASSERT_EQ(window->on_received(1), CreditError::none);
     }
-    EXPECT_EQ(frames, 17) << "the first tells how late it is, and comes round again";
+    EXPECT_EQ(frames, 17) << "the first one carries the delay, and its receive is used again";
 }
 
-TEST_F(SendRules, HalfOfTheCreditsAreLeftToTheServiceMeanwhile) {
+TEST_F(SendRules, HalfOfTheCreditsAreLeftToTheService) {
     open(64, 4);
     ASSERT_EQ(window->on_window(16), CreditError::none);
     ASSERT_EQ(send_own(FrameKind::heartbeat), Status::ok);
@@ -443,7 +442,7 @@ TEST_F(SendRules, HalfOfTheCreditsAreLeftToTheServiceMeanwhile) {
         ASSERT_EQ(send_own(FrameKind::credit), Status::ok);
     EXPECT_EQ(window->counters().credits, 8U);
     ASSERT_EQ(window->on_received(1), CreditError::none);
-    EXPECT_TRUE(window->must_send_credit()) << "and it goes on when more are there";
+    EXPECT_TRUE(window->must_send_credit()) << "and continues when there are more credits";
 }
 
 // --- copying --------------------------------------------------------------------------------
@@ -458,7 +457,7 @@ TEST_F(SendRules, SmallFramesLeaveInOnePiece) {
     }
 }
 
-TEST_F(SendRules, AsManySlicesAsItSaysLeaveFromWhereTheyLie) {
+TEST_F(SendRules, SlicesUpToTheSegmentLimitAreNotCopied) {
     open(64, 64);
     std::ranges::generate(memory.memory(),
                           [value = 0U]() mutable { return static_cast<std::byte>(++value % 251); });
@@ -466,7 +465,7 @@ TEST_F(SendRules, AsManySlicesAsItSaysLeaveFromWhereTheyLie) {
     for (std::size_t count = 1; count <= slice_limit; ++count) {
         const std::uint64_t before = window->counters().gathered;
         ASSERT_EQ(send(60, count), Status::ok);
-        static_cast<void>(window->release(Cookie{0})); // its place is taken by the next
+        static_cast<void>(window->release(Cookie{0})); // the next frame uses its slot
         const ScriptedConnection::Sent& frame = pipe.sent.back();
         EXPECT_EQ(window->counters().gathered - before, count > 3 ? 1U : 0U) << count;
         EXPECT_EQ(frame.pieces, 1 + std::min<std::size_t>(count, 3)) << count;
@@ -475,7 +474,7 @@ TEST_F(SendRules, AsManySlicesAsItSaysLeaveFromWhereTheyLie) {
     }
 }
 
-TEST_F(SendRules, WhereAllIsEncryptedNothingLeavesFromWhereItLies) {
+TEST_F(SendRules, EncryptionAlwaysCopies) {
     for (const auto level : {access::Protection::integrity, access::Protection::privacy}) {
         open(64, 64);
         window->seal_with(access::FrameSealer{
@@ -484,7 +483,7 @@ TEST_F(SendRules, WhereAllIsEncryptedNothingLeavesFromWhereItLies) {
     }
 }
 
-// Of a session's frames that are copied one may always be under way, whatever others hold.
+// One copied frame of a session may always be in flight, whatever memory others hold.
 TEST_F(SendRules, WithoutMemoryToGatherInAFrameWaitsForTheOneBefore) {
     window.emplace(64, little);
     window->open({.receive_count = 64,

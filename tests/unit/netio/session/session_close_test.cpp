@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a session ends when it is closed or aborted: what both sides are told.
+// How a session ends when it is closed or aborted, and what both sides report.
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
@@ -43,7 +43,7 @@ TEST_P(SessionClose, BothClosingAtOnceEndInOrder) {
     }
 }
 
-TEST_P(SessionClose, WhatThePeerSendsUntilItHearsOfTheCloseStillArrives) {
+TEST_P(SessionClose, FramesSentBeforeThePeerSeesTheCloseArrive) {
     connect();
     send(far, 30);
     near.session->close();
@@ -53,7 +53,7 @@ TEST_P(SessionClose, WhatThePeerSendsUntilItHearsOfTheCloseStillArrives) {
     expect_end(far, CloseReason::orderly, 0);
 }
 
-TEST_P(SessionClose, WhatTheServiceDidNotGiveItsUserIsToldToThePeer) {
+TEST_P(SessionClose, UnreadFramesAreReportedToThePeer) {
     connect();
     send(near, 7);
     far.at_frame = [&] {
@@ -106,7 +106,7 @@ TEST_P(SessionClose, AnAbortWhileClosingSaysWhatIsUnconfirmed) {
     EXPECT_THAT(near.closed[0].detail, HasSubstr("7 frames unconfirmed"));
 }
 
-TEST_P(SessionClose, AbortCancelsWhatIsOutstandingAndThenHasTheLastWord) {
+TEST_P(SessionClose, AbortCancelsOutstandingSendsAndThenReportsTheEnd) {
     connect();
     RegisteredBuffer memory{60000};
     const Slice slice = memory.slice();
@@ -115,7 +115,7 @@ TEST_P(SessionClose, AbortCancelsWhatIsOutstandingAndThenHasTheLastWord) {
     bool all_before_the_last_word = false;
     near.at_closed = [&] { all_before_the_last_word = near.sent.size() == 20; };
     near.session->abort();
-    EXPECT_TRUE(near.sent.empty()) << "a call never calls back";
+    EXPECT_TRUE(near.sent.empty()) << "no callback inside the call";
     EXPECT_EQ(near.session->send({.kind = 20}, Cookie{99}), Status::closed);
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
     EXPECT_TRUE(all_before_the_last_word);
@@ -165,8 +165,8 @@ TEST_P(SimulatedClose, APeerThatFallsSilentWhileClosingLeavesItUnconfirmed) {
     EXPECT_THAT(near.closed[0].detail, HasSubstr("no sign of life"));
 }
 
-// Neither has heard of the other's close when it closes, and this side's user is slower than both.
-TEST_P(SimulatedClose, APeerThatClosesTooHasItsTimeAnew) {
+// Neither side knows of the other's close when it closes, and this side's user is slower than both.
+TEST_P(SimulatedClose, APeerThatClosesTooGetsAFullCloseTime) {
     const SessionOptions options{.heartbeat = 0ms, .dead_after = 0ms, .close_timeout = 2s};
     connect(options, options);
     const std::uint64_t far_end = bed.sim()->next_connection() - 1;
@@ -187,8 +187,8 @@ TEST_P(SimulatedClose, APeerThatClosesTooHasItsTimeAnew) {
     expect_end(far, CloseReason::orderly, 0);
 }
 
-// Not even a shutdown, as the peer has no receive for it.
-TEST_P(SimulatedClose, WhatCannotEvenBeSaidIsBoundedByItsLimit) {
+// Not even a shutdown frame can be sent, because the peer has no receive for it.
+TEST_P(SimulatedClose, ACloseWithoutACreditEndsAtItsLimit) {
     connect({.heartbeat = 10s, .dead_after = 60s, .close_timeout = 2s, .close_limit = 3s},
             {.receive_count = 4});
     bed.sim()->cut(1);
@@ -201,7 +201,8 @@ TEST_P(SimulatedClose, WhatCannotEvenBeSaidIsBoundedByItsLimit) {
     EXPECT_LT(bed.loop().now() - begin, 4s);
 }
 
-// The peer takes nothing until 1.5 s after the close, and has everything then; its user has not.
+// The peer receives nothing until 1.5 s after the close, and then everything; its user does not
+// confirm.
 class SlowClose : public SessionTest {
   protected:
     void close(std::chrono::milliseconds timeout, std::chrono::milliseconds limit) {
@@ -235,7 +236,7 @@ TEST_P(SlowClose, GoesOnAsLongAsThePeerTakesSomething) {
     expect_end(far, CloseReason::orderly, 0);
 }
 
-TEST_P(SlowClose, EndsWhenThePeerTakesNothingMore) {
+TEST_P(SlowClose, EndsWhenThePeerMakesNoMoreProgress) {
     close(2s, 60s);
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
     EXPECT_EQ(near.closed[0].reason, CloseReason::unconfirmed);
@@ -252,7 +253,8 @@ TEST_P(SlowClose, IsBoundedInAllByItsLimit) {
     EXPECT_EQ(bed.loop().now() - begin, 3s);
 }
 
-// Ours stops for half a minute, a second after the close, and the peer has nothing until then.
+// This process stops for 30 s, one second after the close, and the peer receives nothing until
+// then.
 class StoppedClose : public SlowClose {
   protected:
     void close_and_stop() {
@@ -333,8 +335,8 @@ class SessionAbort : public SessionTest {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionAbort, all_beds(), bed_name);
 
-// It has no credit left but the one that is kept.
-TEST_P(SessionAbort, TellsThePeerThatItWasTooSlowAndForHowLong) {
+// Only the reserved credit is left.
+TEST_P(SessionAbort, SendsThePeerTheReasonAndTheDuration) {
     connect({}, {.receive_count = 8});
     far.session->pause();
     const std::size_t sent = send_until_refused();
@@ -342,13 +344,13 @@ TEST_P(SessionAbort, TellsThePeerThatItWasTooSlowAndForHowLong) {
     near.session->cut_off(CloseReason::too_slow, "it took nothing", 10s);
     near.session->cut_off(CloseReason::too_slow, "once is enough", 11s);
     EXPECT_EQ(near.session->send({.kind = 20}, Cookie{99}), Status::closed);
-    EXPECT_TRUE(near.closed.empty()) << "a call never calls back";
+    EXPECT_TRUE(near.closed.empty()) << "no callback inside the call";
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
     expect_end(near, CloseReason::too_slow, sent);
     EXPECT_EQ(near.closed[0].detail, "it took nothing");
     far.session->resume();
     ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
-    EXPECT_EQ(far.frames.size(), sent) << "what came before it";
+    EXPECT_EQ(far.frames.size(), sent) << "frames sent before the abort";
     EXPECT_EQ(far.closed[0].reason, CloseReason::too_slow);
     EXPECT_THAT(far.closed[0].detail, HasSubstr("nothing for 10000 ms"));
 }
@@ -381,7 +383,7 @@ TEST_P(SessionAbort, ByAPeerEndsWhatTheOtherSideWantedToCloseInOrder) {
 using SessionAbortAtOnce = SessionAbort;
 INSTANTIATE_TEST_SUITE_P(Beds, SessionAbortAtOnce, simulated_beds(), bed_name);
 
-// The memory of what is stuck is wanted back.
+// The memory of blocked frames is needed.
 TEST_P(SessionAbortAtOnce, WaitsForNothingThatIsStuck) {
     connect();
     bed.sim()->cut(bed.sim()->next_connection() - 1);
@@ -393,8 +395,8 @@ TEST_P(SessionAbortAtOnce, WaitsForNothingThatIsStuck) {
     EXPECT_EQ(near.sent.size(), sent);
 }
 
-// Over a way that was slow and then blocked: a connection keeps its order also behind its end.
-TEST_P(SessionAbortAtOnce, LeavesBehindWhatArrivesInItsOrder) {
+// Over a path that was slow and then blocked: a connection keeps its order also after its end.
+TEST_P(SessionAbortAtOnce, FramesBeforeTheEndArriveInOrder) {
     connect();
     SimNetwork& network = bed.sim()->network();
     network.set_path(0, 0, {.delay = 100ms});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sessions of a loop that lives in another one: between two dispatch() the other loop sleeps until
-// ours has something to do. That is no stall, so silence and time-outs are judged as ever.
+// Sessions of a loop inside another loop: between two dispatch() calls the outer loop sleeps until
+// there is work. This is not a stall, so silence and time-outs count as usual.
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
@@ -36,7 +36,7 @@ TEST_P(EmbeddedSession, AVanishedPeerIsJudgedSilent) {
     EXPECT_LE(bed.world()->now() - cut, 30s + 3 * 5s);
 }
 
-TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
+TEST_P(EmbeddedSession, AnUnansweredConnectEndsInTime) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{
@@ -50,8 +50,9 @@ TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
     EXPECT_LE(bed.world()->now() - begin, 5s + 200ms);
 }
 
-// Its time begins with the call, however long the other loop had nothing for ours to do before it.
-TEST_P(EmbeddedSession, ACloseBehindALongSilenceIsConfirmed) {
+// The close time begins with the call, however long the outer loop had no work for this loop
+// before.
+TEST_P(EmbeddedSession, ACloseAfterALongSilenceIsConfirmed) {
     connect({.close_timeout = 2s, .close_limit = 2s});
     dispatch_until([] { return false; }, 1s);
     bed.world()->spend(4s);
@@ -64,7 +65,7 @@ TEST_P(EmbeddedSession, ACloseBehindALongSilenceIsConfirmed) {
     EXPECT_EQ(near.closed[0].reason, CloseReason::orderly) << near.closed[0].detail;
 }
 
-TEST_P(EmbeddedSession, AnOuterLoopThatWasBusyForLongKillsNobody) {
+TEST_P(EmbeddedSession, ALongBusyOuterLoopEndsNoSession) {
     connect();
     bool over = false;
     Timer end{bed.loop(), [&] { over = true; }};
@@ -79,8 +80,8 @@ TEST_P(EmbeddedSession, AnOuterLoopThatWasBusyForLongKillsNobody) {
     EXPECT_TRUE(far.closed.empty());
 }
 
-// Windows (decision 0015): the outer loop is busy for longer than a way is long, and a dispatch()
-// that leaves nothing ends before the next frames arrive.
+// Windows (decision 0015): the outer loop is busy for longer than the delay of the path, and a
+// dispatch() that finishes all work ends before the next frames arrive.
 class EmbeddedWindow : public EmbeddedSession {
   protected:
     static constexpr std::uint64_t count = 500;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Two ends of a session on a bed, and what they have seen.
+// Two ends of a session on a test bed, and what they have received.
 
 #include "netio/session/session.hpp"
 #include "netio/session/session_listener.hpp"
@@ -20,7 +20,7 @@
 
 namespace netio::test {
 
-// One end of a session, and what it has seen.
+// One end of a session, and what it has received.
 class End final : public Session::Handler {
   public:
     void on_open(Session&) override {
@@ -67,7 +67,7 @@ class End final : public Session::Handler {
 class SessionTest : public testing::TestWithParam<Bed>, public SessionListener::Handler {
   protected:
     void connect(SessionOptions near_options = {}, SessionOptions far_options = {}) {
-        // However busy the machine is.
+        // Also on a busy machine.
         near_options.connect_timeout = far_options.handshake_timeout = std::chrono::minutes{1};
         accept_options = far_options;
         listener = std::make_unique<SessionListener>(
@@ -85,7 +85,7 @@ class SessionTest : public testing::TestWithParam<Bed>, public SessionListener::
             for (const Closed& closed : end->closed)
                 ADD_FAILURE() << closed.detail;
         }
-        // An ASSERT would end this function only.
+        // An ASSERT would end only this function.
         throw std::runtime_error{"the session did not open"};
     }
     void dial(const SessionOptions& options) {
@@ -108,7 +108,7 @@ class SessionTest : public testing::TestWithParam<Bed>, public SessionListener::
         for (std::uint64_t i = 0; i < count; ++i)
             ASSERT_EQ(from.session->send({.kind = 20}, std::nullopt), Status::ok);
     }
-    // Sends `count` frames as fast as there is room; the number is in the body.
+    // Sends `count` frames as fast as possible, with their number in the body.
     void flood(End& from, std::uint64_t count) {
         from.at_room = [&from, count, next = std::uint64_t{0}]() mutable {
             for (; next < count; ++next) {

@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// Nobody listens where other machines reach it unless that was meant.
+// Listening on an address that other machines can reach requires an explicit option.
 
 class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handler {
   protected:
@@ -40,7 +40,7 @@ class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handl
                                      .keys = std::move(keys)},
             static_cast<SessionListener::Handler&>(*this));
     }
-    // Empty: it listened.
+    // Returns "" if it listened.
     std::string problem_of(const std::vector<Address>& addresses) {
         try {
             listen(addresses, false);
@@ -65,7 +65,7 @@ TEST_P(Reach, AnAddressThatOtherMachinesReachHasToBeSaidToBeOpen) {
     EXPECT_NE(meant->endpoints().at(0).address.port, 0);
 }
 
-TEST_P(Reach, WhoLetsAnyoneInHasToSaySo) {
+TEST_P(Reach, AccessForAnyoneHasToBeExplicit) {
     test::KeyFiles files;
     files.permit(7, "services=messages");
     const auto problem_with_keys = [&](access::Protection least) -> std::string {
@@ -82,10 +82,10 @@ TEST_P(Reach, WhoLetsAnyoneInHasToSaySo) {
     files.permit_anyone("services=messages");
     EXPECT_THAT(problem_with_keys(access::Protection::none),
                 HasSubstr("a key file that has no line `0 anyone`"));
-    EXPECT_EQ(problem_with_keys(access::Protection::peers), "") << "nobody comes without a key";
+    EXPECT_EQ(problem_with_keys(access::Protection::peers), "") << "every client needs a key";
 }
 
-TEST_P(Reach, ALineThatLetsAnyoneInLaterIsTold) {
+TEST_P(Reach, AccessForAnyoneThatIsAddedLaterIsReported) {
     const auto said_at = [&](const std::string& host, bool open) -> std::string {
         test::KeyFiles files;
         files.permit(7, "services=messages");
@@ -96,7 +96,7 @@ TEST_P(Reach, ALineThatLetsAnyoneInLaterIsTold) {
         bed.seen().key_file_problems.clear();
         bed.seen().revoked.clear();
         files.permit_anyone("services=messages");
-        files.revoke(7); // so that there is something to wait for
+        files.revoke(7); // so that the thread has something to wait for
         EXPECT_TRUE(bed.run_until([&] { return !bed.seen().revoked.empty(); }));
         return bed.seen().key_file_problems.empty() ? "" : bed.seen().key_file_problems.back();
     };
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Reach,
                          testing::Values(Bed::sim_tcp, Bed::sim_verbs, Bed::fabric_tcp),
                          test::bed_name);
 
-TEST(Reach, OfANameIsThatOfTheAddressItStandsFor) {
+TEST(Reach, OfANameIsThatOfItsAddress) {
     EventLoop loop;
     const auto transport = open_fabric(loop, {.provider = "tcp"});
     struct Nobody final : Listener::Handler {
@@ -135,7 +135,7 @@ TEST(Reach, OfANameIsThatOfTheAddressItStandsFor) {
     EXPECT_NE(listener->address().port, 0);
 }
 
-TEST(Reach, DoesNotMatterWhereWhoComesIsAskedForAKey) {
+TEST(Reach, RequiredKeysPermitAnyAddress) {
     TestBed bed{Bed::fabric_tcp};
     struct Nobody final : Listener::Handler {
         void on_request(ConnectionRequest&) override {}
@@ -145,15 +145,15 @@ TEST(Reach, DoesNotMatterWhereWhoComesIsAskedForAKey) {
     EXPECT_NE(bed.transport().listen("tcp", any, {.has_keys = true}, nobody), nullptr);
 }
 
-// What a listener says of an address that it cannot have, and to a peer that it does not take.
+// What a listener reports of an address that it cannot use, and to a peer that it rejects.
 
 struct Nobody final : SessionListener::Handler {
     void on_incoming(IncomingSession&) override {}
 };
 
-// --- addresses of one list ------------------------------------------------------------------
+// --- addresses in one list ------------------------------------------------------------------
 
-// The first address is free, and the next one is in use.
+// The first address is free, and the second is in use.
 class SecondInUse final : public ForwardingTransport {
   public:
     using ForwardingTransport::ForwardingTransport;
@@ -197,7 +197,7 @@ TEST(ListenerRules, AnAddressInUseIsBlamedOnTheListWhereOneOfItMeansTheSame) {
 
 // --- rejections -----------------------------------------------------------------------------
 
-TEST(ListenerRules, OnlyWhoseReceivesAreTooSmallIsToldHowLargeTheyHaveToBe) {
+TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
     TestBed bed{Bed::sim_tcp};
     Nobody nobody;
     const SessionListener listener{bed.transport(),
@@ -236,9 +236,9 @@ class HalfOfTheMemory : public SessionTest {
     std::vector<std::string> failed;
 };
 
-// A session's memory for what it receives can be registered, and that for what it sends cannot:
-// the peer is told as long as there is no endpoint for it.
-TEST_P(HalfOfTheMemory, IsNoneAndThePeerIsToldSo) {
+// The receive memory of a session can be registered, but its send memory cannot: the peer is
+// rejected before an endpoint exists.
+TEST_P(HalfOfTheMemory, RejectsThePeerForLackOfMemory) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{

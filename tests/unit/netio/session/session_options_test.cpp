@@ -44,8 +44,8 @@ TEST(SessionOptions, ThatAreWrongAreNamed) {
     expect_refused({.close_timeout = 2s, .close_limit = 1s}, "close_limit");
 }
 
-// The least and the largest of each, and what lies next to them.
-TEST(SessionOptions, EndWhereTheirTextsSayThatTheyDo) {
+// The minimum and the maximum of each option, and their neighbours.
+TEST(SessionOptions, HaveTheDocumentedLimits) {
     constexpr std::chrono::milliseconds year = std::chrono::hours{24 * 365};
     const auto expect = [](bool good, const SessionOptions& options, const std::string& name) {
         if (good) {
@@ -87,7 +87,7 @@ TEST(SessionOptions, EndWhereTheirTextsSayThatTheyDo) {
     expect(false, {.close_timeout = 2s, .close_limit = 2s - 1ms}, "close_limit");
 }
 
-TEST(SessionOptions, ATimeOutThatNobodyLivesToSeeIsRefusedAndTheLongestNamed) {
+TEST(SessionOptions, ATooLongTimeOutIsRefusedWithTheMaximum) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     expect_refused({.dead_after = for_ever}, "31536000000 ms");
     expect_refused(
@@ -97,7 +97,7 @@ TEST(SessionOptions, ATimeOutThatNobodyLivesToSeeIsRefusedAndTheLongestNamed) {
     expect_refused({.close_limit = for_ever}, "close_limit");
 }
 
-TEST(SessionOptions, AKeyIsChangedSoonerOrLaterAndNotForNothing) {
+TEST(SessionOptions, BytesPerKeyHaveAMinimumAndAMaximum) {
     constexpr std::uint64_t most = std::uint64_t{1} << 34U;
     for (const std::uint64_t good : {std::uint64_t{1}, most})
         EXPECT_NO_THROW(validate({.key_bytes = good})) << good;

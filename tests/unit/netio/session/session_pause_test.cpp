@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A session whose service does not want more at the moment.
+// A session whose service has paused it.
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 class SessionPause : public SessionTest {
   protected:
-    // As much as goes out while the far side is paused.
+    // Sends as many frames as possible while the far side is paused.
     std::size_t send_until_refused() {
         std::size_t sent = 0;
         for (int round = 0; round < 5; ++round) {
@@ -24,7 +24,7 @@ class SessionPause : public SessionTest {
         }
         return sent;
     }
-    // All that is under way arrives; on the fabric, what the kernel has already.
+    // Everything in flight arrives; on the fabric, what the kernel has already.
     void settle() {
         if (bed.sim() == nullptr) {
             for (int turn = 0; turn < 500; ++turn)
@@ -46,12 +46,12 @@ TEST_P(SessionPause, HandsNothingOverAndHoldsThePeerUp) {
     EXPECT_GE(sent, 6U);
     EXPECT_LE(sent, 8U);
     EXPECT_TRUE(far.frames.empty());
-    // The other direction goes on.
+    // The other direction continues.
     flood(far, 100);
     ASSERT_TRUE(bed.run_until([&] { return near.frames.size() == 100; }));
     EXPECT_TRUE(far.frames.empty());
     far.session->resume();
-    EXPECT_TRUE(far.frames.empty()) << "a call never calls back";
+    EXPECT_TRUE(far.frames.empty()) << "no callback inside the call";
     ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == sent && near.room > 0; }));
     flood(near, 200);
     ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == sent + 200; }));
@@ -158,7 +158,7 @@ TEST_P(SessionPause, WhatHadArrivedBeforeThePeerDiedIsHandedOverBeforeTheEnd) {
     expect_end(far, CloseReason::lost, 0);
 }
 
-TEST_P(SessionPause, AnAbortDropsWhatWaitsAlsoBehindThePeersDeath) {
+TEST_P(SessionPause, AnAbortDropsQueuedFramesAlsoAfterThePeersDeath) {
     for (const bool peer_is_dead : {false, true}) {
         near = {};
         far = {};
@@ -169,7 +169,7 @@ TEST_P(SessionPause, AnAbortDropsWhatWaitsAlsoBehindThePeersDeath) {
         if (peer_is_dead) near.session.reset();
         settle();
         far.session->abort();
-        EXPECT_TRUE(far.closed.empty()) << "a call never calls back";
+        EXPECT_TRUE(far.closed.empty()) << "no callback inside the call";
         ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
         EXPECT_TRUE(far.frames.empty());
         EXPECT_EQ(far.closed[0].reason, peer_is_dead ? CloseReason::lost : CloseReason::local);
@@ -211,7 +211,7 @@ TEST_P(SimulatedPause, ThePeersSilenceIsNoticedAndWhatHadArrivedIsHandedOver) {
     expect_end(far, CloseReason::silent, 0);
 }
 
-TEST_P(SimulatedPause, ACloseThatAPausedPeerHoldsUpIsUnconfirmed) {
+TEST_P(SimulatedPause, ACloseDelayedByAPausedPeerIsUnconfirmed) {
     connect({.close_timeout = 2s});
     far.session->pause();
     send(near, 5);
@@ -223,7 +223,7 @@ TEST_P(SimulatedPause, ACloseThatAPausedPeerHoldsUpIsUnconfirmed) {
     EXPECT_EQ(far.frames.size(), 5U) << "they had arrived";
 }
 
-// As many frames as there are receives have waited, and their handlers take their time.
+// The queue has as many frames as there are receives, and their handlers are slow.
 TEST_P(SimulatedPause, WhatHasWaitedIsHandedOverInMoreThanOneTurn) {
     connect({}, {.receive_count = 8});
     far.session->pause();
@@ -238,7 +238,7 @@ TEST_P(SimulatedPause, WhatHasWaitedIsHandedOverInMoreThanOneTurn) {
         frames_of_a_turn.push_back(far.frames.size() - before);
         ASSERT_LT(frames_of_a_turn.size(), 100U);
     }
-    EXPECT_LE(std::ranges::max(frames_of_a_turn), 2U) << "a turn, and the one behind its wait";
+    EXPECT_LE(std::ranges::max(frames_of_a_turn), 2U) << "one turn before and one after polling";
     EXPECT_EQ(far.frames.size(), sent);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers that break the session's protocol lose their connection, with the reason.
+// Peers that break the session protocol lose their connection, with the reason.
 
 #include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/unit/netio/session/scripted_connection.hpp"
@@ -34,7 +34,7 @@ class SessionProtocol : public SessionTest {
                 .service = Service::messages, .addresses = {bed.address()}, .open = true},
             static_cast<SessionListener::Handler&>(*this));
     }
-    // Lets an impostor in, which sends these behind its open frame, and expects its end.
+    // Accepts a hostile peer, which sends these frames after its open frame, and expects its end.
     void expect_refused(const std::vector<RawFrame>& frames, const std::string& why,
                         bool with_open = true) {
         SCOPED_TRACE(why);
@@ -62,7 +62,7 @@ TEST_P(SessionProtocol, RefusesFramesOfItsOwnWithFlagsOrABodyThatTheyDoNotHave) 
         expect_refused({frame_of(kind, 1)}, "unexpected frame");
         expect_refused({frame_of(kind, 0, 1)}, "unexpected frame");
     }
-    expect_refused({frame_of(FrameKind::shutdown, 0, 8)}, "unexpected frame"); // no reason
+    expect_refused({frame_of(FrameKind::shutdown, 0, 8)}, "unexpected frame"); // without a reason
     expect_refused({frame_of(FrameKind::shutdown_ack, 0, 4)}, "unexpected frame");
     expect_refused({frame_of(FrameKind::written, 0, 4)}, "unexpected frame");
     expect_refused({frame_of(FrameKind::window)}, "unexpected frame");
@@ -90,9 +90,9 @@ TEST_P(SessionProtocol, RefusesWhatFollowsAShutdown) {
                    "shut down twice");
 }
 
-TEST_P(SessionProtocol, RefusesWhatComesBehindTheConfirmationOfTheEnd) {
+TEST_P(SessionProtocol, RefusesFramesAfterTheConfirmationOfTheEnd) {
     serve();
-    far.confirms = false; // else the end would be complete
+    far.confirms = false; // otherwise the shutdown would complete
     Impostor impostor{bed.transport(), listener->endpoints().front().address, Service::messages};
     ASSERT_TRUE(bed.run_until([&] { return impostor.connected; }));
     impostor.send_open();
@@ -104,7 +104,7 @@ TEST_P(SessionProtocol, RefusesWhatComesBehindTheConfirmationOfTheEnd) {
     };
     send(FrameKind::shutdown, 1);
     ASSERT_TRUE(bed.run_until([&] { return far.shut_down == 1; }));
-    send(FrameKind::shutdown_ack, 2, 4); // it has left nothing unread
+    send(FrameKind::shutdown_ack, 2, 4); // all frames were read
     send(FrameKind::heartbeat, 3);
     ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
     EXPECT_THAT(far.closed[0].detail, HasSubstr("sent after it had confirmed the end"));
@@ -112,7 +112,7 @@ TEST_P(SessionProtocol, RefusesWhatComesBehindTheConfirmationOfTheEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionProtocol, all_beds(), bed_name);
 
-// --- a frame that overtakes the news of the connection ---------------------------------------
+// --- a frame that arrives before the connected event -----------------------------------------
 
 TEST(SessionBeforeItIsConnected, TakesAFrameForAProtocolErrorAndNothingWorse) {
     EventLoop loop;

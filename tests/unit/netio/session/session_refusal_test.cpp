@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a session does about an accepting side whose hello cannot be, and about memory that cannot
-// be registered: it ends, with the reason, and nothing is thrown into the loop. What a listener
-// does about a peer that cannot be accepted: it tells it, and its owner.
+// A session whose acceptor sends an invalid hello, or whose memory cannot be registered, ends with
+// the reason; no exception reaches the loop. A listener that cannot accept a peer reports it to the
+// peer and to the owner.
 
 #include "netio/session/session.hpp"
 #include "netio/session/session_listener.hpp"
@@ -45,7 +45,7 @@ class Watcher final : public Session::Handler {
     std::vector<Closed> closed;
 };
 
-// Accepts whoever comes, with the hello it was given, and says nothing more.
+// Accepts every peer with the given hello, and sends nothing else.
 class OddAcceptor final : private Listener::Handler, private Connection::Handler {
   public:
     OddAcceptor(Transport& transport, const Address& address, const Hello& answer)
@@ -110,7 +110,7 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
             static_cast<SessionListener::Handler&>(*this));
         address = listener->endpoints().front().address;
     }
-    // An open session between near and far.
+    // Opens a session between near and far.
     void open() {
         listen();
         near_session = dial(address, near);
@@ -147,13 +147,14 @@ TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesHoldNoFrameIsAcceptFailed) {
         expect_refused(hello_of(receive_bytes, 16), least_receive_bytes);
 }
 
-TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesAreTooSmallForTheServiceIsAcceptFailed) {
+TEST_P(SessionRefusal, ReceivesTooSmallForTheServiceAreAcceptFailed) {
     expect_refused(hello_of(1311, 16), 1312);
 }
 
-// Each value that a peer can ask a service for: those that it implies are served, and no others. A
-// publisher that let a peer in that wants to publish, too, would never take what it publishes.
-TEST_P(SessionRefusal, WhoAsksForRolesThatAreNotServedIsNotLetIn) {
+// Each value that a peer can request from a service: the roles implied by the service are served,
+// and no others. A publisher that admitted a peer that also wants to publish would never receive
+// its messages.
+TEST_P(SessionRefusal, APeerThatRequestsOtherRolesIsRejected) {
     const std::map<Service, unsigned> served = {
         {Service::messages, 1}, {Service::publish_subscribe, 8}, {Service::stream, 0}};
     for (const auto& [asked, implied] : served) {
@@ -188,11 +189,11 @@ TEST_P(SessionWithoutRegistrations, EndsWhenWhatIsSentCannotBeRegistered) {
     const Slice slice = memory.slice();
     bed.sim()->refuse_registrations(true);
     EXPECT_EQ(near_session->send({.kind = 20, .slices = {&slice, 1}}, Cookie{1}), Status::closed);
-    EXPECT_TRUE(near.closed.empty()) << "a call never calls back";
+    EXPECT_TRUE(near.closed.empty()) << "no callback inside the call";
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
     EXPECT_EQ(near.closed[0].reason, CloseReason::failed);
     EXPECT_THAT(near.closed[0].detail, HasSubstr("regist"));
-    EXPECT_EQ(near.sent, 0) << "a frame that was not accepted has no completion";
+    EXPECT_EQ(near.sent, 0) << "a refused frame has no completion";
     EXPECT_EQ(far.closed[0].reason, CloseReason::lost);
 }
 
@@ -237,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, SessionWithoutRegistrations, simulated_beds(), be
 
 class SessionAcceptFailed : public SessionRefusal {
   protected:
-    // The reason is told to the peer in a word, and once to the owner in full.
+    // The peer gets the reason as a code, the owner gets it once in full.
     void expect_accept_failed(const std::string& why) {
         ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
         EXPECT_EQ(near.closed[0].reason, CloseReason::rejected);
@@ -255,7 +256,7 @@ class SessionAcceptFailed : public SessionRefusal {
     }
 };
 
-TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoEndpoint) {
+TEST_P(SessionAcceptFailed, IsReportedWithoutAnEndpoint) {
     listen();
     bed.sim()->refuse_endpoints(true);
     near_session = dial(address, near);
@@ -264,7 +265,7 @@ TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoEndpoint) {
     expect_admitted();
 }
 
-TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoMemoryAndNoneIsKept) {
+TEST_P(SessionAcceptFailed, IsReportedWithoutMemoryAndKeepsNone) {
     listen();
     near_session = dial(address, near);
     const std::size_t registrations = bed.sim()->registration_count();
@@ -275,7 +276,7 @@ TEST_P(SessionAcceptFailed, IsAPeerForWhomThereIsNoMemoryAndNoneIsKept) {
     expect_admitted();
 }
 
-TEST_P(SessionAcceptFailed, IsAPeerForWhomTheOwnerHasNoMemory) {
+TEST_P(SessionAcceptFailed, IsReportedIfTheOwnerHasNoMemory) {
     listen();
     at_accepted = [] { throw std::bad_alloc{}; };
     near_session = dial(address, near);
@@ -297,7 +298,7 @@ TEST_P(SessionAcceptFailed, WhatTheOwnerCannotGoOnWithEndsThoughItWasAccepted) {
     expect_admitted();
 }
 
-TEST_P(SessionAcceptFailed, TheOwnerMayDestroyTheListenerWhenItIsTold) {
+TEST_P(SessionAcceptFailed, TheOwnerMayDestroyTheListenerInTheCallback) {
     listen();
     bed.sim()->refuse_endpoints(true);
     at_accept_failed = [&] { listener.reset(); };
@@ -305,8 +306,8 @@ TEST_P(SessionAcceptFailed, TheOwnerMayDestroyTheListenerWhenItIsTold) {
     expect_accept_failed("cannot open an endpoint");
 }
 
-// It is the affair of one peer.
-TEST_P(SessionAcceptFailed, AnOwnerThatThrowsBehindADestroyedListenerIsToldToTheObserver) {
+// Only one peer is affected.
+TEST_P(SessionAcceptFailed, AnExceptionAfterTheListenersEndGoesToTheObserver) {
     listen();
     at_accepted = [&] {
         listener.reset();
@@ -315,7 +316,7 @@ TEST_P(SessionAcceptFailed, AnOwnerThatThrowsBehindADestroyedListenerIsToldToThe
     near_session = dial(address, near);
     ASSERT_TRUE(bed.run_until([&] { return !bed.seen().accept_failed.empty(); }));
     EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("no buffers")));
-    EXPECT_THAT(accept_failed, testing::IsEmpty()) << "of the listener that is gone";
+    EXPECT_THAT(accept_failed, testing::IsEmpty()) << "the listener is destroyed";
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionAcceptFailed, simulated_beds(), bed_name);

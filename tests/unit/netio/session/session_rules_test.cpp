@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a session does about a peer that breaks its rules where no transport lets one: frames out of
-// order, without a credit, with credits that nobody has used. And where their numbers end.
+// A session with a peer that breaks rules in ways that no transport allows: frames out of order,
+// without a credit, with credits that were never used. And the limits of its numbers.
 
 #include "tests/unit/netio/session/scripted_session.hpp"
 
@@ -24,7 +24,8 @@ TEST_F(SessionRules, AFrameOutOfOrderEndsIt) {
 
 TEST_F(SessionRules, AFrameWithoutACreditEndsIt) {
     open({.receive_count = 4}, peer(4));
-    // Of four credits one went with the open frame, and three return two each; four more may come.
+    // One of four credits was used by the open frame, and three frames return two each; four more
+    // may come.
     for (int frame = 0; frame < 10; ++frame)
         wire().bring({.kind = a_message});
     EXPECT_EQ(sent(FrameKind::credit), 3);
@@ -35,7 +36,7 @@ TEST_F(SessionRules, AFrameWithoutACreditEndsIt) {
     expect_end(CloseReason::protocol_error, "sent without a credit");
 }
 
-TEST_F(SessionRules, CreditsThatNobodyHasUsedEndIt) {
+TEST_F(SessionRules, CreditsThatWereNeverUsedEndIt) {
     open();
     wire().bring({.kind = a_message, .credits = 1}); // for the open frame
     EXPECT_EQ(near.session->counters().credits, 100U);
@@ -55,7 +56,7 @@ TEST_F(SessionRules, AWindowGrowsToTheLargestOfASessionAndNoFurther) {
     expect_end(CloseReason::protocol_error, "16385 receives, which cannot be");
 }
 
-TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeTold) {
+TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeNotified) {
     const auto late = [this] {
         pass(std::chrono::milliseconds{20});
         wire().bring({.kind = a_message, .waited = true});
@@ -74,7 +75,7 @@ TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeTold) {
     }
     begin();
     for (int frame = 0; frame < until_it_grows; ++frame) {
-        // The credits of each four arrivals then take the last slot.
+        // The returned credits of every four arrivals then need the last slot.
         if (frame % 4 == 0 && frame + 4 < until_it_grows) {
             wire().complete();
             while (near.session->has_capacity())
@@ -89,7 +90,7 @@ TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeTold) {
     EXPECT_EQ(near.session->counters().receives, 16U);
 }
 
-TEST_F(SessionRules, TheNewsThatItIsConnectedChangesNothingBehindItsEnd) {
+TEST_F(SessionRules, TheConnectedEventAfterItsEndChangesNothing) {
     dial();
     wire().bring({.kind = a_message});
     EXPECT_TRUE(wire().closed);
@@ -99,9 +100,9 @@ TEST_F(SessionRules, TheNewsThatItIsConnectedChangesNothingBehindItsEnd) {
     expect_end(CloseReason::protocol_error, "before it had accepted");
 }
 
-// --- what its user asks for -----------------------------------------------------------------
+// --- requests of the user -------------------------------------------------------------------
 
-TEST_F(SessionRules, WithoutACreditThereIsNoRoomAndItIsToldOfItOnce) {
+TEST_F(SessionRules, WithoutACreditThereIsNoRoomAndOneNotification) {
     open({}, peer(4));
     EXPECT_TRUE(near.session->has_capacity());
     for (int frame = 0; frame < 2; ++frame)
@@ -109,7 +110,7 @@ TEST_F(SessionRules, WithoutACreditThereIsNoRoomAndItIsToldOfItOnce) {
     EXPECT_FALSE(near.session->has_capacity());
     EXPECT_FALSE(near.session->request_capacity());
     wire().complete();
-    EXPECT_EQ(near.room, 0) << "it lacks credits, not slots";
+    EXPECT_EQ(near.room, 0) << "credits are missing, not slots";
     wire().bring({.kind = static_cast<std::uint8_t>(FrameKind::credit), .credits = 3});
     EXPECT_EQ(near.room, 1);
     EXPECT_TRUE(near.session->has_capacity());
@@ -129,9 +130,9 @@ TEST_F(SessionRules, NothingIsToBeHadOnceItCloses) {
     EXPECT_EQ(near.session->counters().frames_sent, 0U);
 }
 
-// --- its first word is its last -------------------------------------------------------------
+// --- a first frame that ends the session ----------------------------------------------------
 
-TEST_F(SessionRules, OfSeveralReasonsToEndTheFirstCounts) {
+TEST_F(SessionRules, TheFirstOfSeveralReasonsToEndCounts) {
     open();
     near.session->fail(CloseReason::protocol_error, "the first");
     near.session->fail(CloseReason::failed, "the second");
@@ -139,7 +140,7 @@ TEST_F(SessionRules, OfSeveralReasonsToEndTheFirstCounts) {
     expect_end(CloseReason::protocol_error, "the first");
 }
 
-TEST_F(SessionRules, AnAbortBehindAResumeHasOneLastWord) {
+TEST_F(SessionRules, AnAbortAfterAResumeReportsOneEnd) {
     open();
     near.session->pause();
     for (int frame = 0; frame < 3; ++frame)
@@ -152,7 +153,7 @@ TEST_F(SessionRules, AnAbortBehindAResumeHasOneLastWord) {
     EXPECT_TRUE(near.frames.empty());
 }
 
-TEST_F(SessionRules, ACloseBehindThePeersEndDropsNothingThatHasArrived) {
+TEST_F(SessionRules, ACloseAfterThePeersEndDropsNoArrivedFrame) {
     open();
     near.session->pause();
     for (int frame = 0; frame < 3; ++frame)

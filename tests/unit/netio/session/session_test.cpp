@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sessions: credits, heartbeats, and every kind of end but the orderly one.
+// Sessions: credits, heartbeats, and every end except the orderly one.
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
@@ -146,7 +146,7 @@ TEST_P(SimulatedSession, HeartbeatsKeepAnIdleLinkAlive) {
     ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
     EXPECT_TRUE(near.closed.empty());
     EXPECT_TRUE(far.closed.empty());
-    EXPECT_EQ(near.frames.size(), 0U) << "heartbeats are not the user's";
+    EXPECT_EQ(near.frames.size(), 0U) << "the user does not receive heartbeats";
 }
 
 TEST_P(SimulatedSession, SilenceIsNoticedOnBothSides) {
@@ -160,7 +160,7 @@ TEST_P(SimulatedSession, SilenceIsNoticedOnBothSides) {
     EXPECT_LE(bed.loop().now() - begin, 8s);
 }
 
-TEST_P(SimulatedSession, WithoutHeartbeatsNobodyIsDead) {
+TEST_P(SimulatedSession, WithoutHeartbeatsNoPeerIsDead) {
     connect({.heartbeat = 0ms, .dead_after = 0ms}, {.heartbeat = 0ms, .dead_after = 0ms});
     bed.sim()->cut(1);
     const TimePoint end = bed.loop().now() + 50s;
@@ -179,7 +179,7 @@ TEST_P(SimulatedSession, TimeInWhichOurLoopDidNotLookIsNotThePeersSilence) {
     connect(quick, quick);
     std::vector<std::byte> body(8);
     near.at_frame = [&] {
-        if (near.frames.size() == 1) bed.world()->spend(30s); // stopped, or at work
+        if (near.frames.size() == 1) bed.world()->spend(30s); // stopped, or busy
     };
     send(far, 2);
     const TimePoint end = bed.loop().now() + 50s;
@@ -194,7 +194,7 @@ TEST_P(SimulatedSession, WritesSoonerOrLaterHoweverFewSlotsItHas) {
     ASSERT_TRUE(bed.run_until([&] { return near.session->request_write_capacity(); }));
 }
 
-TEST_P(SimulatedSession, ThatCannotSendItsOpenFrameNeverSaysThatItIsOpen) {
+TEST_P(SimulatedSession, WithoutItsOpenFrameIsNeverReportedOpen) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{
@@ -203,7 +203,7 @@ TEST_P(SimulatedSession, ThatCannotSendItsOpenFrameNeverSaysThatItIsOpen) {
     dial({});
     bool was_open = false;
     near.at_open = [&] { was_open = true; };
-    // The accepting side registers when it accepts; refuse only once it has.
+    // The accepting side registers memory when it accepts; refuse only after that.
     ASSERT_TRUE(bed.run_until([&] { return far.session != nullptr; }));
     bed.sim()->refuse_registrations(true);
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
@@ -226,7 +226,7 @@ TEST_P(SimulatedSession, CountsWhatItCarries) {
     EXPECT_EQ(sent.frames_received + received.frames_sent, 0U);
 }
 
-TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {
+TEST_P(SimulatedSession, AnUnansweredConnectEndsAfterItsTime) {
     connect();
     bed.sim()->ignore_connects(true);
     End other;
@@ -240,7 +240,7 @@ TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {
     EXPECT_THAT(other.closed[0].detail, HasSubstr(to_string(address)));
 }
 
-TEST_P(SimulatedSession, ABreakAtAnySendCompletesEverythingOnceAndHasOneLastWord) {
+TEST_P(SimulatedSession, ABreakAtAnySendCompletesAllOnceAndReportsOneEnd) {
     for (std::size_t nth = 1; nth < 30; ++nth) {
         near = {};
         far = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The times of a session with a peer of whose host nothing is known: what it must hear, what it
-// must say, and for how long it is waited for.
+// The times of a session with a peer whose host status is unknown: what it must receive, what it
+// must send, and how long it waits.
 
 #include "netio/session/shutdown.hpp"
 #include "tests/unit/netio/session/scripted_session.hpp"
@@ -23,7 +23,7 @@ class SessionTimes : public ScriptedSession {
 TEST_F(SessionTimes, APeerThatBreaksItsPromiseToSpeakIsSilent) {
     open(beating, peer(100, 1s));
     pass(4500ms);
-    EXPECT_FALSE(wire().closed) << "that it has accepted was a sign";
+    EXPECT_FALSE(wire().closed) << "its acceptance was a sign of life";
     for (int i = 0; i < 20; ++i) {
         wire().bring(FrameKind::heartbeat);
         pass(1s);
@@ -42,7 +42,7 @@ TEST_F(SessionTimes, APeerThatHasPromisedNothingMayBeSilent) {
     EXPECT_FALSE(wire().closed);
 }
 
-TEST_F(SessionTimes, WhoSendsSomethingNeedsNoHeartbeat) {
+TEST_F(SessionTimes, SentFramesReplaceHeartbeats) {
     open(beating);
     for (int i = 0; i < 10; ++i) {
         ASSERT_EQ(near.session->send({.kind = a_message}, std::nullopt), Status::ok);
@@ -54,7 +54,7 @@ TEST_F(SessionTimes, WhoSendsSomethingNeedsNoHeartbeat) {
 }
 
 TEST_F(SessionTimes, WhatWasRefusedIsNoSignOfLife) {
-    RegisteredBuffer memory{5000}; // more than the peer takes
+    RegisteredBuffer memory{5000}; // more than the peer accepts
     const Slice slice = memory.slice();
     open(beating);
     for (int i = 0; i < 10; ++i) {
@@ -62,20 +62,20 @@ TEST_F(SessionTimes, WhatWasRefusedIsNoSignOfLife) {
         ASSERT_EQ(near.session->send({.kind = a_message, .slices = {&slice, 1}}, std::nullopt),
                   Status::too_large);
     }
-    EXPECT_EQ(sent(FrameKind::heartbeat), 4) << "in the first second its open frame was one";
+    EXPECT_EQ(sent(FrameKind::heartbeat), 4) << "the open frame was the sign in the first second";
 }
 
-TEST_F(SessionTimes, NoTimeOfItsOwnPassesBehindItsEnd) {
+TEST_F(SessionTimes, NoTimeOutFiresAfterItsEnd) {
     open({.heartbeat = 0s, .dead_after = 4s}, peer(100, 1s));
     wire().end(CloseReason::lost);
     ASSERT_EQ(near.closed.size(), 1U);
     pass(1min);
-    EXPECT_EQ(near.closed.size(), 1U) << "and it is not silent as well";
+    EXPECT_EQ(near.closed.size(), 1U) << "silence is not reported as well";
 }
 
 // --- closing --------------------------------------------------------------------------------
 
-// A peer that is alive and takes nothing says so once a heartbeat.
+// A peer that is alive and receives nothing sends a heartbeat.
 TEST_F(SessionTimes, AHeartbeatWithoutCreditsIsNoProgressOfAClose) {
     for (const std::uint16_t credits : {std::uint16_t{0}, std::uint16_t{1}}) {
         open(closing);
@@ -88,7 +88,7 @@ TEST_F(SessionTimes, AHeartbeatWithoutCreditsIsNoProgressOfAClose) {
             wire().bring(
                 {.kind = static_cast<std::uint8_t>(FrameKind::heartbeat), .credits = credits});
         }
-        pass(1s); // 3 s for the close, and a moment for the frame that says so
+        pass(1s); // 3 s for the close, and time for the frame that reports it
         EXPECT_EQ(wire().closed, credits == 0);
         pass(3s);
         EXPECT_TRUE(wire().closed);
@@ -113,7 +113,7 @@ TEST_F(SessionTimes, ThePeerIsNotBlamedForTheUserOfThisSide) {
     expect_end(CloseReason::orderly, "");
 }
 
-TEST_F(SessionTimes, WhoHasConfirmedThePeersCloseDoesNotWaitForEver) {
+TEST_F(SessionTimes, AfterConfirmingThePeersCloseItWaitsALimitedTime) {
     open(closing);
     wire().bring(FrameKind::shutdown);
     EXPECT_EQ(sent(FrameKind::shutdown), 1);
@@ -126,14 +126,14 @@ TEST_F(SessionTimes, WhoHasConfirmedThePeersCloseDoesNotWaitForEver) {
     expect_end(CloseReason::orderly, "");
 }
 
-// --- cutting off ----------------------------------------------------------------------------
+// --- aborting -------------------------------------------------------------------------------
 
 class SessionCutsOff : public SessionTimes {
   protected:
     void cut_off() { near.session->cut_off(CloseReason::too_slow, "it took nothing", 1s); }
 };
 
-TEST_F(SessionCutsOff, AndSendsNothingBehindTheReasonAndHearsNothingMore) {
+TEST_F(SessionCutsOff, SendsNothingAfterTheReasonAndReceivesNothing) {
     open({.heartbeat = 100ms});
     cut_off();
     ASSERT_EQ(sent(FrameKind::shutdown), 1);
@@ -143,9 +143,9 @@ TEST_F(SessionCutsOff, AndSendsNothingBehindTheReasonAndHearsNothingMore) {
     wire().bring({.kind = a_message});
     EXPECT_EQ(wire().sent.size(), frames);
     EXPECT_TRUE(near.frames.empty());
-    EXPECT_FALSE(wire().closed) << "the reason is still under way";
+    EXPECT_FALSE(wire().closed) << "the reason is still in flight";
     pass(60ms);
-    EXPECT_TRUE(wire().closed) << "it has a quarter of a second";
+    EXPECT_TRUE(wire().closed) << "it has 250 ms";
     expect_end(CloseReason::too_slow, "it took nothing");
 }
 
@@ -167,7 +167,7 @@ TEST_F(SessionCutsOff, OnceAndTheSecondTimeDoesNotHurryIt) {
 
 TEST_F(SessionCutsOff, AtOnceWhereSomethingIsStuck) {
     dial();
-    wire().accept(peer()); // and the open frame does not leave
+    wire().accept(peer()); // the open frame is not completed
     cut_off();
     EXPECT_TRUE(wire().closed);
     EXPECT_EQ(sent(FrameKind::shutdown), 0);
@@ -175,7 +175,7 @@ TEST_F(SessionCutsOff, AtOnceWhereSomethingIsStuck) {
 
 TEST_F(SessionCutsOff, AtOnceWhereNoCreditIsLeftAtAll) {
     open({.receive_count = 4}, peer(4));
-    for (int frame = 0; frame < 6; ++frame) // their credits take the last ones here
+    for (int frame = 0; frame < 6; ++frame) // returning their credits uses up those of this side
         wire().bring({.kind = a_message});
     wire().complete();
     ASSERT_EQ(near.session->counters().credits, 0U);

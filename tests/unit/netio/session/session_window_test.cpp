@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Windows over a long way: they grow where the peer waits for credits, and as far as they may.
+// Windows over a path with a long delay: they grow if the peer waits for credits, up to their
+// limit.
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
@@ -22,7 +23,7 @@ class SessionWindow : public SessionTest {
         timer.start(time);
         ASSERT_TRUE(bed.run_until([&] { return passed; }));
     }
-    // The time that so many frames take.
+    // The time that `count` frames need.
     Duration carry(std::uint64_t count) {
         far.frames.clear();
         const TimePoint begin = bed.loop().now();
@@ -40,7 +41,7 @@ TEST_P(SessionWindow, GrowsToItsLimitWhereTheWayIsLong) {
     EXPECT_EQ(receives(), 8U);
     carry(500);
     EXPECT_EQ(receives(), 64U);
-    // 63 in a round trip in place of 7.
+    // 63 frames per round trip instead of 7.
     EXPECT_LT(carry(1200), 20ms * 1200 / 25);
     EXPECT_EQ(receives(), 64U);
     EXPECT_EQ(near.session->counters().credits + near.session->counters().unconfirmed, 64U);
@@ -62,7 +63,7 @@ TEST_P(SessionWindow, StaysAsItIsWhereItMayNotGrow) {
     EXPECT_EQ(receives(), 8U);
 }
 
-TEST_P(SessionWindow, StaysAsItIsWhereThePeerHasLittleToSay) {
+TEST_P(SessionWindow, StaysUnchangedIfThePeerSendsLittle) {
     connect({}, small_windows);
     lengthen_the_way(10ms);
     for (int i = 0; i < 50; ++i) {
@@ -88,25 +89,26 @@ TEST_P(SessionWindow, ShrinksAgainWhenItIsNotUsed) {
     EXPECT_EQ(bed.transport().window_budget().used(), 0U);
     EXPECT_LE(near.session->counters().credits, 8U);
     EXPECT_LE(near.session->counters().unconfirmed, 8U);
-    // And grows again.
+    // It grows again.
     carry(500);
     EXPECT_EQ(receives(), 64U);
 }
 
-// By halves every credit would be half a round trip late, and five frames in eight would arrive.
+// With halves, every credit would be half a round trip late, and only five of eight frames would
+// arrive.
 TEST_P(SessionWindow, FillsALongWay) {
     connect({.receive_count = 8, .window_limit = 0}, small_windows);
     lengthen_the_way(10ms);
     carry(500);
     ASSERT_EQ(receives(), 64U);
-    // Four fifths of the window in a round trip; header and number are 16 bytes.
+    // Four fifths of the window per round trip; header and number are 16 bytes.
     const double frames_per_second = 64 * 0.8 / 0.02;
     bed.sim()->network().set_path(0, 0,
                                   {.delay = 10ms, .bytes_per_second = 16 * frames_per_second});
     EXPECT_LT(std::chrono::duration<double>(carry(3000)).count(), 3000 / frames_per_second / 0.9);
 }
 
-TEST_P(SessionWindow, OfOneThatNothingIsSentToShrinksByItself) {
+TEST_P(SessionWindow, OfASideThatReceivesNothingShrinks) {
     connect({}, small_windows);
     lengthen_the_way(10ms);
     carry(500);
@@ -116,8 +118,8 @@ TEST_P(SessionWindow, OfOneThatNothingIsSentToShrinksByItself) {
     pass(60s);
     EXPECT_EQ(receives(), 8U);
     EXPECT_EQ(bed.transport().window_budget().used(), 0U);
-    EXPECT_EQ(near.session->counters().receives, 64U) << "that it began with";
-    // And grows again.
+    EXPECT_EQ(near.session->counters().receives, 64U) << "of the window that it began with";
+    // It grows again.
     carry(500);
     EXPECT_EQ(receives(), 64U);
 }
@@ -131,11 +133,11 @@ TEST_P(SessionWindow, AnIdleOneIsTalkedToOnlyUntilItHasShrunk) {
     ASSERT_EQ(receives(), 8U);
     const std::uint64_t before = bed.loop().turns().count();
     pass(60s);
-    // Heartbeats every 5 s on both sides, that come and have left, and now and then credits.
+    // Heartbeats every 5 s on both sides, sent and received, and sometimes credits.
     EXPECT_LE(bed.loop().turns().count() - before, 3U * 2U * 12U + 20U);
 }
 
-TEST_P(SessionWindow, WhoHasPausedKeepsCreditsForWhatIsStillToCome) {
+TEST_P(SessionWindow, APausedSideLeavesCreditsForLaterFrames) {
     connect({}, small_windows);
     lengthen_the_way(10ms);
     carry(500);
@@ -161,8 +163,8 @@ TEST_P(SessionWindow, APausedReceiverHoldsNoMoreThanItsWindow) {
     ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 1000; }));
 }
 
-// The user pauses behind each frame in turn; now and then a grant is answered while some wait, and
-// the first of them lies anywhere.
+// The user pauses after each frame in turn; sometimes a grant is answered while frames wait, and
+// the first waiting frame is at any position.
 TEST_P(SessionWindow, KeepsTheOrderOfWhatWaitsWhenItGrows) {
     constexpr std::uint64_t count = 200;
     std::size_t grown_meanwhile = 0;
@@ -209,7 +211,7 @@ TEST_P(SessionWindow, EndsInOrderWhereverItIs) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionWindow, testing::Values(Bed::sim_tcp), bed_name);
 
-// Where a device's queues are as long as they were made.
+// On devices whose queues cannot grow.
 class SessionWindowOnADevice : public SessionWindow {};
 
 TEST_P(SessionWindowOnADevice, StaysAsItIs) {

@@ -24,8 +24,8 @@ struct Side {
     Shutdown shutdown;
     bool closed = false;
     int sent = 0;
-    int taken = 0; // of the peer's, by the user here
-    int left = 0;  // of the peer's, not wanted by the user here
+    int taken = 0; // frames of the peer that the user here took
+    int left = 0;  // frames of the peer that the user here did not take
     std::deque<std::pair<std::uint8_t, std::uint32_t>> incoming; // kind, unread
 
     std::string key() const {
@@ -69,7 +69,7 @@ class Explorer {
     void visit(const Pair& pair) {
         if (seen_.insert(pair[0].key() + '|' + pair[1].key()).second) open_.push_back(pair);
     }
-    // Every step that a side can take. False: it can only wait.
+    // Performs every step that a side can take. Returns false if it can only wait.
     bool step(const Pair& pair, std::size_t i) {
         const Side& side = pair[i];
         bool moved = false;
@@ -84,7 +84,7 @@ class Explorer {
                 here.closed = true;
                 EXPECT_TRUE(here.shutdown.close());
             });
-            moved = false; // nobody has to
+            moved = false; // optional
         }
         if (side.shutdown.may_send() && side.sent < most_messages) {
             with([](Side& here, Side& there) {
@@ -126,7 +126,7 @@ class Explorer {
             EXPECT_TRUE(here.shutdown.on_ack(unread));
         }
     }
-    // If the connection broke now.
+    // Checks the result if the connection broke now.
     void check(const Pair& pair) {
         for (std::size_t i = 0; i < 2; ++i) {
             const Side& here = pair[i];
@@ -184,13 +184,13 @@ TEST(Shutdown, APeerThatSpeaksOutOfTurnIsNoticed) {
     EXPECT_FALSE(shutdown.on_ack(0)) << "nothing was shut down";
     EXPECT_TRUE(shutdown.on_shutdown());
     EXPECT_FALSE(shutdown.on_shutdown()) << "twice";
-    EXPECT_FALSE(shutdown.on_ack(0)) << "ours has not left";
+    EXPECT_FALSE(shutdown.on_ack(0)) << "the own shutdown frame is not sent yet";
     shutdown.on_sent(FrameKind::shutdown);
     EXPECT_TRUE(shutdown.on_ack(0));
     EXPECT_FALSE(shutdown.on_ack(0)) << "twice";
 }
 
-TEST(Shutdown, TimeRunsForThePeerAndTheLimitForEverybody) {
+TEST(Shutdown, TheTimeRunsForThePeerAndTheLimitForBoth) {
     const TimePoint limit{std::chrono::seconds{9}};
     Shutdown near;
     EXPECT_FALSE(near.awaits_peer());
@@ -199,7 +199,7 @@ TEST(Shutdown, TimeRunsForThePeerAndTheLimitForEverybody) {
     EXPECT_TRUE(near.awaits_peer());
     near.on_sent(FrameKind::shutdown);
     EXPECT_TRUE(near.on_ack(0));
-    EXPECT_FALSE(near.awaits_peer()) << "the user here holds it up";
+    EXPECT_FALSE(near.awaits_peer()) << "the user here delays it";
     EXPECT_TRUE(near.on_shutdown());
     near.confirm();
     near.on_sent(FrameKind::shutdown_ack);
@@ -209,7 +209,7 @@ TEST(Shutdown, TimeRunsForThePeerAndTheLimitForEverybody) {
     Shutdown far;
     EXPECT_TRUE(far.on_shutdown());
     far.on_sent(FrameKind::shutdown);
-    EXPECT_FALSE(far.awaits_peer()) << "who closed sees to the time";
+    EXPECT_FALSE(far.awaits_peer()) << "the side that closed watches the time";
     far.confirm();
     far.on_sent(FrameKind::shutdown_ack);
     EXPECT_TRUE(far.awaits_peer());
@@ -239,7 +239,7 @@ TEST(Shutdown, AnOrderlyEndHasNothingToSay) {
     const Closed closed =
         shutdown.judge({.reason = CloseReason::lost, .detail = "the peer is gone"}, 9, 0);
     EXPECT_EQ(closed.reason, CloseReason::orderly);
-    EXPECT_EQ(closed.detail, "") << "the connection had to end some way";
+    EXPECT_EQ(closed.detail, "") << "the connection had to end in some way";
 }
 
 TEST(Shutdown, TheCountOfUnreadFramesDoesNotWrap) {
@@ -249,36 +249,36 @@ TEST(Shutdown, TheCountOfUnreadFramesDoesNotWrap) {
     EXPECT_EQ(shutdown.unread(), UINT32_MAX);
 }
 
-TEST(SendLedger, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
-    UnackedFrames ledger;
-    ledger.on_own_sent(); // the open frame
-    ledger.on_service_sent();
-    ledger.on_service_sent();
-    ledger.on_own_sent();
-    ledger.on_service_sent();
-    EXPECT_EQ(ledger.sent(), 3U);
-    EXPECT_EQ(ledger.outstanding(), 3U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 3U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 2U);
-    ledger.on_credits(2);
-    EXPECT_EQ(ledger.outstanding(), 1U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 0U);
-    EXPECT_EQ(ledger.sent(), 3U);
+TEST(UnackedFramesTest, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
+    UnackedFrames unacked;
+    unacked.on_own_sent(); // the open frame
+    unacked.on_service_sent();
+    unacked.on_service_sent();
+    unacked.on_own_sent();
+    unacked.on_service_sent();
+    EXPECT_EQ(unacked.sent(), 3U);
+    EXPECT_EQ(unacked.outstanding(), 3U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 3U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 2U);
+    unacked.on_credits(2);
+    EXPECT_EQ(unacked.outstanding(), 1U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 0U);
+    EXPECT_EQ(unacked.sent(), 3U);
 }
 
-TEST(SendLedger, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
-    UnackedFrames ledger;
-    ledger.on_own_sent();
-    ledger.on_service_sent();
-    ledger.on_credits(0);
-    EXPECT_EQ(ledger.outstanding(), 1U);
-    ledger.on_credits(1); // for the one of its own
-    EXPECT_EQ(ledger.outstanding(), 1U);
-    ledger.on_credits(1);
-    EXPECT_EQ(ledger.outstanding(), 0U);
+TEST(UnackedFramesTest, SessionFramesAreAcknowledgedOnlyByTheirCredit) {
+    UnackedFrames unacked;
+    unacked.on_own_sent();
+    unacked.on_service_sent();
+    unacked.on_credits(0);
+    EXPECT_EQ(unacked.outstanding(), 1U);
+    unacked.on_credits(1); // for the session's own frame
+    EXPECT_EQ(unacked.outstanding(), 1U);
+    unacked.on_credits(1);
+    EXPECT_EQ(unacked.outstanding(), 0U);
 }
 
 // --- the reason of an abort
@@ -293,7 +293,7 @@ TEST(AbortReason, LiesAsDocumented) {
               (AbortReason{.why = AbortReason::too_slow, .value = 0x04030201}));
 }
 
-TEST(AbortReason, OfALaterVersionIsUnderstoodAsFarAsItCan) {
+TEST(AbortReason, FromALaterVersionIsPartlyUnderstood) {
     std::vector<std::byte> bytes(abort_reason_bytes + 5);
     bytes[0] = std::byte{77};
     bytes[4] = std::byte{9};

@@ -34,7 +34,7 @@ class CoalescedTasks : public testing::Test {
         first();
     }
 
-    bool takes = true; // what is posted
+    bool takes = true; // whether a posted task is accepted
     std::deque<std::function<void()>> waiting;
     int runs = 0;
     std::function<void()> at_run;
@@ -52,10 +52,10 @@ TEST_F(CoalescedTasks, WaitOnceHoweverOftenTheyAreAskedFor) {
     run_first();
     EXPECT_EQ(runs, 1);
     coalesced.request();
-    EXPECT_EQ(waiting.size(), 1U) << "that is another one";
+    EXPECT_EQ(waiting.size(), 1U) << "a new task";
 }
 
-// There may be more to do by then than it has seen.
+// The running task may not see later work.
 TEST_F(CoalescedTasks, AskedForWhileTheyRunAreRunOnceMore) {
     at_run = [this] {
         coalesced.request();
@@ -98,7 +98,7 @@ using Box = ClientSendQueue<Item>;
 
 constexpr auto never = [] { return false; };
 
-TEST(ClientSendQueue, GivesWhatWasPutInOrderAndGoesOnWhereItWasHeldUp) {
+TEST(ClientSendQueue, DrainsInOrderAndContinuesWhereItWasBlocked) {
     Box box{1 << 20};
     for (int i = 0; i < 5; ++i)
         ASSERT_EQ(box.put({.number = i, .bytes = {}}), Status::ok);
@@ -116,8 +116,8 @@ TEST(ClientSendQueue, GivesWhatWasPutInOrderAndGoesOnWhereItWasHeldUp) {
     EXPECT_TRUE(box.empty());
 }
 
-// Others put as fast as it sends: a turn of the loop ends all the same.
-TEST(ClientSendQueue, EndsWithTheTimeOfTheTurnThoughMoreComesAllTheTime) {
+// Other threads put items as fast as the loop sends; the turn ends nevertheless.
+TEST(ClientSendQueue, EndsWithTheTurnDespiteNewItems) {
     Box box{1 << 20};
     ASSERT_EQ(box.put({.number = 0, .bytes = {}}), Status::ok);
     int sent = 0;
@@ -169,12 +169,12 @@ using Drained = ClientPublishQueue::Drained;
 
 constexpr std::size_t head = sizeof(Publication);
 
-// What has room, and what was sent.
+// The capacity, and the sent messages.
 class ClientPublishQueueTest : public testing::Test {
   protected:
     using Sent = std::pair<std::uint64_t, int>;
 
-    // The status is its number.
+    // The status of the message is its number.
     Status put(std::uint64_t fid, int number, std::size_t size = 0) {
         return box.put({.fid = Fid{fid},
                         .status = static_cast<std::uint8_t>(number),
@@ -191,7 +191,7 @@ class ClientPublishQueueTest : public testing::Test {
             },
             never);
     }
-    // Fid 1 waits, and takes up so much.
+    // Fid 1 is blocked with `bytes` queued bytes.
     void hold_up(std::size_t bytes) {
         stopped.insert(Fid{1});
         ASSERT_EQ(put(1, 0, bytes - head), Status::ok);
@@ -206,17 +206,17 @@ class ClientPublishQueueTest : public testing::Test {
     std::vector<Sent> sent;
 };
 
-TEST_F(ClientPublishQueueTest, OneFidThatWaitsHoldsUpNoOther) {
+TEST_F(ClientPublishQueueTest, ABlockedFidDoesNotBlockOthers) {
     stopped = {Fid{1}};
     for (int i = 0; i < 3; ++i)
         for (const std::uint64_t fid : {1U, 2U})
             ASSERT_EQ(put(fid, i), Status::ok);
     EXPECT_EQ(drain(), Drained::blocked);
     EXPECT_THAT(sent, ElementsAre(Sent{2, 0}, Sent{2, 1}, Sent{2, 2}));
-    EXPECT_EQ(attempts, 4) << "what follows one that was refused is not tried";
+    EXPECT_EQ(attempts, 4) << "messages after a refused one of the same fid are not tried";
     ASSERT_EQ(put(2, 3), Status::ok);
     EXPECT_EQ(drain(), Drained::blocked);
-    EXPECT_EQ(attempts, 5) << "nor is that one, before there may be room";
+    EXPECT_EQ(attempts, 5) << "nor is this one, before there may be room";
     EXPECT_EQ(sent.size(), 4U);
 }
 
@@ -235,7 +235,7 @@ TEST_F(ClientPublishQueueTest, WhatHasWaitedIsInOrderWithWhatCameLater) {
     EXPECT_THAT(sent, ElementsAre(Sent{1, 0}, Sent{1, 1}, Sent{1, 2}, Sent{1, 3}));
 }
 
-TEST_F(ClientPublishQueueTest, ThoseThatWaitHaveEachTheirPartOfWhatRoomThereIs) {
+TEST_F(ClientPublishQueueTest, BlockedFidsShareTheRoomEqually) {
     room = 0;
     for (int i = 0; i < 4; ++i)
         for (const std::uint64_t fid : {1U, 2U, 3U})
@@ -249,12 +249,12 @@ TEST_F(ClientPublishQueueTest, ThoseThatWaitHaveEachTheirPartOfWhatRoomThereIs) 
     std::map<std::uint64_t, int> next;
     for (std::size_t at = 0; at < sent.size(); ++at) {
         EXPECT_EQ(sent[at].second, next[sent[at].first]++);
-        EXPECT_EQ(sent[at].second, static_cast<int>(at / 3)) << "none has two in a row";
+        EXPECT_EQ(sent[at].second, static_cast<int>(at / 3)) << "no fid has two in a row";
     }
     EXPECT_EQ(sent.size(), 12U);
 }
 
-TEST_F(ClientPublishQueueTest, ItEndsWithTheTimeOfTheTurnAndGoesOnWithThoseThatWait) {
+TEST_F(ClientPublishQueueTest, EndsWithItsTimeAndContinuesWithTheNextBlockedFid) {
     room = 0;
     for (std::uint64_t fid = 1; fid <= 5; ++fid)
         ASSERT_EQ(put(fid, 0), Status::ok);
@@ -274,13 +274,13 @@ TEST_F(ClientPublishQueueTest, TakesExactlyTheHalfWhileNothingWaits) {
     EXPECT_EQ(put(2, 0), Status::ok);
     EXPECT_EQ(put(3, 0), Status::again);
     EXPECT_EQ(drain(), Drained::all);
-    EXPECT_EQ(put(1, 0, 2 * limit), Status::ok) << "one in any case";
+    EXPECT_EQ(put(1, 0, 2 * limit), Status::ok) << "one message in any case";
     box.close();
     EXPECT_EQ(drain(), Drained::all);
     EXPECT_EQ(put(1, 0), Status::closed);
 }
 
-TEST_F(ClientPublishQueueTest, OfTheOtherHalfAFidHasItsPartOfWhatIsFreeWhileSomeWait) {
+TEST_F(ClientPublishQueueTest, AFidGetsItsPartOfTheOtherHalfWhileSomeAreBlocked) {
     hold_up(limit / 2);
     // x + x <= (half - 2 x) / parts
     constexpr std::size_t each = limit / 2 / (2 * ClientPublishQueue::parts + 2);
@@ -288,13 +288,13 @@ TEST_F(ClientPublishQueueTest, OfTheOtherHalfAFidHasItsPartOfWhatIsFreeWhileSome
     EXPECT_EQ(put(2, 1, each + 8 - head), Status::again);
     EXPECT_EQ(put(2, 1, each - head), Status::ok);
     EXPECT_EQ(put(2, 2), Status::again);
-    EXPECT_EQ(put(1, 1), Status::ok) << "one in any case, also of the one that waits";
+    EXPECT_EQ(put(1, 1), Status::ok) << "one message in any case, also of a blocked fid";
     EXPECT_EQ(put(1, 2, each * 2), Status::again);
     EXPECT_EQ(put(3, 0, limit / 2), Status::again) << "all of it is the limit";
     EXPECT_EQ(put(3, 0, limit / 4), Status::ok);
     EXPECT_EQ(drain(), Drained::blocked);
     EXPECT_THAT(sent, ElementsAre(Sent{2, 0}, Sent{2, 1}, Sent{3, 0}));
-    EXPECT_EQ(put(2, 3, each - head), Status::ok) << "as much again";
+    EXPECT_EQ(put(2, 3, each - head), Status::ok) << "the same amount again";
 }
 
 TEST_F(ClientPublishQueueTest, TakesAllOfTheLimitAndNothingMore) {
@@ -313,15 +313,15 @@ TEST_F(ClientPublishQueueTest, WhenNothingWaitsAnyMoreTheOtherHalfIsFreeForTheNe
     box.wake();
     EXPECT_EQ(drain(), Drained::all);
     ASSERT_EQ(put(2, 1, limit / 2 - head), Status::ok);
-    EXPECT_EQ(put(3, 0), Status::again) << "nothing waits";
+    EXPECT_EQ(put(3, 0), Status::again) << "no fid is blocked";
     EXPECT_EQ(drain(), Drained::all);
     hold_up(limit / 2);
     EXPECT_EQ(put(1, 1, 1000), Status::ok);
     EXPECT_EQ(put(2, 2, 1000), Status::ok);
 }
 
-// As many as a detector has links: each puts as much as it may before anybody looks.
-TEST_F(ClientPublishQueueTest, HoweverManyStopOneAfterTheOtherThereIsRoomForTheNext) {
+// Like the links of a detector: each puts as much as possible before the queue is drained.
+TEST_F(ClientPublishQueueTest, ManyBlockedFidsLeaveRoomForTheNext) {
     ClientPublishQueue large{std::size_t{16} << 20};
     for (std::uint64_t fid = 1; fid <= 200; ++fid) {
         int count = 0;
@@ -333,7 +333,7 @@ TEST_F(ClientPublishQueueTest, HoweverManyStopOneAfterTheOtherThereIsRoomForTheN
     }
 }
 
-TEST_F(ClientPublishQueueTest, WhatIsGivenUpIsAllOfIt) {
+TEST_F(ClientPublishQueueTest, DiscardRemovesEverything) {
     stopped = {Fid{1}, Fid{2}};
     for (int i = 0; i < 3; ++i)
         for (const std::uint64_t fid : {1U, 2U, 3U})
@@ -346,9 +346,9 @@ TEST_F(ClientPublishQueueTest, WhatIsGivenUpIsAllOfIt) {
     EXPECT_EQ(sent.size(), 3U);
 }
 
-// Beside a model that has a queue for each fid: what is taken is sent, once, in order, and at once
-// where its fid does not wait.
-TEST_F(ClientPublishQueueTest, SendsWhatItHasTakenInOrderWhateverStopsAndGoesOn) {
+// Compared with a model that has a queue per fid: an accepted message is sent once, in order, and
+// immediately if its fid is not blocked.
+TEST_F(ClientPublishQueueTest, SendsAcceptedMessagesInOrder) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         SCOPED_TRACE(seed);
         std::mt19937 random{seed};
@@ -392,7 +392,7 @@ TEST_F(ClientPublishQueueTest, SendsWhatItHasTakenInOrderWhateverStopsAndGoesOn)
         EXPECT_EQ(any.drain(send, never), Drained::all);
         EXPECT_EQ(sent_next, put_next);
         EXPECT_EQ(any.put({.fid = Fid{0}, .bytes = std::vector<std::byte>(1900)}), Status::ok)
-            << "nothing is counted any more";
+            << "all counters are 0 again";
     }
 }
 
@@ -427,7 +427,7 @@ FidRange range(std::uint64_t first, std::uint64_t last) {
     return {.first = Fid{first}, .last = Fid{last}};
 }
 
-TEST(PendingSubscribes, ASubscriptionIsAcceptedWhenAllOfItIsByWhomever) {
+TEST(PendingSubscribes, ASubscriptionIsAcceptedWhenAllItsFidsAre) {
     PendingSubscribes<int> pending;
     const std::array fids{range(1, 9), range(20, 29)};
     pending.add(fids, 1);
@@ -490,7 +490,7 @@ TEST(PendingSubscribes, ManyWhoWaitAreAnsweredOneByOneWithoutLookingAtAllOfThem)
     EXPECT_EQ(pending.expire(now + std::chrono::seconds{count / 2}).size(), count / 8U);
 }
 
-// Else a bound on them would hold whatever it costs.
+// Otherwise a bound on the steps would prove nothing.
 TEST(PendingSubscribes, WhatIsLookedAtIsCounted) {
     constexpr std::uint64_t count = 100;
     PendingSubscribes<int> pending;
@@ -500,13 +500,13 @@ TEST(PendingSubscribes, WhatIsLookedAtIsCounted) {
     }
     for (std::uint64_t i = 0; i < count; ++i)
         EXPECT_THAT(pending.accept(range(1000, 1000)), IsEmpty());
-    EXPECT_GE(pending.steps(), count) << "each time somewhere";
+    EXPECT_GE(pending.steps(), count) << "at least one step each time";
     const std::size_t before = pending.steps();
     EXPECT_EQ(pending.accept(range(0, count)).size(), count);
-    EXPECT_GE(pending.steps() - before, count) << "at each that waited";
+    EXPECT_GE(pending.steps() - before, count) << "at least one step for each waiting entry";
 }
 
-// All that wait stand in a row, and each answer is held against each of them.
+// All waiting entries are in a list, and each answer is compared with each of them.
 struct PlainAnswers {
     struct Entry {
         int waiter = 0;
@@ -538,7 +538,7 @@ struct PlainAnswers {
     std::vector<Entry> waiting;
 };
 
-TEST(PendingSubscribes, AnswersAsOneThatLooksAtAllOfThem) {
+TEST(PendingSubscribes, AgreesWithALinearSearch) {
     std::mt19937_64 random{1};
     PendingSubscribes<int> pending;
     PlainAnswers plain;
@@ -593,7 +593,7 @@ TEST(PendingSubscribes, OnlyTheMiddleOfARangeIsAccepted) {
     EXPECT_THAT(pending.accept(range(10, UINT64_MAX)), ElementsAre(1));
 }
 
-TEST(PendingSubscribes, NobodyWaitsBeyondHisTime) {
+TEST(PendingSubscribes, EachWaitsUntilItsTimeLimit) {
     PendingSubscribes<int> pending;
     const std::array fids{range(1, 9)};
     const TimePoint now{};
@@ -608,7 +608,7 @@ TEST(PendingSubscribes, NobodyWaitsBeyondHisTime) {
     EXPECT_EQ(pending.next_end(), TimePoint::max());
 }
 
-TEST(PendingSubscribes, HasALimitThatCountsThoseWhoWait) {
+TEST(PendingSubscribes, TheLimitCountsTheWaitingOnes) {
     PendingSubscribes<int> pending{2};
     const std::array fids{range(1, 9)};
     pending.add(fids, 1);

@@ -19,7 +19,7 @@ constexpr PublisherId d{4};
 TEST(ConnectionSlots, AreHeldOnceByEachAndNotByMoreThanTheLimit) {
     ConnectionSlots slots{2};
     EXPECT_TRUE(slots.take(a));
-    EXPECT_TRUE(slots.take(a)) << "it has one";
+    EXPECT_TRUE(slots.take(a)) << "it has one already";
     EXPECT_TRUE(slots.has_free());
     EXPECT_TRUE(slots.take(b));
     EXPECT_FALSE(slots.has_free());
@@ -27,10 +27,10 @@ TEST(ConnectionSlots, AreHeldOnceByEachAndNotByMoreThanTheLimit) {
     EXPECT_TRUE(slots.take(b));
     EXPECT_TRUE(slots.is_waiting(c));
     EXPECT_FALSE(slots.is_waiting(a));
-    EXPECT_EQ(slots.next(), std::nullopt) << "there is no room";
+    EXPECT_EQ(slots.next(), std::nullopt) << "no free slot";
 }
 
-TEST(ConnectionSlots, ThatBecomeFreeAreForThoseThatWerePassedOverInTurns) {
+TEST(ConnectionSlots, FreeSlotsGoToWaitingPublishersInTurn) {
     ConnectionSlots slots{1};
     ASSERT_TRUE(slots.take(c));
     ASSERT_FALSE(slots.take(b));
@@ -40,12 +40,12 @@ TEST(ConnectionSlots, ThatBecomeFreeAreForThoseThatWerePassedOverInTurns) {
     ASSERT_TRUE(slots.take(b));
     EXPECT_FALSE(slots.take(a));
     slots.release(b);
-    EXPECT_EQ(slots.next(), d) << "the one behind the last";
-    EXPECT_EQ(slots.next(), a) << "as long as there is room";
+    EXPECT_EQ(slots.next(), d) << "the next after the last one";
+    EXPECT_EQ(slots.next(), a) << "until all slots are used";
     EXPECT_EQ(slots.next(), std::nullopt);
 }
 
-TEST(ConnectionSlots, WhoIsForgottenIsNotAskedLater) {
+TEST(ConnectionSlots, AForgottenPublisherIsNotOfferedASlot) {
     ConnectionSlots slots{1};
     ASSERT_TRUE(slots.take(a));
     ASSERT_FALSE(slots.take(b));
@@ -56,7 +56,7 @@ TEST(ConnectionSlots, WhoIsForgottenIsNotAskedLater) {
     EXPECT_TRUE(slots.take(c));
 }
 
-TEST(ConnectionSlots, ThatSomebodyIsPassedOverIsToldOnceUntilNobodyIs) {
+TEST(ConnectionSlots, WaitingPublishersAreReportedOnceUntilNoneWaits) {
     ConnectionSlots slots{1};
     EXPECT_EQ(slots.unreported(), std::nullopt);
     ASSERT_TRUE(slots.take(a));
@@ -71,7 +71,7 @@ TEST(ConnectionSlots, ThatSomebodyIsPassedOverIsToldOnceUntilNobodyIs) {
     EXPECT_EQ(slots.unreported(), d);
 }
 
-TEST(ConnectionSlots, WhoGetsOneBeforeItsTurnIsPassedOverNoMore) {
+TEST(ConnectionSlots, APublisherThatGetsASlotEarlyNoLongerWaits) {
     ConnectionSlots slots{1};
     ASSERT_TRUE(slots.take(a));
     ASSERT_FALSE(slots.take(b));
@@ -103,7 +103,7 @@ class Refusals : public testing::Test {
     netio::test::SimWorld world;
     EventLoop loop{{}, world};
     TimePoint begin{world.now()};
-    std::vector<std::string> asked; // after so many seconds: who, for which fid
+    std::vector<std::string> asked; // seconds: publisher fid
     RejectedPublishers refused{loop, [this](PublisherId id, const std::vector<FidRange>& fids) {
                                    asked.push_back(
                                        std::to_string((world.now() - begin) / seconds{1}) + ": " +
@@ -112,7 +112,7 @@ class Refusals : public testing::Test {
                                }};
 };
 
-TEST_F(Refusals, AreOverForEachInItsTimeWhoeverCameFirst) {
+TEST_F(Refusals, EndForEachPublisherAfterItsOwnTime) {
     refused.put(a, only(7), seconds{10});
     refused.put(b, only(8), seconds{5});
     run_for(seconds{20});
@@ -121,7 +121,7 @@ TEST_F(Refusals, AreOverForEachInItsTimeWhoeverCameFirst) {
     EXPECT_EQ(asked.size(), 2U) << "once";
 }
 
-TEST_F(Refusals, OfOneThatIsGoneMatterToNobody) {
+TEST_F(Refusals, OfAForgottenPublisherAreRemoved) {
     refused.put(a, only(7), seconds{10});
     refused.put(b, only(8), seconds{5});
     refused.forget(b);
@@ -135,7 +135,7 @@ TEST_F(Refusals, OfOneThatIsGoneMatterToNobody) {
     EXPECT_EQ(asked.size(), 1U);
 }
 
-TEST_F(Refusals, ThatAreNewerTakeThePlaceOfFormerOnes) {
+TEST_F(Refusals, ANewOneReplacesAnOlderOne) {
     refused.put(a, only(7), seconds{5});
     run_for(seconds{3});
     refused.put(a, only(8), seconds{5});
@@ -147,7 +147,7 @@ Announcement saying(const std::string& name, const std::string& mode) {
     return {.name = name, .mode = mode};
 }
 
-TEST(PendingAnnouncements, AreTheLastWordAboutEach) {
+TEST(PendingAnnouncements, KeepTheLatestOfEachPublisher) {
     PendingAnnouncements news;
     EXPECT_TRUE(news.empty());
     news.put("a", saying("a", "first"));
@@ -163,8 +163,8 @@ TEST(PendingAnnouncements, AreTheLastWordAboutEach) {
     EXPECT_TRUE(news.empty());
 }
 
-// One of them says something else all the time.
-TEST(PendingAnnouncements, AreTakenInTurnsSoThatNobodyKeepsTheOthersWaiting) {
+// One publisher changes its announcement all the time.
+TEST(PendingAnnouncements, AreTakenInTurnSoThatNoPublisherDelaysOthers) {
     PendingAnnouncements news;
     for (const char* const name : {"a", "b", "c"})
         news.put(name, {});

@@ -83,14 +83,14 @@ TEST(Mailbox, BatchesAreTakenInOrderWholeOrInPart) {
     EXPECT_TRUE(out[297].is_gap);
     EXPECT_EQ(out[297].bytes.size(), 10U);
     MessageBatch taken;
-    EXPECT_EQ(box.take(taken), 2U) << "the rest of the first";
+    EXPECT_EQ(box.take(taken), 2U) << "the rest of the first batch";
     EXPECT_THAT(fids_of(taken), ElementsAre(298, 299));
     EXPECT_EQ(box.load().messages, 2U);
     EXPECT_EQ(box.take(out, 9), 2U);
     EXPECT_TRUE(box.empty());
     EXPECT_EQ(box.load().bytes, 0U);
     EXPECT_EQ(box.take(taken), 0U);
-    EXPECT_TRUE(taken.empty()) << "what was read is not read again";
+    EXPECT_TRUE(taken.empty()) << "no message is read twice";
 }
 
 TEST(Mailbox, SmallBatchesBecomeOneSoThatAFewMessagesATurnCostLittle) {
@@ -116,7 +116,7 @@ TEST(Mailbox, HasRoomAgainWhenHalfOfItIsFree) {
     EXPECT_TRUE(box.has_room());
     batch = batch_of(1, 600);
     box.exchange(batch);
-    EXPECT_FALSE(box.has_room()) << "of bytes";
+    EXPECT_FALSE(box.has_room()) << "the limit of bytes";
 }
 
 TEST(Mailbox, MemoryThatHasBeenReadIsUsedAgainUpToHalfOfWhatMayWait) {
@@ -141,16 +141,16 @@ TEST(Mailbox, MemoryThatHasBeenReadIsUsedAgainUpToHalfOfWhatMayWait) {
     EXPECT_GT(again, half - each);
 }
 
-TEST(BatchFiller, WhoBlocksIsFullAndLosesNothing) {
+TEST(BatchFiller, WithTheBlockPolicyItFillsAndLosesNothing) {
     BatchFiller filler{{.limit = {.messages = 3, .bytes = 1000}}};
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
     EXPECT_FALSE(filler.is_full());
     filler.look({.messages = 2, .bytes = 20});
-    EXPECT_TRUE(filler.is_full()) << "with what waits";
-    EXPECT_TRUE(filler.put(Fid{1}, ten, 0)) << "it was on its way";
+    EXPECT_TRUE(filler.is_full()) << "together with the queued messages";
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0)) << "it was in flight";
     EXPECT_EQ(filler.batch().size(), 2U);
     filler.look({.messages = 0, .bytes = 985});
-    EXPECT_TRUE(filler.is_full()) << "of bytes";
+    EXPECT_TRUE(filler.is_full()) << "the limit of bytes";
 }
 
 TEST(BatchFiller, IsDueWithManyMessagesOrManyBytes) {
@@ -164,8 +164,8 @@ TEST(BatchFiller, IsDueWithManyMessagesOrManyBytes) {
     EXPECT_TRUE(filler.is_due());
 }
 
-// Put by put, with every limit that a batch may meet.
-TEST(BatchFiller, TheQuickWayTakesNothingThatTheOtherWouldTellOf) {
+// Put by put, for every limit of a batch.
+TEST(BatchFiller, TheFastPathAcceptsOnlyWhatNeedsNoReport) {
     const std::vector<std::byte> bytes(100);
     for (const std::size_t limit : {1U, 2U, 3U, 50U, 1000000U}) {
         for (const std::size_t size : {0U, 1U, 100U}) {
@@ -215,16 +215,16 @@ TEST(MessageBatch, OneThatWasMovedFromIsEmptyAndMayBeFilled) {
     EXPECT_EQ(other[0].bytes.size(), 3U);
 }
 
-TEST(BatchFiller, WhatIsDroppedIsToldWithTheNextMessageOfItsFid) {
+TEST(BatchFiller, DropsAreReportedWithTheNextMessageOfTheFid) {
     BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = SlowPolicy::drop}};
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
     EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
     EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
     EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
     for (const auto& [fid, missed] : {std::pair{1U, 2U}, {1U, 0U}, {2U, 1U}, {2U, 0U}}) {
-        filler.batch().clear(); // it was handed over, and read
+        filler.batch().clear(); // handed over, and read
         ASSERT_TRUE(filler.put(Fid{fid}, ten, 7));
-        EXPECT_EQ(filler.batch()[0].missed, missed) << "it is told once";
+        EXPECT_EQ(filler.batch()[0].missed, missed) << "reported once";
         EXPECT_EQ(filler.batch()[0].status, 7);
     }
 }
@@ -233,14 +233,14 @@ TEST(BatchFiller, ReportsLossesWithTheNextMessageOfTheFidOrAtTheEnd) {
     BatchFiller filler{{.limit = {.messages = 2, .bytes = 1000}, .when_full = SlowPolicy::drop}};
     filler.add_missed(Fid{1}, 7);
     filler.add_missed(Fid{2}, 5);
-    EXPECT_FALSE(filler.put_fast(Fid{3}, ten, 0)) << "something is to be told";
+    EXPECT_FALSE(filler.put_fast(Fid{3}, ten, 0)) << "a loss must be reported first";
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
     EXPECT_EQ(filler.batch()[0].missed, 7U);
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
     EXPECT_EQ(filler.batch()[1].missed, 0U);
     EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
     filler.put_rest();
-    ASSERT_EQ(filler.batch().size(), 3U) << "though it is full";
+    ASSERT_EQ(filler.batch().size(), 3U) << "also in a full batch";
     EXPECT_TRUE(filler.batch()[2].is_gap);
     EXPECT_EQ(filler.batch()[2].fid, Fid{2});
     EXPECT_EQ(filler.batch()[2].missed, 6U);
@@ -248,8 +248,8 @@ TEST(BatchFiller, ReportsLossesWithTheNextMessageOfTheFidOrAtTheEnd) {
     EXPECT_EQ(filler.batch().size(), 3U) << "once";
 }
 
-// What a reader has taken of a fid, or was told missing, is what was put of it, in order.
-class FidBooks {
+// For each fid, the messages taken and those reported missing are the messages put, in order.
+class FidChecker {
   public:
     std::uint64_t next_put(Fid fid) { return put_[fid]++; }
     void take(const MessageBatch::Item& item) {
@@ -270,14 +270,14 @@ class FidBooks {
     std::uint64_t missed_ = 0;
 };
 
-TEST(BatchFiller, WhateverThePolicyEachMessageIsTakenOrToldMissingInOrder) {
+TEST(BatchFiller, EachMessageIsTakenOrReportedMissingInOrder) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::newest}) {
         std::mt19937 random{4711};
         const Mailbox::Load limit{.messages = 7,
                                   .bytes = 2000}; // ConflationStore counts 128 more each
         BatchFiller filler{{.limit = limit, .when_full = policy}};
         Mailbox box{limit};
-        FidBooks books;
+        FidChecker checker;
         std::uint64_t puts = 0;
         const auto hand_over = [&] {
             do {
@@ -289,13 +289,13 @@ TEST(BatchFiller, WhateverThePolicyEachMessageIsTakenOrToldMissingInOrder) {
             MessageBatch batch;
             box.take(batch);
             for (const MessageBatch::Item item : batch)
-                books.take(item);
+                checker.take(item);
         };
         for (int step = 0; step < 20000 && !testing::Test::HasFatalFailure(); ++step) {
             const auto what = random() % 100;
             if (what < 80) {
                 const Fid fid{random() % 20};
-                const std::uint64_t number = books.next_put(fid);
+                const std::uint64_t number = checker.next_put(fid);
                 const auto bytes = std::as_bytes(std::span{&number, 1});
                 ++puts;
                 if (!filler.put_fast(fid, bytes, 0)) filler.put(fid, bytes, 0);
@@ -310,8 +310,8 @@ TEST(BatchFiller, WhateverThePolicyEachMessageIsTakenOrToldMissingInOrder) {
         if (!filler.batch().empty()) box.exchange(filler.batch());
         while (!box.empty())
             read();
-        books.expect_complete();
-        EXPECT_EQ(books.missed(), filler.dropped());
+        checker.expect_complete();
+        EXPECT_EQ(checker.missed(), filler.dropped());
         EXPECT_GT(puts, 10000U);
     }
 }
@@ -326,11 +326,11 @@ TEST(BatchFiller, TheNewestOfEachFidIsKeptUntilThereIsRoom) {
     EXPECT_TRUE(filler.keeps());
     EXPECT_EQ(filler.dropped(), 4U);
     for (const auto& [fid, missed] : {std::pair{1U, 2U}, {2U, 2U}}) {
-        filler.batch().clear(); // it was handed over, and read
+        filler.batch().clear(); // handed over, and read
         filler.look({});
         ASSERT_EQ(filler.batch().size(), 1U);
         EXPECT_EQ(filler.batch()[0].fid, Fid{fid});
-        EXPECT_EQ(filler.batch()[0].status, 4) << "the last";
+        EXPECT_EQ(filler.batch()[0].status, 4) << "the last message";
         EXPECT_EQ(filler.batch()[0].missed, missed);
     }
     EXPECT_FALSE(filler.keeps());
@@ -349,7 +349,7 @@ void send(Mailbox& box, std::size_t messages, std::size_t size) {
     box.exchange(batch);
 }
 
-TEST(MailboxRules, WhoAsksForSoManyMessagesGetsNoMore) {
+TEST(MailboxRules, TakeReturnsAtMostTheRequestedNumber) {
     Mailbox box{{.messages = 1000, .bytes = 100000}};
     send(box, 5, 10);
     std::vector<Message> out;
@@ -375,7 +375,7 @@ TEST(MailboxRules, HasRoomIfHalfOfTheMessagesAndHalfOfTheBytesAreFree) {
     EXPECT_FALSE(other.has_room()) << "a few bytes, but too many messages";
 }
 
-TEST(MailboxRules, FewMessagesThatAreLargeAreNotCopiedToThoseThatWait) {
+TEST(MailboxRules, LargeMessagesAreNotCopiedIntoAQueuedBatch) {
     Mailbox box{{.messages = 1000, .bytes = std::size_t{1} << 20}};
     send(box, 2, std::size_t{64} << 10);
     send(box, 1, 10);
@@ -386,8 +386,9 @@ TEST(MailboxRules, FewMessagesThatAreLargeAreNotCopiedToThoseThatWait) {
     EXPECT_EQ(box.take(taken), 1U);
 }
 
-// Else a client that runs for a day allocates for each batch, or has a batch that only grows.
-TEST(MailboxRules, TheSameMemoryGoesRoundForEver) {
+// Otherwise a client that runs for a day would allocate for each batch, or have an ever-growing
+// batch.
+TEST(MailboxRules, TheSameMemoryIsReused) {
     for (const bool in_batches : {true, false}) {
         Mailbox box{{.messages = 100000, .bytes = 1000000}};
         MessageBatch filled;
@@ -401,7 +402,7 @@ TEST(MailboxRules, TheSameMemoryGoesRoundForEver) {
             box.exchange(filled);
             ASSERT_TRUE(filled.empty());
             ASSERT_EQ(filled.capacity(), turn < (in_batches ? 3 : 2) ? 0 : capacity) << turn;
-            // One is always under way, so that the next is not the one that was just read.
+            // One batch is always in flight, so the next one is not the batch that was just read.
             if (turn > 0) {
                 ASSERT_EQ(in_batches ? box.take(read) : box.take(out, 300), 300U);
             }
@@ -425,8 +426,8 @@ TEST(MailboxRules, ABatchThatHasGrownVeryLargeIsNotKept) {
     }
 }
 
-// What is put without a question leaves room for one more at least, and the batch not due.
-TEST(BatchFillerRules, TheQuickWayGoesUpToTheMessageThatFillsTheBatch) {
+// After put_fast() there is room for at least one more message, and the batch is not due.
+TEST(BatchFillerRules, TheFastPathStopsBeforeTheBatchIsDue) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{64} << 10}) {
         BatchFiller filler{{.limit = {.messages = 1000000, .bytes = 1000000000}}};
         const std::vector<std::byte> bytes(size);
@@ -437,7 +438,7 @@ TEST(BatchFillerRules, TheQuickWayGoesUpToTheMessageThatFillsTheBatch) {
         EXPECT_EQ(filler.batch().size(), put);
         EXPECT_FALSE(filler.is_due());
         EXPECT_TRUE(filler.put(Fid{1}, bytes, 0));
-        EXPECT_TRUE(filler.is_due()) << "with the next one";
+        EXPECT_TRUE(filler.is_due()) << "with the next message";
     }
 }
 
@@ -451,12 +452,12 @@ TEST(BatchFillerRules, ItIsFullWithTheLastByteOfItsLimit) {
     EXPECT_TRUE(filler.is_full());
 }
 
-TEST(BatchFillerRules, WhoWouldBeDisconnectedIsWaitedForHere) {
+TEST(BatchFillerRules, TheDisconnectPolicyBlocksHere) {
     for (const SlowPolicy policy : slow_policies) {
         BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = policy}};
         EXPECT_EQ(filler.blocks(), !may_miss(policy));
         EXPECT_TRUE(filler.put(Fid{1}, {}, 0));
-        EXPECT_EQ(filler.put(Fid{1}, {}, 0), !may_miss(policy)) << "though it is full";
+        EXPECT_EQ(filler.put(Fid{1}, {}, 0), !may_miss(policy)) << "also in a full batch";
         EXPECT_EQ(filler.dropped(), policy == SlowPolicy::drop ? 1U : 0U);
     }
 }
@@ -479,7 +480,7 @@ class Queue : public testing::Test {
         const std::array bytes{static_cast<std::byte>(number)};
         return queue->put(fid, bytes, 0);
     }
-    // The numbers of those that are there for others; behind `-` how many are missing in front.
+    // The numbers of the queued messages, with `-` and the number of messages missing before each.
     std::vector<std::string> take(std::size_t at_most = SIZE_MAX) {
         std::vector<Message> messages;
         queue->poll(messages, at_most, none);
@@ -499,14 +500,14 @@ class Queue : public testing::Test {
     int went_on = 0;
 };
 
-TEST_F(Queue, WhatWasPutIsThereForOthersBehindTheTurn) {
+TEST_F(Queue, MessagesAreVisibleAfterTheTurn) {
     make(SlowPolicy::block, 10);
     EXPECT_TRUE(put(1));
     EXPECT_TRUE(put(2));
     EXPECT_THAT(take(), IsEmpty());
     EXPECT_TRUE(queue->hand_over());
     EXPECT_THAT(take(), ElementsAre("1", "2"));
-    EXPECT_EQ(went_on, 0) << "nobody has stopped";
+    EXPECT_EQ(went_on, 0) << "no publisher was stopped";
 }
 
 TEST_F(Queue, ItsDescriptorIsReadableUntilTheLastOneHasBeenTaken) {
@@ -533,9 +534,9 @@ TEST_F(Queue, ThatIsFullStopsUntilHalfOfItHasBeenTakenAndThenOnce) {
     make(SlowPolicy::block, 4);
     for (std::uint64_t number = 1; number < 4; ++number)
         EXPECT_TRUE(put(number));
-    EXPECT_FALSE(put(4)) << "it is full";
-    EXPECT_FALSE(put(5)) << "and takes what comes all the same";
-    EXPECT_EQ(take(2).size(), 2U) << "who is to stop has handed it over";
+    EXPECT_FALSE(put(4)) << "the queue is full";
+    EXPECT_FALSE(put(5)) << "a full queue still accepts messages";
+    EXPECT_EQ(take(2).size(), 2U) << "put() has handed over the messages";
     EXPECT_EQ(went_on, 0);
     EXPECT_THAT(take(1), ElementsAre("3"));
     EXPECT_EQ(went_on, 1);
@@ -547,17 +548,17 @@ TEST_F(Queue, ThatIsFullStopsUntilHalfOfItHasBeenTakenAndThenOnce) {
     EXPECT_EQ(went_on, 1);
 }
 
-// What others take meanwhile is seen in the next turn, but for once in each.
-TEST_F(Queue, WhoDropsLooksForRoomOnceATurn) {
+// Free space is detected in the next turn, except once within each turn.
+TEST_F(Queue, WithTheDropPolicyItPollsForRoomOncePerTurn) {
     make(SlowPolicy::drop, 2);
     put(1);
     put(2);
     queue->hand_over();
-    EXPECT_TRUE(put(3)) << "nobody is held up";
+    EXPECT_TRUE(put(3)) << "no publisher is blocked";
     EXPECT_EQ(queue->dropped(), 1U);
     EXPECT_THAT(take(), ElementsAre("1", "2"));
     put(4);
-    EXPECT_EQ(queue->dropped(), 2U) << "it has looked in this turn";
+    EXPECT_EQ(queue->dropped(), 2U) << "it has polled in this turn";
     EXPECT_TRUE(queue->hand_over());
     put(5);
     EXPECT_EQ(queue->dropped(), 2U);
@@ -566,7 +567,7 @@ TEST_F(Queue, WhoDropsLooksForRoomOnceATurn) {
     EXPECT_EQ(went_on, 0);
 }
 
-TEST_F(Queue, WhoDropsFindsRoomThatThereIsWithinATurn) {
+TEST_F(Queue, WithTheDropPolicyItFindsRoomWithinATurn) {
     make(SlowPolicy::drop, 2);
     put(1);
     put(2);
@@ -576,7 +577,7 @@ TEST_F(Queue, WhoDropsFindsRoomThatThereIsWithinATurn) {
     put(4);
     EXPECT_EQ(queue->dropped(), 0U);
     put(5);
-    EXPECT_EQ(queue->dropped(), 1U) << "two that are not handed over yet fill it";
+    EXPECT_EQ(queue->dropped(), 1U) << "two messages not yet handed over fill it";
 }
 
 TEST_F(Queue, WhatIsKeptOfEachFidIsThereWhenThereIsRoom) {
@@ -587,18 +588,18 @@ TEST_F(Queue, WhatIsKeptOfEachFidIsThereWhenThereIsRoom) {
     put(3);
     put(4);
     put(5, Fid{2});
-    EXPECT_EQ(queue->dropped(), 1U) << "the one before the last";
-    EXPECT_TRUE(queue->hand_over()) << "nobody is held up";
+    EXPECT_EQ(queue->dropped(), 1U) << "all but the last message";
+    EXPECT_TRUE(queue->hand_over()) << "no publisher is blocked";
     EXPECT_EQ(went_on, 0);
     EXPECT_THAT(take(), ElementsAre("1", "2"));
-    EXPECT_EQ(went_on, 1) << "to hand over what is kept";
+    EXPECT_EQ(went_on, 1) << "to hand over the conflated messages";
     EXPECT_TRUE(queue->hand_over());
     EXPECT_THAT(take(), ElementsAre("4 -1", "5"));
     EXPECT_TRUE(queue->hand_over());
     EXPECT_THAT(take(), IsEmpty());
 }
 
-TEST_F(Queue, WhoWaitsIsWokenByWhatComesAndByTheEnd) {
+TEST_F(Queue, AWaitingReaderIsWokenByAMessageAndByTheEnd) {
     make(SlowPolicy::block, 10);
     MessageBatch batch;
     const auto wait = [this, &batch] { return queue->poll(batch, seconds{60}); };
@@ -607,7 +608,7 @@ TEST_F(Queue, WhoWaitsIsWokenByWhatComesAndByTheEnd) {
     put(1);
     queue->hand_over();
     EXPECT_EQ(woken.get(), 1U);
-    EXPECT_LT(Clock::now() - begin, seconds{40}) << "not by the time that it waits at most";
+    EXPECT_LT(Clock::now() - begin, seconds{40}) << "not only after the time limit";
     woken = std::async(std::launch::async, wait);
     std::future<void> ended = std::async(std::launch::async, [this] { queue->wait_for_end(); });
     queue->add_missed(Fid{7}, 3);
@@ -617,7 +618,7 @@ TEST_F(Queue, WhoWaitsIsWokenByWhatComesAndByTheEnd) {
     EXPECT_TRUE(batch[0].is_gap);
     EXPECT_EQ(batch[0].missed, 3U);
     EXPECT_EQ(queue->poll(batch, seconds{60}), 0U);
-    EXPECT_LT(Clock::now() - begin, seconds{50}) << "nothing comes any more";
+    EXPECT_LT(Clock::now() - begin, seconds{50}) << "the queue has ended";
 }
 
 TEST_F(Queue, LeavesNoDescriptorOpen) {

@@ -6,7 +6,7 @@
 namespace netio::pubsub::publisher_connection_test {
 namespace {
 
-// Whether it is taken for replaced when its lease ends now.
+// Whether it counts as replaced when its lease ends now.
 bool would_be_replaced(AnnouncedProcess process) {
     process.expire();
     return process.is_replaced();
@@ -21,17 +21,17 @@ TEST(AnnouncedProcess, ThatTheBusShowsOrThatAnswersItselfIsNotReplaced) {
     EXPECT_FALSE(process.is_expired());
 }
 
-TEST(AnnouncedProcess, InWhosePlaceAnotherAnswersIsReplacedWhenItsLeaseIsOver) {
+TEST(AnnouncedProcess, IsReplacedIfAnotherAnswersAndItsLeaseHasEnded) {
     AnnouncedProcess process;
     process.announce(1);
-    process.announce(1); // it says something else
+    process.announce(1); // a changed announcement
     process.change();
     EXPECT_TRUE(would_be_replaced(process));
     process.announce(1);
-    EXPECT_TRUE(would_be_replaced(process)) << "its last word does not make it the one there";
+    EXPECT_TRUE(would_be_replaced(process)) << "a further announcement does not change this";
 }
 
-TEST(AnnouncedProcess, ThatWasStartedAnewIsTheOneThatAnswersWhicheverIsSeenFirst) {
+TEST(AnnouncedProcess, AfterARestartIsNotReplacedInEitherOrder) {
     AnnouncedProcess announced_first;
     announced_first.announce(1);
     announced_first.announce(2);
@@ -44,11 +44,11 @@ TEST(AnnouncedProcess, ThatWasStartedAnewIsTheOneThatAnswersWhicheverIsSeenFirst
     EXPECT_FALSE(would_be_replaced(changed_first));
     for (AnnouncedProcess* each : {&announced_first, &changed_first}) {
         each->change();
-        EXPECT_TRUE(would_be_replaced(*each)) << "one more";
+        EXPECT_TRUE(would_be_replaced(*each)) << "another change";
     }
 }
 
-TEST(AnnouncedProcess, ThatHasMovedIsFoundBehindTheOneInItsFormerPlace) {
+TEST(AnnouncedProcess, AfterAMoveIsFoundAtItsNewAddress) {
     AnnouncedProcess process;
     process.announce(1);
     process.change();
@@ -57,7 +57,7 @@ TEST(AnnouncedProcess, ThatHasMovedIsFoundBehindTheOneInItsFormerPlace) {
     process.announce(1);
     EXPECT_FALSE(would_be_replaced(process));
     process.change();
-    EXPECT_FALSE(would_be_replaced(process)) << "from the other to itself";
+    EXPECT_FALSE(would_be_replaced(process)) << "from the other process back to itself";
     process.change();
     EXPECT_TRUE(would_be_replaced(process));
 }
@@ -68,7 +68,7 @@ TEST(AnnouncedProcess, ThatIsShownOrLookedForAgainIsNotExpired) {
     process.expire();
     EXPECT_TRUE(process.is_expired());
     process.announce(1);
-    EXPECT_FALSE(process.is_expired()) << "its lease goes on";
+    EXPECT_FALSE(process.is_expired()) << "its lease continues";
     process.expire();
     process.move();
     EXPECT_FALSE(process.is_expired());

@@ -39,8 +39,8 @@ TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
     ArrivalCounter counter;
     for (int i = 0; i < 3; ++i)
         counter.add(Fid{1}, 10); // two were published
-    counter.add(Fid{2}, 10);     // three were
-    counter.add(Fid{9}, 10);     // none was: it came under a wrong fid
+    counter.add(Fid{2}, 10);     // three were published
+    counter.add(Fid{9}, 10);     // none was published: it came under a wrong fid
     const std::array<FidCount, 2> totals{FidCount{.fid = Fid{1}, .count = 2},
                                          FidCount{.fid = Fid{2}, .count = 3}};
     finish(counter, totals);
@@ -96,7 +96,7 @@ TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
     EXPECT_EQ(counter.missed(), 3U);
 }
 
-TEST(ArrivalCounter, InANewConnectionAllAccountsBeginAnew) {
+TEST(ArrivalCounter, ANewConnectionResetsTheCounters) {
     ArrivalCounter counter;
     counter.add(Fid{1}, 10);
     counter.add_missed(Fid{1}, 3);
@@ -110,8 +110,8 @@ TEST(ArrivalCounter, InANewConnectionAllAccountsBeginAnew) {
     counter.add(Fid{1}, 10);
     const FidCount now{.fid = Fid{1}, .count = 1};
     finish(counter, {&now, 1});
-    EXPECT_EQ(counter.books(), Books{}) << "of what was missing before nothing is";
-    EXPECT_EQ(counter.messages(), 2U) << "of all connections";
+    EXPECT_EQ(counter.books(), Books{}) << "earlier losses are forgotten";
+    EXPECT_EQ(counter.messages(), 2U) << "over all connections";
 }
 
 TEST(FramesSeen, AreThoseOfAllThatAreTakenTogether) {
@@ -130,15 +130,15 @@ TEST(FramesSeen, AreThoseOfAllThatAreTakenTogether) {
     }
 }
 
-// What the gaps have told is ArrivalCounter::missed().
-TEST(Account, SaysApartWhatNoGapHasTold) {
+// Losses reported by gaps are in ArrivalCounter::missed().
+TEST(Account, CountsSeparatelyWhatNoGapReported) {
     ArrivalCounter arrivals;
     Account account;
     account.begin_connection();
     EXPECT_TRUE(account.is_connected());
     arrivals.add(Fid{1}, 10);
     arrivals.add_missed(Fid{1}, 2);
-    const FidCount total{.fid = Fid{1}, .count = 8}; // 5 more than are known of
+    const FidCount total{.fid = Fid{1}, .count = 8}; // 5 more than reported so far
     finish(arrivals, {&total, 1});
     EXPECT_EQ(account.found_missing(), 0U);
     account.end_connection(arrivals);
@@ -191,7 +191,7 @@ TEST(Account, KeepsWhatASubscriptionThatHasEndedBrought) {
     check(account.fids(arrivals));
     account.end_connection(arrivals);
     check(account.fids());
-    check(account.fids(arrivals)); // which have not begun anew
+    check(account.fids(arrivals)); // the arrivals were not reset
 }
 
 TEST(Account, SaysWhatArrivedBeyondTheTotals) {
@@ -202,7 +202,7 @@ TEST(Account, SaysWhatArrivedBeyondTheTotals) {
         arrivals.add(Fid{1}, 10);
     const FidCount total{.fid = Fid{1}, .count = 1};
     finish(arrivals, {&total, 1});
-    EXPECT_EQ(account.fids(arrivals).find(Fid{1})->surplus, 2U) << "while it goes on";
+    EXPECT_EQ(account.fids(arrivals).find(Fid{1})->surplus, 2U) << "during the connection";
     account.end_connection(arrivals);
     EXPECT_EQ(account.fids().find(Fid{1})->surplus, 2U);
     EXPECT_EQ(account.fids().find(Fid{1})->lost, 0U);

@@ -88,7 +88,7 @@ TEST(ConflationStore, MissesAMessageAboveTheLimit) {
     put(store, 1, "a");
     EXPECT_THAT(put(store, 1, std::string(11, 'b')), ElementsAre(Fid{1}, Fid{1}));
     EXPECT_FALSE(store.has_messages());
-    EXPECT_FALSE(store.empty()) << "there is something to tell";
+    EXPECT_FALSE(store.empty()) << "a loss must be reported";
     EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 2}));
     EXPECT_TRUE(store.empty());
     EXPECT_THAT(put(store, 1, std::string(10, 'c')), IsEmpty()) << "this one fits";
@@ -102,7 +102,7 @@ TEST(ConflationStore, AnOlderOneIsKeptOnlyIfItIsTheLastOfItsFid) {
     EXPECT_EQ(put_older(store, 2, "d"), Older::not_last);
     put(store, 3, "e");
     EXPECT_THAT(put(store, 5, "g"), ElementsAre(Fid{2})) << "it is older than all others";
-    EXPECT_EQ(put_older(store, 2, "h"), Older::not_last) << "a newer one has been missed";
+    EXPECT_EQ(put_older(store, 2, "h"), Older::not_last) << "a newer one was dropped";
     EXPECT_EQ(take(store), "1:b");
 }
 
@@ -117,16 +117,16 @@ TEST(ConflationStore, AnOlderOneMayTakeTheLastOfTheRoom) {
 TEST(ConflationStore, CountsAnOlderOneWithoutRoom) {
     ConflationStore store{overhead + 10};
     EXPECT_EQ(put_older(store, 1, std::string(11, 'c')), Older::missed)
-        << "nobody gives way for it";
-    EXPECT_FALSE(store.empty()) << "it is to be told";
-    EXPECT_EQ(put_older(store, 1, "b"), Older::not_last) << "it would come behind what is newer";
+        << "nothing is dropped for it";
+    EXPECT_FALSE(store.empty()) << "it must be reported";
+    EXPECT_EQ(put_older(store, 1, "b"), Older::not_last) << "it would arrive after a newer one";
     EXPECT_EQ(put_older(store, 2, "a"), Older::kept);
     EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 1}));
     EXPECT_EQ(take(store), "2:a");
     EXPECT_TRUE(store.empty());
 }
 
-TEST(ConflationStore, ForgetsFidsAndTellsWhatIsMissedOfThem) {
+TEST(ConflationStore, ForgetsFidsAndReportsTheirLosses) {
     ConflationStore store{10000};
     for (const std::uint64_t fid : {1U, 2U, 3U, 4U, 7U}) {
         put(store, fid, "a");
@@ -143,15 +143,15 @@ TEST(ConflationStore, ForgetsFidsAndTellsWhatIsMissedOfThem) {
     EXPECT_EQ(take(store), "4:b");
 }
 
-// Against lists of all that was put: what comes out of each fid is a gap and then its last message,
-// the counts are exact, and no more than the limit is kept.
+// Compared with lists of all messages: each fid delivers a gap and then its last message, the
+// counts are exact, and the limit is kept.
 TEST(ConflationStore, AgreesWithAPlainModel) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937 random{seed};
         const std::size_t limit = overhead + random() % (5 * overhead);
         ConflationStore store{limit};
-        std::map<Fid, std::deque<std::string>> due; // put, and neither given nor told
-        std::map<Fid, std::uint64_t> missed;        // as put() has said
+        std::map<Fid, std::deque<std::string>> due; // put, and neither delivered nor reported
+        std::map<Fid, std::uint64_t> missed;        // as reported by put()
         int number = 0;
         const auto tell = [&](const std::vector<FidCount>& counts) {
             for (const auto& [fid, count] : counts) {
@@ -226,7 +226,7 @@ void put(ConflationTable& book, SubscriberId subscriber, std::uint64_t fid) {
     book.store_of(subscriber)->put(Fid{fid}, {}, 0);
 }
 
-TEST(ConflationTable, HasAStoreOfThoseOnlyWhoWantTheNewest) {
+TEST(ConflationTable, HasAStoreOnlyForSubscribersOfTheNewest) {
     ConflationTable book{10000, 100};
     book.note(anna, range(1, 9), SlowPolicy::drop);
     EXPECT_EQ(book.store_of(anna), nullptr);
@@ -280,11 +280,11 @@ TEST(ConflationTable, AnotherPolicyOrNoneEndsWhatIsKept) {
         EXPECT_EQ(book.store_of(anna, Fid{2}, UINT32_MAX), nullptr);
         const std::uint32_t before = book.requests(anna);
         book.note(anna, range(2, 2), SlowPolicy::newest);
-        EXPECT_EQ(book.store_of(anna, Fid{2}, before), nullptr) << "that was of the former wish";
+        EXPECT_EQ(book.store_of(anna, Fid{2}, before), nullptr) << "of the earlier subscription";
     }
 }
 
-// Else a stranger that asks for one fid after the other would have a piece for each.
+// Otherwise an unauthenticated peer that subscribes fid by fid would get an entry for each.
 TEST(ConflationTable, FidsThatAreAskedForOneByOneDoNotAddUp) {
     ConflationTable book{10000, 4};
     for (std::uint64_t fid = 1; fid <= 20; ++fid)

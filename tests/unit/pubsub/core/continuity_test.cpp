@@ -8,7 +8,7 @@ namespace {
 
 constexpr FidRange fids{.first = Fid{1}, .last = Fid{9}};
 
-// One connection: what the publisher was at, then so many messages of fid 1.
+// One connection: the position of the publisher, then `messages` messages of fid 1.
 std::uint64_t connect(Continuity& continuity, std::uint64_t position, int messages,
                       std::uint64_t gap = 0) {
     continuity.begin_connection();
@@ -26,19 +26,19 @@ std::uint64_t connect(Continuity& continuity, std::uint64_t position, int messag
 TEST(Continuity, WhatWasPublishedBetweenTwoConnectionsIsMissed) {
     Continuity continuity;
     continuity.meet(7);
-    EXPECT_EQ(connect(continuity, 100, 5), 0U) << "nothing was promised before";
+    EXPECT_EQ(connect(continuity, 100, 5), 0U) << "no earlier connection";
     EXPECT_FALSE(continuity.meet(7));
     EXPECT_EQ(connect(continuity, 105, 3), 0U);
     EXPECT_EQ(connect(continuity, 110, 0, 4), 2U);
-    EXPECT_EQ(connect(continuity, 115, 0), 1U) << "the gap was told already";
+    EXPECT_EQ(connect(continuity, 115, 0), 1U) << "the gap was already reported";
 }
 
-TEST(Continuity, AFidThatWasNewMeanwhileIsMissedFromItsFirstMessageOn) {
+TEST(Continuity, ANewFidIsMissedFromItsFirstMessage) {
     Continuity continuity;
     continuity.meet(7);
     connect(continuity, 0, 0);
     EXPECT_EQ(continuity.take({.fid = Fid{2}, .count = 6}), 6U);
-    EXPECT_EQ(continuity.take({.fid = Fid{10}, .count = 6}), 0U) << "it was not subscribed to";
+    EXPECT_EQ(continuity.take({.fid = Fid{10}, .count = 6}), 0U) << "it was not subscribed";
 }
 
 TEST(Continuity, WhatIsNotWantedAnyMoreIsNotMissed) {
@@ -50,7 +50,7 @@ TEST(Continuity, WhatIsNotWantedAnyMoreIsNotMissed) {
     EXPECT_EQ(continuity.take({.fid = Fid{2}, .count = 1}), 1U) << "but the others are";
 }
 
-// The connection may end before all that is wanted was asked for again.
+// The connection may end before all subscriptions were requested again.
 TEST(Continuity, WhatWasNotResumedInOneConnectionIsInTheNext) {
     Continuity continuity;
     continuity.meet(7);
@@ -60,7 +60,7 @@ TEST(Continuity, WhatWasNotResumedInOneConnectionIsInTheNext) {
     EXPECT_EQ(connect(continuity, 9, 0), 4U);
 }
 
-TEST(Continuity, AnotherPublisherBeginsAnew) {
+TEST(Continuity, AnotherPublisherResetsIt) {
     Continuity continuity;
     EXPECT_FALSE(continuity.meet(7)) << "the first one";
     connect(continuity, 0, 5);
@@ -70,7 +70,7 @@ TEST(Continuity, AnotherPublisherBeginsAnew) {
     EXPECT_EQ(continuity.instance(), 8U);
 }
 
-// Of publisher 7, which told its totals.
+// After publisher 7, which sent its totals.
 Continuity behind_a_known_tail() {
     Continuity continuity;
     continuity.meet(7);
@@ -81,7 +81,7 @@ Continuity behind_a_known_tail() {
     return continuity;
 }
 
-TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
+TEST(Continuity, TheTailOfAPublisherThatSentItsTotalsIsKnown) {
     Continuity continuity = behind_a_known_tail();
     EXPECT_TRUE(continuity.meet(8)->tail_known);
     continuity.begin_connection();
@@ -89,8 +89,9 @@ TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
     EXPECT_FALSE(continuity.meet(9)->tail_known);
 }
 
-// Two of them in one connection: no honest one does, but then nobody knows more.
-TEST(Continuity, TheTailThatOneHasToldIsNotTheNextOnes) {
+// Two new publishers in one connection: a correct peer does not do this, and then the tail is
+// unknown.
+TEST(Continuity, TotalsOfOnePublisherDoNotCoverTheNext) {
     Continuity continuity = behind_a_known_tail();
     EXPECT_TRUE(continuity.meet(8)->tail_known);
     EXPECT_FALSE(continuity.meet(9)->tail_known);
@@ -111,8 +112,8 @@ TEST(Continuity, AnotherPublisherCountsFromTheBeginning) {
     EXPECT_EQ(continuity.take({.fid = Fid{1}, .count = 8}), 8U);
 }
 
-// Totals are of what was subscribed to, and it may have begun to end before it was asked.
-TEST(Continuity, TheTailOfWhatWasNotAskedForAgainBeforeTheEndIsUnknown) {
+// Totals cover only the current subscriptions, and the publisher may shut down before it gets them.
+TEST(Continuity, TheTailOfFidsNotRequestedAgainIsUnknown) {
     Continuity continuity;
     continuity.meet(7);
     connect(continuity, 0, 5);
@@ -123,10 +124,10 @@ TEST(Continuity, TheTailOfWhatWasNotAskedForAgainBeforeTheEndIsUnknown) {
     EXPECT_FALSE(continuity.meet(8)->tail_known);
 }
 
-// The rights to it may be fewer than when it was granted.
+// The rights may have been reduced since the first grant.
 TEST(Continuity, ATailIsOpenUntilWhatWasCoveredIsGrantedAgain) {
     Continuity continuity;
-    EXPECT_FALSE(continuity.has_open_tail()) << "nothing has begun";
+    EXPECT_FALSE(continuity.has_open_tail()) << "no connection yet";
     continuity.begin_connection();
     continuity.meet(7);
     continuity.begin(fids);
@@ -134,12 +135,12 @@ TEST(Continuity, ATailIsOpenUntilWhatWasCoveredIsGrantedAgain) {
     continuity.end_connection(ArrivalCounter{}, false);
     EXPECT_TRUE(continuity.has_open_tail());
     continuity.begin_connection();
-    EXPECT_TRUE(continuity.has_open_tail()) << "it is there, and has said nothing";
+    EXPECT_TRUE(continuity.has_open_tail()) << "connected, but without a grant";
     continuity.meet(7);
     continuity.begin({.first = Fid{1}, .last = Fid{4}});
-    EXPECT_TRUE(continuity.has_open_tail()) << "of the others";
+    EXPECT_TRUE(continuity.has_open_tail()) << "for the other fids";
     continuity.end_connection(ArrivalCounter{}, true);
-    EXPECT_TRUE(continuity.has_open_tail()) << "who closes does not know more";
+    EXPECT_TRUE(continuity.has_open_tail()) << "a regular close does not change this";
     continuity.begin_connection();
     continuity.meet(7);
     continuity.begin(fids);
@@ -163,7 +164,7 @@ TEST(Continuity, ATailEndsWithTheTotalsOrWithTheWish) {
     EXPECT_FALSE(continuity.has_open_tail());
 }
 
-TEST(Continuity, WhatIsUnsubscribedFromHasNoTailButGoesOnWhereItWasGranted) {
+TEST(Continuity, AnUnsubscribedFidHasNoTailButKeepsItsPosition) {
     Continuity continuity;
     continuity.meet(7);
     connect(continuity, 0, 5);
@@ -173,13 +174,13 @@ TEST(Continuity, WhatIsUnsubscribedFromHasNoTailButGoesOnWhereItWasGranted) {
     continuity.forget_tails(fids);
     EXPECT_FALSE(continuity.has_open_tail());
     continuity.end_connection(ArrivalCounter{}, false);
-    EXPECT_TRUE(continuity.has_open_tail()) << "of what it had, no answer had come";
+    EXPECT_TRUE(continuity.has_open_tail()) << "the rest was not granted again";
     continuity.forget_tails(fids);
     EXPECT_FALSE(continuity.has_open_tail());
     EXPECT_EQ(continuity.fids(), 0U);
 }
 
-// A socket that does not ask for positions, and subscribes again behind a loss.
+// A socket that does not request positions, and subscribes again after a loss.
 TEST(Continuity, WithoutPositionsATailStaysOpen) {
     Continuity continuity;
     for (int i = 0; i < 2; ++i) {

@@ -43,7 +43,7 @@ class AssignmentTest : public testing::Test {
     }
 };
 
-TEST_F(AssignmentTest, WhoIsKnownByAddressIsAskedForAllThatIsWanted) {
+TEST_F(AssignmentTest, APublisherKnownByAddressIsAskedForAllFids) {
     want(range(1, 9), SlowPolicy::drop);
     EXPECT_THAT(assignment.add(a).orders, ElementsAre(ask(a, range(1, 9), SlowPolicy::drop)));
     EXPECT_THAT(want(range(20, 29)), ElementsAre(ask(a, range(20, 29))));
@@ -52,11 +52,11 @@ TEST_F(AssignmentTest, WhoIsKnownByAddressIsAskedForAllThatIsWanted) {
     EXPECT_THAT(assignment.remove(a).orders, IsEmpty());
 }
 
-TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
+TEST_F(AssignmentTest, AnUnreachablePublisherYieldsFidsToTheNextClaimant) {
     constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
-    EXPECT_THAT(assignment.yield(a, false).orders, IsEmpty()) << "nobody else has it";
+    EXPECT_THAT(assignment.yield(a, false).orders, IsEmpty()) << "no other publisher claims it";
     claim(b, range(0, 4));
     claim(c, range(3, 9));
     EXPECT_THAT(assignment.yield(a, false).orders,
@@ -69,7 +69,7 @@ TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
                 UnorderedElementsAre(leave(c, range(3, 9)), ask(a, range(3, 9))));
 }
 
-TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
+TEST_F(AssignmentTest, AConnectedPublisherHasPriorityForItsFids) {
     constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
@@ -80,16 +80,16 @@ TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
     EXPECT_TRUE(assignment.is_contested(c));
     EXPECT_THAT(assignment.reach(c).orders,
                 ElementsAre(leave(a, range(0, 9)), ask(c, range(0, 9))));
-    EXPECT_THAT(assignment.reach(b).orders, IsEmpty()) << "they are another's that is there";
+    EXPECT_THAT(assignment.reach(b).orders, IsEmpty()) << "another connected publisher has them";
     EXPECT_THAT(claim(c, range(0, 20)).orders, ElementsAre(ask(c, range(15, 20))));
     assignment.lose(c);
     EXPECT_THAT(assignment.yield(c, false).orders,
                 UnorderedElementsAre(leave(c, range(5, 9)), ask(b, range(5, 9)),
                                      leave(c, range(0, 4)), ask(a, range(0, 4))))
-        << "those that are there first";
+        << "connected first";
 }
 
-TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere) {
+TEST_F(AssignmentTest, FidsOfADoubtedPublisherGoToConnectedClaimants) {
     constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
@@ -98,17 +98,17 @@ TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere)
     claim(c, range(2, 4));
     assignment.reach(c);
     EXPECT_THAT(assignment.doubt(a).orders, ElementsAre(leave(a, range(2, 4)), ask(c, range(2, 4))))
-        << "the other is only a stranger's word";
+        << "the other one is not authenticated";
     EXPECT_THAT(claim(c, range(2, 5)).orders,
                 ElementsAre(leave(a, range(5, 5)), ask(c, range(5, 5))));
     EXPECT_THAT(assignment.reach(b).orders,
                 ElementsAre(leave(a, range(0, 1)), ask(b, range(0, 1))));
     assignment.reach(a);
-    EXPECT_THAT(claim(c, range(2, 6)).orders, IsEmpty()) << "it is there again";
+    EXPECT_THAT(claim(c, range(2, 6)).orders, IsEmpty()) << "it is connected again";
     EXPECT_THAT(assignment.doubt(PublisherId{9}).orders, IsEmpty());
 }
 
-TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
+TEST_F(AssignmentTest, ALaterRequestCoversTheFidsOwnedByThen) {
     claim(a, range(0, 9));
     claim(b, range(5, 14));
     want(range(3, 100), SlowPolicy::drop);
@@ -120,7 +120,7 @@ TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
     EXPECT_THAT(assignment.ask(b).orders, ElementsAre(ask(b, range(13, 14), SlowPolicy::drop)));
 }
 
-TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
+TEST_F(AssignmentTest, APermanentlyRefusedPublisherOwnsNothing) {
     want(range(0, 100));
     claim(a, range(0, 9));
     EXPECT_THAT(assignment.yield(a, true).orders, IsEmpty());
@@ -132,17 +132,17 @@ TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
     EXPECT_EQ(claim(a, range(0, 9)).orders.front().publisher, a);
 }
 
-TEST_F(AssignmentTest, WhoIsFoundIsAskedForWhatItHasOfWhatIsWanted) {
+TEST_F(AssignmentTest, AFoundPublisherIsAskedForItsWantedFids) {
     want(range(5, 14));
     EXPECT_THAT(claim(a, range(0, 9)).orders, ElementsAre(ask(a, range(5, 9))));
     EXPECT_THAT(claim(b, range(10, 19)).orders, ElementsAre(ask(b, range(10, 14))));
     EXPECT_THAT(want(range(9, 15), SlowPolicy::drop),
                 ElementsAre(ask(a, range(9, 9), SlowPolicy::drop),
                             ask(b, range(10, 15), SlowPolicy::drop)));
-    EXPECT_THAT(claim(a, range(0, 9)).orders, IsEmpty()) << "it says the same again";
+    EXPECT_THAT(claim(a, range(0, 9)).orders, IsEmpty()) << "the same claim again";
 }
 
-TEST_F(AssignmentTest, OfTwoThatClaimAFidTheFirstHasItUntilItIsGone) {
+TEST_F(AssignmentTest, TheFirstClaimantHasAFidUntilItIsGone) {
     want(range(0, 100));
     claim(a, range(0, 9));
     const FidAssignment::Outcome outcome = claim(b, range(5, 14));
@@ -158,20 +158,20 @@ TEST_F(AssignmentTest, AFidThatMovesIsFollowed) {
     claim(b, range(10, 19));
     EXPECT_THAT(claim(a, range(0, 4)).orders, ElementsAre(leave(a, range(5, 9))));
     EXPECT_THAT(claim(b, range(5, 19)).orders, ElementsAre(ask(b, range(5, 9))));
-    // The other way round: it is claimed before it is given up.
+    // In the other order: b still claims the fids when a claims them.
     EXPECT_THAT(claim(a, range(0, 9)).orders, IsEmpty());
     EXPECT_THAT(claim(b, range(10, 19)).orders,
                 UnorderedElementsAre(leave(b, range(5, 9)), ask(a, range(5, 9))));
 }
 
-TEST_F(AssignmentTest, WhatIsWantedLaterIsAskedOfThoseThatAreThere) {
+TEST_F(AssignmentTest, ALaterWishIsAskedOfKnownPublishers) {
     claim(a, range(0, 9));
-    EXPECT_THAT(claim(b, range(0, 9)).contests, IsEmpty()) << "nobody wants it";
+    EXPECT_THAT(claim(b, range(0, 9)).contests, IsEmpty()) << "no subscriber wants it";
     EXPECT_THAT(want(range(3, 3)), ElementsAre(ask(a, range(3, 3))));
     EXPECT_TRUE(!assignment.empty());
 }
 
-TEST_F(AssignmentTest, ManyRangesOfTwoThatAreContestedAreToldOnceAndOfSoManyOwners) {
+TEST_F(AssignmentTest, ContestsAreReportedOncePerPairUpToALimit) {
     want(range(0, 1000));
     std::vector<FidRange> single;
     for (std::uint64_t i = 0; i < 1000; i += 2)
@@ -186,8 +186,9 @@ TEST_F(AssignmentTest, ManyRangesOfTwoThatAreContestedAreToldOnceAndOfSoManyOwne
                 SizeIs(FidAssignment::contest_limit));
 }
 
-// What is left of another one's claim is not done on the way, where nobody would be told of it.
-TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
+// The rest of another publisher's claim must not be processed here, where its contests would not be
+// reported.
+TEST(AssignmentInSlices, ARemovedPublisherUsesNoSliceOfAnother) {
     constexpr PublisherId c{3};
     const FidRange all = range(0, 100);
     const std::vector<FidRange> many{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
@@ -209,13 +210,13 @@ TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
     }
 }
 
-// --- what a stranger's announcement costs ---------------------------------------------------
+// --- cost of an announcement by an unauthenticated peer --------------------------------------
 
 class LongAssignment : public testing::Test {
   protected:
     static constexpr std::size_t many = 65536;
     static constexpr std::size_t slice = FidAssignment::usual_slice;
-    // Every fourth fid, from `first` on.
+    // Every fourth fid, beginning with `first`.
     static std::vector<FidRange> single_fids(std::uint64_t first) {
         std::vector<FidRange> fids;
         for (std::uint64_t i = 0; i < many; ++i)
@@ -226,7 +227,7 @@ class LongAssignment : public testing::Test {
         const FidRange all = range(0, UINT64_MAX);
         assignment.want({&all, 1}, {});
     }
-    // Each call is bounded, and so is their sum.
+    // The steps of each call are bounded, and so is their sum.
     std::size_t orders(FidAssignment::Outcome outcome) {
         std::size_t all = outcome.orders.size();
         const std::size_t begin = steps_;
@@ -249,11 +250,11 @@ class LongAssignment : public testing::Test {
     std::size_t steps_ = 0;
 };
 
-TEST_F(LongAssignment, AChangeCostsWhatItIsLongAndEachTurnASlice) {
+TEST_F(LongAssignment, AChangeCostsItsLengthAndEachTurnASlice) {
     EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), many);
-    EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), 0U) << "only what differs";
+    EXPECT_EQ(orders(assignment.claim(a, single_fids(0))), 0U) << "only the difference";
     EXPECT_EQ(orders(assignment.claim(a, single_fids(1))), 2 * many);
-    EXPECT_EQ(orders(assignment.claim(b, single_fids(1))), 0U) << "they are the first one's";
+    EXPECT_EQ(orders(assignment.claim(b, single_fids(1))), 0U) << "they belong to the first one";
     EXPECT_EQ(orders(assignment.remove(a)), many) << "each goes to the other";
     EXPECT_EQ(orders(assignment.claim(b, {})), many);
 }
@@ -268,7 +269,7 @@ TEST_F(LongAssignment, OneThatYieldsAllCostsWhatItHas) {
     EXPECT_LT(assignment.steps() - before, 20 * 9 * many);
 }
 
-TEST_F(LongAssignment, ChangesTakeTurnsAndAreTrueBehindEachSlice) {
+TEST_F(LongAssignment, ChangesTakeTurnsAndAreConsistentAfterEachSlice) {
     const std::vector<FidRange> fids = single_fids(0);
     assignment.claim(a, fids);
     ASSERT_FALSE(assignment.is_settled());
@@ -277,19 +278,19 @@ TEST_F(LongAssignment, ChangesTakeTurnsAndAreTrueBehindEachSlice) {
     for (int turn = 0; turn < 2 && (outcome.orders.empty() || outcome.orders[0].publisher != b);
          ++turn)
         outcome = assignment.advance();
-    EXPECT_THAT(outcome.orders, ElementsAre(ask(b, second))) << "a short one does not wait";
-    // What has been done is its own, and goes when it does.
+    EXPECT_THAT(outcome.orders, ElementsAre(ask(b, second))) << "a short claim does not wait";
+    // The processed part belongs to `a`, and is released with it.
     std::size_t left = 0;
     outcome = assignment.yield(a, true);
     EXPECT_THAT(outcome.orders, IsEmpty());
     const FidAssignment::Outcome next = assignment.claim(b, fids);
     left = orders(next);
-    EXPECT_EQ(left, many + 1) << "with the one that it does not claim any more";
+    EXPECT_EQ(left, many + 1) << "including the fid that it no longer claims";
 }
 
 // --- against a model -------------------------------------------------------------------------
 
-// Few fids, each looked at alone, and everything at once.
+// Few fids, each looked up separately, and everything at once.
 class Model {
   public:
     static constexpr std::uint64_t fids = 16;
@@ -417,7 +418,7 @@ class AgainstAModel {
     std::set<std::pair<PublisherId, std::uint64_t>> asked_;
 };
 
-TEST(AssignmentModel, AFidIsAskedOfWhomTheRuleSaysWhateverHappens) {
+TEST(AssignmentModel, AFidIsAskedOfThePublisherThatTheModelNames) {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         SCOPED_TRACE(seed);
         AgainstAModel run{seed};
@@ -431,11 +432,10 @@ using Contest = FidAssignment::Contest;
 
 constexpr PublisherId c{3};
 
-// Those of its calls that take several ranges, with one; and what it comes to when all changes have
-// ended.
-class Desk : public FidAssignment {
+// The calls for several ranges, with one range; and the result after all changes.
+class SettlingAssignment : public FidAssignment {
   public:
-    explicit Desk(std::size_t slice = usual_slice) : FidAssignment{slice} {}
+    explicit SettlingAssignment(std::size_t slice = usual_slice) : FidAssignment{slice} {}
     using FidAssignment::claim;
 
     Outcome want(const FidRange& fids) { return FidAssignment::want({&fids, 1}, {}); }
@@ -453,182 +453,183 @@ class Desk : public FidAssignment {
     }
 };
 
-TEST(AssignmentRules, WhoIsRemovedIsAskedForNothingMore) {
-    Desk desk;
-    desk.add(a);
-    desk.claim(b, range(0, 9));
-    desk.remove(a);
-    desk.remove(b);
-    EXPECT_FALSE(desk.is_claimant(b));
-    EXPECT_THAT(desk.want(range(0, 9)).orders, IsEmpty());
-    EXPECT_THAT(desk.unwant(range(0, 9)).orders, IsEmpty());
-    EXPECT_THAT(desk.advance().orders, IsEmpty()) << "nothing is left to be done";
+TEST(AssignmentRules, ARemovedPublisherIsAskedForNothing) {
+    SettlingAssignment tested;
+    tested.add(a);
+    tested.claim(b, range(0, 9));
+    tested.remove(a);
+    tested.remove(b);
+    EXPECT_FALSE(tested.is_claimant(b));
+    EXPECT_THAT(tested.want(range(0, 9)).orders, IsEmpty());
+    EXPECT_THAT(tested.unwant(range(0, 9)).orders, IsEmpty());
+    EXPECT_THAT(tested.advance().orders, IsEmpty()) << "no change is left";
 }
 
-TEST(AssignmentRules, WhoComesBackHasToProveItselfAnew) {
-    Desk desk;
-    desk.want(range(0, 9));
-    desk.claim(a, range(0, 9));
-    desk.reach(a);
-    desk.claim(b, range(0, 9));
-    ASSERT_TRUE(desk.is_contested(a));
-    EXPECT_THAT(desk.remove(a).orders, ElementsAre(ask(b, range(0, 9))));
-    EXPECT_FALSE(desk.is_contested(a)) << "that was of its former life";
-    EXPECT_THAT(desk.claim(a, range(0, 9)).orders, IsEmpty());
+TEST(AssignmentRules, AReturningPublisherHasToAuthenticateAgain) {
+    SettlingAssignment tested;
+    tested.want(range(0, 9));
+    tested.claim(a, range(0, 9));
+    tested.reach(a);
+    tested.claim(b, range(0, 9));
+    ASSERT_TRUE(tested.is_contested(a));
+    EXPECT_THAT(tested.remove(a).orders, ElementsAre(ask(b, range(0, 9))));
+    EXPECT_FALSE(tested.is_contested(a)) << "that was before it was removed";
+    EXPECT_THAT(tested.claim(a, range(0, 9)).orders, IsEmpty());
 }
 
-TEST(AssignmentRules, WhoIsRefusedForGoodIsNotContestedAnyMore) {
-    Desk desk;
-    desk.want(range(0, 9));
-    desk.claim(a, range(0, 9));
-    desk.claim(b, range(0, 9));
-    ASSERT_TRUE(desk.is_contested(b));
-    ASSERT_TRUE(desk.is_claimant(b));
-    desk.yield(b, true);
-    EXPECT_FALSE(desk.is_contested(b));
-    EXPECT_FALSE(desk.is_claimant(b));
+TEST(AssignmentRules, APermanentlyRefusedPublisherIsNotContested) {
+    SettlingAssignment tested;
+    tested.want(range(0, 9));
+    tested.claim(a, range(0, 9));
+    tested.claim(b, range(0, 9));
+    ASSERT_TRUE(tested.is_contested(b));
+    ASSERT_TRUE(tested.is_claimant(b));
+    tested.yield(b, true);
+    EXPECT_FALSE(tested.is_contested(b));
+    EXPECT_FALSE(tested.is_claimant(b));
 }
 
-TEST(AssignmentRules, WhoClaimsNothingProvesNothing) {
-    Desk desk;
-    desk.want(range(0, 9));
-    desk.claim(a, range(0, 9));
-    EXPECT_THAT(desk.reach(b).orders, IsEmpty());
-    EXPECT_THAT(desk.claim(b, range(0, 9)).orders, IsEmpty()) << "it has to say so again";
+TEST(AssignmentRules, AConnectionWithoutAClaimHasNoEffect) {
+    SettlingAssignment tested;
+    tested.want(range(0, 9));
+    tested.claim(a, range(0, 9));
+    EXPECT_THAT(tested.reach(b).orders, IsEmpty());
+    EXPECT_THAT(tested.claim(b, range(0, 9)).orders, IsEmpty()) << "it must claim them again";
 }
 
-TEST(AssignmentRules, WhatAllFidsAreCountedAsIsTheLargestNumber) {
-    Desk desk;
+TEST(AssignmentRules, AllFidsAreCountedAsTheLargestNumber) {
+    SettlingAssignment tested;
     const FidRange all = range(0, UINT64_MAX);
-    desk.want(all);
-    desk.claim(a, all);
-    EXPECT_THAT(desk.claim(b, all).contests,
+    tested.want(all);
+    tested.claim(a, all);
+    EXPECT_THAT(tested.claim(b, all).contests,
                 ElementsAre(Contest{.owner = a, .other = b, .first = all, .fids = UINT64_MAX}));
 }
 
-TEST(AssignmentRules, AContestIsToldWithTheChangeThatBringsItAndNotWithTheNext) {
-    Desk desk;
-    desk.want(range(0, 100));
-    desk.claim(a, range(0, 9));
-    EXPECT_THAT(desk.claim(b, range(0, 9)).contests, testing::SizeIs(1));
-    EXPECT_THAT(desk.claim(b, std::vector{range(0, 9), range(20, 29)}).contests, IsEmpty());
+TEST(AssignmentRules, AContestIsReportedOnlyWithTheChangeThatCausesIt) {
+    SettlingAssignment tested;
+    tested.want(range(0, 100));
+    tested.claim(a, range(0, 9));
+    EXPECT_THAT(tested.claim(b, range(0, 9)).contests, testing::SizeIs(1));
+    EXPECT_THAT(tested.claim(b, std::vector{range(0, 9), range(20, 29)}).contests, IsEmpty());
 }
 
 // --- between two slices ---------------------------------------------------------------------
 
 const std::vector<FidRange> several{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
 
-TEST(AssignmentBetweenSlices, WhatOneClaimsIsWhatItHasSaidLast) {
-    Desk desk{1};
-    desk.want(range(0, 100));
-    EXPECT_THAT(desk.claimed(a), IsEmpty());
-    desk.claim(a, several);
-    ASSERT_FALSE(desk.is_settled());
-    EXPECT_EQ(desk.claimed(a), several);
-    desk.settle();
-    EXPECT_EQ(desk.claimed(a), several);
-    desk.settle(desk.claim(a, range(9, 9)));
-    EXPECT_THAT(desk.claimed(a), ElementsAre(range(9, 9)));
+TEST(AssignmentBetweenSlices, AClaimIsTheLatestAnnouncement) {
+    SettlingAssignment tested{1};
+    tested.want(range(0, 100));
+    EXPECT_THAT(tested.claimed(a), IsEmpty());
+    tested.claim(a, several);
+    ASSERT_FALSE(tested.is_settled());
+    EXPECT_EQ(tested.claimed(a), several);
+    tested.settle();
+    EXPECT_EQ(tested.claimed(a), several);
+    tested.settle(tested.claim(a, range(9, 9)));
+    EXPECT_THAT(tested.claimed(a), ElementsAre(range(9, 9)));
 }
 
-TEST(AssignmentBetweenSlices, WhoClaimsAnewBeginsAtTheLowestFidAgain) {
-    Desk desk{1};
-    desk.want(range(0, 100));
-    ASSERT_THAT(desk.claim(a, several).orders, ElementsAre(ask(a, range(0, 0))));
-    EXPECT_THAT(desk.settle(desk.claim(a, range(1, 1))).orders,
+TEST(AssignmentBetweenSlices, ANewClaimRestartsAtTheLowestFid) {
+    SettlingAssignment tested{1};
+    tested.want(range(0, 100));
+    ASSERT_THAT(tested.claim(a, several).orders, ElementsAre(ask(a, range(0, 0))));
+    EXPECT_THAT(tested.settle(tested.claim(a, range(1, 1))).orders,
                 UnorderedElementsAre(leave(a, range(0, 0)), ask(a, range(1, 1))));
 }
 
-TEST(AssignmentBetweenSlices, WhoIsRemovedBeforeItsClaimIsCarriedOutKeepsNoneOfIt) {
-    Desk desk{1};
-    desk.want(range(0, 100));
-    desk.claim(a, several);
-    ASSERT_FALSE(desk.is_settled());
-    EXPECT_THAT(desk.settle(desk.remove(a)).orders, IsEmpty());
-    EXPECT_THAT(desk.settle(desk.claim(b, several)).orders,
+TEST(AssignmentBetweenSlices, ARemovedPublisherKeepsNoPartOfItsClaim) {
+    SettlingAssignment tested{1};
+    tested.want(range(0, 100));
+    tested.claim(a, several);
+    ASSERT_FALSE(tested.is_settled());
+    EXPECT_THAT(tested.settle(tested.remove(a)).orders, IsEmpty());
+    EXPECT_THAT(tested.settle(tested.claim(b, several)).orders,
                 ElementsAre(ask(b, range(0, 0)), ask(b, range(2, 2)), ask(b, range(4, 4)),
                             ask(b, range(6, 6))));
 }
 
-// The one has given up what it does not claim any more as far as its change goes; beyond that it
-// claims what it did before. The border lies inside what it had, or where that ends.
-TEST(AssignmentBetweenSlices, OneClaimsTheNewUpToTheBorderAndTheOldBeyond) {
+// Below the border of its change, a publisher has released the fids that it no longer claims; above
+// the border its old claim is valid. The border is inside a range of the old claim, or at its end.
+TEST(AssignmentBetweenSlices, TheNewClaimHoldsUpToTheBorderAndTheOldBeyond) {
     const std::vector<std::vector<FidRange>> before{{range(0, 50)}, {range(0, 19), range(30, 50)}};
     for (const std::vector<FidRange>& old : before) {
-        Desk desk{1};
-        desk.want(range(0, 100));
-        desk.settle(desk.claim(b, old));
-        desk.settle(desk.claim(a, range(0, 60)));
-        EXPECT_THAT(desk.claim(b, std::vector{range(5, 9), range(20, 29)}).orders,
+        SettlingAssignment tested{1};
+        tested.want(range(0, 100));
+        tested.settle(tested.claim(b, old));
+        tested.settle(tested.claim(a, range(0, 60)));
+        EXPECT_THAT(tested.claim(b, std::vector{range(5, 9), range(20, 29)}).orders,
                     UnorderedElementsAre(leave(b, range(0, 4)), leave(b, range(10, 19)),
                                          ask(a, range(0, 4)), ask(a, range(10, 19))));
-        ASSERT_FALSE(desk.is_settled());
+        ASSERT_FALSE(tested.is_settled());
         const FidRange rest = old.back();
-        EXPECT_THAT(desk.ask(b).orders,
+        EXPECT_THAT(tested.ask(b).orders,
                     ElementsAre(ask(b, range(5, 9)),
                                 ask(b, range(std::max<std::uint64_t>(20, to_integer(rest.first)),
                                              to_integer(rest.last)))));
-        EXPECT_THAT(desk.yield(a, false).orders, IsEmpty())
-            << "of what it has the other one claims nothing now";
+        EXPECT_THAT(tested.yield(a, false).orders, IsEmpty())
+            << "the other publisher claims none of these fids now";
     }
 }
 
-// `a` has said that it leaves, and has released the first of its fids only.
+// `a` is being removed, and has released only the first of its fids.
 class AssignmentOfOneThatLeaves : public testing::Test {
   protected:
     AssignmentOfOneThatLeaves() {
-        desk.want(range(0, 100));
-        desk.claim(c, range(8, 8));
-        desk.reach(c);
-        desk.settle(desk.claim(a, std::vector{range(0, 0), range(2, 2), range(4, 4), range(8, 8)}));
-        desk.reach(a);
-        desk.settle(desk.claim(b, std::vector{range(2, 2), range(8, 8)}));
-        desk.reach(b);
-        desk.remove(a);
-        EXPECT_FALSE(desk.is_settled());
+        tested.want(range(0, 100));
+        tested.claim(c, range(8, 8));
+        tested.reach(c);
+        tested.settle(
+            tested.claim(a, std::vector{range(0, 0), range(2, 2), range(4, 4), range(8, 8)}));
+        tested.reach(a);
+        tested.settle(tested.claim(b, std::vector{range(2, 2), range(8, 8)}));
+        tested.reach(b);
+        tested.remove(a);
+        EXPECT_FALSE(tested.is_settled());
     }
-    Desk desk{1};
+    SettlingAssignment tested{1};
 };
 
-TEST_F(AssignmentOfOneThatLeaves, WhatAnotherGivesUpIsNotItsAnyMore) {
-    desk.lose(b); // else it would come first anyhow
-    EXPECT_THAT(desk.yield(c, false).orders,
+TEST_F(AssignmentOfOneThatLeaves, FidsReleasedByAnotherDoNotGoToIt) {
+    tested.lose(b); // otherwise it would be first in any case
+    EXPECT_THAT(tested.yield(c, false).orders,
                 ElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8))));
 }
 
-TEST_F(AssignmentOfOneThatLeaves, WhatItProvesDoesNotCount) {
-    desk.lose(c);
-    EXPECT_THAT(desk.reach(a).orders, IsEmpty());
+TEST_F(AssignmentOfOneThatLeaves, ItsAuthenticationDoesNotCount) {
+    tested.lose(c);
+    EXPECT_THAT(tested.reach(a).orders, IsEmpty());
 }
 
-TEST_F(AssignmentOfOneThatLeaves, WhatItHasGoesWithItsChangeAndOnce) {
-    EXPECT_THAT(desk.doubt(a).orders, IsEmpty());
-    EXPECT_THAT(desk.yield(a, false).orders, IsEmpty());
-    EXPECT_THAT(desk.yield(a, true).orders, IsEmpty());
-    EXPECT_THAT(desk.settle().orders, ElementsAre(ask(b, range(2, 2))));
-    EXPECT_FALSE(desk.is_claimant(a));
+TEST_F(AssignmentOfOneThatLeaves, ItsFidsAreReleasedOnceByItsChange) {
+    EXPECT_THAT(tested.doubt(a).orders, IsEmpty());
+    EXPECT_THAT(tested.yield(a, false).orders, IsEmpty());
+    EXPECT_THAT(tested.yield(a, true).orders, IsEmpty());
+    EXPECT_THAT(tested.settle().orders, ElementsAre(ask(b, range(2, 2))));
+    EXPECT_FALSE(tested.is_claimant(a));
     EXPECT_THAT(
-        desk.claim(c, range(4, 4)).orders,
+        tested.claim(c, range(4, 4)).orders,
         UnorderedElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8)), ask(c, range(4, 4))))
-        << "nobody has that one any more";
+        << "no publisher has it any more";
 }
 
 TEST_F(AssignmentOfOneThatLeaves, ItContestsNothing) {
     constexpr PublisherId d{4};
-    EXPECT_THAT(desk.claim(d, range(4, 4)).contests, IsEmpty());
-    EXPECT_FALSE(desk.is_contested(d));
+    EXPECT_THAT(tested.claim(d, range(4, 4)).contests, IsEmpty());
+    EXPECT_FALSE(tested.is_contested(d));
 }
 
-TEST(AssignmentBetweenSlices, OfAContestWithOneThatHasGoneMeanwhileNothingIsTold) {
-    using End = FidAssignment::Outcome (*)(Desk&);
-    for (const End end : {End{[](Desk& it) { return it.remove(a); }},
-                          End{[](Desk& it) { return it.yield(a, true); }}}) {
-        Desk desk{1};
-        desk.want(range(0, 100));
-        desk.settle(desk.claim(a, several));
-        EXPECT_THAT(desk.claim(b, several).contests, IsEmpty()) << "at the end of the change";
-        ASSERT_TRUE(desk.is_contested(b));
-        EXPECT_THAT(desk.settle(end(desk)).contests, IsEmpty());
+TEST(AssignmentBetweenSlices, AContestWithARemovedPublisherIsNotReported) {
+    using End = FidAssignment::Outcome (*)(SettlingAssignment&);
+    for (const End end : {End{[](SettlingAssignment& it) { return it.remove(a); }},
+                          End{[](SettlingAssignment& it) { return it.yield(a, true); }}}) {
+        SettlingAssignment tested{1};
+        tested.want(range(0, 100));
+        tested.settle(tested.claim(a, several));
+        EXPECT_THAT(tested.claim(b, several).contests, IsEmpty()) << "reported after the change";
+        ASSERT_TRUE(tested.is_contested(b));
+        EXPECT_THAT(tested.settle(end(tested)).contests, IsEmpty());
     }
 }
 

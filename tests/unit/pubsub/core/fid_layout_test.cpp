@@ -152,7 +152,7 @@ TEST(FidLayout, AFieldMayHaveAllBits) {
                 ElementsAre(range(3, UINT64_MAX)));
 }
 
-// Made one by one they would be more than a selection may have.
+// As single fids they would exceed the limit of a selection.
 TEST(FidLayout, AllOfTheLowerFieldsIsOneRangeHoweverManyFidsItIs) {
     EXPECT_THAT(felix_layout().select({{"detector", {{.first = 3, .last = 3}}},
                                        {"connector", {{.first = 0, .last = 65535}}},
@@ -177,7 +177,7 @@ TEST(FidLayout, ASelectionMayHaveAsManyRangesAsTheLimitAndNoMore) {
                     two.select({{"high", {{.first = 0, .last = 1024}}}, {"low", {even}}});
                 }),
                 HasSubstr("more than 1048576 ranges"));
-    // Nor may the choices for one field be more together.
+    // The values of one field together must not exceed it either.
     const FidLayout one{"one", {{.name = "number", .lowest = 0, .bits = 24}}};
     constexpr std::uint64_t half = selected_ranges_limit / 2;
     const SteppedRange first{.first = 0, .last = 2 * (half - 1), .step = 2};
@@ -191,7 +191,7 @@ TEST(FidLayout, ASelectionMayHaveAsManyRangesAsTheLimitAndNoMore) {
                 HasSubstr("number: more than 1048576 ranges"));
 }
 
-TEST(MaskedFids, AreThoseThatMatchAndNoOthers) {
+TEST(MaskedFids, AreExactlyTheMatchingFids) {
     std::mt19937 random{1};
     for (int round = 0; round < 300; ++round) {
         const std::uint64_t mask = 0xffffffffffffff00 | (random() & 0xff);
@@ -217,7 +217,7 @@ TEST(MaskedFids, AreBounded) {
 }
 
 TEST(MaskedFids, MayBeAsManyRangesAsTheLimit) {
-    constexpr std::uint64_t free = (selected_ranges_limit - 1) << 1; // a bit for each doubling
+    constexpr std::uint64_t free = (selected_ranges_limit - 1) << 1; // one free bit per doubling
     EXPECT_EQ(masked_fids(~free, 1).size(), selected_ranges_limit);
     EXPECT_THAT(refusal_of([] { masked_fids(~(2 * selected_ranges_limit | free), 1); }),
                 HasSubstr("more than 1048576 ranges"));
@@ -230,7 +230,7 @@ TEST(SteppedFids, MayBeAsManyAsTheLimit) {
                 HasSubstr("more than 1048576 ranges"));
     EXPECT_THAT(stepped_fids({.first = 0, .last = UINT64_MAX, .step = 1}),
                 ElementsAre(range(0, UINT64_MAX)))
-        << "one range, however long";
+        << "one range, of any length";
 }
 
 TEST(SteppedFids, GoUpToTheLastOne) {

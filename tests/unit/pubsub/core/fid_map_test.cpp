@@ -46,8 +46,8 @@ TEST(FidMap, TakesTheWholeRangeOfFids) {
     EXPECT_EQ(*map.find(Fid{UINT64_MAX}), 2);
 }
 
-// Inside, one number stands for a place without a fid, until somebody has it for a fid.
-TEST(FidMap, TakesTheFidThatStandsForNone) {
+// Internally one fid marks an empty slot, until a user inserts this fid.
+TEST(FidMap, StoresTheFidThatMarksEmptySlots) {
     constexpr Fid nobody = FidMap<int>::nobody;
     for (const std::uint64_t others : {0U, 1U, 3U, 4U, 1000U}) {
         FidMap<int> map;
@@ -56,7 +56,7 @@ TEST(FidMap, TakesTheFidThatStandsForNone) {
         EXPECT_EQ(map.find(nobody), nullptr);
         EXPECT_FALSE(map.erase(nobody));
         map[nobody] = 5;
-        map[Fid{others}] = 6; // and it may have to grow
+        map[Fid{others}] = 6; // the map may have to grow
         ASSERT_NE(map.find(nobody), nullptr);
         EXPECT_EQ(*map.find(nobody), 5);
         EXPECT_EQ(map.size(), others + 2);
@@ -70,8 +70,8 @@ TEST(FidMap, TakesTheFidThatStandsForNone) {
     }
 }
 
-// Those who look first and ask later must not take it for one.
-TEST(FidMap, AFidThatStandsForNoneHasNeitherALaneNorAnAccount) {
+// A look-up without an insertion must not return an empty slot.
+TEST(FidMap, TheFidThatMarksEmptySlotsIsNotFound) {
     detail::FidTable table;
     table.fids[Fid{1}].generation = table.generation;
     EXPECT_NE(table.find_current(Fid{1}), nullptr);
@@ -79,7 +79,7 @@ TEST(FidMap, AFidThatStandsForNoneHasNeitherALaneNorAnAccount) {
     EXPECT_EQ(table.find_current(Fid{2}), nullptr);
     ArrivalCounter counter;
     counter.add_missed(Fid{1}, 3);
-    EXPECT_NE(counter.find(Fid{1}), nullptr) << "an account, though nothing has arrived";
+    EXPECT_NE(counter.find(Fid{1}), nullptr) << "counted, although nothing has arrived";
     EXPECT_EQ(counter.find(FidMap<int>::nobody), nullptr);
     EXPECT_EQ(counter.find(Fid{2}), nullptr);
 }
@@ -106,7 +106,7 @@ TEST(FidMap, AFidAndAValueOfUpToThreeWordsLieInOneCacheLine) {
     EXPECT_EQ((FidMap<std::array<std::uint64_t, 4>>::slot_bytes()), 40U);
 }
 
-// A few fids of many, and many fids of a few, are found in different ways.
+// A few fids of a large range, and many fids of a small range, are found in different ways.
 TEST(FidMap, VisitsAndErasesThoseOfARange) {
     for (const std::uint64_t last : {std::uint64_t{12}, UINT64_MAX}) {
         FidMap<int> map;
@@ -126,7 +126,7 @@ TEST(FidMap, VisitsAndErasesThoseOfARange) {
     }
 }
 
-// Few distinct fids make long runs of collisions, many make the map grow: both are compared with
+// Few distinct fids make long runs of collisions, many make the map grow; both are compared with
 // std::map after every step.
 class FidMapAgainstMap : public testing::TestWithParam<std::uint64_t> {};
 
@@ -136,7 +136,7 @@ TEST_P(FidMapAgainstMap, AgreesInEveryStep) {
         FidMap<int> map;
         std::map<Fid, int> truth;
         for (int step = 0; step < 2000; ++step) {
-            // Multiples of a large power of two collide under many hash functions.
+            // Multiples of a large power of two collide in many hash functions.
             Fid fid{(random() % GetParam()) << (seed % 2 == 0 ? 0 : 40)};
             if (random() % 50 == 0) fid = FidMap<int>::nobody;
             if (random() % 3 == 0) {
@@ -160,7 +160,7 @@ TEST_P(FidMapAgainstMap, AgreesInEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(Fids, FidMapAgainstMap, testing::Values(3, 40, 100000));
 
-// The fid whose hash by the known multiplier is `hash`: each step of it can be undone.
+// The fid with this hash for the known multiplier; every step of the hash can be inverted.
 std::uint64_t fid_of_hash(std::uint64_t hash) {
     constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15;
     std::uint64_t inverse = golden_ratio; // by Newton's iteration
@@ -170,11 +170,11 @@ std::uint64_t fid_of_hash(std::uint64_t hash) {
     return (folded ^ (folded >> 32)) * inverse;
 }
 
-TEST(FidMap, FidsThatSomebodyHasChosenToMeetAreSpreadAllTheSame) {
+TEST(FidMap, FidsChosenToCollideAreSpreadNevertheless) {
     FidMap<std::uint64_t> map;
     constexpr std::uint64_t count = 50'000;
     for (std::uint64_t i = 0; i < count; ++i)
-        map[Fid{fid_of_hash(i)}] = i; // all of them at home in the first place
+        map[Fid{fid_of_hash(i)}] = i; // all of them hash to the first slot
     EXPECT_LT(map.farthest(), 512U);
     ASSERT_EQ(map.size(), count);
     for (std::uint64_t i = 0; i < count; ++i)
@@ -190,13 +190,13 @@ TEST(FidMap, SaysHowFarTheFarthestIsFromHome) {
     EXPECT_EQ(map.farthest(), 0U);
     constexpr std::uint64_t count = 20;
     for (std::uint64_t i = 0; i < count; ++i) {
-        map[Fid{fid_of_hash(i)}] = i; // all of them at home in the first place
+        map[Fid{fid_of_hash(i)}] = i; // all of them hash to the first slot
         EXPECT_EQ(map.farthest(), i);
     }
 }
 
-// Who prints what he finds prints the same in every run. Only fids that somebody has chosen to meet
-// are worth chance.
+// The output of a program should be the same in every run. Random hashing is used only against fids
+// that were chosen to collide.
 TEST(FidMap, TheSameFidsAreVisitedInTheSameOrderInEveryMap) {
     const auto order_of = [] {
         FidMap<std::uint64_t> map;
@@ -213,7 +213,7 @@ TEST(FidMap, EachIsVisitedOnceAlsoTheOneInTheFirstPlace) {
     for (std::uint64_t fids = 1; fids <= 64; ++fids) {
         FidMap<int> map;
         for (std::uint64_t i = 0; i < fids; ++i)
-            map[Fid{fid_of_hash(i << 58)}] = 0; // at home all over the map
+            map[Fid{fid_of_hash(i << 58)}] = 0; // distributed over the whole map
         map.for_each([](Fid, int& value) { ++value; });
         for (const auto& [fid, value] : contents(map))
             ASSERT_EQ(value, 1) << fids << " fids: " << to_string(fid);
@@ -242,7 +242,7 @@ TEST(FidMap, AWalkInPartsMeetsEachValueOnce) {
     EXPECT_EQ(empty.visit_places(0, 10, [](Fid, std::uint64_t) { return true; }), empty.places());
 }
 
-TEST(FidMap, WhatHasBeenReservedIsNotPlacedAnew) {
+TEST(FidMap, AfterAReservationNothingIsMoved) {
     for (const std::uint64_t fids : {1U, 4U, 5U, 1000U, 1024U, 1025U}) {
         FidMap<std::uint64_t> map;
         map[Fid{0}] = 7;
@@ -255,12 +255,12 @@ TEST(FidMap, WhatHasBeenReservedIsNotPlacedAnew) {
         EXPECT_EQ(map.size(), fids);
         EXPECT_EQ(*map.find(Fid{0}), 7U);
         map.reserve(fids / 2);
-        EXPECT_EQ(map.places(), places) << "it is never made smaller";
+        EXPECT_EQ(map.places(), places) << "the map never shrinks";
         EXPECT_EQ(*map.find(Fid{fids - 1}), fids == 1 ? 7U : fids - 1);
     }
 }
 
-// Who shows a thousand of a million fids looks at a few thousand places.
+// To show 1,000 of 1,000,000 fids, only a few thousand slots are read.
 TEST(FidMap, AWalkThatIsEndedLooksNoFurther) {
     FidMap<std::uint64_t> map;
     for (std::uint64_t fid = 0; fid < 1'000'000; ++fid)

@@ -75,7 +75,7 @@ TEST(FidRanges, AgreeWithSetsOfFids) {
     }
 }
 
-TEST(FidRanges, OfTwoSetsAgreeWithSetsOfFids) {
+TEST(FidRanges, SetOperationsAgreeWithSetsOfFids) {
     std::mt19937_64 random{2};
     const auto any_set = [&] {
         std::vector<FidRange> ranges;
@@ -97,7 +97,7 @@ TEST(FidRanges, OfTwoSetsAgreeWithSetsOfFids) {
     }
 }
 
-TEST(FidRanges, OfTwoLongSetsAreLookedAtOnceAndBesideAShortOneHardly) {
+TEST(FidRanges, LongSetsAreReadOnceAndHardlyWithAShortOne) {
     constexpr std::size_t many = 65536;
     std::vector<FidRange> even, odd;
     for (std::uint64_t i = 0; i < many; ++i) {
@@ -115,7 +115,7 @@ TEST(FidRanges, OfTwoLongSetsAreLookedAtOnceAndBesideAShortOneHardly) {
     EXPECT_LT(steps, 100U);
 }
 
-// Else a bound on them would hold whatever it costs.
+// Otherwise a bound on the steps would prove nothing.
 TEST(FidRanges, WhatIsLookedAtIsCounted) {
     constexpr std::size_t many = 1024;
     std::vector<FidRange> single, beyond;
@@ -135,9 +135,9 @@ TEST(FidRanges, WhatIsLookedAtIsCounted) {
     EXPECT_GE(counted([&](auto& steps) { without(whole, single, steps); }), many);
     EXPECT_GE(counted([&](auto& steps) { common(whole, single, steps); }), many);
     EXPECT_GE(counted([&](auto& steps) { common(single, beyond, steps); }), 2 * many)
-        << "each of them, and what it is held against";
+        << "each of them, and the compared ranges";
     EXPECT_GE(counted([&](auto& steps) { common(last, single, steps); }), std::size_t{10})
-        << "the way to it, which is far";
+        << "the search, which is long";
 }
 
 TEST(FidRanges, FindWhatAMapHasOfThemByWhicheverAreFewer) {

@@ -52,7 +52,7 @@ TEST(FidShards, AreDisjointWholeAndEquallyLargeWhateverIsDivided) {
             least = std::min(least, count_of(shards.of(i)));
         }
         ASSERT_LE(most - least, 1U);
-        std::size_t shard = 0; // the fids go up with the shards
+        std::size_t shard = 0; // fids increase with the shards
         for (std::uint64_t i = 0; i < 60; ++i) {
             const bool wanted = std::ranges::any_of(
                 fids, [&](const FidRange& each) { return contains(each, Fid{i}); });
@@ -78,7 +78,7 @@ TEST(FidShards, ReachOverTheWholeSpaceOfFids) {
                 ElementsAre(range(0, UINT64_MAX)));
 }
 
-TEST(FidShards, OfFewerFidsThanShardsAreEmptyAtTheEnd) {
+TEST(FidShards, WithFewerFidsThanShardsTheLastOnesAreEmpty) {
     const FidShards shards = FidShards::divide({range(5, 6)}, 3);
     EXPECT_THAT(shards.of(0), ElementsAre(range(5, 5)));
     EXPECT_THAT(shards.of(1), ElementsAre(range(6, 6)));

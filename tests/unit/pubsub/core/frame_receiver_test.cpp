@@ -110,16 +110,16 @@ TEST_F(FrameReceiverTest, FindsMessagesInPagesInFramesOfTheirOwnAndInFragments) 
     EXPECT_EQ(receiver.arrivals().bytes(), 42U);
 }
 
-// One that just does not fit a page, for instance.
+// For example a message slightly too large for a page.
 TEST_F(FrameReceiverTest, AMessageThatIsOneFragmentIsHandedOverWhereItLies) {
     const std::vector<std::byte> whole = fragment(4, 0, 20);
     EXPECT_EQ(take(fragment_kind, whole), Outcome::taken);
     EXPECT_THAT(sink.messages, ElementsAre("0x4:20"));
     EXPECT_EQ(sink.last.data(), whole.data() + fragment_extension_bytes);
-    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "nothing is in progress";
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "no message is in progress";
 }
 
-// Right behind one that is good, whose place in memory it has.
+// Immediately after a valid fragment, at the same memory address.
 TEST_F(FrameReceiverTest, AFragmentWhoseReservedBytesAreNotZeroIsNotTheOneBefore) {
     const std::vector<std::byte> good = fragment(4, 0, 20);
     std::vector<std::byte> bad = good;
@@ -144,7 +144,7 @@ TEST_F(FrameReceiverTest, SaysWhichKindsOfFramesThereWere) {
     EXPECT_TRUE(receiver.seen().pages);
 }
 
-TEST_F(FrameReceiverTest, WhatNobodyAskedForIsRefusedAndNotRemembered) {
+TEST_F(FrameReceiverTest, UnrequestedFidsAreRefusedAndNotRemembered) {
     EXPECT_EQ(take(page_kind, page({1, 10, 2})), Outcome::malformed);
     EXPECT_THAT(sink.messages, ElementsAre("0x1:5"));
     EXPECT_EQ(take(message_kind, message(0)), Outcome::malformed);
@@ -154,13 +154,13 @@ TEST_F(FrameReceiverTest, WhatNobodyAskedForIsRefusedAndNotRemembered) {
     EXPECT_EQ(receiver.arrivals().fids().size(), 1U);
 }
 
-// Five have an account.
+// Five fids are counted.
 TEST_F(FrameReceiverTest, APublisherDoesNotDecideHowManyFidsAreRemembered) {
     EXPECT_EQ(take(page_kind, page({1, 2, 3, 4, 5, 1})), Outcome::taken);
     EXPECT_EQ(take(page_kind, page({5, 6})), Outcome::too_many_fids);
     EXPECT_EQ(sink.messages.back(), "0x5:5");
     EXPECT_EQ(take(message_kind, message(6)), Outcome::too_many_fids);
-    EXPECT_EQ(take(message_kind, message(10)), Outcome::malformed) << "nobody asked for it";
+    EXPECT_EQ(take(message_kind, message(10)), Outcome::malformed) << "it was not subscribed";
     EXPECT_EQ(take(gap_kind, counts({{Fid{6}, 1}})), Outcome::too_many_fids);
     EXPECT_EQ(take(totals_kind, counts({{Fid{6}, 1}})), Outcome::too_many_fids);
     EXPECT_EQ(receiver.arrivals().fids().size(), 5U);
@@ -172,7 +172,7 @@ TEST_F(FrameReceiverTest, WhatWasUnsubscribedIsRefusedOnceThePublisherHasConfirm
     const FidRange one{.first = Fid{1}, .last = Fid{1}};
     take(page_kind, page({1}));
     subscriptions.unsubscribe(one);
-    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "it was on its way";
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "it was in flight";
     const std::uint32_t number = subscriptions.next()->number;
     subscriptions.sent();
     subscriptions.answered({.request = number, .result = SubscriptionResult::accepted});
@@ -185,10 +185,10 @@ TEST_F(FrameReceiverTest, NothingIsTakenOnceTheSinkHasHadEnough) {
     EXPECT_EQ(take(page_kind, page({1, 2, 3})), Outcome::left);
     EXPECT_THAT(sink.messages, ElementsAre("0x1:5"));
     sink.messages.clear();
-    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "there was no more";
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "no more messages";
     sink.gone = true;
     sink.messages.clear();
-    EXPECT_EQ(take(page_kind, page({1, 2, 3})), Outcome::taken) << "nothing more is looked at";
+    EXPECT_EQ(take(page_kind, page({1, 2, 3})), Outcome::taken) << "no more messages are read";
     EXPECT_EQ(take(gap_kind, counts({{Fid{1}, 2}, {Fid{2}, 3}})), Outcome::taken);
     EXPECT_THAT(sink.gaps, ElementsAre("0x1:2"));
 }
@@ -274,7 +274,7 @@ TEST_F(FrameReceiverTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
     const FidRange more{.first = Fid{20}, .last = Fid{29}};
     subscriptions.subscribe({&more, 1}, {});
     const std::uint32_t number = subscriptions.next()->number;
-    EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "not asked yet";
+    EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "not yet sent";
     subscriptions.sent();
     EXPECT_EQ(take(positions_kind, positions(number, {{Fid{20}, 5}}), more_flag), Outcome::taken);
     EXPECT_EQ(take(positions_kind, positions(number, {{Fid{29}, 5}})), Outcome::taken);
@@ -289,7 +289,7 @@ TEST_F(FrameReceiverTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
     EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "too late";
 }
 
-// A user asks for ranges in any order, and some of them lie in others; positions come in no order.
+// A user subscribes to ranges in any order, and some contain others; positions come in any order.
 TEST_F(FrameReceiverTest, PositionsAreTakenOfRangesInWhicheverOrderTheyWereAskedFor) {
     subscriptions.subscribe(std::vector{FidRange{.first = Fid{40}, .last = Fid{49}},
                                         FidRange{.first = Fid{20}, .last = Fid{29}},
@@ -315,13 +315,13 @@ TEST_F(FrameReceiverTest, PositionsOfMoreFidsThanTheLimitAreRefused) {
     const auto five = {FidCount{Fid{20}, 1}, FidCount{Fid{21}, 1}, FidCount{Fid{22}, 1},
                        FidCount{Fid{23}, 1}, FidCount{Fid{24}, 1}};
     EXPECT_EQ(take(positions_kind, positions(number, five)), Outcome::taken);
-    EXPECT_EQ(take(positions_kind, positions(number, five)), Outcome::taken) << "the same ones";
+    EXPECT_EQ(take(positions_kind, positions(number, five)), Outcome::taken) << "the same fids";
     EXPECT_EQ(take(positions_kind, positions(number, {{Fid{25}, 1}})), Outcome::too_many_fids);
 }
 
 constexpr FidRange asked_fids{.first = Fid{0}, .last = Fid{9}};
 
-// Takes all messages, no second gap, and what is missing between connections up to a limit.
+// Accepts all messages, no second gap, and losses between connections up to a limit.
 struct LimitedSink {
     bool take_message(Fid fid, std::span<const std::byte>, std::uint8_t) {
         messages.push_back(fid);
@@ -347,7 +347,7 @@ struct LimitedSink {
 class FrameReceiverReconnection : public testing::Test {
   protected:
     FrameReceiverReconnection() { subscriptions.subscribe({&asked_fids, 1}, {}); }
-    // Everything is asked for: the number of the request.
+    // Requests everything; returns the number of the request.
     std::uint32_t connect() {
         subscriptions.begin(10);
         receiver.begin_connection();
@@ -380,7 +380,7 @@ class FrameReceiverReconnection : public testing::Test {
         encode(std::vector<FidCount>{list}, std::span{body}.subspan(positions_extension_bytes));
         return take(positions_kind, body);
     }
-    // A connection with so many messages of fid 1, which had none before.
+    // A first connection with `messages` messages of fid 1.
     void begin_with(std::size_t messages) {
         const std::uint32_t request = connect();
         EXPECT_EQ(positions(request, {}), Outcome::taken);
@@ -402,19 +402,19 @@ class FrameReceiverReconnection : public testing::Test {
     LimitedSink sink;
 };
 
-TEST_F(FrameReceiverReconnection, WhatWasPublishedBetweenTwoOfThemIsToldMissing) {
+TEST_F(FrameReceiverReconnection, MessagesBetweenTwoConnectionsAreReportedMissing) {
     begin_with(3);
     const std::uint32_t request = connect();
     EXPECT_EQ(positions(request, {{Fid{1}, 5}, {Fid{2}, 4}, {Fid{3}, 0}}), Outcome::taken);
     EXPECT_THAT(sink.missed, ElementsAre(FidCount{Fid{1}, 2}, FidCount{Fid{2}, 4}));
-    // Until each fid is granted again something may be missing.
+    // Until each fid is granted again, messages may be missing.
     receiver.begin_subscription({.first = Fid{0}, .last = Fid{4}});
     EXPECT_TRUE(receiver.continuity()->has_open_tail());
     answer(request);
     EXPECT_FALSE(receiver.continuity()->has_open_tail());
 }
 
-TEST_F(FrameReceiverReconnection, WhoWantsNothingMoreIsToldNothingMore) {
+TEST_F(FrameReceiverReconnection, ASinkThatStopsGetsNoMoreReports) {
     begin_with(3);
     sink.limit = 1;
     EXPECT_EQ(positions(connect(), {{Fid{1}, 5}, {Fid{2}, 4}}), Outcome::taken);
@@ -423,7 +423,7 @@ TEST_F(FrameReceiverReconnection, WhoWantsNothingMoreIsToldNothingMore) {
     sink.wants_changes = false;
     EXPECT_EQ(positions(connect(), {{Fid{1}, 5}}, 78), Outcome::taken);
     EXPECT_EQ(sink.changes.size(), 1U);
-    EXPECT_FALSE(receiver.continuity()->knows(Fid{1})) << "nothing behind the change was taken";
+    EXPECT_FALSE(receiver.continuity()->knows(Fid{1})) << "positions after the change were ignored";
 }
 
 TEST_F(FrameReceiverReconnection, AnotherPolicyForWhatIsGrantedMovesNoPosition) {
@@ -433,7 +433,7 @@ TEST_F(FrameReceiverReconnection, AnotherPolicyForWhatIsGrantedMovesNoPosition) 
     subscriptions.subscribe({&asked_fids, 1}, SlowPolicy::drop);
     request = ask();
     EXPECT_EQ(positions(request, {{Fid{1}, 100}}), Outcome::taken);
-    EXPECT_THAT(sink.missed, IsEmpty()) << "they are on their way";
+    EXPECT_THAT(sink.missed, IsEmpty()) << "they are in flight";
     answer(request);
     EXPECT_EQ(take(page_kind, page(Fid{1}, 3)), Outcome::taken);
     disconnect();
@@ -464,7 +464,7 @@ TEST_F(FrameReceiverReconnection, RejectsMalformedAndUnrequestedPositions) {
     EXPECT_EQ(positions(ask(), {}), Outcome::malformed);
 }
 
-TEST_F(FrameReceiverReconnection, EachHasItsAccountsAndItsTotals) {
+TEST_F(FrameReceiverReconnection, EachConnectionHasItsCountersAndTotals) {
     const std::vector<std::byte> none;
     for (int i = 0; i < 2; ++i) {
         answer(connect());
@@ -473,25 +473,25 @@ TEST_F(FrameReceiverReconnection, EachHasItsAccountsAndItsTotals) {
         EXPECT_EQ(take(page_kind, page(Fid{1}, 3)), Outcome::taken);
         EXPECT_EQ(take(totals_kind, none), Outcome::totals);
         disconnect();
-        EXPECT_TRUE(receiver.arrivals().complete()) << "what was told stands till the next one";
+        EXPECT_TRUE(receiver.arrivals().complete()) << "the totals stay until the next connection";
     }
     EXPECT_EQ(receiver.arrivals().messages(), 6U);
 }
 
-TEST_F(FrameReceiverReconnection, AMessageThatHasBegunDoesNotHoldUpTheNextOne) {
+TEST_F(FrameReceiverReconnection, AnIncompleteMessageDoesNotBlockTheNextConnection) {
     answer(connect());
     std::vector<std::byte> half(fragment_extension_bytes + 10);
     encode(FragmentExtension{.fid = Fid{1}, .message_number = 1, .offset = 0, .total = 20}, half);
     EXPECT_EQ(take(fragment_kind, half), Outcome::taken);
-    answer(connect()); // whether or not the end of the former one was noticed
+    answer(connect()); // whether or not the end of the previous connection was noticed
     EXPECT_EQ(take(page_kind, page(Fid{1}, 1)), Outcome::taken);
 }
 
-TEST_F(FrameReceiverReconnection, BehindTheLastGapOfAFrameNothingIsLeft) {
+TEST_F(FrameReceiverReconnection, NothingIsLeftAfterTheLastGapOfAFrame) {
     answer(connect());
     std::vector<std::byte> body(fid_count_bytes);
     encode(std::vector{FidCount{Fid{1}, 2}}, body);
-    EXPECT_EQ(take(gap_kind, body), Outcome::taken) << "though no more was wanted";
+    EXPECT_EQ(take(gap_kind, body), Outcome::taken) << "although no more was wanted";
     EXPECT_EQ(receiver.arrivals().missed(), 2U);
 }
 
@@ -508,7 +508,7 @@ TEST_F(FrameReceiverReconnection, AMessageInAFrameOfItsOwnIsSeenAsSuch) {
     std::vector<std::byte> body(message_extension_bytes);
     encode(MessageExtension{.fid = Fid{1}, .status = 0}, body);
     EXPECT_FALSE(receiver.seen().messages);
-    EXPECT_EQ(take(message_kind, body), Outcome::taken) << "it has no bytes";
+    EXPECT_EQ(take(message_kind, body), Outcome::taken) << "a message of 0 bytes";
     EXPECT_TRUE(receiver.seen().messages);
 }
 

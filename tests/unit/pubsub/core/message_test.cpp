@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a publisher takes for a message, and what a subscriber gets. What must not compile is
-// checked here as far as a concept decides it, else by tests/tidy/refused_uses.py.
+// The types that a publisher accepts as a message, and what a subscriber gets. Uses that must not
+// compile are checked here if a concept decides, otherwise by tests/tidy/refused_uses.py.
 
 #include "pubsub/client/publisher.hpp"
 #include "pubsub/client/subscriber.hpp"

@@ -8,7 +8,7 @@ namespace {
 
 TEST(PublicationOutcome, CountsEachSubscriberWhereItBelongs) {
     PublicationOutcome outcome;
-    EXPECT_TRUE(outcome.sent_to_all()) << "nobody wanted it";
+    EXPECT_TRUE(outcome.sent_to_all()) << "without subscribers";
     count(outcome, Fate::sent);
     count(outcome, Fate::sent);
     EXPECT_TRUE(outcome.sent_to_all());

@@ -16,14 +16,14 @@ Closed ended(CloseReason reason, std::uint32_t required = 0) {
 
 constexpr RetryRule::Wishes some{.any = true};
 
-TEST(RetryRule, BeforeAPublisherHasAnsweredItWaitsForOneOnlyIfToldTo) {
+TEST(RetryRule, BeforeTheFirstAnswerItRetriesOnlyIfConfigured) {
     for (const bool wait : {false, true}) {
         const RetryRule rule{{.wait_for_publisher = wait, .reconnect = !wait}};
         EXPECT_EQ(rule.next(ended(CloseReason::refused), some), wait ? Next::wait : Next::nothing);
     }
 }
 
-TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfToldTo) {
+TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfConfigured) {
     for (const bool reconnect : {false, true}) {
         RetryRule rule{{.wait_for_publisher = !reconnect, .reconnect = reconnect}};
         rule.on_open();
@@ -38,17 +38,17 @@ TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfToldTo) {
     }
 }
 
-TEST(RetryRule, AnOrderlyEndIsNoReasonToComeBackIfToldSo) {
+TEST(RetryRule, AfterAnOrderlyEndItStaysAwayIfConfigured) {
     RetryRule rule{{.reconnect = true, .reconnect_after_end = false}};
     rule.on_open();
     rule.on_closed(true);
     EXPECT_EQ(rule.next(ended(CloseReason::lost), some), Next::wait);
     EXPECT_EQ(rule.next(ended(CloseReason::unconfirmed), some), Next::wait);
     EXPECT_EQ(rule.next(ended(CloseReason::orderly), {.any = true, .totals = true}), Next::nothing);
-    EXPECT_EQ(rule.next(ended(CloseReason::orderly), some), Next::at_once) << "it was let go";
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), some), Next::at_once) << "an orderly close";
 }
 
-TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
+TEST(RetryRule, AfterAnIdleCloseItReconnectsAtOnceForANewWish) {
     RetryRule rule{{}};
     rule.on_open();
     rule.on_closed(true);
@@ -56,7 +56,7 @@ TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
     EXPECT_EQ(rule.next(ended(CloseReason::orderly), {}), Next::nothing);
 }
 
-TEST(RetryRule, WhoIsLetGoAgainBeforeItWasServedWaits) {
+TEST(RetryRule, ASecondImmediateRetryWithoutAnAnswerWaits) {
     const Duration first = std::chrono::milliseconds{100};
     RetryRule rule{{.back_off = {.first = first, .limit = 4 * first, .seed = 1}}};
     rule.on_answered();
@@ -84,8 +84,7 @@ TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
     EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5000), some), Next::wait);
     rule.on_refused(Refusal::passing);
     rule.on_refused(Refusal::lasting);
-    EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::wait)
-        << "on one of the routes we may be accepted later";
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::wait) << "another may accept it";
     rule.begin_attempt();
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
 }
@@ -110,12 +109,12 @@ TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
             rule.on_refused(Refusal::lasting);
             EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
             EXPECT_EQ(rule.next(ended(CloseReason::not_admitted), some), Next::nothing)
-                << "who cannot prove itself to us is not the publisher";
+                << "a peer that fails to authenticate is not the publisher";
         }
     }
 }
 
-TEST(RetryRule, WhoHasNoKeyEndsNothingOnceThePublisherHasProvedItself) {
+TEST(RetryRule, AnUnauthenticatedPeerEndsNothingAfterAuthentication) {
     for (const bool reconnect : {false, true}) {
         RetryRule rule{{.reconnect = reconnect, .proof = Proof::by_key}};
         rule.on_open();
@@ -148,13 +147,13 @@ TEST(RetryRule, BuffersAreEnlargedOnceOnARouteAndWithinTheLimit) {
     EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 4000)));
 }
 
-TEST(RetryRule, LargerBuffersAreKeptOnlyForWhomTheyLetIn) {
+TEST(RetryRule, LargerBuffersAreKeptOnlyIfTheyLedToAConnection) {
     RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
     rule.begin_attempt();
     rule.begin_route();
     EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 5000)));
     rule.begin_route();
-    EXPECT_EQ(rule.receive_bytes(), 1000U) << "anybody may ask for more";
+    EXPECT_EQ(rule.receive_bytes(), 1000U) << "an unauthenticated peer may request more";
     EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 3000)));
     rule.on_open();
     rule.conclude();

@@ -39,7 +39,7 @@ std::set<Fid> fids_of(const Shown& shown) {
 
 TEST(ShownFids, SumUpWhatAFidHasBroughtAnywhere) {
     Shown shown;
-    for (int again = 0; again < 2; ++again) { // each look begins anew
+    for (int again = 0; again < 2; ++again) { // each look starts from 0
         FidMap<int> past;
         past[Fid{7}] = 1;
         past[Fid{9}] = 4;
@@ -58,8 +58,8 @@ TEST(ShownFids, SumUpWhatAFidHasBroughtAnywhere) {
     }
 }
 
-// Also where others come, and the map of them grows, or lies in another order.
-TEST(ShownFids, AreSoManyAtMostAndTheSameOnesFromThenOn) {
+// Also if other fids arrive, and the map grows or has another order.
+TEST(ShownFids, AreLimitedAndStayTheSame) {
     Shown shown;
     ArrivalCounter arrivals = arrivals_of(100, 149);
     look(shown, 80, arrivals);
@@ -77,7 +77,8 @@ TEST(ShownFids, AreSoManyAtMostAndTheSameOnesFromThenOn) {
         arrivals.add(Fid{fid}, 1);
     look(shown, 80, arrivals);
     EXPECT_EQ(fids_of(shown), first);
-    // Few of them, of which few are shown: what is found is the same from either side.
+    // Few arrivals, of which few are shown: the result does not depend on the direction of the
+    // search.
     ArrivalCounter few = arrivals_of(120, 129);
     few.add(Fid{5000}, 1);
     look(shown, 80, few);

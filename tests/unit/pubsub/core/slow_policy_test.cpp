@@ -6,7 +6,7 @@
 namespace netio::pubsub::slow_policy_test {
 namespace {
 
-TEST(SlowPolicy, DropHoldsUpLeastAndBlockMost) {
+TEST(SlowPolicy, DropBlocksLeastAndBlockMost) {
     EXPECT_TRUE(holds_up_more(SlowPolicy::block, SlowPolicy::disconnect));
     EXPECT_TRUE(holds_up_more(SlowPolicy::disconnect, SlowPolicy::drop));
     EXPECT_TRUE(holds_up_more(SlowPolicy::block, SlowPolicy::drop));
@@ -14,7 +14,7 @@ TEST(SlowPolicy, DropHoldsUpLeastAndBlockMost) {
     EXPECT_FALSE(holds_up_more(SlowPolicy::block, SlowPolicy::block));
 }
 
-TEST(SlowPolicy, NewestHoldsUpNobodyAsDropDoes) {
+TEST(SlowPolicy, NewestBlocksNoOneLikeDrop) {
     EXPECT_TRUE(may_miss(SlowPolicy::newest));
     EXPECT_FALSE(holds_up_more(SlowPolicy::newest, SlowPolicy::drop));
     EXPECT_FALSE(holds_up_more(SlowPolicy::drop, SlowPolicy::newest));

@@ -19,7 +19,7 @@ class SubscriptionStateTest : public testing::Test {
     void subscribe(const FidRange& fids, SubscriptionState::Policy policy = {}) {
         state.subscribe({&fids, 1}, policy);
     }
-    // Sends all there is; the requests, in order.
+    // Sends all requests; returns them in order.
     std::vector<SubscriptionState::Request> send() {
         std::vector<SubscriptionState::Request> requests;
         while (state.next() != nullptr) {
@@ -31,7 +31,7 @@ class SubscriptionStateTest : public testing::Test {
     void answer(const SubscriptionState::Request& request, Result result) {
         ASSERT_TRUE(state.answered({.request = request.number, .result = result}));
     }
-    // Everything that has been asked for is granted.
+    // All requests are accepted.
     void connect() {
         state.begin(100);
         for (const auto& request : send())
@@ -56,7 +56,7 @@ TEST_F(SubscriptionStateTest, NothingIsAskedForBeforeThereIsAConnection) {
     EXPECT_FALSE(state.grants(Fid{10}));
 }
 
-TEST_F(SubscriptionStateTest, WhoUnsubscribesIsLeavingUntilTheAnswerOrTheEnd) {
+TEST_F(SubscriptionStateTest, AnUnsubscriptionIsPendingUntilTheAnswerOrTheEnd) {
     subscribe(range(0, 9));
     connect();
     state.unsubscribe(range(2, 3));
@@ -69,7 +69,7 @@ TEST_F(SubscriptionStateTest, WhoUnsubscribesIsLeavingUntilTheAnswerOrTheEnd) {
     EXPECT_THAT(state.leaving(), IsEmpty());
 }
 
-TEST_F(SubscriptionStateTest, AConnectionAsksForEverythingByPolicyInPartsThatFit) {
+TEST_F(SubscriptionStateTest, AConnectionRequestsAllByPolicyInPartsThatFit) {
     for (std::uint64_t i = 0; i < 10; ++i)
         subscribe(range(10 * i, 10 * i), i % 2 == 0 ? SubscriptionState::Policy{SlowPolicy::drop}
                                                     : SubscriptionState::Policy{});
@@ -116,7 +116,7 @@ TEST_F(SubscriptionStateTest, ARefusedUnsubscriptionIsRolledBack) {
     EXPECT_TRUE(state.grants(Fid{4}));
 }
 
-TEST_F(SubscriptionStateTest, TheLastWordStandsWhateverBecomesOfThoseBeforeIt) {
+TEST_F(SubscriptionStateTest, TheLastRequestCountsWhateverHappensToEarlierOnes) {
     subscribe(range(0, 9));
     connect();
     state.unsubscribe(range(0, 9));
@@ -172,11 +172,11 @@ TEST_F(SubscriptionStateTest, ANewConnectionKnowsNothingOfWhatTheLastOneAskedAnd
     EXPECT_FALSE(state.grants(Fid{5}));
     EXPECT_FALSE(state.answered({.request = former.at(0).number, .result = Result::accepted}));
     const auto requests = send();
-    ASSERT_EQ(requests.size(), 1U) << "everything, and once";
+    ASSERT_EQ(requests.size(), 1U) << "everything in one request";
     EXPECT_THAT(requests[0].ranges, ElementsAre(range(0, 9), range(20, 29), range(40, 49)));
 }
 
-TEST_F(SubscriptionStateTest, WhoAsksIsNotLeaving) {
+TEST_F(SubscriptionStateTest, APendingSubscriptionIsNotLeaving) {
     subscribe(range(0, 9));
     connect();
     subscribe(range(20, 29));
@@ -186,11 +186,11 @@ TEST_F(SubscriptionStateTest, WhoAsksIsNotLeaving) {
     EXPECT_NE(state.awaited(request.number), nullptr);
     state.unsubscribe(range(0, 9));
     const auto rest = send();
-    EXPECT_EQ(state.awaited(rest.at(1).number), nullptr) << "that is no subscription";
+    EXPECT_EQ(state.awaited(rest.at(1).number), nullptr) << "not a subscription";
     EXPECT_EQ(state.awaited(rest.at(1).number + 1), nullptr);
 }
 
-// --- what is not permitted ------------------------------------------------------------------
+// --- not permitted --------------------------------------------------------------------------
 
 TEST_F(SubscriptionStateTest, RangesThatAreNotPermittedTogetherAreAskedForOneByOne) {
     connect();
@@ -198,7 +198,7 @@ TEST_F(SubscriptionStateTest, RangesThatAreNotPermittedTogetherAreAskedForOneByO
     const auto together = send().at(0);
     auto told = state.answered({.request = together.number, .result = Result::not_permitted});
     ASSERT_TRUE(told);
-    EXPECT_THAT(told->ranges, IsEmpty()) << "nothing is refused yet";
+    EXPECT_THAT(told->ranges, IsEmpty()) << "no range is refused yet";
     const auto requests = send();
     ASSERT_EQ(requests.size(), 3U);
     for (const auto& each : requests) {
@@ -229,7 +229,7 @@ TEST_F(SubscriptionStateTest, OnlyWhatIsNotPermittedIsAskedForAgain) {
     }
 }
 
-TEST_F(SubscriptionStateTest, WhatALaterRequestIsAboutIsNotAskedForOneByOne) {
+TEST_F(SubscriptionStateTest, RangesOfALaterRequestAreNotRetriedSeparately) {
     connect();
     state.subscribe(std::vector{range(0, 4), range(10, 14)}, {});
     state.unsubscribe(range(10, 14));
@@ -243,7 +243,7 @@ TEST_F(SubscriptionStateTest, WhatALaterRequestIsAboutIsNotAskedForOneByOne) {
     EXPECT_THAT(state.wanted(), ElementsAre(range(0, 4)));
 }
 
-TEST_F(SubscriptionStateTest, WhatIsNotPermittedAloneEitherIsWantedAsItWasBeforeBoth) {
+TEST_F(SubscriptionStateTest, ARangeRefusedAloneKeepsItsEarlierSubscription) {
     subscribe(range(0, 9), SlowPolicy::drop);
     connect();
     state.subscribe(std::vector{range(0, 4), range(20, 24)}, SlowPolicy::block);
@@ -258,7 +258,7 @@ TEST_F(SubscriptionStateTest, WhatIsNotPermittedAloneEitherIsWantedAsItWasBefore
     EXPECT_EQ(requests[0].policy, SlowPolicy::drop);
 }
 
-// With a square of them this would take minutes.
+// With a quadratic number of steps this would take minutes.
 TEST_F(SubscriptionStateTest, NeighboursOfOnePolicyAreOneRangeOnceTheyAreGranted) {
     connect();
     for (std::uint64_t fid = 0; fid < 10'000; ++fid) {
@@ -279,17 +279,17 @@ TEST_F(SubscriptionStateTest, AWishKeepsItsNumberWhileAnEarlierRequestWaits) {
     state.unsubscribe(range(0, 9));
     subscribe(range(0, 9));
     const auto requests = send();
-    answer(requests[1], Result::accepted); // before the other: no honest publisher does
+    answer(requests[1], Result::accepted); // before the other, unlike a correct publisher
     answer(requests[0], Result::accepted);
     EXPECT_THAT(state.wanted(), ElementsAre(range(0, 9)));
 }
 
-constexpr std::uint64_t many = 16'384; // as many as a publisher takes
+constexpr std::uint64_t many = 16'384; // the maximum of a publisher
 SubscriptionState::Policy policy_of(std::uint64_t i) {
     return i % 3 == 0 ? SubscriptionState::Policy{SlowPolicy::drop} : SubscriptionState::Policy{};
 }
 
-TEST_F(SubscriptionStateTest, TensOfThousandsOfSingleFidsAreNoEffort) {
+TEST_F(SubscriptionStateTest, TensOfThousandsOfSingleFidsTakeLinearTime) {
     for (std::uint64_t i = 0; i < many; ++i)
         subscribe(range(2 * i, 2 * i), policy_of(i));
     connect();
@@ -298,7 +298,7 @@ TEST_F(SubscriptionStateTest, TensOfThousandsOfSingleFidsAreNoEffort) {
     for (const auto& request : send())
         answer(request, Result::accepted);
     EXPECT_THAT(state.wanted(), IsEmpty());
-    EXPECT_LT(state.steps(), 12 * many) << "of the connection, and of leaving";
+    EXPECT_LT(state.steps(), 12 * many) << "for connecting and unsubscribing";
 }
 
 TEST_F(SubscriptionStateTest, WhatIsLookedAtIsCounted) {
@@ -307,14 +307,14 @@ TEST_F(SubscriptionStateTest, WhatIsLookedAtIsCounted) {
     connect();
     const std::size_t before = state.steps();
     state.unsubscribe(range(0, 1000));
-    EXPECT_GE(state.steps() - before, 100U) << "a bound on nothing would hold for ever";
+    EXPECT_GE(state.steps() - before, 100U) << "otherwise the bounds above would prove nothing";
 }
 
-TEST_F(SubscriptionStateTest, TensOfThousandsThatAreAskedForOneByOneAreNoEffort) {
+TEST_F(SubscriptionStateTest, TensOfThousandsOfRequestsTakeLinearTime) {
     state.begin(100);
     for (std::uint64_t i = 0; i < many; ++i) {
         subscribe(range(2 * i, 2 * i), policy_of(i));
-        if (i % 5 != 0) continue; // several at once are under way, and each is answered
+        if (i % 5 != 0) continue; // several requests are in flight at once, and each is answered
         for (const auto& request : send())
             answer(request, i % 2 == 0 ? Result::accepted : Result::table_full);
     }

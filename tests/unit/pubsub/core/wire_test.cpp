@@ -55,7 +55,7 @@ TEST(PubsubFrames, PositionsExtensionComesBackAndNothingIsInItsReservedBytes) {
         encode(PositionsExtension{.instance = 0xfedcba9876543210, .request = UINT32_MAX}, bytes),
         bytes.size());
     const auto decoded = decode_positions(bytes);
-    ASSERT_TRUE(decoded) << "without a list behind it";
+    ASSERT_TRUE(decoded) << "without a list after it";
     EXPECT_EQ(decoded->instance, 0xfedcba9876543210);
     EXPECT_EQ(decoded->request, UINT32_MAX);
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
@@ -305,15 +305,15 @@ TEST(Page, RefusesWhatDoesNotFitAndStaysAsItWas) {
     EXPECT_EQ(writer.messages(), 1U);
 }
 
-TEST(Page, AMessageWithFidAndStatusNeedsTheHeaderThatIsSaid) {
+TEST(Page, AMessageWithFidAndStatusNeedsTheDocumentedHeader) {
     std::array<std::byte, page::header_bytes + 5> memory{};
     PageWriter writer{memory};
     EXPECT_NE(writer.append(Fid{1}, 7, 5), nullptr);
     EXPECT_EQ(writer.used(), memory.size());
 }
 
-// Which is also what a writer has that has not met any.
-TEST(Page, TheFirstMessageOfFidZeroSaysSo) {
+// Fid 0 is also the initial value of the writer.
+TEST(Page, TheFirstMessageOfFidZeroContainsItsFid) {
     std::array<std::byte, 32> memory{};
     PageWriter writer{memory};
     ASSERT_TRUE(write(writer, message(0, 0, 3)));
@@ -327,9 +327,8 @@ TEST(Page, AnEmptyPageHasNoMessages) {
     EXPECT_TRUE(read({}).messages.empty());
 }
 
-// Every combination of three messages out of 2 fids, 2 statuses and 4 sizes, in pages of every
-// size: what was accepted is read back, and every truncation is either noticed or ends between two
-// messages.
+// Every combination of three messages from 2 fids, 2 statuses and 4 sizes, in pages of every size:
+// accepted messages are read back, and every truncation is detected or is between two messages.
 TEST(Page, ReturnsWhatWasWrittenForAllSmallPages) {
     const std::size_t sizes[] = {0, 1, 8, 13};
     constexpr unsigned kinds = 2 * 2 * 4;
@@ -372,7 +371,7 @@ TEST(Page, RefusesAFirstMessageWithoutFid) {
     EXPECT_FALSE(read(page).sound);
 }
 
-TEST(Page, StopsWhenTheVisitorHasEnough) {
+TEST(Page, StopsWhenTheVisitorReturnsFalse) {
     std::array<std::byte, 64> memory{};
     PageWriter writer{memory};
     ASSERT_TRUE(write(writer, message(1, 0, 3)));
@@ -386,7 +385,8 @@ TEST(Page, StopsWhenTheVisitorHasEnough) {
     EXPECT_EQ(visits, 1);
 }
 
-// Random bytes never make the reader leave the page (the sanitizers watch) or loop.
+// With random bytes, the reader never reads outside the page (checked by sanitizers) and always
+// ends.
 TEST(Page, SurvivesRandomBytes) {
     std::mt19937_64 random{3};
     for (int round = 0; round < 20000; ++round) {
@@ -442,8 +442,8 @@ TEST(Reassembly, RefusesWhatDoesNotFollow) {
         return reassembly.take(second, bytes_of(size));
     };
     EXPECT_EQ(second_after_half(fragment(1, 4, 8), 4), Outcome::complete);
-    EXPECT_EQ(second_after_half(fragment(1, 4, 8), 5), Outcome::out_of_order); // too much
-    EXPECT_EQ(second_after_half(fragment(1, 4, 8), 0), Outcome::out_of_order); // nothing
+    EXPECT_EQ(second_after_half(fragment(1, 4, 8), 5), Outcome::out_of_order); // too long
+    EXPECT_EQ(second_after_half(fragment(1, 4, 8), 0), Outcome::out_of_order); // empty
     EXPECT_EQ(second_after_half(fragment(1, 3, 8), 4), Outcome::out_of_order);
     EXPECT_EQ(second_after_half(fragment(1, 5, 8), 3), Outcome::out_of_order);
     EXPECT_EQ(second_after_half(fragment(2, 4, 8), 4), Outcome::out_of_order);

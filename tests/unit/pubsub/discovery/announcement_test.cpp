@@ -69,11 +69,11 @@ TEST(Announcement, RangesOfOneMeaningStandTogether) {
                 HasSubstr(R"([{"meaning":"hits","ranges":["0x10-0x1f","0x30"]},)"));
 }
 
-TEST(Announcement, WhatALaterVersionAddsIsPassedOver) {
+TEST(Announcement, FieldsOfALaterVersionAreIgnored) {
     EXPECT_EQ(parse_announcement(with(R"("colour":["blue"])")).name, "a");
 }
 
-TEST(Announcement, AMistakeIsToldWithItsPlace) {
+TEST(Announcement, AnErrorHasItsPosition) {
     EXPECT_EQ(refusal_of("{\"netio\":1"), "announcement: it is not JSON");
     EXPECT_EQ(refusal_of("[1]"), "announcement: not a whole JSON object");
     EXPECT_THAT(refusal_of(R"({"netio":2})"), StartsWith("netio: a format"));
@@ -201,7 +201,7 @@ std::string list_of(std::size_t count, const std::string& each, const std::strin
     return "[" + list + last + "]";
 }
 
-// A document of a hundred bytes for each few bytes of the text.
+// A few bytes of text become a document of a hundred bytes.
 TEST(AnnouncementLimits, MoreValuesThanAnAnnouncementNeedsAreNotRead) {
     Announcement largest{.name = "a"};
     for (std::uint64_t i = 0; i < announced_ranges_limit; ++i)
@@ -252,7 +252,7 @@ TEST(AnnouncementLimits, EachListMayBeAsLongAsItsLimit) {
     EXPECT_FALSE(is_taken(more));
 }
 
-// Nobody's list is looked through beyond what it may have.
+// Lists over the limit are refused without reading them.
 TEST(AnnouncementLimits, AListThatIsTooLongIsRefusedBeforeItIsLookedAt) {
     const std::size_t ranges = announced_ranges_limit;
     EXPECT_EQ(refusal_of_pairs(R"("fids":)" + list_of(ranges + 1, "{}", "7")),
@@ -279,7 +279,7 @@ TEST(AnnouncementLimits, AListThatIsTooLongIsRefusedBeforeItIsLookedAt) {
 TEST(AnnouncementLimits, AllOfItMayHaveAsManyBytesAsItsLimit) {
     Announcement one{.name = "a"};
     const auto add_group = [&one] {
-        // Another meaning than the one before: they do not stand together.
+        // Different meanings, so that the groups are not merged.
         one.fids.push_back({one_fid, text_of(256)});
         one.fids.back().meaning.front() = one.fids.size() % 2 == 0 ? 'a' : 'b';
     };
@@ -290,7 +290,7 @@ TEST(AnnouncementLimits, AllOfItMayHaveAsManyBytesAsItsLimit) {
     for (std::size_t left = (announcement_bytes_limit - with_one) / each; left > 1; --left)
         add_group();
     const std::size_t rest = announcement_bytes_limit - to_text(one).size();
-    ASSERT_LE(rest, 512U) << "as much as two texts may have";
+    ASSERT_LE(rest, 512U) << "at most two texts";
     one.mode = text_of(std::min<std::size_t>(rest, 256));
     one.host = text_of(rest - one.mode.size());
     const std::string text = to_text(one);
@@ -361,7 +361,7 @@ TEST(AnnouncementLimits, AnInstanceIsAWholeNumberInHexadecimal) {
     EXPECT_EQ(refusal(text_of(257)), "instance: longer than 256 bytes");
 }
 
-TEST(AnnouncementLimits, WhatAGroupOfFidsIsMadeOfIsLookedAt) {
+TEST(AnnouncementLimits, FieldsOfAGroupAreChecked) {
     EXPECT_EQ(refusal_of_pairs(R"("pid":1,"fids":[7])"), "fids[0]: not an object");
     EXPECT_EQ(refusal_of_pairs(R"("pid":1,"fids":[{"ranges":[]},{}])"),
               "fids[1]: ranges is missing");

@@ -20,7 +20,7 @@ std::string problem_of(const std::string& text, const JsonLimits& limits) {
 TEST(BoundedJson, ReadsWhatKeepsToEachLimitAndNothingBeyond) {
     EXPECT_EQ(problem_of(R"([[{"a":[1]}]])", {.depth = 4}), "none");
     EXPECT_EQ(problem_of(R"([[{"a":[[]]}]])", {.depth = 4}), "it is nested deeper than 4 levels");
-    EXPECT_EQ(problem_of("[[],[],[],[]]", {.depth = 2}), "none") << "not in one another";
+    EXPECT_EQ(problem_of("[[],[],[],[]]", {.depth = 2}), "none") << "not nested";
     for (const char* const value : {"1", "-1", "1.5", "true", "null", "\"a\"", "{}", "[]"}) {
         const std::string three = std::string{"["} + value + "," + value + "]";
         EXPECT_EQ(problem_of(three, {.values = 3}), "none") << value;
@@ -37,7 +37,7 @@ TEST(BoundedJson, SaysOfATextThatIsNotJson) {
         EXPECT_EQ(problem_of(text, {}), "it is not JSON") << text;
 }
 
-// The document would take gigabytes, and reading it to the end seconds.
+// The document would need gigabytes, and reading it to its end would take seconds.
 TEST(BoundedJson, StopsAtTheLimitOfATextOfMegabytes) {
     const std::size_t megabytes = std::size_t{64} << 20;
     EXPECT_EQ(problem_of(std::string(megabytes, '['), {}), "it is nested deeper than 16 levels");

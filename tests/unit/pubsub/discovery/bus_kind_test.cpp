@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bus on a board that a test has added: it does what it is told to, and waits until it is woken.
+// A bus on a registry that a test has added: it follows the script, and waits until it is woken.
 
 #include "pubsub/discovery/bus.hpp"
 
@@ -28,14 +28,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// What lies on the board, and what becomes of its thread. Both sides use it.
+// The content of the registry, and control of its thread. Used by both threads.
 class Script {
   public:
-    // Its first `count` calls to read fail, each in a way of its own.
+    // The first `count` reads fail, each with a different text.
     void fail(int count) { failures_ = count; }
-    // Its thread waits behind the first `count` waits, and is woken to see what has changed.
+    // The first `count` waits return at once; the thread waits in the next one until wake().
     void turn(int count) { turns_ = count; }
-    void lay(const std::string& name, const std::string& text) {
+    void write(const std::string& name, const std::string& text) {
         const std::lock_guard lock{mutex_};
         texts_[name] = text;
     }
@@ -47,13 +47,13 @@ class Script {
         const std::lock_guard lock{mutex_};
         return puts_;
     }
-    // Until its thread waits to be woken. False: it does not.
-    bool is_at_rest() {
+    // Waits until the thread waits for wake(). Returns false after 60 s.
+    bool waits_for_wake() {
         std::unique_lock lock{mutex_};
         return changed_.wait_for(lock, seconds{60}, [this] { return at_rest_; });
     }
 
-    // The board's.
+    // Called by the registry.
     std::string get(const std::string& name) {
         const std::lock_guard lock{mutex_};
         if (failures_ > 0) throw BoardError{"failure " + std::to_string(failures_--)};
@@ -119,7 +119,7 @@ class ScriptedBoard final : public Board {
     std::shared_ptr<Script> script_;
 };
 
-// Of the boards that are opened next.
+// For the registries that are opened next.
 std::shared_ptr<Script>& next_script() {
     static std::shared_ptr<Script> script;
     return script;
@@ -140,8 +140,8 @@ void add_scripted_kind() {
     static_cast<void>(once);
 }
 
-// Remembers what it is told, and does then what a test has said.
-class Hearer final : public Discovery::Handler, public Announcer::Handler {
+// Records its callbacks, and then runs the action of the test.
+class RecordingHandler final : public Discovery::Handler, public Announcer::Handler {
   public:
     void on_announced(const Announcement& announcement) override {
         announced.push_back(announcement.name);
@@ -172,14 +172,14 @@ class AddedBus : public testing::Test {
         next_script() = script;
     }
     ~AddedBus() override { next_script().reset(); }
-    // Runs the loop as long as there is anything to do for it.
+    // Runs the loop until it has no more work.
     void settle() {
         for (int turn = 0; turn < 1000; ++turn)
             if (!loop.run_once()) return;
-        ADD_FAILURE() << "it works without end";
+        ADD_FAILURE() << "the loop never finishes its work";
     }
     std::unique_ptr<Announcer> announced() {
-        return announce(loop, "script://", {.name = "a", .instance = 1}, hearer,
+        return announce(loop, "script://", {.name = "a", .instance = 1}, recorded,
                         {.lease = seconds{600}});
     }
     std::string refusal_of(const std::string& where, const BusOptions& options = {}) {
@@ -193,7 +193,7 @@ class AddedBus : public testing::Test {
 
     std::shared_ptr<Script> script = std::make_shared<Script>();
     EventLoop loop;
-    Hearer hearer;
+    RecordingHandler recorded;
 };
 
 TEST_F(AddedBus, IsOpenedWhereItsKindKnowsThePlaceAndNamedWhereNoneDoes) {
@@ -202,7 +202,7 @@ TEST_F(AddedBus, IsOpenedWhereItsKindKnowsThePlaceAndNamedWhereNoneDoes) {
         EXPECT_THAT(refusal_of(none), HasSubstr("is no bus; allowed: a directory"));
         EXPECT_THAT(refusal_of(none), HasSubstr(", script://NAME"));
     }
-    EXPECT_NE(refusal_of(std::string{"a\0b", 3}), "it is opened") << "no file has such a name";
+    EXPECT_NE(refusal_of(std::string{"a\0b", 3}), "it is opened") << "file names have no zero byte";
 }
 
 TEST_F(AddedBus, HasOptionsWithinBounds) {
@@ -222,11 +222,11 @@ TEST_F(AddedBus, HasOptionsWithinBounds) {
                 HasSubstr("publisher_limit is 1000001"));
 }
 
-TEST_F(AddedBus, APublisherThatStandsThereRestsUntilItSaysSomethingElse) {
+TEST_F(AddedBus, AnAnnouncedPublisherRestsUntilAChange) {
     const auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    EXPECT_EQ(hearer.written, 1);
+    EXPECT_EQ(recorded.written, 1);
     EXPECT_EQ(script->puts(), 1);
     EXPECT_THROW(announcer->update({.name = "no name"}), AnnouncementError);
     settle();
@@ -234,88 +234,88 @@ TEST_F(AddedBus, APublisherThatStandsThereRestsUntilItSaysSomethingElse) {
 }
 
 TEST_F(AddedBus, AReaderRestsBetweenItsLooksAndSoDoesItsLoop) {
-    script->lay("a", to_text({.name = "a", .instance = 1}));
+    script->write("a", to_text({.name = "a", .instance = 1}));
     const auto bus = open_bus(loop, "script://");
-    bus->watch(hearer);
-    EXPECT_THROW(bus->watch(hearer), std::logic_error);
-    ASSERT_TRUE(script->is_at_rest());
+    bus->watch(recorded);
+    EXPECT_THROW(bus->watch(recorded), std::logic_error);
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    EXPECT_THAT(hearer.announced, ElementsAre("a"));
-    EXPECT_EQ(hearer.caught_up, 1);
+    EXPECT_THAT(recorded.announced, ElementsAre("a"));
+    EXPECT_EQ(recorded.caught_up, 1);
 }
 
-// Nobody takes them: the loop is busy elsewhere.
-TEST_F(AddedBus, TroublesThatWaitForALoopAreNoMoreThanTheLimit) {
+// The loop is busy and does not take them.
+TEST_F(AddedBus, QueuedTroublesAreLimited) {
     script->fail(40);
     script->turn(40);
     const auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    ASSERT_THAT(hearer.troubles, SizeIs(32));
-    EXPECT_THAT(hearer.troubles.front(), HasSubstr("failure 40; new subscribers"));
-    EXPECT_EQ(hearer.written, 1);
+    ASSERT_THAT(recorded.troubles, SizeIs(32));
+    EXPECT_THAT(recorded.troubles.front(), HasSubstr("failure 40; new subscribers"));
+    EXPECT_EQ(recorded.written, 1);
 }
 
-TEST_F(AddedBus, APublisherMayGoInEachOfItsHandlersAndIsToldNothingMore) {
+TEST_F(AddedBus, AnAnnouncerMayEndInAHandlerWithoutMoreCallbacks) {
     script->fail(2);
     script->turn(2);
     auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
-    hearer.at_written = [&] { announcer.reset(); };
+    ASSERT_TRUE(script->waits_for_wake());
+    recorded.at_written = [&] { announcer.reset(); };
     settle();
     EXPECT_EQ(announcer, nullptr);
-    EXPECT_THAT(hearer.troubles, IsEmpty());
+    EXPECT_THAT(recorded.troubles, IsEmpty());
 
     script->fail(2);
     script->turn(2);
-    hearer = {};
+    recorded = {};
     announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
-    hearer.at_trouble = [&] { announcer.reset(); };
+    ASSERT_TRUE(script->waits_for_wake());
+    recorded.at_trouble = [&] { announcer.reset(); };
     settle();
     EXPECT_EQ(announcer, nullptr);
-    EXPECT_THAT(hearer.troubles, SizeIs(1));
+    EXPECT_THAT(recorded.troubles, SizeIs(1));
 }
 
-TEST_F(AddedBus, AReaderMayStopWatchingInEachOfItsHandlersAndIsToldNothingMore) {
+TEST_F(AddedBus, AReaderThatStopsInAHandlerGetsNoMoreCallbacks) {
     for (const char* const torn : {"b", "c"})
-        script->lay(torn, "x");
+        script->write(torn, "x");
     for (const char* const name : {"d", "e"})
-        script->lay(name, to_text({.name = name, .instance = 1}));
+        script->write(name, to_text({.name = name, .instance = 1}));
     {
         const auto bus = open_bus(loop, "script://");
-        bus->watch(hearer);
-        ASSERT_TRUE(script->is_at_rest());
+        bus->watch(recorded);
+        ASSERT_TRUE(script->waits_for_wake());
         settle();
-        EXPECT_THAT(hearer.troubles, SizeIs(2));
-        EXPECT_THAT(hearer.announced, ElementsAre("d", "e"));
+        EXPECT_THAT(recorded.troubles, SizeIs(2));
+        EXPECT_THAT(recorded.announced, ElementsAre("d", "e"));
     }
     {
         const auto bus = open_bus(loop, "script://");
-        hearer = {};
-        hearer.at_trouble = [&] { bus->unwatch(); };
-        bus->watch(hearer);
-        ASSERT_TRUE(script->is_at_rest());
+        recorded = {};
+        recorded.at_trouble = [&] { bus->unwatch(); };
+        bus->watch(recorded);
+        ASSERT_TRUE(script->waits_for_wake());
         settle();
-        EXPECT_THAT(hearer.troubles, SizeIs(1));
-        EXPECT_THAT(hearer.announced, IsEmpty());
+        EXPECT_THAT(recorded.troubles, SizeIs(1));
+        EXPECT_THAT(recorded.announced, IsEmpty());
     }
     const auto bus = open_bus(loop, "script://");
-    hearer = {};
-    hearer.at_announced = [&] { bus->unwatch(); };
-    bus->watch(hearer);
-    ASSERT_TRUE(script->is_at_rest());
+    recorded = {};
+    recorded.at_announced = [&] { bus->unwatch(); };
+    bus->watch(recorded);
+    ASSERT_TRUE(script->waits_for_wake());
     settle();
-    EXPECT_THAT(hearer.announced, ElementsAre("d"));
-    EXPECT_EQ(hearer.caught_up, 0);
+    EXPECT_THAT(recorded.announced, ElementsAre("d"));
+    EXPECT_EQ(recorded.caught_up, 0);
 }
 
 TEST_F(AddedBus, APublisherThatEndsHasWithdrawnByThen) {
     auto announcer = announced();
-    ASSERT_TRUE(script->is_at_rest());
+    ASSERT_TRUE(script->waits_for_wake());
     EXPECT_THAT(script->texts(), SizeIs(1));
     announcer.reset();
-    EXPECT_THAT(script->texts(), IsEmpty()) << "nobody waits for its lease";
+    EXPECT_THAT(script->texts(), IsEmpty()) << "its text is removed before its lease ends";
 }
 
 TEST(ThisHost, IsNamedAsTheMachineIs) {

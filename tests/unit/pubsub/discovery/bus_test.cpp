@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bus as its users see it: with threads, files and a loop.
+// A bus as used by programs: with threads, files and a loop.
 
 #include "pubsub/discovery/bus.hpp"
 
@@ -50,8 +50,8 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
     std::uint64_t fids = 0;
     int written = 0;
     int caught_up = 0;
-    Duration takes{};                           // each that is announced
-    std::unique_ptr<Discovery>* ends = nullptr; // with the first that is announced
+    Duration takes{};                           // duration of each on_announced()
+    std::unique_ptr<Discovery>* ends = nullptr; // destroyed in the first on_announced()
 };
 
 Announcement of(const std::string& name) {
@@ -95,8 +95,8 @@ TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
     EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
-// Long before its lease would have it written again.
-TEST_F(Bus, WhatAPublisherSaysAnewStandsThereAtOnce) {
+// Long before the lease requires the next write.
+TEST_F(Bus, AnUpdateIsWrittenAtOnce) {
     const BusOptions slow{.lease = seconds{600}, .poll = milliseconds{50}};
     const auto bus = open_bus(loop, where(), slow);
     bus->watch(listener);
@@ -111,7 +111,7 @@ TEST_F(Bus, WhatAPublisherSaysAnewStandsThereAtOnce) {
     EXPECT_LT(Clock::now() - begin, seconds{40});
 }
 
-TEST_F(Bus, APublisherIsToldOnceThatItStandsThereAndNotBefore) {
+TEST_F(Bus, OnWrittenIsCalledOnceAndNotEarly) {
     const std::filesystem::path place = folder.path() / "bus";
     std::ofstream{place} << "no directory";
     Listener own;
@@ -124,7 +124,7 @@ TEST_F(Bus, APublisherIsToldOnceThatItStandsThereAndNotBefore) {
     EXPECT_TRUE(std::filesystem::exists(place / "a.netio"));
 }
 
-TEST_F(Bus, WhoWatchesNoMoreIsToldNothing) {
+TEST_F(Bus, AfterUnwatchThereAreNoCallbacks) {
     const auto bus = open_bus(loop, where(), quick);
     const auto second = open_bus(loop, where(), quick);
     Listener other;
@@ -158,7 +158,7 @@ TEST_F(Bus, AKilledPublisherIsGoneAfterItsLease) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "a.netio"));
 }
 
-// Counted by the readings of the directory: one finds all.
+// Only one read of the directory is possible within this time.
 TEST_F(Bus, TenThousandFidsOfTwoHundredPublishersAreFoundByTheFirstLook) {
     DirectoryRegistry board{where(), seconds{1}};
     for (std::uint64_t publisher = 0; publisher < 200; ++publisher) {
@@ -177,7 +177,7 @@ TEST_F(Bus, TenThousandFidsOfTwoHundredPublishersAreFoundByTheFirstLook) {
     EXPECT_EQ(listener.fids, 10'000U);
 }
 
-TEST_F(Bus, ABusThatIsNotThereYetIsToldAndFoundWhenItIs) {
+TEST_F(Bus, AMissingBusIsReportedAndFoundLater) {
     const std::string later = where() + "/later";
     const auto bus = open_bus(loop, later, quick);
     bus->watch(listener);
@@ -187,7 +187,7 @@ TEST_F(Bus, ABusThatIsNotThereYetIsToldAndFoundWhenItIs) {
     ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
 }
 
-TEST_F(Bus, APublisherThatCannotAnnounceIsToldAndTriesAgain) {
+TEST_F(Bus, AFailedAnnouncementIsReportedAndRetried) {
     const std::string blocked = where() + "/blocked";
     std::ofstream{blocked} << "a file";
     const auto announcer = announce(loop, blocked, of("a"), listener, quick);
@@ -197,7 +197,7 @@ TEST_F(Bus, APublisherThatCannotAnnounceIsToldAndTriesAgain) {
     ASSERT_TRUE(run_until([&] { return std::filesystem::exists(blocked + "/a.netio"); }));
 }
 
-TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
+TEST_F(Bus, AnObstacleUnderItsNameDoesNotStopAPublisher) {
     ASSERT_EQ(::mkfifo((where() + "/pipe.netio").c_str(), 0600), 0);
     std::filesystem::create_symlink("nowhere", where() + "/link.netio");
     std::ofstream{where() + "/huge.netio"}.close();
@@ -212,7 +212,7 @@ TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
     EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
-// Nobody else notices: subscribers on other hosts only see that they cannot connect.
+// Only the publisher can report it: subscribers on other hosts just fail to connect.
 TEST_F(Bus, APublisherIsWarnedOfAddressesThatOthersCannotUse) {
     Announcement announcement = of("a");
     announcement.addresses = {"tcp:no..name:1"}; // refused without a name server
@@ -225,8 +225,8 @@ TEST_F(Bus, APublisherIsWarnedOfAddressesThatOthersCannotUse) {
     EXPECT_THAT(listener.troubles.back(), HasSubstr("[fe80::1%eth0]:1: it is a link-local"));
 }
 
-// There is no other news: what is left comes without any.
-TEST_F(Bus, WhatATurnHasNoTimeToTellTheNextOnesDo) {
+// No further change occurs that could trigger the rest.
+TEST_F(Bus, ReportsThatDoNotFitATurnComeInTheNext) {
     DirectoryRegistry board{where(), seconds{1}};
     for (const char* name : {"a", "b", "c"})
         board.put(name, to_text(of(name)));
@@ -262,7 +262,7 @@ TEST_F(Bus, WhatIsNoBusIsRefusedAtOnce) {
     EXPECT_THROW(announce(loop, where(), of("../a"), listener), AnnouncementError);
 }
 
-TEST_F(Bus, ASimulatedOneTellsTheSame) {
+TEST_F(Bus, ASimulatedBusReportsTheSame) {
     test::SimDiscovery bus{loop};
     bus.watch(listener);
     bus.announce(of("a"));

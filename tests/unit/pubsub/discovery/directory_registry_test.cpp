@@ -74,7 +74,7 @@ class Directory : public testing::Test {
 
     netio::test::TemporaryFolder folder;
     DirectoryRegistry writer{folder.path().string(), seconds{3600}};
-    // It looks at everything once, and then relies on inotify alone.
+    // It reads everything once, and then depends on inotify alone.
     DirectoryRegistry reader{folder.path().string(), seconds{3600}};
 };
 
@@ -121,7 +121,7 @@ TEST_F(Directory, AnInterruptEndsTheWaitEvenIfItCameBefore) {
     EXPECT_LT(Clock::now() - begin, seconds{40});
 }
 
-TEST_F(Directory, WhereNothingTellsWhatChangesThePollFindsTheSame) {
+TEST_F(Directory, WithoutNotificationsThePollFindsTheSame) {
     DirectoryRegistry poller{folder.path().string(), milliseconds{10},
                              DirectoryRegistry::Notice::none};
     SeenRegistry seen;
@@ -151,7 +151,7 @@ TEST_F(Directory, WithoutADescriptorToWatchWithNothingIsLost) {
     EXPECT_THAT(seen.texts, ElementsAre(Key("a")));
 }
 
-// What has changed meanwhile may be known to nobody but the look that failed.
+// Changes in the meantime may be known only to the failed look.
 TEST_F(Directory, AfterALookThatFailedTheNextOneIsAtEverythingAgain) {
     const milliseconds poll{50};
     DirectoryRegistry poor{folder.path().string(), poll, DirectoryRegistry::Notice::none};
@@ -162,7 +162,7 @@ TEST_F(Directory, AfterALookThatFailedTheNextOneIsAtEverythingAgain) {
     while (Clock::now() < begin + 2 * poll)
         poor.wait(begin + 2 * poll);
     {
-        const netio::test::DescriptorLimit one{1}; // and it cannot be listed
+        const netio::test::DescriptorLimit one{1}; // so the directory cannot be listed
         EXPECT_THROW(poor.look(seen), BoardError);
     }
     EXPECT_THAT(seen.texts, IsEmpty());
@@ -188,7 +188,7 @@ TEST_F(Directory, AnotherDirectoryUnderThePathIsWatchedInstead) {
     EXPECT_THAT(seen.removed, ElementsAre("a"));
 }
 
-TEST_F(Directory, ForeignFilesAreNotOpenedOrToldInOneLine) {
+TEST_F(Directory, ForeignFilesAreNotOpenedOrReportedInOneLine) {
     write("notes.txt", "x");
     write("-.netio", "x");
     write(".hidden.netio", "x");
@@ -205,7 +205,7 @@ TEST_F(Directory, ForeignFilesAreNotOpenedOrToldInOneLine) {
                                              HasSubstr("'s.netio' cannot be read")));
 }
 
-TEST_F(Directory, MoreFilesThanItTakesAreToldAndPassedOver) {
+TEST_F(Directory, FilesBeyondTheLimitAreReportedAndSkipped) {
     auto fill_up_to = [this, made = std::size_t{0}](std::size_t count) mutable {
         for (; made < count; ++made)
             write(std::to_string(made) + ".netio", "");
@@ -248,7 +248,7 @@ TEST_F(Directory, AFullDirectoryKeepsTheAnnouncementThatWasThere) {
     EXPECT_THAT(files(), ElementsAre("a.netio"));
 }
 
-TEST_F(Directory, WhatACrashLeftLongAgoIsSweptAndNothingElse) {
+TEST_F(Directory, OldFilesOfACrashAreRemovedAndNoOthers) {
     const std::string old = to_text({.name = "dead", .instance = 1, .counter = 1});
     write("dead.netio", old);
     write(".dead.netio.123.netio-tmp", "half");
@@ -303,7 +303,7 @@ TEST_F(DirectoryLooks, AtEverythingReadOnlyWhatHasChanged) {
     auto writer = board(never);
     writer.put("a", "1");
     writer.put("b", "1");
-    auto reader = board(milliseconds{0}, Notice::none); // each of its looks is at everything
+    auto reader = board(milliseconds{0}, Notice::none); // every look reads everything
     EXPECT_THAT(look_at(reader).texts, SizeIs(2));
     EXPECT_THAT(look_at(reader).texts, IsEmpty());
     writer.put("b", "2");
@@ -311,10 +311,10 @@ TEST_F(DirectoryLooks, AtEverythingReadOnlyWhatHasChanged) {
     writer.remove("a");
     const SeenRegistry shown = look_at(reader);
     EXPECT_THAT(shown.removed, ElementsAre("a"));
-    EXPECT_THAT(look_at(reader).removed, IsEmpty()) << "it is told once";
+    EXPECT_THAT(look_at(reader).removed, IsEmpty()) << "reported once";
 }
 
-TEST_F(DirectoryLooks, ShowNothingThatNothingHasToldBeforeThePoll) {
+TEST_F(DirectoryLooks, ShowNoChangeBeforeThePollWithoutNotification) {
     auto writer = board(never);
     writer.put("a", "1");
     auto reader = board(never, Notice::none);
@@ -323,7 +323,7 @@ TEST_F(DirectoryLooks, ShowNothingThatNothingHasToldBeforeThePoll) {
     EXPECT_THAT(look_at(reader).texts, IsEmpty());
 }
 
-TEST_F(DirectoryLooks, WhatCameAndWentBetweenTwoIsNotToldAsGone) {
+TEST_F(DirectoryLooks, AFileThatCameAndWentIsNotReportedAsGone) {
     auto writer = board(never);
     writer.put("a", "1");
     auto reader = board(never);
@@ -335,7 +335,7 @@ TEST_F(DirectoryLooks, WhatCameAndWentBetweenTwoIsNotToldAsGone) {
     EXPECT_THAT(shown.removed, IsEmpty());
 }
 
-TEST_F(DirectoryLooks, AFileWithoutANameIsNobodys) {
+TEST_F(DirectoryLooks, AFileWithoutANameIsIgnored) {
     auto writer = board(never);
     writer.put("a", "1");
     write(".netio", "x");
@@ -358,10 +358,10 @@ TEST_F(DirectoryLooks, ATextOfAsManyBytesAsAnAnnouncementMayHaveIsRead) {
     EXPECT_EQ(shown.texts.at("exact").size(), announcement_bytes_limit);
     EXPECT_THAT(shown.unreadable, ElementsAre(HasSubstr("'large.netio' is too large")));
     EXPECT_EQ(reader.get("exact")->size(), announcement_bytes_limit);
-    EXPECT_EQ(reader.get("large"), std::nullopt) << "it is in nobody's way";
+    EXPECT_EQ(reader.get("large"), std::nullopt) << "it does not block other names";
 }
 
-TEST_F(DirectoryLooks, AreAtEverythingBehindOneThatFoundNoDirectory) {
+TEST_F(DirectoryLooks, ReadEverythingAfterTheDirectoryWasMissing) {
     auto writer = board(never);
     writer.put("a", "1");
     writer.put("b", "1");
@@ -371,7 +371,7 @@ TEST_F(DirectoryLooks, AreAtEverythingBehindOneThatFoundNoDirectory) {
     fs::rename(path(), elsewhere);
     try {
         look_at(reader);
-        ADD_FAILURE() << "it was there";
+        ADD_FAILURE() << "the directory was there";
     } catch (const BoardError& error) {
         EXPECT_EQ(error.what(), "cannot read '" + path().string() + "': No such file or directory");
     }
@@ -383,7 +383,7 @@ TEST_F(DirectoryLooks, AreAtEverythingBehindOneThatFoundNoDirectory) {
     EXPECT_THAT(shown.texts, ElementsAre(Key("c"))) << "b is known";
 }
 
-// No look has seen that it was away, and perhaps nothing was in it that has gone.
+// No look has noticed the removal, and perhaps the directory was empty.
 TEST_F(DirectoryLooks, AreAtEverythingInAnotherDirectoryThatWasMadeBetweenTwo) {
     for (const bool was_empty : {false, true}) {
         SCOPED_TRACE(was_empty);
@@ -410,7 +410,7 @@ TEST_F(DirectoryLooks, AndAllElseLeaveNoDescriptorOpen) {
             EXPECT_EQ(all.get("a"), std::to_string(i));
             EXPECT_THAT(look_at(all).texts, SizeIs(1));
             EXPECT_EQ(netio::test::open_descriptors().size(), before.size() + 2)
-                << "by which it is woken, and told what changes";
+                << "wake-up, inotify";
         }
     }
     EXPECT_EQ(netio::test::open_descriptors(), before);
@@ -431,18 +431,18 @@ TEST_F(DirectoryLooks, AWaitEndsNotBeforeItsTimeThoughItWasInterruptedOnce) {
     auto reader = board(never);
     EXPECT_THROW(look_at(reader), BoardError);
     reader.interrupt();
-    reader.wait(Clock::now() + seconds{50}); // for that
+    reader.wait(Clock::now() + seconds{50}); // ends at once because of interrupt()
     const TimePoint until = Clock::now() + milliseconds{2};
     reader.wait(until);
     EXPECT_GE(Clock::now(), until);
 }
 
-TEST_F(DirectoryLooks, WhatCannotBeWithdrawnIsToldWithTheReason) {
+TEST_F(DirectoryLooks, AFailedWithdrawalIsReportedWithTheReason) {
     std::ofstream{path()} << "a file";
     auto writer = board(never);
     try {
         writer.remove("a");
-        ADD_FAILURE() << "it was there";
+        ADD_FAILURE() << "no error";
     } catch (const BoardError& error) {
         EXPECT_EQ(error.what(), "cannot withdraw from '" + path().string() + "': Not a directory");
     }
@@ -458,8 +458,8 @@ TEST_F(DirectoryLooks, WhereAnAnnouncementCannotTakeItsNameNothingIsLeft) {
     EXPECT_THAT(files, ElementsAre("a.netio"));
 }
 
-// By the second, in which file servers tell times.
-TEST_F(DirectoryLooks, WhatIsJustAsOldAsMayBeIsNotSwept) {
+// At exactly the limit: file servers store times in seconds.
+TEST_F(DirectoryLooks, AFileExactlyAtTheAgeLimitIsKept) {
     fs::create_directory(path());
     const auto set_age = [this](const std::string& file, time_t then) {
         const timespec times[2] = {{.tv_sec = then, .tv_nsec = 0}, {.tv_sec = then, .tv_nsec = 0}};
@@ -477,7 +477,7 @@ TEST_F(DirectoryLooks, WhatIsJustAsOldAsMayBeIsNotSwept) {
         write(name + ".netio", to_text({.name = name}));
         set_age(name + ".netio", hour_ago + second);
     }
-    // A copy of it that somebody has put there is not its own.
+    // A copy of the file under another name is not its own announcement.
     write("copy.netio", to_text({.name = "p0"}));
     set_age("copy.netio", hour_ago - 5);
     auto writer = board(never);

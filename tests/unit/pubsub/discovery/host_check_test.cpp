@@ -19,7 +19,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 // Collects the warnings of one look(), from any thread, until all names are resolved.
-class Told {
+class CollectedWarnings {
   public:
     HostCheck::Tell tell() {
         return [this](const std::string& line) {
@@ -27,7 +27,7 @@ class Told {
             lines_.push_back(line);
         };
     }
-    // Only "known" can be resolved. "last" sorts behind the other names here, and ends the wait.
+    // Only "known" can be resolved. "last" is sorted after the other names here, and ends the wait.
     ResolveHost resolve() {
         return [resolved = resolved_](const std::string& host) -> std::string {
             if (host == "zz-last") {
@@ -58,34 +58,34 @@ Announcement at(std::vector<std::string> addresses, std::string metrics = {}) {
 }
 
 TEST(HostCheck, WarnsOfANameThatCannotBeResolved) {
-    Told told;
-    HostCheck check{told.tell(), told.resolve()};
+    CollectedWarnings collected;
+    HostCheck check{collected.tell(), collected.resolve()};
     check.look(at({"tcp:known:5556", "tcp:a1b2c3:5556"}));
-    EXPECT_THAT(told.lines_when_resolved(),
+    EXPECT_THAT(collected.lines_when_resolved(),
                 ElementsAre(AllOf(HasSubstr("a1b2c3:5556"), HasSubstr("cannot be resolved here"),
                                   HasSubstr("(no such name)"), HasSubstr("`advertise`"))));
 }
 
 TEST(HostCheck, WarnsOnceOfANameThatSeveralAddressesHave) {
-    Told told;
-    HostCheck check{told.tell(), told.resolve()};
+    CollectedWarnings collected;
+    HostCheck check{collected.tell(), collected.resolve()};
     check.look(at({"verbs:a1b2c3:5556", "tcp:a1b2c3:5556"}, "a1b2c3:9100"));
-    EXPECT_EQ(told.lines_when_resolved().size(), 1U);
+    EXPECT_EQ(collected.lines_when_resolved().size(), 1U);
 }
 
 TEST(HostCheck, WarnsOfTheNameOfTheMetrics) {
-    Told told;
-    HostCheck check{told.tell(), told.resolve()};
+    CollectedWarnings collected;
+    HostCheck check{collected.tell(), collected.resolve()};
     check.look(at({"tcp:10.0.0.1:5556"}, "elsewhere:9100"));
-    EXPECT_THAT(told.lines_when_resolved(), ElementsAre(HasSubstr("elsewhere:9100")));
+    EXPECT_THAT(collected.lines_when_resolved(), ElementsAre(HasSubstr("elsewhere:9100")));
 }
 
 TEST(HostCheck, WarnsOfAddressesThatMeanNothingElsewhere) {
-    Told told;
-    HostCheck check{told.tell(), told.resolve()};
+    CollectedWarnings collected;
+    HostCheck check{collected.tell(), collected.resolve()};
     check.look({.addresses = {"tcp:[fe80::1%eth0]:5555", "tcp:[fe80::2]:5555", "tcp:0.0.0.0:5555",
                               "tcp:[::]:5556"}});
-    EXPECT_THAT(told.lines(),
+    EXPECT_THAT(collected.lines(),
                 UnorderedElementsAre(
                     AllOf(HasSubstr("[fe80::1%eth0]:5555"), HasSubstr("link-local")),
                     AllOf(HasSubstr("[fe80::2]:5555"), HasSubstr("link-local")),
@@ -93,30 +93,30 @@ TEST(HostCheck, WarnsOfAddressesThatMeanNothingElsewhere) {
                     AllOf(HasSubstr("[::]:5556"), HasSubstr("every host that reads it"))));
 }
 
-TEST(HostCheck, SaysNothingOfAddressesThatWorkOrAreMeant) {
-    Told told;
-    HostCheck check{told.tell(), told.resolve()};
+TEST(HostCheck, DoesNotWarnOfValidAddresses) {
+    CollectedWarnings collected;
+    HostCheck check{collected.tell(), collected.resolve()};
     check.look(at({"tcp:known:1", "tcp:10.0.0.1:1", "tcp:[2001:db8::1]:1", "tcp:127.0.0.1:1",
                    "tcp:[::1]:1", "not an address"},
                   "not an address either"));
-    EXPECT_THAT(told.lines_when_resolved(), IsEmpty());
+    EXPECT_THAT(collected.lines_when_resolved(), IsEmpty());
 }
 
 TEST(HostCheck, LooksAgainOnlyIfTheAddressesChange) {
-    Told told;
-    HostCheck check{told.tell(), told.resolve()};
+    CollectedWarnings collected;
+    HostCheck check{collected.tell(), collected.resolve()};
     Announcement announcement{.addresses = {"tcp:[fe80::1%eth0]:5555"}};
     check.look(announcement);
     announcement.counter = 1;
     announcement.fids = {{.fids = {.first = Fid{1}, .last = Fid{2}}, .meaning = {}}};
     check.look(announcement);
-    EXPECT_EQ(told.lines().size(), 1U);
+    EXPECT_EQ(collected.lines().size(), 1U);
     announcement.addresses = {"tcp:[fe80::1%eth1]:5555"};
     check.look(announcement);
-    EXPECT_EQ(told.lines().size(), 2U);
+    EXPECT_EQ(collected.lines().size(), 2U);
     announcement.metrics = "0.0.0.0:9100";
     check.look(announcement);
-    EXPECT_EQ(told.lines().size(), 4U);
+    EXPECT_EQ(collected.lines().size(), 4U);
 }
 
 TEST(HostCheck, TheSystemsResolverSaysWhy) {
@@ -124,12 +124,12 @@ TEST(HostCheck, TheSystemsResolverSaysWhy) {
     EXPECT_NE(resolve_here("no..name"), "") << "an empty label is refused without a name server";
 }
 
-// The check may be destroyed while a resolver does not answer.
+// The check may be destroyed while a resolver is blocked.
 TEST(HostCheck, MayEndBeforeItsResolver) {
     std::promise<void> answer;
-    const auto told = std::make_shared<std::promise<std::string>>();
+    const auto collected = std::make_shared<std::promise<std::string>>();
     {
-        HostCheck check{[told](const std::string& line) { told->set_value(line); },
+        HostCheck check{[collected](const std::string& line) { collected->set_value(line); },
                         [answered = std::make_shared<std::future<void>>(answer.get_future())](
                             const std::string&) -> std::string {
                             answered->wait();
@@ -138,7 +138,7 @@ TEST(HostCheck, MayEndBeforeItsResolver) {
         check.look({.addresses = {"tcp:a1b2c3:1"}});
     }
     answer.set_value();
-    EXPECT_THAT(told->get_future().get(), HasSubstr("a1b2c3"));
+    EXPECT_THAT(collected->get_future().get(), HasSubstr("a1b2c3"));
 }
 
 } // namespace

@@ -32,21 +32,21 @@ TEST_F(Leases, APublisherIsFoundAtOnce) {
     EXPECT_EQ(tracker.alive(), 1U);
 }
 
-TEST_F(Leases, WhoseCounterMovesStays) {
+TEST_F(Leases, AMovingCounterKeepsAPublisherAlive) {
     tracker.saw(of("a", 1, 1), start);
     EXPECT_EQ(tracker.saw(of("a", 1, 2), start + seconds{9}), Seen::alive);
     EXPECT_THAT(tracker.expire(start + seconds{18}), IsEmpty());
     EXPECT_EQ(tracker.next_expiry(), start + seconds{19});
 }
 
-TEST_F(Leases, WhoseCounterDoesNotMoveIsGoneHoweverOftenItIsRead) {
+TEST_F(Leases, AnUnchangedCounterExpiresHoweverOftenItIsRead) {
     tracker.saw(of("a", 1, 1), start);
     EXPECT_EQ(tracker.saw(of("a", 1, 1), start + seconds{9}), Seen::stale);
     EXPECT_THAT(tracker.expire(start + seconds{10}), ElementsAre("a"));
     EXPECT_THAT(tracker.expire(start + seconds{10}), IsEmpty());
 }
 
-TEST_F(Leases, WhoAnnouncesALeaseOfItsOwnIsJudgedByIt) {
+TEST_F(Leases, AnAnnouncedLeaseTimeIsUsed) {
     Announcement quick = of("quick", 1, 1);
     quick.lease = seconds{1};
     Announcement slow = of("slow", 1, 1);
@@ -59,7 +59,7 @@ TEST_F(Leases, WhoAnnouncesALeaseOfItsOwnIsJudgedByIt) {
     EXPECT_THAT(tracker.expire(start + seconds{60}), ElementsAre("slow"));
 }
 
-TEST_F(Leases, WhatAllOfThemSayHasALimit) {
+TEST_F(Leases, TheMemoryOfAllAnnouncementsIsLimited) {
     Announcement wordy = of("a", 1, 1);
     wordy.fids.resize(10, {.fids = {}, .meaning = std::string(100, 'm')});
     const std::size_t each = 10 * (sizeof(AnnouncedFids) + 100);
@@ -72,7 +72,7 @@ TEST_F(Leases, WhatAllOfThemSayHasALimit) {
     EXPECT_EQ(say("a", 1), Seen::found);
     EXPECT_EQ(say("b", 1), Seen::found);
     EXPECT_EQ(say("c", 1), Seen::refused);
-    EXPECT_EQ(say("b", 2), Seen::alive) << "in place of what it said before";
+    EXPECT_EQ(say("b", 2), Seen::alive) << "it replaces its earlier announcement";
     EXPECT_TRUE(small.withdrawn("a"));
     EXPECT_EQ(say("c", 1), Seen::found);
     wordy.fids.resize(11, wordy.fids.front());
@@ -89,7 +89,7 @@ TEST_F(Leases, WhatAKilledPublisherLeftIsNotFoundAgain) {
     EXPECT_EQ(tracker.alive(), 0U);
 }
 
-TEST_F(Leases, WhoWasOnlyStoppedIsFoundAgain) {
+TEST_F(Leases, AStoppedPublisherIsFoundAgain) {
     tracker.saw(of("a", 1, 1), start);
     tracker.expire(start + seconds{10});
     EXPECT_EQ(tracker.saw(of("a", 1, 2), start + seconds{11}), Seen::found);
@@ -124,7 +124,7 @@ TEST_F(Leases, NewFidsAreAChange) {
     EXPECT_EQ(tracker.saw(more, start), Seen::alive);
 }
 
-TEST_F(Leases, OnlySoManyAreTaken) {
+TEST_F(Leases, TheNumberOfPublishersIsLimited) {
     for (const char* name : {"a", "b", "c"})
         tracker.saw(of(name, 1, 1), start);
     EXPECT_EQ(tracker.saw(of("d", 1, 1), start), Seen::refused);
@@ -133,12 +133,12 @@ TEST_F(Leases, OnlySoManyAreTaken) {
     EXPECT_FALSE(tracker.withdrawn("b"));
 }
 
-TEST_F(Leases, WhoseBusKeepsThemAreTakenOnceThereIsRoom) {
+TEST_F(Leases, OnABusWithLeasesRefusedOnesAreTakenOnceThereIsRoom) {
     const TimePoint later = start + seconds{9};
     for (const char* name : {"a", "b", "c", "d"})
         tracker.saw(of(name, 1, 1), start);
     for (const char* name : {"a", "b", "d"})
-        EXPECT_TRUE(tracker.keep(name, later)) << "to read it again would not help";
+        EXPECT_TRUE(tracker.keep(name, later)) << "another read would not help";
     EXPECT_THAT(tracker.expire(start + seconds{10}), ElementsAre("c"));
     EXPECT_TRUE(tracker.keep("a", later));
     EXPECT_FALSE(tracker.keep("d", later));
@@ -146,23 +146,23 @@ TEST_F(Leases, WhoseBusKeepsThemAreTakenOnceThereIsRoom) {
     EXPECT_EQ(tracker.saw(of("c", 1, 2), later), Seen::refused);
     EXPECT_TRUE(tracker.keep("c", later));
     tracker.withdrawn("a");
-    EXPECT_FALSE(tracker.keep("c", later)) << "it was known, and its last word was refused";
+    EXPECT_FALSE(tracker.keep("c", later)) << "it was known, and its last announcement was refused";
     EXPECT_EQ(tracker.saw(of("c", 1, 2), later), Seen::found);
     EXPECT_TRUE(tracker.keep("c", later));
 }
 
-TEST_F(Leases, NobodyIsJudgedByATimeInWhichNothingCouldBeRead) {
+TEST_F(Leases, TimeWithoutReadsDoesNotCount) {
     tracker.saw(of("a", 1, 1), start);
     tracker.excuse_all(start + seconds{30});
     EXPECT_THAT(tracker.expire(start + seconds{39}), IsEmpty());
     EXPECT_THAT(tracker.expire(start + seconds{40}), ElementsAre("a"));
 }
 
-// Whatever is read, those that are alive are those whose last move is younger than the lease.
-TEST_F(Leases, AtRandomAgreeWithASimplerBook) {
+// For any sequence of reads, a publisher is alive if its counter last moved within the lease time.
+TEST_F(Leases, AgreeWithASimplerModel) {
     std::mt19937 random{1};
     LeaseTracker many{seconds{10}, 100};
-    std::map<std::string, std::pair<std::uint64_t, TimePoint>> book; // counter, when it moved
+    std::map<std::string, std::pair<std::uint64_t, TimePoint>> book; // counter, last change
     TimePoint now = start;
     for (int step = 0; step < 20000; ++step) {
         const std::string name{static_cast<char>('a' + random() % 20)};
@@ -181,7 +181,7 @@ TEST_F(Leases, AtRandomAgreeWithASimplerBook) {
     }
 }
 
-// Room for twenty ranges, of whomever.
+// Room for twenty ranges, of any publishers.
 class LeaseRoom : public testing::Test {
   protected:
     Seen say(const std::string& name, std::size_t ranges, TimePoint now = start) {
@@ -196,29 +196,29 @@ class LeaseRoom : public testing::Test {
     std::uint64_t counter_ = 0;
 };
 
-TEST_F(LeaseRoom, IsLargerByWhatSomebodyDoesNotSayAnyMore) {
+TEST_F(LeaseRoom, GrowsWhenAnAnnouncementShrinks) {
     EXPECT_EQ(say("a", 10), Seen::found);
     EXPECT_EQ(say("b", 10), Seen::found);
     EXPECT_EQ(say("c", 1), Seen::refused);
     EXPECT_EQ(say("a", 10), Seen::alive);
-    EXPECT_TRUE(tracker.keep("c", start)) << "there is no more room than there was";
+    EXPECT_TRUE(tracker.keep("c", start)) << "no memory was released";
     EXPECT_EQ(say("a", 7), Seen::changed);
-    EXPECT_FALSE(tracker.keep("c", start)) << "it is to be read again";
+    EXPECT_FALSE(tracker.keep("c", start)) << "it must be read again";
     EXPECT_EQ(say("c", 4), Seen::refused);
     EXPECT_EQ(say("c", 3), Seen::found);
     EXPECT_EQ(say("d", 1), Seen::refused);
 }
 
-TEST_F(LeaseRoom, IsSmallerByWhatSomebodySaysNow) {
+TEST_F(LeaseRoom, ShrinksWhenAnAnnouncementGrows) {
     EXPECT_EQ(say("a", 10), Seen::found);
     EXPECT_EQ(say("a", 15), Seen::changed);
     EXPECT_EQ(say("b", 6), Seen::refused);
     EXPECT_EQ(say("b", 5), Seen::found);
     EXPECT_EQ(say("a", 16), Seen::refused);
-    EXPECT_EQ(say("a", 15), Seen::alive) << "it has what it had";
+    EXPECT_EQ(say("a", 15), Seen::alive) << "its earlier announcement stays";
 }
 
-TEST_F(LeaseRoom, OfThoseWhoAreGoneIsWholeAgain) {
+TEST_F(LeaseRoom, IsReleasedByRemovedPublishers) {
     EXPECT_EQ(say("a", 10), Seen::found);
     EXPECT_EQ(say("b", 10), Seen::found);
     EXPECT_EQ(say("c", 1), Seen::refused);
@@ -233,7 +233,7 @@ TEST_F(LeaseRoom, OfThoseWhoAreGoneIsWholeAgain) {
     EXPECT_EQ(say("e", 1, start + seconds{10}), Seen::refused);
 }
 
-TEST(LeaseInstances, ThatAreZeroAreTakenForNobodysPredecessor) {
+TEST(LeaseInstances, ZeroIsNoPredecessor) {
     LeaseTracker tracker{seconds{10}, 3};
     Announcement zero{.name = "a", .instance = 0, .counter = 1};
     EXPECT_EQ(tracker.saw(zero, start), Seen::found);
@@ -242,8 +242,8 @@ TEST(LeaseInstances, ThatAreZeroAreTakenForNobodysPredecessor) {
     EXPECT_TRUE(tracker.keep("a", start));
 }
 
-// A file server may show what stood there for a while.
-TEST(NameLease, WhatItsPredecessorLeftIsJudgedFromWhenItWasFirstRead) {
+// A file server may show an old file for some time.
+TEST(NameLease, ThePredecessorsLeaseStartsAtItsFirstRead) {
     const std::optional<Announcement> left = Announcement{.name = "a", .instance = 1, .counter = 9};
     NameLease claim{2, seconds{10}};
     EXPECT_TRUE(claim.may_write(left, false, start));
@@ -251,22 +251,22 @@ TEST(NameLease, WhatItsPredecessorLeftIsJudgedFromWhenItWasFirstRead) {
     EXPECT_TRUE(claim.may_write(left, false, start + seconds{10}));
 }
 
-TEST(RateLimitedWarnings, ATroubleIsToldAgainWhenTheIntervalIsOverAndNotBefore) {
+TEST(RateLimitedWarnings, AWarningIsRepeatedOnlyAfterTheInterval) {
     RateLimitedWarnings warnings;
     EXPECT_EQ(warnings.line_for("one", start), "one");
     EXPECT_EQ(warnings.line_for("one", start + seconds{30}), std::nullopt);
     EXPECT_EQ(warnings.line_for("other", start + seconds{30}), "other");
     EXPECT_EQ(warnings.line_for("one", start + seconds{60} - Duration{1}), std::nullopt);
-    EXPECT_EQ(warnings.line_for("one", start + seconds{60}), "one") << "since it was told";
+    EXPECT_EQ(warnings.line_for("one", start + seconds{60}), "one") << "60 s after the last report";
     EXPECT_EQ(warnings.line_for("other", start + seconds{60}), std::nullopt);
     EXPECT_EQ(warnings.line_for("other", start + seconds{90}), "other");
 }
 
-TEST(RateLimitedWarnings, ThatThereAreMoreThanTheLimitIsToldOnceInAnInterval) {
+TEST(RateLimitedWarnings, AnOverflowIsReportedOncePerInterval) {
     RateLimitedWarnings warnings;
     for (std::size_t i = 0; i < RateLimitedWarnings::limit; ++i)
         EXPECT_EQ(warnings.line_for(std::to_string(i), start), std::to_string(i));
-    EXPECT_EQ(warnings.line_for("0", start), std::nullopt) << "it has been told";
+    EXPECT_EQ(warnings.line_for("0", start), std::nullopt) << "it was already reported";
     EXPECT_EQ(warnings.line_for("more", start), "the bus has more troubles than are told");
     for (const char* const next : {"more", "still more", "0"})
         EXPECT_EQ(warnings.line_for(next, start + seconds{59}), std::nullopt) << next;
@@ -315,7 +315,7 @@ class MemoryBoard final : public Board {
 
     std::map<std::string, std::string> texts;
     int puts = 0;
-    int readings = 0; // of what stands there unchanged
+    int readings = 0; // reads of unchanged texts
     bool keeps_leases = false;
     bool broken = false;
 
@@ -344,7 +344,7 @@ class BusTexts : public testing::Test {
     RegistryWriter writer{of("a", 1), seconds{10}};
 };
 
-TEST_F(BusTexts, WhatIsWrittenIsFoundAndWhatIsRefreshedIsNoNews) {
+TEST_F(BusTexts, AWrittenOneIsFoundAndARefreshIsNoChange) {
     writer.refresh(board, start);
     const RegistryNews news = look(start);
     EXPECT_TRUE(news.caught_up);
@@ -363,7 +363,7 @@ TEST_F(BusTexts, AWithdrawalIsNewsAtOnce) {
     EXPECT_EQ(look(start).publishers.at("a"), std::nullopt);
 }
 
-TEST_F(BusTexts, ATornAnnouncementIsToldAndTheOthersAreRead) {
+TEST_F(BusTexts, ABrokenAnnouncementIsReportedAndOthersAreRead) {
     writer.refresh(board, start);
     board.texts["b"] = board.texts["a"].substr(0, 20);
     board.texts["c"] = board.texts["a"];
@@ -374,7 +374,7 @@ TEST_F(BusTexts, ATornAnnouncementIsToldAndTheOthersAreRead) {
                             "the announcement 'c' is passed over: name: it is 'a'"));
 }
 
-TEST_F(BusTexts, ABusThatCannotBeReachedIsToldOnceAndNobodyIsGoneForIt) {
+TEST_F(BusTexts, AnUnreachableBusIsReportedOnceAndRemovesNoPublisher) {
     writer.refresh(board, start);
     look(start);
     board.broken = true;
@@ -387,7 +387,7 @@ TEST_F(BusTexts, ABusThatCannotBeReachedIsToldOnceAndNobodyIsGoneForIt) {
     EXPECT_EQ(look(start + seconds{40}).publishers.at("a"), std::nullopt);
 }
 
-TEST_F(BusTexts, ABusThatLostItsDataIsToldAgain) {
+TEST_F(BusTexts, ABusThatLostItsDataIsWrittenAgain) {
     board.keeps_leases = true;
     writer.refresh(board, start);
     look(start);
@@ -397,7 +397,7 @@ TEST_F(BusTexts, ABusThatLostItsDataIsToldAgain) {
     EXPECT_TRUE(look(start + seconds{3}).publishers.at("a").has_value());
 }
 
-TEST_F(BusTexts, ABoardThatKeepsLeasesIsNotWrittenAgain) {
+TEST_F(BusTexts, ARegistryWithLeasesIsNotWrittenAgain) {
     board.keeps_leases = true;
     for (int round = 0; round < 9; ++round) {
         writer.refresh(board, start + seconds{3 * round});
@@ -408,14 +408,14 @@ TEST_F(BusTexts, ABoardThatKeepsLeasesIsNotWrittenAgain) {
 }
 
 // It writes its text once, and would not be read again.
-TEST_F(BusTexts, WhoWasRefusedOnABoardThatKeepsLeasesIsFoundWhenThereIsRoom) {
+TEST_F(BusTexts, WithLeasesARefusedPublisherIsFoundOnceThereIsRoom) {
     board.keeps_leases = true;
     std::vector<RegistryWriter> writers;
     for (const char* name : {"a", "b", "c", "d"})
         writers.emplace_back(of(name, 1), seconds{10}).refresh(board, start);
     EXPECT_EQ(look(start).publishers.size(), 2U);
     EXPECT_TRUE(look(start + seconds{1}).publishers.empty());
-    EXPECT_EQ(board.readings, 0) << "nobody has gone";
+    EXPECT_EQ(board.readings, 0) << "no publisher has gone";
     writers[0].withdraw(board);
     const RegistryNews news = look(start + seconds{2});
     EXPECT_EQ(news.publishers.at("a"), std::nullopt);
@@ -426,7 +426,7 @@ TEST_F(BusTexts, WhoWasRefusedOnABoardThatKeepsLeasesIsFoundWhenThereIsRoom) {
     EXPECT_EQ(board.readings, 2);
 }
 
-TEST_F(BusTexts, WhatAPublisherSaysAnewIsWrittenAtOnce) {
+TEST_F(BusTexts, AnUpdateIsWrittenAtOnce) {
     board.keeps_leases = true;
     writer.refresh(board, start);
     look(start);
@@ -440,18 +440,18 @@ TEST_F(BusTexts, WhatAPublisherSaysAnewIsWrittenAtOnce) {
     EXPECT_EQ(said->instance, 1U);
 }
 
-TEST_F(BusTexts, OfTwoPublishersWithOneNameTheLaterIsFoundAndTheOtherSaysWhy) {
+TEST_F(BusTexts, TheLaterOfTwoWithOneNameIsFoundAndTheOtherWarns) {
     looks_at_two();
 }
 
-TEST_F(BusTexts, SoItIsWhereTheBoardKeepsLeases) {
+TEST_F(BusTexts, WithLeasesTheLaterOfTwoIsFoundToo) {
     board.keeps_leases = true;
     looks_at_two();
 }
 
-// One of them overwrites the other between two looks, as an earlier version may, and the other
+// One of them overwrites the other between two looks, as an earlier version may do, and the other
 // ends.
-TEST_F(BusTexts, WhoIsContestedAndGoneWhereTheBoardKeepsLeasesGivesItsNameAway) {
+TEST_F(BusTexts, WithLeasesAContestedNameChangesItsOwnerOnce) {
     board.keeps_leases = true;
     writer.refresh(board, start);
     const std::string first = board.texts["a"];
@@ -490,7 +490,7 @@ void BusTexts::looks_at_two() {
     EXPECT_EQ(look(start + seconds{20}).publishers.at("a")->instance, 1U);
 }
 
-TEST_F(BusTexts, WhoStandsBackDoesNotWithdrawTheOther) {
+TEST_F(BusTexts, APublisherWithoutItsNameDoesNotWithdrawTheOther) {
     RegistryWriter later{of("a", 2), seconds{10}};
     writer.refresh(board, start);
     later.refresh(board, start);

@@ -11,7 +11,7 @@
 namespace netio::pubsub::registry_thread_test {
 namespace {
 
-class NoBoard : public Board {
+class EmptyRegistry : public Board {
   public:
     void put(const std::string&, const std::string&) override {}
     bool keep(const std::string&) override { return false; }
@@ -22,24 +22,23 @@ class NoBoard : public Board {
     void interrupt() noexcept override {}
 };
 
-// As long as its thread uses it.
-class LentBoard final : public NoBoard {
+// Exists as long as its thread uses it.
+class DetachedRegistry final : public EmptyRegistry {
   public:
-    explicit LentBoard(std::promise<void>& gone) : gone_{gone} {}
-    ~LentBoard() override { gone_.set_value(); }
+    explicit DetachedRegistry(std::promise<void>& gone) : gone_{gone} {}
+    ~DetachedRegistry() override { gone_.set_value(); }
 
   private:
     std::promise<void>& gone_;
 };
 
-// A signal whose handler belongs to the program must not run beside it, on a thread that it does
-// not know.
+// A signal handler of the program must not run on a thread that the program does not know.
 TEST(RegistryThread, TakesNoneOfTheProgramsSignals) {
     sigset_t before{};
     ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &before), 0);
     std::promise<sigset_t> seen;
     EventLoop loop;
-    const RegistryThread thread{loop, std::make_unique<NoBoard>(),
+    const RegistryThread thread{loop, std::make_unique<EmptyRegistry>(),
                                 [&seen](RegistryThread::Shared&) {
                                     sigset_t blocked{};
                                     ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -52,12 +51,12 @@ TEST(RegistryThread, TakesNoneOfTheProgramsSignals) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD}) {
         EXPECT_EQ(::sigismember(&blocked, signal), 1) << signal;
         EXPECT_EQ(::sigismember(&after, signal), ::sigismember(&before, signal))
-            << signal << ": the program's own thread takes it as before";
+            << signal << ": the program's own thread handles it as before";
     }
 }
 
-// A file server does not answer, for instance.
-TEST(RegistryThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
+// For example because a file server does not answer.
+TEST(RegistryThread, AThreadThatDoesNotEndKeepsItsRegistry) {
     std::promise<void> gone;
     std::promise<void> go_on;
     bool has_ended = false;
@@ -65,7 +64,7 @@ TEST(RegistryThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
         EventLoop loop;
         std::promise<void> begun;
         const RegistryThread thread{
-            loop, std::make_unique<LentBoard>(gone),
+            loop, std::make_unique<DetachedRegistry>(gone),
             [&, may_go = go_on.get_future().share()](RegistryThread::Shared&) {
                 begun.set_value();
                 may_go.get();

@@ -29,7 +29,7 @@ TEST(NameLease, ANewPublisherTakesTheNameFromWhatItsPredecessorLeft) {
     EXPECT_TRUE(claim.may_write(standing(2, 1), false, start));
 }
 
-TEST(NameLease, TheOneThatWasThereStandsBackBehindALaterOne) {
+TEST(NameLease, TheEarlierOneYieldsToALaterOne) {
     NameLease claim{1, seconds{10}};
     EXPECT_TRUE(claim.may_write({}, false, start));
     EXPECT_FALSE(claim.may_write(standing(2, 1), false, start));
@@ -37,37 +37,37 @@ TEST(NameLease, TheOneThatWasThereStandsBackBehindALaterOne) {
     EXPECT_FALSE(claim.may_write(standing(2, 2), false, start + seconds{18}));
 }
 
-TEST(NameLease, ItComesBackWhenTheOtherDoesNotLiveAnyMore) {
+TEST(NameLease, ItReturnsWhenTheOtherIsDead) {
     NameLease claim{1, seconds{10}};
     claim.may_write({}, false, start);
     claim.may_write(standing(2, 1), false, start);
     EXPECT_TRUE(claim.may_write(standing(2, 1), false, start + seconds{10}));
 }
 
-TEST(NameLease, ItComesBackWhenTheOtherHasWithdrawn) {
+TEST(NameLease, ItReturnsWhenTheOtherHasWithdrawn) {
     NameLease claim{1, seconds{10}};
     claim.may_write({}, false, start);
     claim.may_write(standing(2, 1), false, start);
     EXPECT_TRUE(claim.may_write({}, false, start + seconds{1}));
 }
 
-// Its text does not change there, and it may be its predecessor's that is read again.
-TEST(NameLease, WhereTheBoardEndsLeasesItComesBackWhenNothingStandsThere) {
+// With leases the text does not change, and the text of the predecessor may be read.
+TEST(NameLease, WithLeasesItReturnsWhenTheNameIsFree) {
     NameLease claim{1, seconds{10}};
     claim.may_write({}, true, start);
     EXPECT_FALSE(claim.may_write(standing(2, 1), true, start));
     EXPECT_FALSE(claim.may_write(standing(2, 1), true, start + seconds{60}));
     EXPECT_TRUE(claim.may_write({}, true, start + seconds{61}));
     NameLease later{3, seconds{10}};
-    EXPECT_TRUE(later.may_write(standing(1, 1), true, start)) << "what its predecessor left";
+    EXPECT_TRUE(later.may_write(standing(1, 1), true, start)) << "the text of its predecessor";
 }
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Texts under names; what is to fail is said.
-class BoardOfTexts final : public Board {
+// A registry in memory; a test can make writes fail.
+class MemoryRegistry final : public Board {
   public:
     void put(const std::string& name, const std::string& text) override {
         if (!refusal.empty()) throw BoardError{refusal};
@@ -86,20 +86,20 @@ class BoardOfTexts final : public Board {
     void interrupt() noexcept override {}
 
     std::map<std::string, std::string> texts;
-    std::string refusal; // of what is put; empty: none
+    std::string refusal; // error of every put(); empty: none
     int puts = 0;
-    bool keeps = false; // leases
+    bool keeps = false; // whether it has leases
 };
 
 class AnnouncementOnABoard : public testing::Test {
   protected:
     Announcement standing() { return parse_announcement(board.texts.at("a")); }
 
-    BoardOfTexts board;
+    MemoryRegistry board;
     RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
 };
 
-TEST_F(AnnouncementOnABoard, KeepsItsNameItsLeaseAndItsCounterWhateverIsSaidAnew) {
+TEST_F(AnnouncementOnABoard, AnUpdateKeepsNameLeaseAndCounter) {
     writer.refresh(board, start);
     EXPECT_EQ(standing().lease, seconds{7});
     EXPECT_EQ(standing().counter, 1U);
@@ -109,16 +109,16 @@ TEST_F(AnnouncementOnABoard, KeepsItsNameItsLeaseAndItsCounterWhateverIsSaidAnew
     EXPECT_THAT(board.texts, SizeIs(1));
     EXPECT_EQ(standing().mode, "buffered");
     EXPECT_EQ(standing().lease, seconds{7});
-    EXPECT_EQ(standing().counter, 2U) << "it has moved, and nothing else";
+    EXPECT_EQ(standing().counter, 2U) << "only the counter has changed";
     EXPECT_EQ(standing().instance, 1U);
 }
 
-TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
+TEST_F(AnnouncementOnABoard, IsWrittenReportsTheCurrentState) {
     EXPECT_FALSE(writer.is_written());
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
     writer.update({.mode = "buffered"});
-    EXPECT_FALSE(writer.is_written()) << "what it says now does not";
+    EXPECT_FALSE(writer.is_written()) << "the new text is not written yet";
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
     board.refusal = "it is full";
@@ -130,12 +130,12 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
     RegistryWriter later{{.name = "a", .instance = 2}, seconds{7}};
     later.refresh(board, start);
     writer.refresh(board, start);
-    EXPECT_FALSE(writer.is_written()) << "another one has its name";
+    EXPECT_FALSE(writer.is_written()) << "another publisher has its name";
     EXPECT_TRUE(later.is_written());
 }
 
-// A directory takes nothing away by itself: who has died is found out by its silence.
-TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForItsLease) {
+// A directory removes nothing by itself: a dead publisher is detected by its silence.
+TEST(AnnouncementInADirectory, GetsItsNameBackAfterTheSilenceOfTheOther) {
     const netio::test::TemporaryFolder folder;
     DirectoryRegistry board{folder.path().string(), seconds{3600}};
     RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
@@ -148,8 +148,8 @@ TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForI
     EXPECT_TRUE(writer.is_written());
 }
 
-// A board that keeps leases has what was said before, and would keep that.
-TEST_F(AnnouncementOnABoard, IsWrittenAgainWhereItsLastWordFailed) {
+// A registry with leases keeps the earlier text, and would keep it.
+TEST_F(AnnouncementOnABoard, IsWrittenAgainAfterAFailedUpdate) {
     board.keeps = true;
     writer.refresh(board, start);
     writer.refresh(board, start);
@@ -163,7 +163,7 @@ TEST_F(AnnouncementOnABoard, IsWrittenAgainWhereItsLastWordFailed) {
     EXPECT_EQ(standing().mode, "buffered");
 }
 
-TEST_F(AnnouncementOnABoard, TellsNoMoreOfItsTroublesAtOnceThanTheLimit) {
+TEST_F(AnnouncementOnABoard, ReportsALimitedNumberOfTroublesAtOnce) {
     const auto fail = [this](std::size_t times, TimePoint now) {
         for (std::size_t i = 0; i < times; ++i) {
             board.refusal = std::to_string(i);
@@ -186,7 +186,7 @@ RegistryNews news_of(std::vector<std::string> troubles) {
     return news;
 }
 
-TEST(RegistryNews, TheLastWordAboutEachPublisherCounts) {
+TEST(RegistryNews, TheLatestNewsOfEachPublisherCounts) {
     RegistryNews news;
     news.publishers["a"] = Announcement{.name = "a", .mode = "buffered"};
     news.publishers["b"] = std::nullopt;
@@ -198,7 +198,7 @@ TEST(RegistryNews, TheLastWordAboutEachPublisherCounts) {
     EXPECT_TRUE(news.publishers.at("b").has_value());
 }
 
-TEST(RegistryNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
+TEST(RegistryNews, CaughtUpStaysSetWhateverFollows) {
     RegistryNews news;
     EXPECT_TRUE(news.empty());
     RegistryNews first;
@@ -209,7 +209,7 @@ TEST(RegistryNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
     EXPECT_TRUE(news.caught_up);
 }
 
-TEST(RegistryNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
+TEST(RegistryNews, UnreadTroublesAreLimited) {
     RegistryNews news = news_of(std::vector<std::string>(RateLimitedWarnings::limit - 2, "old"));
     news.add(news_of({"one", "two"}));
     EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
@@ -218,7 +218,7 @@ TEST(RegistryNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
     later.publishers["a"] = std::nullopt;
     news.add(std::move(later));
     EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
-    EXPECT_THAT(news.publishers, SizeIs(1)) << "who is there is told all the same";
+    EXPECT_THAT(news.publishers, SizeIs(1)) << "the publisher is still reported";
 }
 
 } // namespace

@@ -42,7 +42,7 @@ TEST(MemoryBudget, LeastFreeRestartsAtCurrent) {
     EXPECT_EQ(budget.take_least_free(), 75U);
 }
 
-TEST(MemoryBudget, WhoHasStalledGetsOnePostAtATime) {
+TEST(MemoryBudget, AStalledSubscriberGetsOnePostAtATime) {
     const MemoryBudget budget{pool};
     EXPECT_EQ(budget.post_limit(true), 0U);
 }
@@ -72,7 +72,7 @@ TEST(MemoryBudget, PostsHoldTooMuchAtHalfOfThePool) {
 
 TEST(MemoryBudget, PostsHoldTooMuchForTheNeededMessage) {
     const MemoryBudget budget{100};
-    EXPECT_FALSE(budget.posts_hold_too_much(20, 80)) << "the others will return theirs";
+    EXPECT_FALSE(budget.posts_hold_too_much(20, 80)) << "the other posts will be released";
     EXPECT_TRUE(budget.posts_hold_too_much(20, 81));
     EXPECT_FALSE(budget.posts_hold_too_much(0, 101));
     EXPECT_FALSE(budget.posts_hold_too_much(20, 0));
@@ -83,7 +83,7 @@ TEST(MemoryBudget, KeepsHalfOfThePoolFreeOfBlockedQueues) {
     EXPECT_TRUE(MemoryBudget{2}.is_plenty(1, 2));
     EXPECT_FALSE(MemoryBudget{2}.is_plenty(1, 1));
     EXPECT_TRUE(MemoryBudget{3}.is_plenty(1, 3));
-    EXPECT_FALSE(MemoryBudget{3}.is_plenty(1, 2)) << "more than half would wait";
+    EXPECT_FALSE(MemoryBudget{3}.is_plenty(1, 2)) << "more than half would be blocked";
     MemoryBudget budget{400};
     budget.set_subscribers(6);
     EXPECT_EQ(budget.piece(100, 200), 100U);
@@ -100,14 +100,14 @@ TEST(MemoryBudget, WhatTheLargestMessageTakesDoesNotWaitEither) {
     EXPECT_EQ(budget.waiting_limit(64), 0U);
     EXPECT_EQ(budget.waiting_limit(65), 1U);
     const MemoryBudget large{160, 160};
-    EXPECT_EQ(large.waiting_limit(83), 0U) << "half of the pool at most";
+    EXPECT_EQ(large.waiting_limit(83), 0U) << "at most half of the pool";
     EXPECT_EQ(large.waiting_limit(84), 1U);
     const MemoryBudget small{160, 1};
-    EXPECT_EQ(small.waiting_limit(43), 0U) << "a quarter at least";
+    EXPECT_EQ(small.waiting_limit(43), 0U) << "at least a quarter";
     EXPECT_EQ(small.waiting_limit(44), 1U);
 }
 
-// Each takes what it may have wait, in any order and as often as it likes, and never takes it.
+// Each queues as much as it may, in any order and any number of times, and never sends it.
 TEST(MemoryBudget, AQuarterDoesNotWaitHoweverManyAreWaitedFor) {
     for (unsigned seed = 0; seed < 100; ++seed) {
         std::mt19937 random{seed};
@@ -128,15 +128,15 @@ TEST(MemoryBudget, AQuarterDoesNotWaitHoweverManyAreWaitedFor) {
     }
 }
 
-// Subscribers stop in any order, take what they are allowed before each notices, and never give
-// anything back. Whoever goes on finds memory all the same.
-TEST(MemoryBudget, HoweverManyStopSomethingIsLeftForThoseWhoGoOn) {
+// Subscribers stall in any order, and take what they are allowed before the stall is detected; they
+// never release anything. The others still find memory.
+TEST(MemoryBudget, StalledSubscribersLeaveMemoryForTheOthers) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         std::mt19937 random{seed};
         MemoryBudget budget{pool};
         const std::size_t subscribers = 2 + random() % 60;
         budget.set_subscribers(subscribers);
-        std::vector<std::size_t> held(subscribers - 1); // the last one goes on
+        std::vector<std::size_t> held(subscribers - 1); // the last one does not stall
         for (int step = 0; step < 20000; ++step) {
             std::size_t& one = held[random() % held.size()];
             if (one >= std::max<std::size_t>(1, budget.allowance(share))) continue;
@@ -161,7 +161,7 @@ struct Watched {
     }
 };
 
-TEST(ProgressMonitor, CountsTheTimeInWhichNothingIsTaken) {
+TEST(ProgressMonitor, CountsTheTimeWithoutProgress) {
     Watched watched;
     watched.look_after(0s, true, 7);
     for (int i = 0; i < 8; ++i)
@@ -176,14 +176,14 @@ TEST(ProgressMonitor, CountsTheTimeInWhichNothingIsTaken) {
 TEST(ProgressMonitor, EarlierProgressDoesNotEndTheWait) {
     Watched watched;
     watched.look_after(0s, true, 7);
-    watched.idle.waited_for = true; // behind the eighth, and before the look that sees it
+    watched.idle.waited_for = true; // after the progress to 8, and before the look that sees it
     watched.look_after(watched.watch.period(), true, 8);
     watched.look_after(watched.watch.period(), true, 8);
     EXPECT_TRUE(watched.idle.waited_for);
     EXPECT_EQ(watched.idle.time, watched.watch.period());
 }
 
-TEST(ProgressMonitor, WhoHasTakenEverythingIsNotWaitedForAnyMore) {
+TEST(ProgressMonitor, ASubscriberWithoutQueuedDataIsNotWaitedFor) {
     Watched watched;
     watched.look_after(0s, true, 7);
     watched.idle.waited_for = true;
@@ -201,11 +201,11 @@ TEST(ProgressMonitor, WaitedForCountsWithoutQueuedData) {
     watched.idle.waited_for = true;
     watched.look_after(watched.watch.period(), false, 7);
     EXPECT_TRUE(watched.idle.waited_for);
-    EXPECT_FALSE(watched.idle.limited) << "its policy does not say so";
+    EXPECT_FALSE(watched.idle.limited) << "not required by its policy";
     EXPECT_EQ(watched.idle.time, watched.watch.period());
 }
 
-TEST(ProgressMonitor, WhoHasTakenNothingForSoLongHasStalled) {
+TEST(ProgressMonitor, NoProgressForTheLimitMeansStalled) {
     EXPECT_FALSE(ProgressMonitor::stalled({.time = ProgressMonitor::stalled_after - 1ns}));
     EXPECT_TRUE(ProgressMonitor::stalled({.time = ProgressMonitor::stalled_after}));
 }
@@ -221,7 +221,7 @@ TEST(ProgressMonitor, ReclaimedUntilProgress) {
     EXPECT_FALSE(watched.idle.reclaimed);
     watched.idle.reclaimed = true;
     watched.look_after(watched.watch.period(), false, 8);
-    EXPECT_FALSE(watched.idle.reclaimed) << "there is nothing that it could take";
+    EXPECT_FALSE(watched.idle.reclaimed) << "it has no queued data";
 }
 
 TEST(ProgressMonitor, OwnPauseCountsForTwoPeriods) {
@@ -232,7 +232,7 @@ TEST(ProgressMonitor, OwnPauseCountsForTwoPeriods) {
     EXPECT_LE(watched.idle.time, 3 * watched.watch.period());
 }
 
-TEST(ProgressMonitor, WhoHasNothingToTakeIsNotSlow) {
+TEST(ProgressMonitor, ASubscriberWithoutDataIsNotSlow) {
     Watched watched;
     watched.look_after(0s, true, 7);
     watched.look_after(watched.watch.period(), false, 7);
@@ -270,7 +270,7 @@ TEST(EvictionPolicy, OnlyWhoIsWaitedForIsDisconnectedForBeingSlow) {
                 HasSubstr("more than 500 ms"));
 }
 
-TEST(EvictionPolicy, AtTheEndNobodyMayTakeNothingForLong) {
+TEST(EvictionPolicy, DuringShutdownAStalledSubscriberIsEvicted) {
     ShutdownState end;
     ASSERT_TRUE(end.begin(now + 1min));
     EXPECT_THAT(eviction().verdict({.time = 1999ms}, end, now), IsEmpty());
@@ -306,7 +306,7 @@ TEST(EvictionPolicy, WhatSeveralKeepCountsOnceAndIsFreeWithTheLast) {
         ElementsAre(SubscriberId{2}, SubscriberId{1}));
 }
 
-TEST(EvictionPolicy, WhoKeepsWhatAMessageNeedsGivesWay) {
+TEST(EvictionPolicy, EvictsAHolderOfTheNeededMemory) {
     MemoryBudget budget{100};
     budget.use(60);
     EXPECT_THAT(EvictionPolicy::evicted({holder(1, 5s, {{Cookie{1}, 20}})}, budget, {.amount = 80}),
@@ -317,7 +317,7 @@ TEST(EvictionPolicy, WhoKeepsWhatAMessageNeedsGivesWay) {
                 ElementsAre(SubscriberId{2}));
 }
 
-// Others who were waited for have the rest, which nobody may take back.
+// Other blocked subscribers hold the rest, which cannot be reclaimed.
 TEST(EvictionPolicy, EvictsAHolderWhenWaitIsInVain) {
     MemoryBudget budget{100};
     budget.use(95);
@@ -330,10 +330,10 @@ TEST(EvictionPolicy, EvictsAHolderWhenWaitIsInVain) {
     EXPECT_THAT(leaving(15), ElementsAre(SubscriberId{2}));
     EXPECT_THAT(leaving(16), ElementsAre(SubscriberId{2}, SubscriberId{1}));
     EXPECT_THAT(leaving(60), ElementsAre(SubscriberId{2}, SubscriberId{1}, SubscriberId{3}));
-    EXPECT_THAT(leaving(5), ElementsAre(SubscriberId{2})) << "what is free is in small pieces";
+    EXPECT_THAT(leaving(5), ElementsAre(SubscriberId{2})) << "the free memory is in small pieces";
 }
 
-TEST(EvictionPolicy, WhatElseWaitsForWhoGivesWayIsFreeToo) {
+TEST(EvictionPolicy, CountsQueuedMemoryOfTheEvictedAsFree) {
     MemoryBudget budget{100};
     budget.use(95);
     EXPECT_THAT(EvictionPolicy::evicted(
@@ -342,7 +342,7 @@ TEST(EvictionPolicy, WhatElseWaitsForWhoGivesWayIsFreeToo) {
                 ElementsAre(SubscriberId{2}));
 }
 
-TEST(EvictionPolicy, NobodyGivesWayBeforeItsTime) {
+TEST(EvictionPolicy, EvictsNoSubscriberBeforeItsTime) {
     const MemoryBudget budget{100};
     EXPECT_THAT(EvictionPolicy::evicted({holder(1, 999ms, {{Cookie{1}, 90}})}, budget, {}),
                 IsEmpty());
@@ -360,9 +360,9 @@ TEST(ShutdownState, BeginsOnceAndIsOverdueAtItsLimit) {
     EXPECT_TRUE(end.is_overdue(now));
 }
 
-TEST(ShutdownState, IsOrderlyOnlyIfEverybodyHasConfirmed) {
+TEST(ShutdownState, IsOrderlyOnlyIfAllHaveConfirmed) {
     ShutdownState end;
-    end.note_unconfirmed(); // whoever goes before the end is none of its business
+    end.note_unconfirmed(); // does not count before the shutdown
     ASSERT_TRUE(end.begin(now));
     EXPECT_EQ(end.result().reason, CloseReason::orderly);
     end.note_unconfirmed();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The quick way of publish(), which is in every user's code: into the page that is open.
+// The fast path of publish(), which is inlined into user code: writing to the open page.
 
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 

@@ -24,7 +24,7 @@ std::optional<Cookie> cookie_of(const std::optional<DeliveryTracker::Ended>& end
     return ended ? std::optional{ended->cookie} : std::nullopt;
 }
 
-TEST(DeliveryTracker, GivesTheKeyBackWithTheLastDebt) {
+TEST(DeliveryTracker, ReturnsTheKeyWithTheLastCompletion) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{42});
     ASSERT_TRUE(id);
@@ -63,7 +63,7 @@ TEST(DeliveryTracker, IsNotCompleteBeforeItIsSealed) {
     EXPECT_EQ(cookie_of(tracker.seal(*id)), Cookie{1});
 }
 
-TEST(DeliveryTracker, CompletesAtOnceWhenNobodyOwesAnything) {
+TEST(DeliveryTracker, CompletesAtOnceWithoutPendingDeliveries) {
     DeliveryTracker tracker{1};
     EXPECT_EQ(cookie_of(tracker.seal(*tracker.begin(Cookie{5}))), Cookie{5});
 }
@@ -77,18 +77,18 @@ TEST(DeliveryTracker, RefusesMoreThanTheLimit) {
     EXPECT_TRUE(tracker.begin(Cookie{3}));
 }
 
-TEST(DeliveryTrackerDeathTest, ADebtTooManyIsABug) {
+TEST(DeliveryTrackerDeathTest, TooManyCompletionsAreABug) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{1});
     ASSERT_TRUE(tracker.seal(*id));
     EXPECT_DEATH((void)tracker.complete(*id), "check failed");
-    ASSERT_TRUE(tracker.begin(Cookie{2})); // the same place, another publication
+    ASSERT_TRUE(tracker.begin(Cookie{2})); // the same slot, another publication
     EXPECT_DEATH((void)tracker.complete(*id), "check failed");
 }
 
-// Random beginnings, deliveries, seals and completions: every key comes back exactly once, and
-// exactly when the account of a plain map says so.
-TEST(DeliveryTracker, AgreesWithAPlainAccount) {
+// Random begins, deliveries, seals and completions: every key is returned exactly once, at the time
+// that a plain map predicts.
+TEST(DeliveryTracker, AgreesWithASimpleModel) {
     for (unsigned seed = 0; seed < 50; ++seed) {
         std::mt19937_64 random{seed};
         DeliveryTracker tracker{5};
@@ -163,7 +163,7 @@ const std::vector<SubscriberId> abc{a, b, c};
 
 class PartialDelivery : public testing::Test {
   protected:
-    // Offers to those in `room`; notes who took it.
+    // Offers to the subscribers in `room`; records the accepting ones.
     Status resume(PublishTicket& ticket) {
         return deliveries.resume(ticket, [&](SubscriberId session) {
             if (!room.contains(session)) return false;
@@ -182,7 +182,7 @@ class PartialDelivery : public testing::Test {
     std::vector<SubscriberId> taken;
 };
 
-TEST_F(PartialDelivery, TheOutlookSaysWhatAFirstAttemptComesTo) {
+TEST_F(PartialDelivery, TheOutlookPredictsAFirstAttempt) {
     EXPECT_EQ(outlook(Fid{1}, {}), Status::no_subscribers);
     EXPECT_EQ(outlook(Fid{1}, abc), Status::again);
     room = {b};
@@ -191,7 +191,7 @@ TEST_F(PartialDelivery, TheOutlookSaysWhatAFirstAttemptComesTo) {
     EXPECT_EQ(outlook(Fid{1}, abc), Status::ok);
 }
 
-TEST_F(PartialDelivery, OnlyThoseThatAreLeftAreOfferedItAndEachOnce) {
+TEST_F(PartialDelivery, OnlyTheRemainingSubscribersAreOfferedItOnce) {
     PublishTicket ticket = deliveries.open(PublicationId{9}, Fid{1}, {b, c});
     EXPECT_EQ(resume(ticket), Status::partial);
     room = {a, c};
@@ -214,7 +214,7 @@ TEST_F(PartialDelivery, ATicketThatIsNotOpenOrNotOursIsStale) {
     PartialDeliveries others{[] {}};
     PublishTicket foreign = others.open(PublicationId{9}, Fid{1}, {a});
     EXPECT_EQ(resume(foreign), Status::stale_ticket);
-    EXPECT_TRUE(foreign.is_open()) << "it is still good where it belongs";
+    EXPECT_TRUE(foreign.is_open()) << "it is still valid for its own object";
     EXPECT_THAT(taken, ElementsAre(a));
 }
 
@@ -224,7 +224,7 @@ TEST_F(PartialDelivery, ATicketMayBeMovedAndStandsForOnePublication) {
     EXPECT_EQ(resume(first), Status::stale_ticket); // NOLINT(bugprone-use-after-move)
     EXPECT_TRUE(second.is_open());
     second = deliveries.open(PublicationId{2}, Fid{2}, {b});
-    EXPECT_EQ(abandoned, 1) << "the publication it stood for before is given up";
+    EXPECT_EQ(abandoned, 1) << "its earlier publication is abandoned";
     EXPECT_THAT(deliveries.take_over_abandoned(),
                 ElementsAre(Pair(PublicationId{1}, ElementsAre(a))));
     EXPECT_EQ(deliveries.find(second), PublicationId{2});
@@ -272,7 +272,7 @@ TEST_F(PartialDelivery, TakingOverClosesEveryTicket) {
 TEST_F(PartialDelivery, ATicketMayOutliveItsIssuer) {
     PublishTicket ticket;
     {
-        PartialDeliveries shortly{[] { ADD_FAILURE() << "nobody is there to be told"; }};
+        PartialDeliveries shortly{[] { ADD_FAILURE() << "called after the destruction"; }};
         ticket = shortly.open(PublicationId{1}, Fid{1}, {a});
     }
     EXPECT_FALSE(ticket.is_open());
@@ -281,10 +281,10 @@ TEST_F(PartialDelivery, ATicketMayOutliveItsIssuer) {
 
 // --- against a plain model ------------------------------------------------------------------
 
-// Subscribers with and without capacity, that come, die and unsubscribe; publications of both
-// forms; tickets that are resumed, moved, abandoned and used wrongly. The model keeps, for every
-// session and fid, which numbers it must get, and checks that these arrive once, in order, and that
-// every key comes back once and not while its ticket is open.
+// Subscribers with and without capacity that come, die and unsubscribe; publications of both forms;
+// tickets that are resumed, moved, abandoned and misused. The model records for every session and
+// fid which numbers it must get. It checks that these arrive once and in order, and that every key
+// is returned once and not while its ticket is open.
 class World {
   public:
     explicit World(std::uint64_t seed) : random_{seed} {}
@@ -320,7 +320,7 @@ class World {
         if (random_() % 2 == 0) {
             finish(deliveries_.take_over_all());
         } else {
-            tickets_.clear(); // each gives its publication up
+            tickets_.clear(); // each abandons its publication
             finish(deliveries_.take_over_abandoned());
         }
         ASSERT_EQ(deliveries_.open_count(), 0U);
@@ -373,7 +373,7 @@ class World {
             std::next(links_.begin(), static_cast<std::ptrdiff_t>(random_() % links_.size()));
         if (deliveries_.open_count() > 0) ++died_partial;
         deliveries_.forget(at->first, range(0, UINT64_MAX));
-        links_.erase(at); // its frames in flight are settled by their session's end
+        links_.erase(at); // the end of the session settles its frames in flight
     }
     void unsubscribe() {
         if (links_.empty()) return;
@@ -382,9 +382,9 @@ class World {
         const Fid fid{random_() % fid_count};
         deliveries_.forget(at->first, range(to_integer(fid), to_integer(fid)));
         at->second.wants.erase(fid);
-        // What it has not got by now it never gets; what it gets later is too much.
+        // Numbers not received by now must not arrive later.
         at->second.due[fid] = at->second.got[fid];
-        if (random_() % 2 == 0) at->second.wants.insert(fid); // and comes back at once
+        if (random_() % 2 == 0) at->second.wants.insert(fid); // subscribes again at once
     }
 
     void hand_over(PublicationId id, SubscriberId link_id) {
@@ -393,7 +393,7 @@ class World {
         std::vector<std::uint64_t>& got = session.got[publication.fid];
         got.push_back(publication.number);
         const std::vector<std::uint64_t>& due = session.due[publication.fid];
-        ASSERT_LE(got.size(), due.size()) << "nobody owes it this";
+        ASSERT_LE(got.size(), due.size()) << "more than expected";
         ASSERT_EQ(got.back(), due[got.size() - 1]) << "twice, out of order, or left out";
         tracker_.add_pending(id);
         in_flight_.push_back(id);
@@ -537,7 +537,7 @@ TEST(PartialDeliveryModel, DeliversEachPublicationExactlyOnce) {
         stale += world.stale;
         held += world.held;
     }
-    // The runs have met what they are there for.
+    // The runs must have reached the cases that they are for.
     EXPECT_GT(partial, 5000U);
     EXPECT_GT(resumed, 2000U);
     EXPECT_GT(died_partial, 1000U);

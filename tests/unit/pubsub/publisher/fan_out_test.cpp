@@ -27,7 +27,7 @@ SubscriptionRequest wanting(std::vector<FidRange> ranges, std::optional<SlowPoli
     return {.request = 1, .policy = policy, .ranges = std::move(ranges)};
 }
 
-// Of a request that is accepted.
+// The positions for an accepted request.
 std::vector<FidCount> positions_of(FanOut& fan_out, SubscriberId subscriber,
                                    const SubscriptionRequest& request) {
     FanOut::Addition added = fan_out.subscribe(subscriber, fan_out.wishes_of(request));
@@ -44,7 +44,7 @@ std::vector<FidCount> totals_of(FanOut& fan_out, SubscriberId subscriber, std::s
         all.insert(all.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(part.count));
         if (part.last) break;
     }
-    std::ranges::sort(all, {}, &FidCount::fid); // they come in no order
+    std::ranges::sort(all, {}, &FidCount::fid); // the order is undefined
     return all;
 }
 
@@ -74,7 +74,7 @@ TEST(FanOut, WhatIsAskedForWithAPolicyAndWhatIsRemovedAreSets) {
                 ElementsAre(range(1, 3), range(7, 9), range(20, 20)));
 }
 
-// What makes a publication one look-up in a hash table.
+// This makes a publication a single look-up in a hash table.
 TEST(FanOut, RemembersTheGroupOfAFidUntilASubscriptionChanges) {
     FanOut fan_out{SlowPolicy::block, 100};
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 9)})), SubscriptionResult::accepted);
@@ -92,14 +92,14 @@ TEST(FanOut, RemembersTheGroupOfAFidUntilASubscriptionChanges) {
     }
 }
 
-TEST(FanOut, RefusesAPolicyThatHoldsUpMoreAndChangesNothing) {
+TEST(FanOut, RefusesAMoreBlockingPolicyAndChangesNothing) {
     FanOut fan_out{SlowPolicy::drop, 100};
     EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, SlowPolicy::block)),
               SubscriptionResult::policy_refused);
     EXPECT_FALSE(fan_out.wants_anything(a));
 }
 
-TEST(FanOut, FindsNobodyForAFidPublishedElsewhere) {
+TEST(FanOut, FindsNoSubscriberForAFidPublishedElsewhere) {
     FanOut fan_out{SlowPolicy::block, 100, std::vector{range(10, 19), range(30, 39)}};
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(0, 100)})), SubscriptionResult::accepted);
     for (const std::uint64_t fid : {0U, 9U, 20U, 29U, 40U, 100U}) {
@@ -170,7 +170,7 @@ TEST(FanOut, OnePartOfTheTotalsLooksAtFewFidsHoweverManyThereAre) {
     EXPECT_EQ(found, 1U);
 }
 
-// A request of as many ranges as a frame takes, each of them nearly as wide as the table is large.
+// A request with as many ranges as a frame holds, each nearly as wide as the table is large.
 TEST(FanOut, ARequestLooksAtEachFidOnceHoweverManyWideRangesItHas) {
     constexpr std::uint64_t fids = 100000;
     constexpr std::uint64_t ranges = 255;
@@ -179,7 +179,7 @@ TEST(FanOut, ARequestLooksAtEachFidOnceHoweverManyWideRangesItHas) {
     for (std::uint64_t i = 0; i < fids; ++i)
         ++fan_out.lookup(Fid{i * (ranges * width / fids)}).published;
     SubscriptionRequest request = wanting({});
-    for (std::uint64_t i = 0; i < ranges; ++i) // with one fid between them that nobody wants
+    for (std::uint64_t i = 0; i < ranges; ++i) // with one unsubscribed fid between them
         request.ranges.push_back(range(i * width, (i + 1) * width - 2));
     EXPECT_GT(positions_of(fan_out, a, request).size(), fids * 9 / 10);
     EXPECT_LT(fan_out.steps(), 8 * fids);
@@ -207,8 +207,8 @@ TEST(FanOut, AnotherPolicyForManyFidsLooksAtEachAFewTimes) {
     EXPECT_LT(fan_out.steps() - before, 20 * fids);
 }
 
-// The ranges overlap, within a request and with what was asked for before; some are wide and some
-// narrow, so that either side of the walk is the shorter one.
+// The ranges overlap, within a request and with earlier requests; some are wide and some narrow, so
+// that both kinds of search occur.
 TEST(FanOut, PositionsAreOfTheFidsThatARequestAdds) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937_64 random{seed};
@@ -282,7 +282,7 @@ TEST(FanOut, OneThatIsGoneLeavesNothing) {
     EXPECT_TRUE(fan_out.lookup(Fid{2}).group->members.empty());
 }
 
-// The same, a policy for each subscriber and fid.
+// The model: a policy for each subscriber and fid.
 TEST(FanOut, AgreesWithAPlainTable) {
     constexpr std::uint64_t fids = 12;
     for (unsigned seed = 0; seed < 200; ++seed) {
@@ -336,7 +336,7 @@ TEST(FanOut, AgreesWithAPlainTable) {
 
 using Result = SubscriptionResult;
 
-TEST(FanOutRules, WhoKeepsNothingGivesNobodyTheNewest) {
+TEST(FanOutRules, WithoutConflationTheNewestPolicyIsRefused) {
     FanOut fan_out{SlowPolicy::block, 100, {}, false};
     EXPECT_FALSE(fan_out.keeps_newest());
     EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, SlowPolicy::newest)),
@@ -346,7 +346,7 @@ TEST(FanOutRules, WhoKeepsNothingGivesNobodyTheNewest) {
         EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, policy)), Result::accepted);
 }
 
-TEST(FanOutRules, AsManyRangesAsTheLimitMayBeHadAndLeft) {
+TEST(FanOutRules, SubscriptionsAreLimitedToTheMaximumOfRanges) {
     FanOut fan_out{SlowPolicy::block, 3};
     EXPECT_EQ(fan_out.subscribe(a, wanting({range(10, 19), range(30, 39), range(50, 59)})),
               Result::accepted);
@@ -359,7 +359,7 @@ TEST(FanOutRules, AsManyRangesAsTheLimitMayBeHadAndLeft) {
     EXPECT_TRUE(fan_out.wants(a, Fid{15}));
 }
 
-TEST(FanOutRules, WhoIsGoneIsInNoGroupThatWasLookedUpBefore) {
+TEST(FanOutRules, ARemovedSubscriberIsInNoCachedGroup) {
     FanOut fan_out{SlowPolicy::block, 100};
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 4)})), Result::accepted);
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(5, 9), range(20, 20)}, SlowPolicy::drop)),
@@ -369,7 +369,7 @@ TEST(FanOutRules, WhoIsGoneIsInNoGroupThatWasLookedUpBefore) {
     EXPECT_THAT(fan_out.remove(a), ElementsAre(range(1, 9), range(20, 20))) << "all that it had";
     EXPECT_THAT(fan_out.lookup(Fid{4}).group->members, ElementsAre(Interest{b, SlowPolicy::block}));
     EXPECT_THAT(fan_out.lookup(Fid{20}).group->members, IsEmpty());
-    EXPECT_THAT(fan_out.remove(a), IsEmpty()) << "it has nothing any more";
+    EXPECT_THAT(fan_out.remove(a), IsEmpty()) << "it has none any more";
 }
 
 TEST(FanOutRules, ReturnsPositionsAgainToAReturner) {

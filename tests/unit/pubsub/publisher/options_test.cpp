@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The options of publishers and subscribers: what is refused, by name, and that the limits
-// themselves are not.
+// The options of publishers and subscribers: errors name the option, and the limits themselves are
+// accepted.
 
 #include "netio/base/option_check.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
@@ -72,7 +72,7 @@ class OptionsTest : public testing::Test {
     UnheardSubscriber subscriber;
 };
 
-TEST_F(OptionsTest, OfEachPublisherAreRefusedByName) {
+TEST_F(OptionsTest, BadOptionsOfEachPublisherAreRefusedByName) {
     using Options = Publisher::Options;
     const auto both = [&](const std::function<void(Options&)>& change) {
         const auto of_socket = [&](auto& options) { change(options.publisher); };
@@ -98,7 +98,7 @@ TEST_F(OptionsTest, OfEachPublisherAreRefusedByName) {
                 StartsWith("largest_message_bytes is 1073741824; it must be from 1 to 1073741823"));
 }
 
-TEST_F(OptionsTest, OfEachPublisherAreGoodAtTheirLimits) {
+TEST_F(OptionsTest, OptionsOfEachPublisherAreValidAtTheirLimits) {
     const auto at_the_limits = [](auto& options) {
         Publisher::Options& it = options.publisher;
         it.owned = {{{.first = Fid{1}, .last = Fid{1}}}};

@@ -60,7 +60,7 @@ TEST(PageBudget, AWatermarkIsTheOptions) {
     EXPECT_EQ(PageBudget{options}.watermark_bytes(), 512U);
 }
 
-TEST(PageBudget, WhoMayMissMessagesHoldsMoreThanWhoIsWaitedFor) {
+TEST(PageBudget, DroppingQueuesMayHoldMoreThanBlockingOnes) {
     PageBudget::Options options = small();
     options.page_count = 65536; // 64 MiB
     const PageBudget limits{options};
@@ -69,12 +69,12 @@ TEST(PageBudget, WhoMayMissMessagesHoldsMoreThanWhoIsWaitedFor) {
     EXPECT_EQ(limits.limit_of(SlowPolicy::drop), std::size_t{4} << 20);
     EXPECT_EQ(limits.limit_of(SlowPolicy::newest), std::size_t{1} << 20)
         << "more would only be old";
-    EXPECT_EQ(PageBudget{small()}.limit_of(SlowPolicy::drop), 4096U); // half of all
+    EXPECT_EQ(PageBudget{small()}.limit_of(SlowPolicy::drop), 4096U); // half of the pool
     options.share_bytes = 5000;
     EXPECT_EQ(PageBudget{options}.limit_of(SlowPolicy::drop), 5000U);
 }
 
-TEST(PageBudget, WhoHasItsShareMissesOrIsWaitedForByItsPolicy) {
+TEST(PageBudget, AFullQueueDropsOrBlocksByItsPolicy) {
     const PageBudget limits{small()};
     const MemoryBudget budget{limits.pool()};
     const auto admit = [&](std::size_t held, SlowPolicy policy) {
@@ -99,7 +99,7 @@ TEST(PageBudget, LargeMessageKeepsQueueBelowHalfOfThePool) {
     EXPECT_EQ(admit(1000, 3097, SlowPolicy::block), Admit::block);
     EXPECT_EQ(admit(1000, 3097, SlowPolicy::drop), Admit::drop);
     EXPECT_EQ(admit(0, 7 * 1024, SlowPolicy::block), Admit::enqueue)
-        << "it could never be published";
+        << "the only way to publish it";
 }
 
 TEST(PageBudget, OneMorePageMayBringItBeyondHalfOfThePool) {
@@ -124,10 +124,10 @@ TEST(PageBudget, LimitsBlockingQueueWhenMemoryIsNotPlenty) {
     EXPECT_EQ(admit(limit - 99, SlowPolicy::block, true), Admit::block);
     EXPECT_EQ(admit(limit - 99, SlowPolicy::disconnect, true), Admit::block);
     EXPECT_EQ(admit(limit - 99, SlowPolicy::block, false), Admit::enqueue);
-    EXPECT_EQ(admit(limit - 99, SlowPolicy::drop, true), Admit::enqueue) << "it can be taken back";
+    EXPECT_EQ(admit(limit - 99, SlowPolicy::drop, true), Admit::enqueue) << "it can be reclaimed";
 }
 
-TEST(PageBudget, WhoHoldsNothingTakesEvenWhereNothingIsFree) {
+TEST(PageBudget, AnEmptyQueueAdmitsEvenWithoutFreeMemory) {
     const PageBudget limits{small()};
     MemoryBudget budget{limits.pool()};
     budget.use(limits.pool());
@@ -145,15 +145,15 @@ TEST(ByteArena, TakesTheLowestPieceThatIsLargeEnough) {
     arena.release(*first);
     const auto third = arena.take(256, 256);
     ASSERT_TRUE(third);
-    EXPECT_EQ(third->offset, 256U) << "the hole in front is too small";
+    EXPECT_EQ(third->offset, 256U) << "the hole before it is too small";
     EXPECT_EQ(arena.take(64, 128)->offset, 0U);
 }
 
-TEST(ByteArena, WhatAPieceDoesNotHoldIsForTheNext) {
+TEST(ByteArena, TheUnusedRestOfAPieceIsForTheNext) {
     ByteArena arena{256 * 1024};
     for (int i = 0; i < 32; ++i) {
         auto piece = arena.take(64, 256 * 1024);
-        ASSERT_TRUE(piece) << "a page of 4 kB must not keep 256 KiB from the others";
+        ASSERT_TRUE(piece) << "a page of 4 kB must not block 256 KiB";
         arena.shorten(*piece, 4096);
     }
     EXPECT_EQ(arena.free_bytes(), 128U * 1024U);
@@ -169,7 +169,7 @@ TEST(ByteArena, TakesTheLargestPieceIfNoneSuffices) {
     const auto largest = arena.take(64, 1024);
     ASSERT_TRUE(largest);
     EXPECT_EQ(largest->size, 320U);
-    EXPECT_FALSE(arena.take(128, 128)) << "only the hole of 64 is left";
+    EXPECT_FALSE(arena.take(128, 128)) << "only the hole of 64 bytes is left";
 }
 
 TEST(ByteArena, TakesTheLowestHoleThatFits) {
@@ -199,7 +199,7 @@ TEST(ByteArena, NothingIsNoHole) {
     EXPECT_EQ(used.hole_count(), 0U);
 }
 
-TEST(ByteArena, WhoNeedsMoreThanHeWantsGetsWhatHeNeeds) {
+TEST(ByteArena, TheMinimumCountsIfItExceedsTheWantedSize) {
     ByteArena arena{1024};
     EXPECT_EQ(arena.take(100, 10)->size, 128U);
     EXPECT_EQ(arena.take(1, 1)->offset, 128U);
@@ -246,19 +246,19 @@ TEST(ByteArena, NeverGivesAByteTwiceAndForgetsNone) {
     }
 }
 
-TEST(ByteArena, ExtendsAPieceOnlyIntoTheHoleRightBehindIt) {
+TEST(ByteArena, ExtendsAPieceOnlyIntoTheHoleAfterIt) {
     ByteArena arena{512};
     auto piece = arena.take(64, 64);
     const auto next = arena.take(64, 64);
     EXPECT_FALSE(arena.extend(*piece, 128)) << "the next piece begins there";
     EXPECT_EQ(piece->size, 64U);
     arena.release(*next);
-    EXPECT_FALSE(arena.extend(*piece, 576)) << "there is too little";
+    EXPECT_FALSE(arena.extend(*piece, 576)) << "the hole is too small";
     EXPECT_TRUE(arena.extend(*piece, 128));
     EXPECT_EQ(piece->size, 128U);
     EXPECT_EQ(arena.free_bytes(), 384U);
     EXPECT_EQ(arena.take(64, 64)->offset, 128U);
-    EXPECT_TRUE(arena.extend(*piece, 100)) << "it is as large already";
+    EXPECT_TRUE(arena.extend(*piece, 100)) << "it is large enough already";
     EXPECT_EQ(piece->size, 128U);
 }
 
@@ -272,7 +272,7 @@ class PageStoreTest : public testing::Test {
             sizes.push_back(store.size(page));
         return sizes;
     }
-    // Pages of so many bytes, every second of which is released: holes that do not touch.
+    // Fills the memory with pages of `bytes` bytes, and releases every second one: separate holes.
     void leave_holes_of(std::size_t bytes) {
         std::vector<std::uint32_t> pages;
         while (store.free() > 0)
@@ -286,15 +286,15 @@ class PageStoreTest : public testing::Test {
 };
 
 TEST_F(PageStoreTest, PageHasTheWantedOrTheLargestSize) {
-    EXPECT_EQ(store.memory(store.open(64, 1000).value()).size(), 1024U) << "in whole cache lines";
+    EXPECT_EQ(store.memory(store.open(64, 1000).value()).size(), 1024U) << "whole cache lines";
     leave_holes_of(512);
     EXPECT_EQ(store.memory(store.open(64, 1024).value()).size(), 512U);
-    EXPECT_FALSE(store.open(576, 1024)) << "that is less than it needs at least";
+    EXPECT_FALSE(store.open(576, 1024)) << "less than the required minimum";
 }
 
 TEST_F(PageStoreTest, SealedPageUsesWhatItHolds) {
     const std::uint32_t page = store.open(64, 1024).value();
-    EXPECT_EQ(budget.free(), pool) << "as long as it is being filled";
+    EXPECT_EQ(budget.free(), pool) << "it is not counted while it is being filled";
     store.memory(page)[99] = std::byte{5};
     store.seal(page, 100, PageStore::Contents::later_fragment, {.fid = Fid{3}, .status = 4},
                budget);
@@ -334,7 +334,7 @@ TEST_F(PageStoreTest, APageThatIsShortenedLeavesTheRestToOthers) {
 
 TEST_F(PageStoreTest, SeveralPagesHoldAllBytes) {
     EXPECT_THAT(sizes_of(store.open_for(2500, 64, 1024)), ElementsAre(1024, 1024, 512));
-    EXPECT_THAT(sizes_of(store.open_for(1024, 64, 1024)), ElementsAre(1024)) << "and no empty one";
+    EXPECT_THAT(sizes_of(store.open_for(1024, 64, 1024)), ElementsAre(1024)) << "no empty page";
 }
 
 TEST_F(PageStoreTest, SeveralPagesFillTheHolesThatThereAre) {
@@ -347,7 +347,7 @@ TEST_F(PageStoreTest, WhereThereIsNotRoomForAllNoneIsTaken) {
     const std::size_t before = store.free();
     EXPECT_THAT(store.open_for(before + 1, 64, 1024), IsEmpty());
     EXPECT_EQ(store.free(), before);
-    EXPECT_THAT(store.open_for(1500, 1024, 1024), IsEmpty()) << "in pieces that are too small";
+    EXPECT_THAT(store.open_for(1500, 1024, 1024), IsEmpty()) << "the pieces are too small";
     EXPECT_EQ(store.free(), before);
 }
 
@@ -360,7 +360,7 @@ class OpenPagesTest : public testing::Test {
     bool takes(Group& group, std::size_t bytes) {
         return pages.append(group, Fid{1}, 0, bytes) != nullptr;
     }
-    // Nothing is left beside the pages that are open.
+    // Uses all memory except that of the open pages.
     void use_up_the_memory() {
         while (store.free() > 0)
             ASSERT_TRUE(store.open(1, page_bytes));
@@ -372,7 +372,7 @@ class OpenPagesTest : public testing::Test {
     OpenPages pages{store, limits};
 };
 
-// A quarter of the memory is set aside for pages that are being filled: 2 KiB.
+// A quarter of the memory is reserved for pages that are being filled: 2 KiB.
 TEST_F(OpenPagesTest, ShrinksOtherPagesToTheirPartForMemory) {
     std::array<Group, 4> groups;
     for (Group& group : groups)
@@ -383,17 +383,17 @@ TEST_F(OpenPagesTest, ShrinksOtherPagesToTheirPartForMemory) {
     ASSERT_TRUE(open(next));
     constexpr std::size_t part = page_bytes * page_count / 4 / 5;
     EXPECT_TRUE(takes(groups[0], part - 50)) << "its own part is kept for it";
-    EXPECT_FALSE(takes(groups[0], part)) << "and what was more is not";
+    EXPECT_FALSE(takes(groups[0], part)) << "memory beyond its part is not";
     EXPECT_TRUE(takes(next, record - page::header_bytes));
 }
 
-// When a page that is being filled is to leave, and what of its memory others may have.
+// When an open page is due, and how much of its memory others may use.
 
 constexpr std::size_t watermark = 200;
-constexpr std::size_t first_header = 12; // of a page's first message; those of the same fid have 4
-constexpr std::size_t next_header = 4;
+constexpr std::size_t first_header = 12; // of the first message in a page
+constexpr std::size_t next_header = 4;   // of a later message of the same fid
 
-// A quarter of the memory is set aside for pages that are being filled: 2 KiB.
+// A quarter of the memory is reserved for pages that are being filled: 2 KiB.
 class OpenPagesLimits : public testing::Test {
   protected:
     Group& open(std::size_t record = 100, std::size_t most = page_bytes) {
@@ -404,7 +404,7 @@ class OpenPagesLimits : public testing::Test {
     bool append(Group& group, std::size_t bytes) {
         return pages.append(group, Fid{1}, 0, bytes) != nullptr;
     }
-    // What whoever publishes does where the writer has room.
+    // The fast path of publish(), if the writer has room.
     static bool write(Group& group, std::size_t bytes) {
         return group.writer.append(Fid{1}, 0, bytes) != nullptr;
     }
@@ -412,7 +412,7 @@ class OpenPagesLimits : public testing::Test {
         while (store.free() > 0)
             ASSERT_TRUE(store.open(1, page_bytes));
     }
-    // Beside the pages that are open others are in use, until so much is free.
+    // Uses memory for other pages, until only `free` bytes are free.
     void leave(std::size_t free) {
         while (store.free() > free)
             ASSERT_TRUE(store.open(1, std::min(page_bytes, store.free() - free)));
@@ -442,10 +442,10 @@ TEST_F(OpenPagesLimits, WriterStopsBeforeTheWatermark) {
     Group& group = open();
     ASSERT_TRUE(append(group, 100));
     const std::size_t reaching = watermark - (first_header + 100) - next_header;
-    EXPECT_FALSE(write(group, reaching)) << "it would not be seen that the page is due";
+    EXPECT_FALSE(write(group, reaching)) << "the publisher would not notice that the page is due";
     EXPECT_TRUE(write(group, reaching - 1));
     EXPECT_FALSE(write(group, 0));
-    EXPECT_TRUE(append(group, 500)) << "however far it goes beyond";
+    EXPECT_TRUE(append(group, 500)) << "any amount beyond it";
     EXPECT_TRUE(pages.is_due(group));
 }
 
@@ -453,7 +453,7 @@ TEST_F(OpenPagesLimits, SmallPageIsDueWhenNoMessageFits) {
     constexpr std::size_t small = 128;
     Group& group = open(small, small);
     ASSERT_TRUE(append(group, small - page::header_bytes - first_header));
-    EXPECT_FALSE(pages.is_due(group)) << "a message of no bytes and another fid still fits";
+    EXPECT_FALSE(pages.is_due(group)) << "a message of 0 bytes and another fid still fits";
     Group& other = open(small, small);
     ASSERT_TRUE(append(other, small - page::header_bytes - first_header + 1));
     EXPECT_TRUE(pages.is_due(other));
@@ -467,16 +467,16 @@ TEST_F(OpenPagesLimits, TakenPageLeavesWriterWithoutRoom) {
     EXPECT_EQ(filled.group, &group);
     EXPECT_TRUE(pages.empty());
     EXPECT_EQ(group.place, Group::nowhere);
-    EXPECT_FALSE(write(group, 0)) << "it is somebody else's by now";
+    EXPECT_FALSE(write(group, 0)) << "the page has another owner now";
 }
 
 TEST_F(OpenPagesLimits, UnfilledMemoryIsFreedWhenNeeded) {
     for (int i = 0; i < 4; ++i)
         ASSERT_TRUE(append(open(), 8));
     use_up_the_memory();
-    open(); // has what the others had beyond the part of each
+    open(); // uses what the others had beyond their parts
     use_up_the_memory();
-    Group& last = open(); // for which there is no such piece
+    Group& last = open(); // no such piece is left for this one
     EXPECT_TRUE(append(last, 100 - page::header_bytes));
     for (Group& group : groups)
         EXPECT_FALSE(write(group, 150)) << "memory that was released";
@@ -485,7 +485,7 @@ TEST_F(OpenPagesLimits, UnfilledMemoryIsFreedWhenNeeded) {
 TEST_F(OpenPagesLimits, ALargeMessageHasWhatOpenPagesDoNotNeed) {
     ASSERT_TRUE(append(open(), 8));
     const std::vector<std::uint32_t> taken = pages.take_pages(limits.pool() - 64);
-    EXPECT_THAT(taken, SizeIs(page_count)) << "all but the line that the message takes";
+    EXPECT_THAT(taken, SizeIs(page_count)) << "all but the cache line of the open message";
     EXPECT_EQ(store.free(), 0U);
 }
 
@@ -503,8 +503,8 @@ TEST_F(OpenPagesLimits, ALargeMessageFitsIntoGapsToo) {
     EXPECT_TRUE(pages.take_pages(4096).empty()) << "half of that is left";
 }
 
-// Where less than half of the memory is left, and the open pages have more than their part.
-TEST_F(OpenPagesLimits, WhereLittleIsLeftWhatFewMessagesNeedGoesBack) {
+// Less than half of the memory is left, and the open pages have more than their parts.
+TEST_F(OpenPagesLimits, LittleMemoryReducesPagesToHalfOfTheirPart) {
     for (int i = 0; i < 6; ++i)
         open();
     const std::size_t opened = limits.pool() - store.free();
@@ -512,7 +512,7 @@ TEST_F(OpenPagesLimits, WhereLittleIsLeftWhatFewMessagesNeedGoesBack) {
     leave(limits.pool() / 2);
     EXPECT_EQ(pages.free(limits.pool() / 2 + opened), limits.pool() / 2) << "half of it is enough";
     leave(limits.pool() / 2 - 64);
-    constexpr std::size_t kept = 192; // half of the part of each, in whole lines
+    constexpr std::size_t kept = 192; // half of the part of each, in whole cache lines
     EXPECT_EQ(pages.free(store.free() + opened), limits.pool() / 2 - 64 + opened - 6 * kept);
     EXPECT_EQ(store.free(), limits.pool() / 2 - 64 + opened - 6 * kept);
 }
@@ -526,11 +526,10 @@ TEST_F(OpenPagesLimits, KeepsPagesThatUseNoMoreThanTheirPart) {
     EXPECT_EQ(pages.free(1024 + limits.set_aside() + 1), 1024U + 2 * 512) << "half of their part";
 }
 
-// A flush of a thousand nearly empty pages, which costs 8 ms at least, and then a page that is
-// opened.
+// A flush of a thousand nearly empty pages, which takes at least 8 ms, and then an open page.
 class AFlushOfManyPages : public testing::Test {
   protected:
-    // How long the page waited that is opened so long after the flush.
+    // How long a page waited that is opened `pause` after the flush.
     Duration wait_of_a_page_opened_after(Duration pause) {
         bool is_many = true;
         std::optional<TimePoint> opened, left;
@@ -566,11 +565,11 @@ TEST_F(AFlushOfManyPages, LeavesTimeToFillPagesWhenIdle) {
     EXPECT_GE(wait_of_a_page_opened_after(0ms), 8ms);
 }
 
-TEST_F(AFlushOfManyPages, DelaysNothingWhereTheLoopHasRested) {
+TEST_F(AFlushOfManyPages, DelaysNothingIfTheLoopHasRested) {
     EXPECT_LE(wait_of_a_page_opened_after(1ms), 40us);
 }
 
-// When the time is up, in virtual time.
+// The flush timer, in virtual time.
 class AFlushClock : public testing::Test {
   protected:
     static constexpr auto flush_time = 10ms;
@@ -584,7 +583,7 @@ class AFlushClock : public testing::Test {
 
     test::TestBed bed{test::Bed::sim_tcp};
     int flushes = 0;
-    FlushPace::Pages next; // what becomes of the pages when the time is up
+    FlushPace::Pages next; // the result of the next flush
     FlushClock clock{bed.loop(), FlushClock::Options{.flush_time = flush_time},
                      [this] {
                          ++flushes;
@@ -597,13 +596,13 @@ TEST_F(AFlushClock, LooksAgainAtPagesThatWereKeptAndAtNothingElse) {
     next = {.nearly_empty = 1, .kept = 1};
     clock.on_page_opened();
     let_pass(5 * flush_time / 2);
-    EXPECT_EQ(flushes, 3) << "at once, and twice where one was kept";
+    EXPECT_EQ(flushes, 3) << "at once, and twice because a page was kept";
     next = {.nearly_empty = 1};
     let_pass(10 * flush_time);
     EXPECT_EQ(flushes, 4);
     clock.on_page_opened();
     let_pass(10 * flush_time);
-    EXPECT_EQ(flushes, 5) << "a page that is opened behind a pause leaves at once";
+    EXPECT_EQ(flushes, 5) << "a page that is opened after a pause leaves at once";
 }
 
 TEST_F(AFlushClock, DoesNothingForPagesThatHaveLeft) {
@@ -611,13 +610,13 @@ TEST_F(AFlushClock, DoesNothingForPagesThatHaveLeft) {
     clock.on_page_opened();
     let_pass(1ms);
     ASSERT_EQ(flushes, 1);
-    clock.on_page_opened(); // in the flush time of the one before
+    clock.on_page_opened(); // in the flush time of the previous page
     clock.on_all_flushed();
     let_pass(10 * flush_time);
     EXPECT_EQ(flushes, 1);
 }
 
-// Pages of 256 KiB that leave early take the first places of the memory again.
+// Pages of 256 KiB that leave early use the beginning of the memory again.
 TEST(OpenPages, UseTheSameMemoryAgainWhenTheyLeaveEarly) {
     const PageBudget limits{{.page_bytes = 256 * 1024, .page_count = 16}};
     PageStore store{limits.pool()};
@@ -635,7 +634,7 @@ TEST(OpenPages, UseTheSameMemoryAgainWhenTheyLeaveEarly) {
         highest =
             std::max(highest, static_cast<std::size_t>(memory.data() + memory.size() - begin));
         sent.push_back(filled.page);
-        if (sent.size() < 3) continue; // so many are under way
+        if (sent.size() < 3) continue; // up to 3 pages are in flight
         store.release(sent.front(), budget);
         sent.erase(sent.begin());
     }

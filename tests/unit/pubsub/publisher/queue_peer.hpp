@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A peer that takes what a SendQueue has for it.
+// A peer that receives the frames of a SendQueue.
 
 #include "pubsub/publisher/send_queue.hpp"
 
@@ -13,12 +13,12 @@ namespace netio::pubsub::test {
 
 inline constexpr std::size_t body_limit = 4096;
 
-// What a peer would get, and the cookies under way.
+// The received frames, and the cookies in flight.
 struct QueuePeer {
     SendQueue queue{};
     std::size_t frame_bytes = body_limit;
     bool by_device = false;
-    std::size_t slices = 0; // that leave from where they lie
+    std::size_t slices = 0; // slices that are sent without a copy
     std::vector<std::uint8_t> kinds;
     std::vector<std::size_t> slice_counts;
     std::vector<FidCount> counts;

@@ -36,7 +36,7 @@ struct Frames {
     }
 };
 
-TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
+TEST(SendQueue, ReturnsEveryCookieOnceAndCountsHeldMemory) {
     QueuePeer peer;
     Frames frames;
     for (std::uint64_t i = 0; i < 3; ++i)
@@ -54,7 +54,7 @@ TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
     EXPECT_EQ(peer.queue.usage().all(), 0U);
 }
 
-TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
+TEST(SendQueue, PostedMemoryIsLimitedExceptForTheFirst) {
     QueuePeer peer;
     Frames frames;
     for (std::uint64_t i = 0; i < 4; ++i)
@@ -65,7 +65,7 @@ TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
     EXPECT_EQ(peer.queue.usage().posted, 20U);
 }
 
-TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
+TEST(SendQueue, GapsAreReportedTogetherAtTheirPosition) {
     QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
@@ -80,7 +80,7 @@ TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
                 ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{2}, 4}, FidCount{Fid{2}, 9}));
 }
 
-TEST(SendQueue, AGapThatGrowsWhileItIsBeingToldIsToldWhole) {
+TEST(SendQueue, AGapThatGrowsWhileBeingSentIsSentCompletely) {
     QueuePeer peer;
     for (std::uint64_t i = 0; i < 300; ++i)
         peer.queue.add_gap(Fid{i}, 1);
@@ -137,7 +137,7 @@ TEST(SendQueue, NoTotalsAreAFrameToo) {
     EXPECT_FALSE(peer.more);
 }
 
-TEST(SendQueue, PositionsLeaveInFramesThatSayWhoseTheyAre) {
+TEST(SendQueue, PositionFramesContainTheirRequest) {
     QueuePeer peer;
     std::vector<FidCount> many;
     for (std::uint64_t fid = 0; fid < 700; ++fid)
@@ -154,7 +154,7 @@ TEST(SendQueue, PositionsLeaveInFramesThatSayWhoseTheyAre) {
     EXPECT_TRUE(peer.queue.has_drained());
 }
 
-TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
+TEST(SendQueue, ReclaimsTheLatestMessagesAndLeavesAGap) {
     QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
@@ -191,7 +191,7 @@ TEST(SendQueue, CountsWhatWaitsWithAMark) {
     EXPECT_EQ(peer.queue.marked(), 0U);
 }
 
-TEST(SendQueue, WhereNobodyMissesWhatWasTakenBackThereIsNoGap) {
+TEST(SendQueue, AReclaimWithoutALossLeavesNoGap) {
     QueuePeer peer;
     Frames frames;
     SendQueue::Handling marked = frames.dropping(1);
@@ -201,7 +201,7 @@ TEST(SendQueue, WhereNobodyMissesWhatWasTakenBackThereIsNoGap) {
     EXPECT_EQ(taken.mark, 77U);
     peer.queue.settle(taken);
     EXPECT_TRUE(peer.queue.has_drained());
-    // One that others have made stays, wherever it is.
+    // A gap that others have added stays, at any position.
     peer.queue.add_gap(Fid{7}, 1);
     frames.add(peer.queue, frames.dropping(2));
     frames.add(peer.queue, frames.dropping(3));
@@ -267,8 +267,8 @@ TEST(SendQueue, KnowsTheRestOfAPartlyPostedMessage) {
     EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
     EXPECT_EQ(peer.queue.usage().limited, 30U);
     peer.take_one();
-    EXPECT_EQ(peer.queue.rest_of_begun(), 20U) << "not what follows it";
-    EXPECT_EQ(peer.queue.usage().limited, 20U) << "what waits";
+    EXPECT_EQ(peer.queue.rest_of_begun(), 20U) << "not the following message";
+    EXPECT_EQ(peer.queue.usage().limited, 20U) << "queued bytes";
     peer.take_one();
     peer.take_one();
     EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
@@ -303,7 +303,7 @@ TEST(SendQueue, AMessageInFragmentsReturnsItsCookieForEach) {
     peer.queue.add_message(message, {.cookie = Cookie{9}, .amount = 1, .droppable = true});
     EXPECT_EQ(frames_for(message, body_limit), 3U);
     peer.take_one();
-    EXPECT_EQ(peer.queue.usage().droppable, 0U) << "a part of it is on its way";
+    EXPECT_EQ(peer.queue.usage().droppable, 0U) << "a part of it is in flight";
     const auto rest = peer.queue.take_rest(body_limit);
     ASSERT_EQ(rest.size(), 1U);
     EXPECT_EQ(rest[0].frames, 2U);
@@ -311,7 +311,7 @@ TEST(SendQueue, AMessageInFragmentsReturnsItsCookieForEach) {
                 ElementsAre(testing::Field(&SendQueue::Returned::cookie, Cookie{9})));
 }
 
-// What a queue says of itself at its limits, and the second use of what it uses again.
+// The counters of a queue at its limits, and reuse of its memory.
 
 constexpr std::array<std::byte, 8> an_answer{};
 
@@ -330,7 +330,7 @@ class QueueLimits : public testing::Test {
         handling.amount = 1;
         peer.queue.add_message(message, handling);
     }
-    // When the first of what comes back next had entered.
+    // The enqueue time of the first message in the frame that completes next.
     TimePoint complete_one() {
         std::vector<SendQueue::Returned> returned;
         const Cookie cookie = peer.under_way.front();
@@ -358,8 +358,8 @@ TEST_F(QueueLimits, CountsTheAnswersThatWait) {
     EXPECT_EQ(peer.queue.positions(), 0U);
 }
 
-// What is told takes nothing of the pool.
-TEST_F(QueueLimits, AnAnswerLeavesThoughMoreIsPostedThanMayBe) {
+// Answers and gaps use no memory of the pool.
+TEST_F(QueueLimits, AnAnswerIsSentAlsoAboveThePostLimit) {
     add_page({.amount = 10});
     ASSERT_TRUE(peer.take_one());
     peer.queue.add_answer(subscription_answer_kind, an_answer);
@@ -369,7 +369,7 @@ TEST_F(QueueLimits, AnAnswerLeavesThoughMoreIsPostedThanMayBe) {
     EXPECT_THAT(peer.kinds, ElementsAre(page_kind, subscription_answer_kind, gap_kind));
 }
 
-TEST_F(QueueLimits, SaysWhenTheFirstOfAFrameHadEntered) {
+TEST_F(QueueLimits, ReportsTheEnqueueTimeOfTheFirstMessage) {
     peer.slices = 2;
     for (const int second : {3, 4, 5})
         add_page({.amount = 1, .since = at(second)});
@@ -400,7 +400,7 @@ TEST_F(QueueLimits, RestOfBegunIsOneMessage) {
     EXPECT_EQ(peer.queue.rest_of_begun(), 1U);
     ASSERT_TRUE(peer.take_one());
     ASSERT_TRUE(peer.take_one());
-    EXPECT_EQ(peer.queue.rest_of_begun(), 0U) << "nothing of the second one has left";
+    EXPECT_EQ(peer.queue.rest_of_begun(), 0U) << "no part of the second one was sent";
 }
 
 TEST_F(QueueLimits, KeepsNothingForItsOwnFrames) {
@@ -409,24 +409,24 @@ TEST_F(QueueLimits, KeepsNothingForItsOwnFrames) {
     peer.queue.add_answer(subscription_answer_kind, an_answer);
     add_page({.cookie = Cookie{4}, .amount = 10});
     peer.take_all();
-    ASSERT_EQ(peer.under_way.size(), 2U) << "the gaps lie in memory";
+    ASSERT_EQ(peer.under_way.size(), 2U) << "the gaps have their own memory";
     std::vector<Cookie> kept;
     peer.queue.for_each_kept([&](Cookie cookie, std::size_t) { kept.push_back(cookie); });
     EXPECT_THAT(kept, ElementsAre(Cookie{4}));
 }
 
-// --- what is taken back ---------------------------------------------------------------------
+// --- reclaimed messages ---------------------------------------------------------------------
 
-TEST_F(QueueLimits, WhatIsTakenBackIsHeldNoMore) {
+TEST_F(QueueLimits, AReclaimedMessageIsNotCounted) {
     for (const std::uint64_t cookie : {1U, 2U})
         add_page({.cookie = Cookie{cookie}, .amount = 10, .droppable = true});
     add_page({.cookie = Cookie{3}, .amount = 10, .droppable = true, .continues = true});
-    peer.queue.take_back().gap->add(Fid{1}, 1); // the last two are one message
+    peer.queue.take_back().gap->add(Fid{1}, 1); // the last two pages are one message
     EXPECT_EQ(peer.queue.usage().droppable, 10U);
     EXPECT_EQ(peer.queue.usage().waiting, 10U);
 }
 
-TEST_F(QueueLimits, AGapInFrontOfWhatIsTakenBackGrows) {
+TEST_F(QueueLimits, AGapBeforeAReclaimedMessageGrows) {
     add_page({.cookie = Cookie{1}, .amount = 10});
     peer.queue.add_gap(Fid{7}, 1);
     add_page({.cookie = Cookie{2}, .amount = 10, .droppable = true});
@@ -434,12 +434,11 @@ TEST_F(QueueLimits, AGapInFrontOfWhatIsTakenBackGrows) {
     taken.gap->add(Fid{7}, 2);
     peer.queue.settle(taken);
     peer.take_all();
-    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind)) << "and is told once";
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind)) << "reported once";
     EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 3}));
 }
 
-// Each round adds a page and a gap and takes the page back: without pages nothing is left to tell
-// the gaps apart.
+// Each round adds a page and a gap and reclaims the page: then the gaps are adjacent.
 TEST_F(QueueLimits, GapsWithNothingBetweenThemBecomeOne) {
     constexpr std::uint64_t rounds = 1000;
     add_page({.cookie = Cookie{1}, .amount = 10});
@@ -461,7 +460,7 @@ TEST_F(QueueLimits, GapsWithNothingBetweenThemBecomeOne) {
     EXPECT_EQ(peer.queue.gap_counts(), 0U);
 }
 
-// Some of the first gap has left, so it cannot move to the second one.
+// Part of the first gap was sent, so it cannot move to the second one.
 TEST_F(QueueLimits, SendingGapMergesTheNextGap) {
     for (std::uint64_t fid = 0; fid < 300; ++fid)
         peer.queue.add_gap(Fid{fid}, 1);
@@ -473,7 +472,7 @@ TEST_F(QueueLimits, SendingGapMergesTheNextGap) {
     taken.gap->add(Fid{0}, 1);
     peer.queue.settle(taken);
     EXPECT_EQ(peer.queue.size(), 1U);
-    for (int i = 0; i < 3; ++i) { // a few frames are under way at a time
+    for (int i = 0; i < 3; ++i) { // a few frames are in flight at a time
         peer.take_all();
         while (!peer.under_way.empty())
             static_cast<void>(complete_one());
@@ -499,10 +498,10 @@ TEST_F(QueueLimits, CountsWhatAllGapsHold) {
     peer.queue.settle(taken);
     EXPECT_TRUE(peer.queue.gaps_are_full());
     ASSERT_TRUE(peer.take_one());
-    EXPECT_EQ(peer.queue.gap_counts(), 0U) << "all are on their way";
+    EXPECT_EQ(peer.queue.gap_counts(), 0U) << "all are in flight";
 }
 
-// What is under way of it cannot be told again, so the rest stays though nothing has come to it.
+// The part in flight cannot be reported again, so the rest stays, although no loss was added.
 TEST_F(QueueLimits, SendingGapStaysWhenSettledEmpty) {
     for (std::uint64_t fid = 0; fid < 300; ++fid)
         peer.queue.add_gap(Fid{fid}, 1);
@@ -516,12 +515,12 @@ TEST_F(QueueLimits, SendingGapStaysWhenSettledEmpty) {
     EXPECT_TRUE(peer.queue.has_drained());
 }
 
-// A message in several pages is droppable or not; some of it leaves while the rest still enters,
-// and what is taken back is what came last of the messages of which nothing has left.
+// A message in several pages is droppable or not; parts of it are sent while the rest is added, and
+// the last messages that are completely unsent are reclaimed.
 class PlainQueue {
   public:
     struct Entry {
-        std::uint64_t cookie = 0; // 0: something is missed here
+        std::uint64_t cookie = 0; // 0: messages are missing here
         bool droppable = false;
         bool continues = false;
     };
@@ -530,7 +529,7 @@ class PlainQueue {
         entry.droppable = entry.droppable && (!entry.continues || head_waits);
         entries_.push_back(entry);
     }
-    // 0: of a message that was taken back.
+    // 0: of a reclaimed message
     std::optional<std::uint64_t> take_one() {
         if (entries_.empty()) return std::nullopt;
         const std::uint64_t cookie = entries_.front().cookie;
@@ -562,7 +561,7 @@ TEST_F(QueueLimits, TakesBackAsAPlainQueueDoes) {
     std::mt19937 random{1};
     PlainQueue model;
     std::uint64_t cookie = 0;
-    // What is missed is told at once where it is.
+    // Gaps are consumed at their position.
     const auto take_one = [&] {
         const std::size_t told = peer.counts.size();
         if (!peer.take_one()) return;
@@ -599,7 +598,7 @@ TEST_F(QueueLimits, TakesBackAsAPlainQueueDoes) {
     EXPECT_GT(cookie, 10'000U);
 }
 
-// --- the first and the last of a queue ------------------------------------------------------
+// --- small queues ---------------------------------------------------------------------------
 
 TEST_F(QueueLimits, FourSmallMessagesAreGatheredOnceEach) {
     for (std::uint64_t cookie = 1; cookie <= 4; ++cookie)
@@ -617,10 +616,10 @@ TEST_F(QueueLimits, TheRestOfAMessageInFourPagesIsCountedOnce) {
     ASSERT_TRUE(peer.take_one());
     for (std::uint64_t cookie = 2; cookie <= 5; ++cookie)
         add_page({.cookie = Cookie{cookie}, .amount = 10, .droppable = true, .continues = true});
-    EXPECT_EQ(peer.queue.kept(), 50U) << "what is posted and four that wait";
+    EXPECT_EQ(peer.queue.kept(), 50U) << "the posted page and four queued pages";
 }
 
-TEST_F(QueueLimits, AGapAtTheHeadIsNotTakenForOneBehindTheLast) {
+TEST_F(QueueLimits, AGapAtTheHeadIsNotMergedWithALaterOne) {
     peer.queue.add_gap(Fid{1}, 1);
     add_page({.cookie = Cookie{1}, .amount = 10});
     add_page({.cookie = Cookie{2}, .amount = 10});
@@ -631,7 +630,7 @@ TEST_F(QueueLimits, AGapAtTheHeadIsNotTakenForOneBehindTheLast) {
     EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{2}, 1}));
 }
 
-// --- when a message waits for others --------------------------------------------------------
+// --- waiting for other messages -------------------------------------------------------------
 
 TEST_F(QueueLimits, ExactlyEnoughForAFrameWaitsNoLonger) {
     add_message(1, 40);
@@ -649,7 +648,7 @@ TEST_F(QueueLimits, AMessageOfTheLimitIsSmallAndALargerOneIsNot) {
     add_message(1, 40);
     ASSERT_TRUE(peer.take_one());
     peer.frame_bytes = 4 * SmallMessageBatcher::message_limit;
-    peer.by_device = true; // whose limit is below what is enough for a frame
+    peer.by_device = true; // its limit is below what is enough for a frame
     add_message(2, SmallMessageBatcher::device_message_limit);
     EXPECT_FALSE(peer.take_one());
     static_cast<void>(peer.queue.take_rest(peer.frame_bytes));
@@ -657,9 +656,9 @@ TEST_F(QueueLimits, AMessageOfTheLimitIsSmallAndALargerOneIsNot) {
     EXPECT_TRUE(peer.take_one());
 }
 
-// --- one frame that is filled again and again -----------------------------------------------
+// --- one frame object for all frames --------------------------------------------------------
 
-// As whoever sends them has it: nothing of the one before is left in the next.
+// As in the sender: a frame must contain nothing of the previous one.
 TEST_F(QueueLimits, AFrameThatIsFilledAgainHasNothingOfTheOneBefore) {
     const std::array<std::byte, fragment_extension_bytes> extension{};
     peer.queue.add_frame(fragment_kind, extension, memory.slice(0, 100), {.amount = 1});
@@ -686,7 +685,7 @@ TEST_F(QueueLimits, AFrameThatIsFilledAgainHasNothingOfTheOneBefore) {
     EXPECT_THAT(with_cookie, ElementsAre(true, false, true, false, true, false));
 }
 
-// An item that counts how often one of them is looked at or written over.
+// An item that counts the reads of its flag.
 struct Counted {
     static inline int looks = 0;
     struct Flag {
@@ -727,7 +726,7 @@ struct Queue : DroppableQueue<Counted> {
     }
 };
 
-TEST(DroppableQueue, TakesOutWhatCameLastWhereverItStands) {
+TEST(DroppableQueue, RemovesTheLatestDroppableItemAnywhere) {
     Queue queue;
     queue.add(1, true); // at the front
     queue.add(2, false);
@@ -739,7 +738,7 @@ TEST(DroppableQueue, TakesOutWhatCameLastWhereverItStands) {
     EXPECT_THAT(queue.take(), ElementsAre(3, 4)) << "and what continues it";
     EXPECT_THAT(queue.numbers(), ElementsAre(1, 2, 5));
     queue.add(7, true);
-    EXPECT_THAT(queue.take(), ElementsAre(7)) << "what has come since goes first";
+    EXPECT_THAT(queue.take(), ElementsAre(7)) << "the newest item first";
     EXPECT_THAT(queue.take(), ElementsAre(1));
     EXPECT_THAT(queue.take(), IsEmpty());
     EXPECT_THAT(queue.numbers(), ElementsAre(2, 5));
@@ -767,17 +766,17 @@ TEST(DroppableQueue, TakingEverythingOutLooksAtNothingThatStays) {
         queue.add(3 * i + 2, true);
     }
     for (int i = 0; i < count; ++i)
-        queue.add(3 * count + i, false); // behind all of them
+        queue.add(3 * count + i, false); // after all of them
     Counted::looks = 0;
     for (int i = count - 1; i >= 0; --i) {
         ASSERT_THAT(queue.take(), ElementsAre(3 * i + 2));
         ASSERT_THAT(queue.take(), ElementsAre(3 * i + 1));
     }
-    EXPECT_LE(Counted::looks, 2 * count) << "whether what follows each continues it";
+    EXPECT_LE(Counted::looks, 2 * count) << "one look at the item after each";
     EXPECT_EQ(queue.size(), 2U * count);
 }
 
-// What stands elsewhere stays where it is: a place is good until its item has left.
+// Other items stay at their address: an iterator is valid until its item is removed.
 TEST(DroppableQueue, TakingOutMovesNothing) {
     Queue queue;
     for (int i = 0; i < 100; ++i)
@@ -790,7 +789,7 @@ TEST(DroppableQueue, TakingOutMovesNothing) {
     EXPECT_EQ(last->number, 99);
 }
 
-TEST(DroppableQueue, WhatHasLeftIsLetGoAtOnce) {
+TEST(DroppableQueue, RemovedItemsAreDestroyedAtOnce) {
     Queue queue;
     for (int i = 0; i < 3; ++i)
         queue.add(i, i == 1);
@@ -800,14 +799,14 @@ TEST(DroppableQueue, WhatHasLeftIsLetGoAtOnce) {
     EXPECT_TRUE(second.expired());
     queue.pop_front();
     EXPECT_TRUE(first.expired());
-    EXPECT_FALSE(queue.emplace_back().held) << "what is new stands for Item{}";
+    EXPECT_FALSE(queue.emplace_back().held) << "a new element equals Item{}";
     queue.mark_back();
     queue.clear();
     EXPECT_TRUE(queue.empty());
     EXPECT_THAT(queue.take(), IsEmpty());
 }
 
-// Counts the places of all queues, used or not.
+// Counts the slots of all queues, used or not.
 struct Place {
     static inline std::size_t count = 0;
     Place() { ++count; }

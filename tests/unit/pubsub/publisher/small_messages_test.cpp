@@ -25,9 +25,9 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A message whose memory is lent, and the frames that it is cut into.
+// A zero-copy message, and its division into frames.
 
-// Byte n of the message is n, wherever it lies: its slices have other bytes between them.
+// Byte n of the message is n, wherever it is: its slices have other bytes between them.
 class ZeroCopyMessages : public testing::Test {
   protected:
     ZeroCopyMessages() { std::ranges::fill(memory.memory(), std::byte{0xff}); }
@@ -49,18 +49,19 @@ class ZeroCopyMessages : public testing::Test {
         message.total_bytes = next;
         return message;
     }
-    // What arrives of it, whose frames must fit and say what they are; and how many there were.
+    // Sends the message and checks every frame; returns the number of frames. The result is in
+    // `arrived`.
     std::size_t send(const ZeroCopyMessage& message, std::size_t frame_bytes) {
         arrived.clear();
         std::size_t frames = 0;
-        ReadyFrame frame; // one for all, as a queue has it
+        ReadyFrame frame; // one object for all frames, as in a queue
         do {
             const std::size_t offset = arrived.size();
             const std::size_t part = fill_frame(message, frame_bytes, offset, frame);
             const OutgoingFrame out = frame.outgoing();
             std::vector<std::byte> body{out.extension.begin(), out.extension.end()};
             for (const Slice& slice : out.slices) {
-                EXPECT_GT(slice.size, 0U) << "a piece of nothing";
+                EXPECT_GT(slice.size, 0U) << "an empty piece";
                 body.insert(body.end(), slice.data, slice.data + slice.size);
             }
             EXPECT_LE(body.size(), frame_bytes);
@@ -95,7 +96,7 @@ class ZeroCopyMessages : public testing::Test {
     std::vector<std::byte> arrived;
 };
 
-// Beside a message of its own a frame has 16 bytes, beside a fragment 24.
+// A frame with a whole message has 16 bytes of overhead, with a fragment 24.
 TEST_F(ZeroCopyMessages, LeaveInOneFrameAsLongAsTheyFit) {
     constexpr std::size_t limit = 64;
     EXPECT_TRUE(fits_one_frame(make(0, {48}), limit));
@@ -112,11 +113,11 @@ TEST_F(ZeroCopyMessages, TakeNoFrameMoreThanTheirFragmentsFill) {
     constexpr std::size_t limit = 64;
     EXPECT_EQ(frames_for(make(0, {80}), limit), 2U);
     EXPECT_EQ(frames_for(make(0, {81}), limit), 3U);
-    EXPECT_EQ(frames_for(make(0, {80}), limit, 40), 1U) << "of what is left";
+    EXPECT_EQ(frames_for(make(0, {80}), limit, 40), 1U) << "for the remaining bytes";
     EXPECT_EQ(frames_for(make(0, {81}), limit, 40), 2U);
 }
 
-// The header, the slices and the frames end anywhere, and some slices are empty.
+// The header, the slices and the frames end at any position, and some slices are empty.
 TEST_F(ZeroCopyMessages, ArriveWholeWhereverTheyAreCut) {
     const std::vector<std::vector<std::size_t>> cuts{
         {}, {1}, {17, 23, 5}, {0, 3, 0, 0, 40, 1, 0}, {64, 64}, {1, 1, 1, 1, 1, 1}};
@@ -140,14 +141,14 @@ TEST_F(ZeroCopyMessages, AreCopiedWhole) {
     expect_whole(copy, 35);
 }
 
-TEST_F(ZeroCopyMessages, OfAsManySlicesAsThereCanBeAreCopiedWhole) {
+TEST_F(ZeroCopyMessages, WithTheMaximumOfSlicesAreCopiedCompletely) {
     const ZeroCopyMessage message = make(0, std::vector<std::size_t>(slice_limit, 3));
     std::vector<std::byte> copy(message.total_bytes);
     copy_message(message, copy.data());
     expect_whole(copy, 3 * slice_limit);
 }
 
-// Small messages whose memory is lent, and that have to wait for a peer.
+// Small zero-copy messages that have to wait for a peer.
 
 struct Small {
     RegisteredBuffer memory{65536};
@@ -240,7 +241,7 @@ TEST(SmallMessageBatcher, AMessageThatWaitsAloneIsNotCopied) {
                             message_kind, fragment_kind, fragment_kind, fragment_kind));
 }
 
-// Nothing is under way: it leaves at once. Then it is worth waiting, until some of that is sent.
+// Nothing is in flight: it is sent at once. Then waiting is useful, until part of that is sent.
 TEST(SmallMessageBatcher, AMessageWaitsForOthersWhileOneIsUnderWay) {
     QueuePeer peer;
     Small small;
@@ -264,7 +265,7 @@ TEST(SmallMessageBatcher, WhatIsPromptDoesNotWaitForOthers) {
     EXPECT_THAT(peer.kinds, testing::Each(message_kind));
 }
 
-TEST(SmallMessageBatcher, NobodyWaitsOnceThereIsEnoughForAFrame) {
+TEST(SmallMessageBatcher, NoMessageWaitsOnceAFrameIsFull) {
     QueuePeer peer;
     Small small;
     small.add(peer.queue, 1);
@@ -284,8 +285,9 @@ TEST(SmallMessageBatcher, NobodyWaitsOnceThereIsEnoughForAFrame) {
     EXPECT_TRUE(wide.take_one()) << "a large frame need not be full";
 }
 
-// A third of a frame is what is worth waiting and copying; more than that leaves as it is.
-TEST(SmallMessageBatcher, OfThoseThatShareAFrameThreeHavePlace) {
+// Messages up to a third of a frame are worth waiting for and copying; larger ones are sent as they
+// are.
+TEST(SmallMessageBatcher, OnlyMessagesUpToAThirdOfAFrameWait) {
     QueuePeer peer;
     Small small;
     small.add(peer.queue, 1);
@@ -339,7 +341,7 @@ TEST(SmallMessageBatcher, WhatWasTakenBackIsNotWaitedFor) {
         peer.queue.take_back().gap->add(Fid{1}, 1);
     peer.take_all(); // the gap
     small.add(peer.queue, 11);
-    EXPECT_FALSE(peer.take_one()) << "there is nothing to leave with";
+    EXPECT_FALSE(peer.take_one()) << "no other frame to send with";
 }
 
 TEST(SmallMessageBatcher, RespectsFrameAndPostLimits) {
@@ -367,7 +369,7 @@ TEST(SmallMessageBatcher, AStalledPeerIsPostedOneMessageNotAPage) {
     EXPECT_EQ(peer.queue.usage().posted, 1U);
 }
 
-// What is prepared and not posted is prepared anew, with what has come meanwhile.
+// A prepared frame that was not posted is prepared again, with later messages.
 TEST(SmallMessageBatcher, APageThatWasNotPostedIsMadeAgain) {
     QueuePeer peer;
     Small small;
@@ -404,7 +406,7 @@ TEST(SmallMessageBatcher, SendsSingleMessagesWhenAllPagesInFlight) {
     peer.take_all();
     EXPECT_THAT(peer.kinds, ElementsAre(page_kind));
     EXPECT_THAT(cookies_of(peer.complete_one()), ElementsAre(Cookie{3}, Cookie{4}))
-        << "a page that is under way is not written to";
+        << "a page in flight is not written to";
 }
 
 TEST(SmallMessageBatcher, TakesBackOnlyWhatIsNotPosted) {
@@ -423,9 +425,9 @@ TEST(SmallMessageBatcher, TakesBackOnlyWhatIsNotPosted) {
     EXPECT_THAT(kept, ElementsAre(Cookie{1}, Cookie{2}));
 }
 
-// Pages that wait for one subscriber and leave in one frame.
+// Queued pages of one subscriber that are sent in one frame.
 
-// Pages of 64 bytes, with two messages of 8 bytes each whose number is the page's.
+// Pages of 64 bytes, with two messages of 8 bytes each, whose number is that of the page.
 class JoinedPages : public testing::Test {
   protected:
     JoinedPages() { peer.slices = 3; }
@@ -446,7 +448,7 @@ class JoinedPages : public testing::Test {
         for (; first <= last; ++first)
             add(first);
     }
-    // The numbers of the messages of the next frame.
+    // The numbers of the messages in the next frame.
     std::vector<std::uint64_t> next_messages() {
         ReadyFrame frame;
         if (!peer.queue.prepare(
@@ -497,7 +499,7 @@ TEST_F(JoinedPages, AreOnePageAndReturnEachCookieOnce) {
     EXPECT_EQ(peer.queue.kept(), 0U);
 }
 
-TEST_F(JoinedPages, AreAsManyAsLeaveFromWhereTheyLie) {
+TEST_F(JoinedPages, AreLimitedByTheSegmentsOfAFrame) {
     for (const auto& [slices, expected] :
          {std::pair{0U, 1U}, {1U, 1U}, {2U, 2U}, {28U, SendQueue::joined_limit}}) {
         QueuePeer other;
@@ -524,7 +526,7 @@ TEST_F(JoinedPages, KeepToTheLimitOfWhatIsPosted) {
     EXPECT_EQ(peer.queue.usage().posted, 20U);
     EXPECT_THAT(complete(), ElementsAre(1, 2));
     peer.take_all(0);
-    EXPECT_THAT(peer.slice_counts, ElementsAre(2, 1)) << "the first of all, whatever it takes";
+    EXPECT_THAT(peer.slice_counts, ElementsAre(2, 1)) << "the first page in any case";
 }
 
 TEST_F(JoinedPages, HaveNothingElseBetweenThem) {
@@ -550,7 +552,7 @@ TEST_F(JoinedPages, HaveNothingElseBetweenThem) {
 TEST_F(JoinedPages, TakesBackOnlyPagesThatAreNotPosted) {
     for (std::uint64_t number = 1; number <= 5; ++number)
         add(number, {.droppable = true});
-    EXPECT_THAT(next_messages(), ElementsAre(1, 1, 2, 2, 3, 3)) << "which does not post it";
+    EXPECT_THAT(next_messages(), ElementsAre(1, 1, 2, 2, 3, 3)) << "prepared, but not posted";
     EXPECT_EQ(peer.queue.usage().droppable, 50U);
     peer.take_one();
     EXPECT_EQ(peer.queue.usage().droppable, 20U);
@@ -567,7 +569,7 @@ TEST_F(JoinedPages, TakesBackOnlyPagesThatAreNotPosted) {
     EXPECT_EQ(peer.queue.usage().all(), 0U);
 }
 
-TEST_F(JoinedPages, OfAPeerThatIsGoneComeBackOnceEach) {
+TEST_F(JoinedPages, AreReturnedOnceEachIfThePeerIsGone) {
     add_some(1, 5);
     peer.take_one();
     const auto rest = peer.queue.take_rest(body_limit);

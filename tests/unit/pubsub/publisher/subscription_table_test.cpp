@@ -57,7 +57,7 @@ TEST(SubscriptionTable, TakesTheWholeRangeOfFids) {
     EXPECT_THAT(who(table, Fid{UINT64_MAX - 1}), ElementsAre(a));
 }
 
-TEST(SubscriptionTable, TellsOneChangeOverTheBordersOfOthers) {
+TEST(SubscriptionTable, ReportsOneChangeAcrossTheBordersOfOthers) {
     SubscriptionTable table{plenty};
     std::vector<FidRange> changed;
     ASSERT_TRUE(table.add(a, range(10, 20), changed));
@@ -69,7 +69,7 @@ TEST(SubscriptionTable, TellsOneChangeOverTheBordersOfOthers) {
     EXPECT_THAT(changed, ElementsAre(range(5, 30)));
 }
 
-TEST(SubscriptionTable, TellsWhatIsNew) {
+TEST(SubscriptionTable, ReportsTheNewFids) {
     SubscriptionTable table{plenty};
     std::vector<FidRange> changed;
     ASSERT_TRUE(table.add(a, range(10, 20), changed));
@@ -105,12 +105,12 @@ TEST(SubscriptionTable, RefusesRangesBeyondTheLimit) {
     EXPECT_EQ(table.find(Fid{50}), nobody);
     EXPECT_FALSE(table.remove(a, range(15, 15), changed)); // would make three
     EXPECT_THAT(who(table, Fid{15}), ElementsAre(a));
-    EXPECT_TRUE(table.add(a, range(20, 29), changed)); // makes one of two
+    EXPECT_TRUE(table.add(a, range(20, 29), changed)); // merges two
     EXPECT_TRUE(table.add(a, range(50, 50), changed));
     EXPECT_TRUE(table.add(b, range(50, 50), changed)) << "another session has its own limit";
 }
 
-TEST(SubscriptionTable, WhoMayHaveNoRangesHasNone) {
+TEST(SubscriptionTable, WithALimitOfZeroNoRangeIsAccepted) {
     SubscriptionTable table{0};
     std::vector<FidRange> changed;
     EXPECT_FALSE(table.add(a, range(1, 1), changed));
@@ -122,7 +122,7 @@ TEST(SubscriptionTable, AppendsChangesToTheCallersList) {
     std::vector<FidRange> changed{range(0, 9)};
     ASSERT_TRUE(table.add(a, range(10, 19), changed));
     EXPECT_THAT(changed, ElementsAre(range(0, 9), range(10, 19)));
-    ASSERT_TRUE(table.remove(a, range(20, 29), changed)) << "which it does not have";
+    ASSERT_TRUE(table.remove(a, range(20, 29), changed)) << "not subscribed";
     EXPECT_THAT(changed, testing::SizeIs(2));
 }
 
@@ -162,9 +162,9 @@ TEST(SubscriptionTable, OtherPoliciesMakeAnotherGroup) {
     EXPECT_EQ(table.range_count(a), 1U);
 }
 
-// The same as the table, one bit for each session and fid.
+// The model: one bit for each session and fid.
 struct PlainTable {
-    static constexpr std::uint64_t fids = 16; // the last stands for the last fid of all
+    static constexpr std::uint64_t fids = 16; // the last one stands for the last fid of all
     std::array<std::set<Interest>, fids> wanted;
 
     static std::uint64_t index(Fid fid) {
@@ -212,7 +212,7 @@ TEST(SubscriptionTable, AgreesWithAPlainTable) {
                 const bool fits = after.ranges(session) <= limit;
                 const bool done = adding ? table.add(session, range(first, last), changed)
                                          : table.remove(session, range(first, last), changed);
-                // A refusal is only for what would exceed the limit, and then certain.
+                // A refusal occurs only if, and always when, the limit would be exceeded.
                 ASSERT_EQ(done, fits) << "seed " << seed << " step " << step;
                 if (done) {
                     plain = after;
@@ -241,8 +241,7 @@ TEST(SubscriptionTable, AgreesWithAPlainTable) {
     }
 }
 
-// A request may have as many ranges as a subscriber may have, and a key as many as its file has
-// room for.
+// A request may have as many ranges as a subscriber, and a key as many as its file has room for.
 TEST(SubscriptionRights, CostIsLinearInRequestAndKey) {
     constexpr std::uint64_t count = 16384;
     access::Rights rights;
@@ -258,7 +257,7 @@ TEST(SubscriptionRights, CostIsLinearInRequestAndKey) {
     EXPECT_LE(steps, count * 2 * (15 + 2));
 }
 
-// The policy of one fid, looked up by itself; nothing: it is not permitted.
+// The policy of one fid, looked up separately; nullopt: not permitted.
 std::optional<SlowPolicy> policy_for(const access::Rights& rights, std::uint64_t fid,
                                      std::optional<SlowPolicy> asked, const OwnPolicies& own) {
     for (const access::FidRight& right : rights.fids) {
@@ -281,7 +280,7 @@ class RandomRights {
     explicit RandomRights(std::uint64_t seed) : random_{seed} {}
 
     std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
-    // Of some of the fids from `first` to `last`; the ranges may touch.
+    // Rights for some of the fids from `first` to `last`; the ranges may touch.
     access::Rights make(std::uint64_t first, std::uint64_t last) {
         access::Rights rights;
         for (std::uint64_t at = first; rights.fids.size() < 4;) {
@@ -312,9 +311,9 @@ class RandomRights {
     std::mt19937_64 random_;
 };
 
-// Of a few fids, at the beginning or the end of all that there are: looked up together they get
-// what each would get alone, and all or none.
-TEST(SubscriptionRights, GiveEachFidOfARequestWhatItWouldGetAlone) {
+// Requests with a few fids, near the smallest or the largest fid: together they get what each would
+// get separately, all or none.
+TEST(SubscriptionRights, GiveEachFidTheSameAsASeparateRequest) {
     int given = 0;
     int refused = 0;
     for (std::uint64_t seed = 1; seed <= 20000; ++seed) {
@@ -383,7 +382,7 @@ TEST(FidListing, HasTheNearestFidsOnBothSides) {
     EXPECT_TRUE(FidListing{}.page(Fid{7}, 9, everything).ranges.empty());
 }
 
-// Page by page it is the whole list, of the permitted fids and of no others.
+// All pages together are the whole list, with exactly the permitted fids.
 TEST(FidListing, IsReadInPagesAndOnlyWhereItIsPermitted) {
     std::mt19937_64 random{1};
     for (int run = 0; run < 500; ++run) {

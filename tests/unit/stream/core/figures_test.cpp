@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The publication's Figures 4 to 7, step by step: both sides with their numbers in the published
-// policy, then the same schedule in ours with the numbers that it gives. tests/model/world.hpp
-// checks every byte on the way and explains the notation.
+// The publication's Figures 4 to 7, step by step: both sides with their numbers under the published
+// policy, then the same schedule under this library's policy. tests/model/world.hpp checks every
+// byte and explains the notation.
 //
-// All begin with the two bytes by which the publication's program says "go". No receive is
-// advertised yet, so they go through the ring; three receives of 100 bytes follow.
+// Each figure begins with the two bytes by which the publication's program sends "go". No receive
+// is advertised yet, so they go through the ring; three receives of 100 bytes follow.
 
 #include "tests/model/world.hpp"
 
@@ -18,15 +18,15 @@ namespace {
 
 using testing::HasSubstr;
 
-// Both sides act only when the script says so.
+// Both sides act only on request of the script.
 WorldOptions published(std::uint64_t ring_bytes) {
     return {.sender = published_sender(ring_bytes),
             .receiver = published_receiver(ring_bytes),
             .eager = false};
 }
 
-// Our policy as if 100 bytes were a large message. The last advert of a script is answered with the
-// old total once it has been used (P10).
+// This library's policy as if 100 bytes were a large message. The last advert of a script is
+// answered with the old total after it has been used (P10).
 WorldOptions ours(std::uint64_t ring_bytes) {
     WorldOptions options{.sender = improved_sender(ring_bytes),
                          .receiver = improved_receiver(ring_bytes),
@@ -37,7 +37,7 @@ WorldOptions ours(std::uint64_t ring_bytes) {
     return options;
 }
 
-// The same without P8, so that more is on its way when the phases change.
+// The same without P8, so that more data is in flight when the phases change.
 WorldOptions ours_without_draining(std::uint64_t ring_bytes) {
     WorldOptions options = ours(ring_bytes);
     options.sender.drain = false;
@@ -68,23 +68,23 @@ class Script {
             world_.transfer_done();
         world_.pump_all();
     }
-    // Data arrives, and the receiving user does not look yet.
+    // Data arrives, and the receiving user does not react yet.
     void arrive(std::size_t count) {
         for (std::size_t i = 0; i < count && world_.data_in_flight() > 0; ++i)
             world_.deliver_data();
     }
-    // The receiver takes what it has and says what it has to say.
+    // The receiver takes its data and sends its control messages.
     void receive(std::uint64_t bytes = 0, std::size_t count = 1) {
         for (std::size_t i = 0; i < count && bytes > 0; ++i)
             world_.post(bytes, false);
         while (world_.receiver().ring_used_bytes() > 0 &&
                world_.receiver().open_receive_count() > 0) {
             world_.copy();
-            if (options_.receiver.batch_limit_count == 1) world_.tell_all(); // each copy by itself
+            if (options_.receiver.batch_limit_count == 1) world_.tell_all(); // each copy separately
         }
         world_.tell_all();
     }
-    // Everything the receiver said arrives, and the sender goes on.
+    // All control messages arrive, and the sender continues.
     void tell() {
         while (world_.control_in_flight() > 0)
             world_.deliver_control();
@@ -103,15 +103,18 @@ class Script {
     World world_;
 };
 
-// What every figure begins with, in either policy.
+// The beginning of every figure under each policy.
 constexpr const char* published_start = "I1;0;2;1@0 R1=2 ACK=2 A1;2;100;2 A2;3;100;2 A3;4;100;2 ";
 constexpr const char* our_start = "I1;0;2;1@0 R1=2 A1;2;100;2 A2;2;100;2 A3;2;100;2 ACK=2 ";
 
-// --- Figure 4: an advert must wait until those of the finished direct phase are satisfied
-// ---------
+void expect_log(Script& script, const std::string& start, const std::string& rest) {
+    EXPECT_EQ(script.log(), start + rest);
+    EXPECT_EQ(script.world().violation(), "");
+}
 
-template <class S>
-void figure_4(S& script) {
+// --- Figure 4: an advert must wait until those of the finished direct phase are satisfied --------
+
+void figure_4(Script& script) {
     script.send(5);      // D;A1 D;A2 D;A3, then two through the ring
     script.arrive(4);    // the three, and the first of those two
     script.receive(100); // takes it
@@ -131,15 +134,11 @@ void figure_4(S& script) {
 
 TEST(Figure4, PublishedHoldsTheAdvertOff) {
     Script script{published(400)};
-
     figure_4(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 R6=100 ACK=202 "
-                  "I4;502;100;5@202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 R6=100 ACK=202 "
+               "I4;502;100;5@202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_phase, 1U);    // A5
 }
@@ -156,37 +155,27 @@ TEST(Figure4, PublishedHitsNoWrongReceiveWhereOnlyTheBytesAreLookedAt) {
 
 TEST(Figure4, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(400)};
-
     figure_4(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
-                  "D;A5;502;100;4 R6=100 D;A6;602;100;4 R7=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
+               "D;A5;502;100;4 R6=100 D;A6;602;100;4 R7=100");
 }
 
-TEST(Figure4, OursWithoutDrainingAdvertisesBothAgainAndGoesDirectOneTransferEarlier) {
+TEST(Figure4, OursWithoutDrainingIsDirectOneTransferEarlier) {
     Script script{ours_without_draining(400)};
-
     figure_4(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 R6=100 "
-                  "A6;502;100;6 A7;502;100;6 ACK=202 D;A6;502;100;6 R7=100 D;A7;602;100;6 R8=100 "
-                  "ACK=202");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 R6=100 "
+               "A6;502;100;6 A7;502;100;6 ACK=202 D;A6;502;100;6 R7=100 D;A7;602;100;6 R8=100 "
+               "ACK=202");
     EXPECT_EQ(script.world().receiver().counters().adverts_revoked, 2U); // A4 and A5
 }
 
 // --- Figure 5: the advert that an indirect transfer satisfied is rejected, the next one accepted
-// --
 
-template <class S>
-void figure_5(S& script) {
+void figure_5(Script& script) {
     script.send(5);
     script.arrive(4);
     script.receive(100); // takes I2
@@ -201,50 +190,36 @@ void figure_5(S& script) {
 
 TEST(Figure5, PublishedRejectsA4AndAcceptsA5) {
     Script script{published(400)};
-
     figure_5(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 ACK=202 A5;502;100;6 "
-                  "D;A5;502;100;6 R7=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 ACK=202 A5;502;100;6 "
+               "D;A5;502;100;6 R7=100");
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().phase(), Phase{6});
 }
 
 TEST(Figure5, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(400)};
-
     figure_5(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 D;A4;402;100;4 D;A5;502;100;4 "
-                  "R6=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 D;A4;402;100;4 D;A5;502;100;4 "
+               "R6=100");
 }
 
 TEST(Figure5, OursWithoutDrainingGivesTheSameNumbersInFewerMessages) {
     Script script{ours_without_draining(400)};
-
     figure_5(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 A5;502;100;6 ACK=202 "
-                  "D;A5;502;100;6 R7=100 ACK=202");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 R6=100 A5;502;100;6 ACK=202 "
+               "D;A5;502;100;6 R7=100 ACK=202");
 }
 
-// --- Figure 6: the same with two adverts satisfied by indirect transfers
-// --------------------------
+// --- Figure 6: the same with two adverts satisfied by indirect transfers -------------------------
 
-template <class S>
-void figure_6(S& script) {
+void figure_6(Script& script) {
     script.send(6);
     script.arrive(4);
     script.receive(100); // takes I2
@@ -260,50 +235,36 @@ void figure_6(S& script) {
 
 TEST(Figure6, PublishedRejectsTwoAndAcceptsTheThird) {
     Script script{published(400)};
-
     figure_6(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 "
-                  "R6=100 ACK=202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;403;100;4 "
+               "R6=100 ACK=202 R7=100 ACK=302 A6;602;100;6 D;A6;602;100;6 R8=100");
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_phase, 1U);    // A5
 }
 
 TEST(Figure6, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(400)};
-
     figure_6(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
-                  "D;A5;502;100;4 D;A6;602;100;4 R6=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 A6;402;100;4 D;A4;402;100;4 "
+               "D;A5;502;100;4 D;A6;602;100;4 R6=100");
 }
 
 TEST(Figure6, OursWithoutDrainingAcceptsTheThirdToo) {
     Script script{ours_without_draining(400)};
-
     figure_6(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
-                  "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 "
-                  "R6=100 R7=100 A6;602;100;6 ACK=302 D;A6;602;100;6 R8=100 ACK=302");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;100;3@102 "
+               "I4;502;100;3@202 R2=100 R3=100 R4=100 R5=100 ACK=102 A4;402;100;4 A5;402;100;4 "
+               "R6=100 R7=100 A6;602;100;6 ACK=302 D;A6;602;100;6 R8=100 ACK=302");
 }
 
-// --- Figure 7: a small ring makes the number of a later advert fit by chance
-// ----------------------
+// --- Figure 7: a small ring makes the number of a later advert fit by chance ---------------------
 
-template <class S>
-void figure_7(S& script) {
+void figure_7(Script& script) {
     script.send(6);         // D;A1 D;A2 D;A3, then 100, 98 and 2 bytes until the ring is full
     script.arrive(5);       // all but the last
     script.receive(100, 2); // take 100 and 98 bytes
@@ -317,16 +278,12 @@ void figure_7(S& script) {
 
 TEST(Figure7, PublishedJumpsPastThePhaseOfA4) {
     Script script{published(200)};
-
     figure_7(script);
-
     // A6 says 502, which is where the sender is, but A5's receive is the one at the head.
-    EXPECT_EQ(script.log(),
-              std::string{published_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
-                  "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 ACK=102 R6=98 ACK=200 A4;500;100;4 "
-                  "A5;501;100;4 A6;502;100;4 R7=2 ACK=202 I5;502;100;5@2 R8=100 ACK=302");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, published_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
+               "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 ACK=102 R6=98 ACK=200 A4;500;100;4 "
+               "A5;501;100;4 A6;502;100;4 R7=2 ACK=202 I5;502;100;5@2 R8=100 ACK=302");
     EXPECT_EQ(script.world().sender().phase(), Phase{5}); // from 3, by rejecting A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_sequence, 1U); // A4
     EXPECT_EQ(script.world().sender().counters().adverts_rejected_by_phase, 2U);    // A5 and A6
@@ -346,29 +303,20 @@ TEST(Figure7, PublishedHitsNoWrongReceiveWhereOnlyTheBytesAreLookedAt) {
 
 TEST(Figure7, OursWaitsForTheRingToBeEmptyAndGoesDirectFromThere) {
     Script script{ours(200)};
-
     figure_7(script);
-
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
-                  "R4=100 R5=100 A4;402;100;4 ACK=102 A5;402;100;4 A6;402;100;4 A7;402;100;4 "
-                  "D;A4;402;100;4 D;A5;502;100;4 R6=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 R2=100 R3=100 "
+               "R4=100 R5=100 A4;402;100;4 ACK=102 A5;402;100;4 A6;402;100;4 A7;402;100;4 "
+               "D;A4;402;100;4 D;A5;502;100;4 R6=100");
 }
 
 TEST(Figure7, OursWithoutDrainingNeedsNoCoincidenceAndIsDirectAgainAtOnce) {
     Script script{ours_without_draining(200)};
-
     figure_7(script);
-
-    EXPECT_EQ(
-        script.log(),
-        std::string{our_start} +
-            "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
-            "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 R6=98 ACK=200 A4;500;100;4 A5;500;100;4 "
-            "A6;500;100;4 R7=2 A7;502;100;6 A8;502;100;6 ACK=202 D;A7;502;100;6 R8=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 I2;302;100;3@2 I3;402;98;3@102 "
+               "I4;500;2;3@0 R2=100 R3=100 R4=100 R5=100 R6=98 ACK=200 A4;500;100;4 A5;500;100;4 "
+               "A6;500;100;4 R7=2 A7;502;100;6 A8;502;100;6 ACK=202 D;A7;502;100;6 R8=100");
 }
 
 TEST(Figure7, OursDecidesLateAndStaysDirectWhileTheLinkIsBusy) {
@@ -377,18 +325,16 @@ TEST(Figure7, OursDecidesLateAndStaysDirectWhileTheLinkIsBusy) {
     Script script{options};
     script.writes_finish();
 
-    script.send(6); // three direct ones are under way, the other sends wait for an advert (P1)
+    script.send(6); // three direct ones are in flight, the other sends wait for an advert (P1)
     script.arrive(3);
     script.receive(100, 3);
     script.tell();
     script.arrive(3);
 
-    EXPECT_EQ(script.log(),
-              std::string{our_start} +
-                  "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 R2=100 R3=100 R4=100 A4;302;100;2 "
-                  "A5;302;100;2 A6;302;100;2 D;A4;302;100;2 D;A5;402;100;2 D;A6;502;100;2 R5=100 "
-                  "R6=100 R7=100");
-    EXPECT_EQ(script.world().violation(), "");
+    expect_log(script, our_start,
+               "D;A1;2;100;2 D;A2;102;100;2 D;A3;202;100;2 R2=100 R3=100 R4=100 A4;302;100;2 "
+               "A5;302;100;2 A6;302;100;2 D;A4;302;100;2 D;A5;402;100;2 D;A6;502;100;2 R5=100 "
+               "R6=100 R7=100");
     EXPECT_EQ(script.world().sender().counters().waits_for_advert, 1U);
 }
 

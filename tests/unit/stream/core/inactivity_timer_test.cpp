@@ -32,7 +32,7 @@ TEST(InactivityTimer, StartsAgainWhenAByteMoves) {
 TEST(InactivityTimer, DoesNotCountAStopOfTheProcess) {
     InactivityTimer inactivity{2s};
     inactivity.on_looked(500ms, false);
-    inactivity.on_looked(1h, false); // 500 ms of it are the look's
+    inactivity.on_looked(1h, false); // counts as 500 ms, the period of a look
     EXPECT_FALSE(inactivity.has_expired());
     inactivity.on_looked(500ms, false);
     EXPECT_FALSE(inactivity.has_expired());

@@ -63,7 +63,7 @@ TEST(StreamOptions, ARingGrowsOnlyIfItsLimitIsLargerThanItself) {
     EXPECT_FALSE(ring_may_grow(improved_receiver(100)));
     EXPECT_FALSE(ring_may_grow(improved_receiver(100, 100)));
     EXPECT_TRUE(ring_may_grow(improved_receiver(100, 101)));
-    EXPECT_FALSE(ring_may_grow(improved_receiver(0, 101))) << "there is none";
+    EXPECT_FALSE(ring_may_grow(improved_receiver(0, 101))) << "no ring";
 }
 
 TEST(StreamOptions, RefusesWhatCannotWorkAndNamesIt) {

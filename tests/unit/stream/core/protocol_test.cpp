@@ -49,7 +49,7 @@ TEST(Phase, R6KeepsTurnsOfDirectAndIndirectAcrossTheWrap) {
     }
 }
 
-TEST(RingSpan, GoesRoundAndRound) {
+TEST(RingSpan, WrapsAround) {
     const RingSpan ring{.begin = 0, .bytes = 10};
     EXPECT_EQ(ring.offset(0), 0U);
     EXPECT_EQ(ring.offset(9), 9U);

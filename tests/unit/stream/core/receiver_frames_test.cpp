@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that come in frames (R16): where the receiver says that they belong, when a receive is
-// complete, and what no peer may do.
+// Bytes in frames (R16): the place that the receiver gives them, the completion of a receive, and
+// what no peer may do.
 
 #include "stream/core/receiver.hpp"
 
@@ -79,14 +79,14 @@ TEST_F(ReceiverFrames, AReceiveThatIsFullIsCompleteWhateverIsSaidToFollow) {
     post(100);
     ASSERT_EQ(direct(100, true), ProtocolError::none);
     EXPECT_EQ(completions(), Lengths{100});
-    EXPECT_EQ(direct(1), ProtocolError::direct_unexpected) << "there is no other";
+    EXPECT_EQ(direct(1), ProtocolError::direct_unexpected) << "no other receive";
 }
 
 TEST_F(ReceiverFrames, WithoutAnAdvertThereIsNoPlaceForADirectOne) {
     EXPECT_EQ(direct(1), ProtocolError::direct_unexpected);
 }
 
-TEST_F(ReceiverFrames, IndirectOnesLieInTheRingOneBehindTheOther) {
+TEST_F(ReceiverFrames, IndirectFramesAreContiguousInTheRing) {
     ASSERT_EQ(indirect(600), ProtocolError::none);
     EXPECT_EQ(place, (Place{.ring = 0, .offset = 0}));
     ASSERT_EQ(indirect(400), ProtocolError::none);
@@ -95,7 +95,7 @@ TEST_F(ReceiverFrames, IndirectOnesLieInTheRingOneBehindTheOther) {
     while (receiver.next_copy())
         receiver.on_copied();
     ASSERT_EQ(indirect(10), ProtocolError::none);
-    EXPECT_EQ(place, (Place{.ring = 0, .offset = 0})) << "at the start once more";
+    EXPECT_EQ(place, (Place{.ring = 0, .offset = 0})) << "at the start again";
     EXPECT_EQ(indirect(701), ProtocolError::ring_overrun);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiver's policies R7, P5 to P7 and P10, and its modes: each choice is a legal one, these
-// tests say which.
+// The receiver's policies R7, P5 to P7 and P10, and its modes. The protocol allows every choice;
+// these tests define the one that is made.
 
 #include "stream/core/receiver.hpp"
 
@@ -12,14 +12,14 @@
 namespace netio::stream::receiver_policy_test {
 namespace {
 
-// Every policy off, for tests to switch on what they are about.
+// Every policy off; a test switches on what it needs.
 ReceiverOptions plain(std::uint64_t ring_bytes = 1'000) {
     ReceiverOptions options = published_receiver(ring_bytes);
     options.advert_number = AdvertNumber::exact;
     return options;
 }
 
-// One control message: adverts as receive;sequence;bytes;phase, then the acknowledgement.
+// One control message as text: adverts as receive;sequence;bytes;phase, then the acknowledgement.
 std::string tell(Receiver& receiver) {
     ControlMessage message;
     std::string text;
@@ -71,7 +71,7 @@ TEST(Readvertising, R7TheFirstIndirectTransferOfAPhaseVoidsAllAdverts) {
     EXPECT_EQ(receiver.counters().adverts_revoked, 3U);
     copy_all(receiver);
     EXPECT_EQ(receiver.next_ack(), 10U);
-    EXPECT_EQ(tell(receiver), "2;10;100;2 3;10;100;2") << "again, without any hold-off";
+    EXPECT_EQ(tell(receiver), "2;10;100;2 3;10;100;2") << "again, without waiting";
 }
 
 TEST(Readvertising, R7TheRestOfAWaitAllReceiveIsAdvertisedAgain) {
@@ -91,7 +91,7 @@ TEST(Readvertising, R7TheRestOfAWaitAllReceiveIsAdvertisedAgain) {
     EXPECT_EQ(advert->terms, (AdvertTerms{Sequence{50}, Phase{2}, 50, true}));
 }
 
-TEST(Readvertising, R7WithEstimatesTheCountBeginsAnewAtWhatWasDelivered) {
+TEST(Readvertising, R7WithEstimatesTheCountRestartsAtTheDeliveredBytes) {
     ReceiverOptions options = plain();
     options.advert_number = AdvertNumber::estimated;
     options.readvertise = true;
@@ -130,7 +130,7 @@ Receiver after_an_indirect_transfer(const ReceiverOptions& options) {
     return receiver;
 }
 
-TEST(ControlMessages, P5AdvertsTravelWithTheAcknowledgementThatWouldOtherwiseOvertakeThem) {
+TEST(ControlMessages, P5AdvertsAndTheAcknowledgementAreInOneMessage) {
     ReceiverOptions options = plain();
     options.adverts_first = true;
     options.batch_limit_count = 33;
@@ -219,7 +219,7 @@ TEST(LateAcknowledgement, P6PublishedAcknowledgesEveryCopy) {
 
 // --- P7 ------------------------------------------------------------------------------------------
 
-TEST(AdvertThreshold, P7ShortReceivesAreNotAdvertisedNorAnyBehindThem) {
+TEST(AdvertThreshold, P7ShortReceivesAndLaterOnesAreNotAdvertised) {
     ReceiverOptions options = plain();
     options.advert_threshold_bytes = 50;
     options.batch_limit_count = 33;
@@ -259,7 +259,7 @@ ReceiverOptions answering() {
     return options;
 }
 
-TEST(NoAdvert, P10SaysSoWhenTheLastOneHasBeenUsed) {
+TEST(NoAdvert, P10IsReportedAfterTheLastAdvertIsUsed) {
     Receiver receiver{answering()};
     post(receiver, 1, 100);
     post(receiver, 2, 100);
@@ -291,7 +291,7 @@ TEST(NoAdvert, P10AWaitAllReceiveThatIsNotFullIsStillAdvertised) {
     EXPECT_EQ(tell(receiver), "ACK=0");
 }
 
-TEST(NoAdvert, P10NobodyWaitsForAnAnswerInAnIndirectPhase) {
+TEST(NoAdvert, P10NoReportInAnIndirectPhase) {
     Receiver receiver{answering()};
     post(receiver, 1, 100);
     tell(receiver);

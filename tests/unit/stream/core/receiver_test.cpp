@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiver, event by event: direct phase, indirect phase, the ring, the end, and what no peer
-// may do. The rules' numbers are those of docs/stream-protocol.md.
+// may do. The numbers of the rules are those of docs/stream-protocol.md.
 
 #include "stream/core/receiver.hpp"
 
@@ -33,7 +33,7 @@ class ReceiverTest : public testing::Test {
     ProtocolError indirect(std::uint32_t bytes) {
         return receiver.on_transfer(TransferKind::indirect, bytes);
     }
-    // Each advert that may be sent now: receive;sequence;bytes;phase, +offset, w for wait-all.
+    // All adverts that may be sent now: receive;sequence;bytes;phase, +offset, w for wait-all.
     std::string adverts() {
         std::string all;
         while (const auto advert = receiver.next_advert()) {
@@ -46,7 +46,7 @@ class ReceiverTest : public testing::Test {
         }
         return all;
     }
-    // Copies all that can be copied: receive+offset<-ring offset*bytes.
+    // Copies as much as possible: receive+offset<-ring offset*bytes.
     std::string copies() {
         std::string all;
         while (const auto copy = receiver.next_copy()) {
@@ -57,7 +57,7 @@ class ReceiverTest : public testing::Test {
         }
         return all;
     }
-    // The receives that are complete now: receive=bytes, ! after the end of the stream.
+    // All completed receives: receive=bytes, ! after the end of the stream.
     std::string completions() {
         std::string all;
         while (const auto completion = receiver.next_completion()) {
@@ -111,7 +111,7 @@ TEST_F(ReceiverTest, R9AWaitAllReceiveCompletesWhenItIsFull) {
     EXPECT_EQ(adverts(), "1;0;100;0w");
     ASSERT_EQ(direct(60), ProtocolError::none);
     EXPECT_EQ(completions(), "");
-    EXPECT_EQ(adverts(), "") << "its advert stays open, and says where the rest goes";
+    EXPECT_EQ(adverts(), "") << "its advert stays open, and determines where the rest goes";
     ASSERT_EQ(direct(40), ProtocolError::none);
     EXPECT_EQ(completions(), "1=100");
 }
@@ -156,13 +156,13 @@ TEST_F(ReceiverTest, R14WhatWasCompleteBeforeAnErrorIsStillReported) {
     EXPECT_EQ(completions(), "1=100");
 }
 
-TEST_F(ReceiverTest, R14ACopyThatEndsBehindAnErrorDeliversNothing) {
+TEST_F(ReceiverTest, R14ACopyThatEndsAfterAnErrorDeliversNothing) {
     ASSERT_EQ(indirect(10), ProtocolError::none);
     post(10);
     ASSERT_TRUE(receiver.next_copy());
     ASSERT_EQ(direct(1), ProtocolError::direct_unexpected);
     receiver.on_copied();
-    EXPECT_EQ(completions(), "") << "the ring may have been spoilt meanwhile";
+    EXPECT_EQ(completions(), "") << "the ring may have been damaged in the meantime";
 }
 
 TEST_F(ReceiverTest, R14AdvertisesNoMoreThanAgreed) {
@@ -171,12 +171,12 @@ TEST_F(ReceiverTest, R14AdvertisesNoMoreThanAgreed) {
     adverts();
     EXPECT_EQ(receiver.open_advert_count(), 256U);
     ASSERT_EQ(direct(10), ProtocolError::none);
-    EXPECT_EQ(adverts(), "257;10;10;0") << "one is used up, the next may go";
+    EXPECT_EQ(adverts(), "257;10;10;0") << "one is used up, the next one may be sent";
 }
 
 // --- Indirect phase ------------------------------------------------------------------------------
 
-TEST_F(ReceiverTest, R6AnIndirectTransferBeginsAnOddPhaseAndTheNextAdvertAnEvenOne) {
+TEST_F(ReceiverTest, R6PhasesAreOddAfterIndirectAndEvenAfterAnAdvert) {
     ASSERT_EQ(indirect(10), ProtocolError::none);
     EXPECT_EQ(receiver.phase(), Phase{1});
     ASSERT_EQ(indirect(10), ProtocolError::none);
@@ -260,7 +260,7 @@ TEST_F(ReceiverWithEstimate, R5IsCorrectedByWhatArrivesIntoAnAdvertisedReceive) 
     EXPECT_EQ(receiver.estimate(), Sequence{31});
     ASSERT_EQ(indirect(20), ProtocolError::none);
     copies();
-    EXPECT_EQ(receiver.estimate(), Sequence{50}) << "through the ring as well";
+    EXPECT_EQ(receiver.estimate(), Sequence{50}) << "for bytes through the ring as well";
     EXPECT_EQ(receiver.estimate(), receiver.position());
 }
 
@@ -337,7 +337,7 @@ TEST_F(ReceiverTest, R4RefusesWhatDoesNotFitTheRing) {
     copies();
     EXPECT_EQ(Receiver{receiver}.on_transfer(TransferKind::indirect, 101),
               ProtocolError::ring_overrun)
-        << "there is room, but not before the ring's end";
+        << "there is room, but not before the end of the ring";
     EXPECT_EQ(indirect(100), ProtocolError::none);
 }
 
@@ -395,7 +395,7 @@ TEST_F(ReceiverTest, R12TheEndCompletesEveryReceiveWithWhatItHas) {
     EXPECT_EQ(completions(), "1=40! 2=0! 3=0!");
     post(100);
     EXPECT_EQ(completions(), "4=0!");
-    EXPECT_EQ(adverts(), "") << "nothing more will come";
+    EXPECT_EQ(adverts(), "") << "nothing more will arrive";
 }
 
 TEST_F(ReceiverTest, R12AfterTheEndTheRingIsEmptiedFirst) {
@@ -412,7 +412,7 @@ TEST_F(ReceiverTest, R12AfterTheEndTheRingIsEmptiedFirst) {
     EXPECT_TRUE(receiver.is_finished());
 }
 
-TEST_F(ReceiverTest, R12RefusesAnEndAtAnotherPositionAndAnythingBehindIt) {
+TEST_F(ReceiverTest, R12RefusesAWrongEndAndAnythingAfterTheEnd) {
     ASSERT_EQ(indirect(30), ProtocolError::none);
     EXPECT_EQ(Receiver{receiver}.on_fin(29), ProtocolError::end_mismatch);
     EXPECT_EQ(Receiver{receiver}.on_fin(31), ProtocolError::end_mismatch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring that grows, event by event, at either side: when (P11), how the two change to the larger
-// one (R15), and what no peer may do about it (R14).
+// A growing ring, event by event, on both sides: when it grows (P11), how both sides change to the
+// larger ring (R15), and what no peer may do (R14).
 
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 // --- The sender ----------------------------------------------------------------------------------
 
-// Otherwise without a policy.
+// No other policy.
 SenderOptions reporting() {
     SenderOptions options = published_sender(1'000);
     options.report_ring_waits = true;
@@ -78,14 +78,14 @@ TEST_F(SilentSender, P11PublishedSenderSaysNothingAndTakesNoRing) {
     EXPECT_EQ(sender.on_ring(2'000), ProtocolError::ring_unexpected);
 }
 
-TEST_F(SenderBeforeARing, R15GoesOnAtOnceAtTheStartOfTheLargerRingAndSaysSo) {
+TEST_F(SenderBeforeARing, R15ContinuesAtTheStartOfTheLargerRingWithAMark) {
     wait_for_space();
     submit(2'500);
     EXPECT_EQ(pump(), "");
     ASSERT_EQ(sender.on_ring(2'000), ProtocolError::none);
-    EXPECT_EQ(pump(), "2000@0f") << "what waited for the old ring does not count as a wait";
+    EXPECT_EQ(pump(), "2000@0f") << "a wait for the old ring does not count";
     ASSERT_EQ(sender.on_ack(1'700), ProtocolError::none);
-    EXPECT_EQ(pump(), "500@0w") << "only the first one is the first";
+    EXPECT_EQ(pump(), "500@0w") << "only the first transfer is marked as first";
     EXPECT_EQ(sender.counters().ring_bytes, 2'000U);
     EXPECT_EQ(sender.counters().ring_growths, 1U);
 }
@@ -95,14 +95,14 @@ TEST_F(SenderBeforeARing, R15AcknowledgementsOfTheOldRingGiveNoSpaceInTheNewOne)
     submit(5'000);
     ASSERT_EQ(sender.on_ring(2'000), ProtocolError::none);
     EXPECT_EQ(pump(), "2000@0f");
-    ASSERT_EQ(sender.on_ack(1'200), ProtocolError::none); // all of the old one
+    ASSERT_EQ(sender.on_ack(1'200), ProtocolError::none); // all of the old ring
     EXPECT_EQ(sender.ring_free_bytes(), 0U);
     EXPECT_EQ(pump(), "");
     ASSERT_EQ(sender.on_ack(1'300), ProtocolError::none);
     EXPECT_EQ(pump(), "100@0w");
 }
 
-TEST_F(SenderBeforeARing, R15AnAdvertMayBeBehindByBothRings) {
+TEST_F(SenderBeforeARing, R15AnAdvertMayLagByBothRings) {
     wait_for_space();
     submit(2'000);
     ASSERT_EQ(sender.on_ring(2'000), ProtocolError::none);
@@ -143,7 +143,7 @@ class GrowingReceiver : public testing::Test {
     ProtocolError arrive(std::uint32_t bytes, RingNotice notice = {}) {
         return receiver.on_transfer(TransferKind::indirect, bytes, notice);
     }
-    // Copies so many bytes: ring:offset*bytes.
+    // Copies `bytes` bytes: ring:offset*bytes.
     std::string copy(std::uint64_t bytes) {
         receiver.post(ReceiveId{next_receive++}, bytes, true);
         std::string all;
@@ -155,14 +155,14 @@ class GrowingReceiver : public testing::Test {
         return all;
     }
     void acknowledge() { static_cast<void>(receiver.next_early_ack()); }
-    // A transfer of 100 bytes that had to wait, although all before it is copied.
+    // A transfer of 100 bytes that had to wait, although everything before it is copied.
     void wait_in_vain() {
         ASSERT_EQ(arrive(900), ProtocolError::none);
         ASSERT_EQ(copy(900), "0:0*900");
         acknowledge();
         ASSERT_EQ(arrive(100, {.waited = true}), ProtocolError::none);
     }
-    // Then grows to 2000 bytes, with those 100 still in the old ring, and 300 in the new one.
+    // Then grows to 2000 bytes, with those 100 bytes still in the old ring, and 300 in the new one.
     void grow() {
         wait_in_vain();
         receiver.announce_ring();
@@ -186,7 +186,7 @@ TEST_F(GrowingReceiver, P11WantsTwiceTheRingWhenAnEmptyOneWasWaitedFor) {
     EXPECT_EQ(receiver.wanted_ring(), std::nullopt);
 }
 
-TEST_F(GrowingReceiver, P11WantsNothingWhileNobodyWaits) {
+TEST_F(GrowingReceiver, P11DoesNotGrowWithoutAWait) {
     ASSERT_EQ(arrive(900), ProtocolError::none);
     EXPECT_EQ(copy(900), "0:0*900");
     acknowledge();
@@ -194,15 +194,15 @@ TEST_F(GrowingReceiver, P11WantsNothingWhileNobodyWaits) {
     EXPECT_EQ(receiver.wanted_ring(), std::nullopt);
 }
 
-TEST_F(GrowingReceiver, P11WantsNothingWhenItsUserWasWaitedFor) {
+TEST_F(GrowingReceiver, P11DoesNotGrowAfterAWaitForItsUser) {
     ASSERT_EQ(arrive(1'000), ProtocolError::none);
     EXPECT_EQ(copy(749), "0:0*749");
     acknowledge();
     ASSERT_EQ(arrive(100, {.waited = true}), ProtocolError::none);
-    EXPECT_EQ(receiver.wanted_ring(), std::nullopt) << "more than a quarter was still here";
+    EXPECT_EQ(receiver.wanted_ring(), std::nullopt) << "more than a quarter was still in the ring";
 }
 
-TEST_F(GrowingReceiver, P11WantsNothingWhenItsOwnAcknowledgementWasWaitedFor) {
+TEST_F(GrowingReceiver, P11DoesNotGrowAfterAWaitForItsAcknowledgement) {
     ASSERT_EQ(arrive(900), ProtocolError::none);
     EXPECT_EQ(copy(500), "0:0*500");
     acknowledge();
@@ -261,21 +261,21 @@ TEST_F(GrowingReceiver, R15StaysWithTheOldRingUntilTheFirstTransferIntoTheNewOne
     acknowledge();
     EXPECT_EQ(receiver.next_unused_ring(), std::nullopt);
     ASSERT_EQ(arrive(50, {.first = true}), ProtocolError::none);
-    EXPECT_EQ(receiver.next_unused_ring(), 0U) << "it was empty already";
+    EXPECT_EQ(receiver.next_unused_ring(), 0U) << "it was already empty";
     EXPECT_EQ(copy(50), "1:0*50");
 }
 
-TEST_F(GrowingReceiver, R15EmptiesTheOldRingFirstAndGivesItUpOnce) {
+TEST_F(GrowingReceiver, R15EmptiesTheOldRingFirstAndReleasesItOnce) {
     grow();
     EXPECT_EQ(copy(60), "0:900*60");
     EXPECT_EQ(receiver.next_unused_ring(), std::nullopt);
     EXPECT_EQ(copy(100), "0:960*40 1:0*60");
     EXPECT_EQ(receiver.next_unused_ring(), 0U);
     EXPECT_EQ(receiver.next_unused_ring(), std::nullopt);
-    EXPECT_EQ(receiver.next_early_ack(), 1'060U) << "totals go on";
+    EXPECT_EQ(receiver.next_early_ack(), 1'060U) << "totals continue";
 }
 
-TEST_F(GrowingReceiver, R15TheNewRingHoldsAsMuchAsItsSizeBesideTheOldOne) {
+TEST_F(GrowingReceiver, R15TheNewRingHoldsItsSizeInAdditionToTheOldOne) {
     grow();
     ASSERT_EQ(arrive(1'700), ProtocolError::none);
     EXPECT_EQ(receiver.ring_used_bytes(), 2'100U);
@@ -292,11 +292,11 @@ TEST_F(GrowingReceiver, R14APeerThatAlwaysClaimsToWaitGetsNoThirdRing) {
     grow();
     acknowledge();
     ASSERT_EQ(arrive(1, {.waited = true}), ProtocolError::none);
-    EXPECT_EQ(receiver.wanted_ring(), std::nullopt) << "the old one is in use";
+    EXPECT_EQ(receiver.wanted_ring(), std::nullopt) << "the old ring is in use";
     EXPECT_EQ(copy(401), "0:900*100 1:0*301");
     acknowledge();
     ASSERT_EQ(arrive(1, {.waited = true}), ProtocolError::none);
-    EXPECT_EQ(receiver.wanted_ring(), std::nullopt) << "the old one is not yet freed";
+    EXPECT_EQ(receiver.wanted_ring(), std::nullopt) << "the old ring is not yet freed";
     EXPECT_EQ(receiver.next_unused_ring(), 0U);
     ASSERT_EQ(arrive(1, {.waited = true}), ProtocolError::none);
     EXPECT_EQ(receiver.wanted_ring(), 3'000U);

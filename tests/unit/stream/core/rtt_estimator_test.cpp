@@ -28,7 +28,7 @@ class RingGaugeTest : public testing::Test {
 TEST_F(RingGaugeTest, P11ARingPerRoundTripIsLimitedByTheDistance) {
     EXPECT_FALSE(after(1ms, 1'000)) << "nothing to compare with yet";
     EXPECT_TRUE(after(1ms, 1'000));
-    EXPECT_TRUE(after(2ms, 1'000)) << "some of the time is not the way's";
+    EXPECT_TRUE(after(2ms, 1'000)) << "part of the time is not delay of the path";
 }
 
 TEST_F(RingGaugeTest, P11ARingInManyRoundTripsIsNotTooSmall) {
@@ -46,8 +46,8 @@ TEST_F(RingGaugeTest, P11ABreakCountsOnlyOnce) {
 TEST_F(RingGaugeTest, P11FewerBytesThanARingTellNothing) {
     EXPECT_FALSE(after(1ms, 1'000));
     EXPECT_FALSE(after(1ns, 999));
-    EXPECT_TRUE(after(1ms, 1)) << "together they do";
-    EXPECT_FALSE(after(1ms, 1'000, 2'000)) << "of the larger ring";
+    EXPECT_TRUE(after(1ms, 1)) << "with the 999 bytes before it is enough";
+    EXPECT_FALSE(after(1ms, 1'000, 2'000)) << "half of the larger ring";
     EXPECT_TRUE(after(1ms, 1'000, 2'000));
 }
 
@@ -64,17 +64,17 @@ TEST(RttEstimator, ReportsTheShortestInterval) {
     EXPECT_EQ(accepting.shortest(), RttEstimator::Duration::max());
     accepting.on_session_open(start + 90us);
     accepting.on_ring_sent(start + 100us);
-    accepting.on_ring_arrived(start + 110us); // the peer sent it unasked
+    accepting.on_ring_arrived(start + 110us); // sent by the peer without a request
     EXPECT_EQ(accepting.shortest(), 90us);
     accepting.on_control(start + 150us);
     EXPECT_EQ(accepting.shortest(), 50us);
 
     RttEstimator connecting{start, false, 0ns};
-    connecting.on_session_open(start + 10us); // includes no answer of the peer
+    connecting.on_session_open(start + 10us); // not an answer of the peer
     connecting.on_ring_sent(start + 20us);
     connecting.on_ring_arrived(start + 90us);
     EXPECT_EQ(connecting.shortest(), 70us);
-    connecting.on_control(start + 5s); // a user that blocks
+    connecting.on_control(start + 5s); // delay of a user
     EXPECT_EQ(connecting.shortest(), 70us);
 }
 

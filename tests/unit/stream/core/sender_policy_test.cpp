@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sender's policies P1 to P4, P8 and P9, and its modes: each choice is a legal one, these tests
-// say which.
+// The sender's policies P1 to P4, P8 and P9, and its modes. The protocol allows every choice; these
+// tests define the one that is made.
 
 #include "stream/core/sender.hpp"
 
@@ -14,7 +14,7 @@
 namespace netio::stream::sender_policy_test {
 namespace {
 
-// Every policy off, for tests to switch on what they are about.
+// Every policy off; a test switches on what it needs.
 SenderOptions plain(std::uint64_t ring_bytes = 1'000) {
     return published_sender(ring_bytes);
 }
@@ -91,7 +91,8 @@ TEST(LateDecision, P1PublishedSenderDecidesAtOnce) {
     EXPECT_EQ(pump(sender).text, "I100 I100");
 }
 
-// A sender with little backlog left after so many direct bytes; every write is finished.
+// A sender with a small backlog after `count` direct transfers of 100 bytes; every write is
+// complete.
 Sender after_direct_transfers(unsigned count) {
     SenderOptions options = plain();
     options.backlog_limit_bytes = 50;
@@ -111,7 +112,7 @@ TEST(Patience, P1AfterManyDirectBytesWaitsForThePeersAnswer) {
     Sender sender = after_direct_transfers(2);
     EXPECT_EQ(pump(sender).text, "");
     EXPECT_EQ(pump(sender).text, "");
-    ASSERT_EQ(sender.on_ack(0), ProtocolError::none); // it has no advert to give (P10)
+    ASSERT_EQ(sender.on_ack(0), ProtocolError::none); // it has no advert to send (P10)
     EXPECT_EQ(pump(sender).text, "I100");
 }
 
@@ -158,7 +159,7 @@ TEST(ZeroCopyThreshold, P2ShortSendsPreferTheRing) {
 
     sender.submit(SendId{1}, 49);
     EXPECT_EQ(pump(sender).text, "I49");
-    EXPECT_EQ(sender.advert_count(), 1U) << "noticed as stale with the next question";
+    EXPECT_EQ(sender.advert_count(), 1U) << "removed as stale in the next call";
     sender.submit(SendId{2}, 50);
     EXPECT_EQ(pump(sender).text, "I50");
     EXPECT_EQ(sender.advert_count(), 0U);
@@ -208,12 +209,12 @@ TEST(Slivers, P3TheRestOfASendMayBeShort) {
 // --- P8 and P9 -----------------------------------------------------------------------------------
 
 SenderOptions draining() {
-    SenderOptions options = plain(800); // a quarter is 200, and 12 bytes count for none
+    SenderOptions options = plain(800); // a quarter is 200, and 12 bytes count as none
     options.drain = true;
     return options;
 }
 
-// Its peer has shown that it receives.
+// Its peer has proved that it receives.
 Sender draining_sender() {
     Sender sender{draining()};
     EXPECT_EQ(sender.on_advert(advert(0, 0, 1)), ProtocolError::none);
@@ -229,7 +230,7 @@ TEST(Draining, P8FillsTheRingOfAPeerThatHasNotShownThatItReceives) {
     EXPECT_EQ(sender.counters().waits_for_drain, 0U);
     EXPECT_EQ(sender.counters().waits_for_ring, 1U);
     ASSERT_EQ(sender.on_ack(100), ProtocolError::none);
-    EXPECT_EQ(pump(sender).text, "") << "now it does";
+    EXPECT_EQ(pump(sender).text, "") << "now it waits";
     EXPECT_EQ(sender.counters().waits_for_drain, 1U);
 }
 
@@ -254,8 +255,8 @@ TEST(Draining, P8WaitsUntilTheRingIsEmptyAndThenTwiceAsLong) {
     EXPECT_EQ(sender.counters().waits_for_drain, 2U);
 }
 
-// Or better times would never be noticed.
-TEST(Draining, P8HoweverOftenItWasInVainItWaitsAgainAfterSoMuch) {
+// Otherwise a better situation would never be detected.
+TEST(Draining, P8AfterAnyFailuresItWaitsAgainAtALimitedInterval) {
     SenderOptions options = plain(16); // a quarter is 4
     options.drain = true;
     options.ring_transfer_limit_bytes = 1;
@@ -286,7 +287,7 @@ TEST(Draining, P8AnAdvertOfTheEmptyRingIsUsable) {
     EXPECT_EQ(pump(sender).text, "D100 D100");
 }
 
-TEST(Draining, P8WhenTheAdvertsCarriedAsMuchItBeginsAnew) {
+TEST(Draining, P8AnEqualAmountThroughAdvertsResetsTheInterval) {
     Sender sender = draining_sender();
     const auto go = [&sender](std::uint64_t bytes) {
         sender.submit(SendId{}, bytes);
@@ -299,7 +300,7 @@ TEST(Draining, P8WhenTheAdvertsCarriedAsMuchItBeginsAnew) {
     ASSERT_EQ(sender.on_advert(advert(601, 2, 500)), ProtocolError::none);
     EXPECT_EQ(go(500), "D500");
     EXPECT_EQ(go(200), "I200");
-    EXPECT_EQ(go(1), "") << "after 200 bytes again";
+    EXPECT_EQ(go(1), "") << "after 200 bytes, as at the beginning";
 }
 
 TEST(Draining, P8ShortSendsDoNotWaitForAnAdvertThatTheyWouldNotUse) {
@@ -320,7 +321,7 @@ TEST(RingTransfers, P9LongOnesAreCut) {
     Sender sender{options};
     ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
     sender.submit(SendId{1}, 200);
-    EXPECT_EQ(pump(sender).text, "D100 I40 I40 I20") << "direct ones are not";
+    EXPECT_EQ(pump(sender).text, "D100 I40 I40 I20") << "direct transfers are not cut";
 }
 
 // --- P4 ------------------------------------------------------------------------------------------
@@ -347,7 +348,7 @@ TEST(Coalescing, P4GathersWholeSmallSendsIntoOneTransfer) {
     EXPECT_EQ(pump(sender, 8).text, "I30");
 }
 
-TEST(Coalescing, P4GathersNoMoreThanTheCallerHasPiecesForOrTheAdvertHasRoomFor) {
+TEST(Coalescing, P4TheAdvertAndThePieceLimitBoundATransfer) {
     Sender sender{coalescing()};
     for (std::uint64_t i = 1; i <= 3; ++i)
         sender.submit(SendId{i}, 10);
@@ -368,9 +369,9 @@ TEST(Coalescing, P4LongSendsLeaveTogetherForTheRingWhereTheyAreFewEnough) {
     };
     EXPECT_EQ(sent({200, 200, 200, 200}, 1), "I200 I200 I200 I200");
     EXPECT_EQ(sent({200, 200, 200, 200}, 3), "I600++ I200");
-    EXPECT_EQ(sent({200, 200, 10, 10}, 2), "I400+ I20+") << "short ones as ever";
+    EXPECT_EQ(sent({200, 200, 10, 10}, 2), "I400+ I20+") << "short sends as usual";
     EXPECT_EQ(sent({30, 30, 30, 200}, 2), "I90++ I200");
-    EXPECT_EQ(sent({700, 200, 200}, 3), "I900+ I100") << "whole ones, into what is free";
+    EXPECT_EQ(sent({700, 200, 200}, 3), "I900+ I100") << "only whole sends, into the free space";
 }
 
 TEST(Coalescing, P4IntoTheReceiversMemoryLongSendsGoOneByOne) {
@@ -407,11 +408,11 @@ TEST(Corking, P4DelaysNeitherTheFirstSendNorALargeQueue) {
     EXPECT_EQ(first.text, "I10");
 
     sender.submit(SendId{2}, 10);
-    EXPECT_EQ(pump(sender, 8).text, "") << "more may come while the first is under way";
+    EXPECT_EQ(pump(sender, 8).text, "") << "more may come while the first transfer is in flight";
     sender.submit(SendId{3}, 90);
     EXPECT_EQ(pump(sender, 8).text, "I100+") << "100 bytes wait: enough";
     sender.on_transfer_done(first.transfers[0].number);
-    EXPECT_EQ(pump(sender, 8).text, "") << "the second transfer is under way";
+    EXPECT_EQ(pump(sender, 8).text, "") << "the second transfer is in flight";
 }
 
 TEST(Corking, P4WaitsForNoMoreThanTheAdvertHasRoomFor) {
@@ -423,11 +424,11 @@ TEST(Corking, P4WaitsForNoMoreThanTheAdvertHasRoomFor) {
     sender.submit(SendId{1}, 10);
     EXPECT_EQ(pump(sender, 8).text, "D10");
     sender.submit(SendId{2}, 10);
-    EXPECT_EQ(pump(sender, 8).text, "") << "another would fit";
+    EXPECT_EQ(pump(sender, 8).text, "") << "another send would fit";
     sender.submit(SendId{3}, 10);
     EXPECT_EQ(pump(sender, 8).text, "D20+");
     sender.submit(SendId{4}, 20);
-    EXPECT_EQ(pump(sender, 8).text, "D20") << "though the others are under way";
+    EXPECT_EQ(pump(sender, 8).text, "D20") << "although other transfers are in flight";
 }
 
 TEST(Corking, P4EndsWithTheTransferUnderWayAndWithTheStream) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sender, event by event, in each of its states: direct phase with and without adverts, and
-// indirect phase. The rules' numbers are those of docs/stream-protocol.md.
+// indirect phase. The numbers of the rules are those of docs/stream-protocol.md.
 
 #include "stream/core/sender.hpp"
 
@@ -37,7 +37,7 @@ class SenderTest : public testing::Test {
         return sender.on_advert(
             {.terms = {Sequence{sequence}, Phase{phase}, bytes, wait_all}, .address = address});
     }
-    // Everything that may be posted now.
+    // Posts everything that may be posted now.
     std::string pump(std::size_t piece_limit = 1) {
         std::string all;
         std::array<Piece, 8> pieces{};
@@ -53,7 +53,7 @@ class SenderTest : public testing::Test {
         for (; finished < posted.size(); ++finished)
             sender.on_transfer_done(posted[finished].number);
     }
-    // The sends that are complete now.
+    // All completed sends.
     std::vector<std::uint64_t> completions() {
         std::vector<std::uint64_t> ids;
         while (const auto id = sender.next_completion())
@@ -160,7 +160,7 @@ TEST_F(SenderInIndirectPhase, R2RejectingALaterPhaseJumpsPastIt) {
     ASSERT_EQ(advert(60, 2, 50), ProtocolError::none);
     EXPECT_EQ(sender.phase(), Phase{3});
     EXPECT_EQ(sender.counters().adverts_rejected_by_sequence, 1U);
-    // The next one fits by chance, but belongs to the phase that was rejected (Figure 7).
+    // The next advert fits by chance, but belongs to the rejected phase (Figure 7).
     ASSERT_EQ(advert(100, 2, 50), ProtocolError::none);
     EXPECT_EQ(sender.advert_count(), 0U);
     EXPECT_EQ(sender.counters().adverts_rejected_by_phase, 1U);
@@ -233,7 +233,7 @@ TEST_F(SenderTest, R4WaitsForSpaceAndGoesOnAfterTheAcknowledgement) {
     EXPECT_EQ(pump(), "I 0+1000 to 0");
     EXPECT_EQ(sender.queued_bytes(), 500U);
     EXPECT_EQ(pump(), "");
-    EXPECT_EQ(sender.counters().waits_for_ring, 1U) << "one wait, however often it is asked";
+    EXPECT_EQ(sender.counters().waits_for_ring, 1U) << "one wait, for any number of calls";
     ASSERT_EQ(sender.on_ack(200), ProtocolError::none);
     EXPECT_EQ(pump(), "I 1000+200 to 0");
     EXPECT_EQ(sender.counters().waits_for_ring, 2U);

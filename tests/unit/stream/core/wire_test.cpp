@@ -89,7 +89,7 @@ TEST(ImmediateDeathTest, AbortsOnALengthThatDoesNotFit) {
 
 // --- Control message -----------------------------------------------------------------------------
 
-TEST(ControlCodec, LooksAsThePictureSays) {
+TEST(ControlCodec, HasTheDocumentedBytes) {
     const Bytes expected = bytes_of({
         7,    1,    0,    0,    0,    0,    0,    0,    // parts, adverts, 0
         8,    7,    6,    5,    4,    3,    2,    1,    // acknowledged
@@ -121,7 +121,7 @@ TEST(ControlCodec, AnyMessageSurvivesTheJourney) {
 
         const Bytes bytes = encoded(message);
         ControlMessage out;
-        out.acknowledged_bytes = 1; // what was there before is gone
+        out.acknowledged_bytes = 1; // the old content is gone
         ASSERT_EQ(decode_control(bytes, out), DecodeError::none) << "seed " << seed;
 
         EXPECT_EQ(bytes.size(), control_header_bytes + message.advert_count * advert_bytes);
@@ -192,7 +192,7 @@ TEST(ControlCodec, TakesAnyBytesWithoutHarm) {
 
 // --- Ring ----------------------------------------------------------------------------------------
 
-TEST(RingCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
+TEST(RingCodec, HasTheDocumentedBytesAndIsDecodedUnchanged) {
     const RemoteRing ring{.address = 6, .key = 7, .bytes = 8};
     const auto data = encode_ring(ring);
     EXPECT_EQ(Bytes(data.begin(), data.end()),
@@ -214,7 +214,7 @@ TEST(RingCodec, RefusesOtherLengthsAndARingBeyondTheAddressSpace) {
 
 // --- Frame of bytes ------------------------------------------------------------------------------
 
-TEST(FrameFlagsCodec, LookAsThePictureSaysAndSurviveTheJourney) {
+TEST(FrameFlagsCodec, HaveTheDocumentedBitsAndAreDecodedUnchanged) {
     const auto direct = TransferKind::direct;
     const auto indirect = TransferKind::indirect;
     const std::vector<std::pair<FrameNotice, int>> all{
@@ -236,7 +236,7 @@ TEST(FrameFlagsCodec, LookAsThePictureSaysAndSurviveTheJourney) {
         FrameNotice out;
         if (decode_frame_flags(static_cast<std::uint8_t>(flags), out) == DecodeError::none) ++good;
     }
-    EXPECT_EQ(good, all.size()) << "every other is refused";
+    EXPECT_EQ(good, all.size()) << "every other value is refused";
 }
 
 // --- Hello ---------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ Hello some_hello() {
             .lends_memory = true};
 }
 
-TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
+TEST(HelloCodec, HasTheDocumentedBytesAndIsDecodedUnchanged) {
     const auto data = encode_hello(some_hello());
     EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({4, 31, 5, 4}));
     for (unsigned flags = 0; flags < 32; ++flags) {
@@ -275,7 +275,8 @@ TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     longer.push_back(std::byte{0});
     EXPECT_EQ(decode_hello(longer, out), DecodeError::trailing_bytes);
     longer[0] = std::byte{2};
-    EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version) << "it may be longer";
+    EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version)
+        << "later ones may be longer";
     Bytes flagged(data.begin(), data.end());
     flagged[1] = std::byte{32};
     EXPECT_EQ(decode_hello(flagged, out), DecodeError::unknown_bits);
@@ -330,7 +331,7 @@ TEST(Agreement, NoMoreAdvertsAreSentThanThePeerTakes) {
     EXPECT_EQ(agreed(options, {.advert_limit_count = 1'000}, true).advert_limit_count, 256U);
 }
 
-TEST(Agreement, WhoTakesNoAdvertsIsServedThroughTheRingOrNamed) {
+TEST(Agreement, WithoutAdvertsTheRingIsUsedOrTheReasonIsNamed) {
     const Hello none{.advert_limit_count = 0, .advertises = true};
     const ReceiverOptions options = improved_receiver(100);
     EXPECT_EQ(misfit(improved_sender(0), options, none), "");
@@ -351,7 +352,7 @@ TEST(Agreement, AdvertisesShortReceivesToADirectOnlyPeer) {
     EXPECT_EQ(agreed(options, direct, true).advert_threshold_bytes, 0U);
 }
 
-TEST(Agreement, ASenderIsPatientOnlyWithAPeerThatReports) {
+TEST(Agreement, ASenderWaitsOnlyForAPeerThatReports) {
     const Hello reports{.reports_no_advert = true, .lends_memory = true};
     const Hello silent{.lends_memory = true};
     const SenderOptions options = improved_sender(0);
@@ -359,7 +360,7 @@ TEST(Agreement, ASenderIsPatientOnlyWithAPeerThatReports) {
     EXPECT_EQ(agreed(options, silent, 100, 1'000).patience_threshold_bytes, unlimited_bytes);
 }
 
-TEST(Agreement, InFramesNobodyWaitsForAnAdvert) {
+TEST(Agreement, InFramesNoSideWaitsForAnAdvert) {
     const SenderOptions options = improved_sender(0);
     ASSERT_TRUE(options.drain);
     const Hello writes{.reports_no_advert = true, .lends_memory = true};
@@ -380,7 +381,7 @@ TEST(Agreement, ASenderFollowsThePeersRingAndTheProvider) {
     const Hello silent{.advertises = false};
     EXPECT_EQ(agreed(options, silent, 100, 1'000).mode, TransferMode::indirect_only);
     EXPECT_EQ(agreed(options, silent, 0, 1'000).mode, TransferMode::indirect_only)
-        << "for the caller to refuse";
+        << "for a refusal";
 }
 
 TEST(Agreement, RingTransfersInFramesFitOneFrame) {
@@ -388,7 +389,7 @@ TEST(Agreement, RingTransfersInFramesFitOneFrame) {
     const SenderOptions in_frames = agreed(options, Hello{}, 100, 1'000);
     EXPECT_EQ(in_frames.ring_transfer_limit_bytes, 1'000U);
     EXPECT_EQ(in_frames.longest_transfer_bytes, options.longest_transfer_bytes)
-        << "a direct one may be several";
+        << "a direct transfer may have several frames";
     EXPECT_EQ(agreed(options, Hello{}, 100, 1 << 20).ring_transfer_limit_bytes,
               options.ring_transfer_limit_bytes);
 }
@@ -402,7 +403,7 @@ TEST(Agreement, InFramesShortSendsGatherWithoutAdverts) {
     EXPECT_EQ(
         agreed(improved_receiver(100), Hello{.needs_adverts = true}, false).advert_threshold_bytes,
         0U);
-    // Where the study has no such policy, there is none in frames either.
+    // A policy that the study does not have does not exist in frames either.
     EXPECT_EQ(agreed(published_sender(0), Hello{}, 100, 1 << 20).coalesce_limit_bytes, 0U);
     EXPECT_EQ(agreed(published_receiver(100), Hello{}, false).advert_threshold_bytes, 0U);
 }

@@ -22,7 +22,7 @@ struct Region final : Registration {
     std::uint64_t number_;
 };
 
-// Registers as often as it may.
+// Accepts a limited number of registrations.
 class Domain final : public MemoryDomain {
   public:
     std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
