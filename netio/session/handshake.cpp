@@ -310,7 +310,7 @@ bool Handshake::take_open(std::span<const std::byte> body) noexcept {
 
 void Handshake::explain(Closed& closed) const {
     if (rejection_.code == RejectCode::none) return;
-    closed.may_pass = refusal_of(rejection_.code) == Outlook::Refusal::passing;
+    closed.may_pass = refusal_of(rejection_.code) == RetryPolicy::Refusal::passing;
     closed.detail += ": " + std::string{to_string(rejection_.code)};
     if (rejection_.code == RejectCode::prove_key && !auth_)
         closed.detail += "; this side was given none";

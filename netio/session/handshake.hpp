@@ -7,7 +7,7 @@
 
 #include "netio/access/auth.hpp"
 #include "netio/access/frame_seal.hpp"
-#include "netio/base/outlook.hpp"
+#include "netio/base/retry_policy.hpp"
 #include "netio/base/status.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
@@ -76,10 +76,10 @@ enum class RejectCode : std::uint8_t {
 };
 std::string_view to_string(RejectCode code) noexcept;
 // What the code means for later attempts, if the intended peer sent it.
-constexpr Outlook::Refusal refusal_of(RejectCode code) noexcept {
-    if (code == RejectCode::not_admitted) return Outlook::Refusal::by_gate;
+constexpr RetryPolicy::Refusal refusal_of(RejectCode code) noexcept {
+    if (code == RejectCode::not_admitted) return RetryPolicy::Refusal::by_gate;
     const bool may_pass = code == RejectCode::full || code == RejectCode::no_resources;
-    return may_pass ? Outlook::Refusal::passing : Outlook::Refusal::lasting;
+    return may_pass ? RetryPolicy::Refusal::passing : RetryPolicy::Refusal::lasting;
 }
 
 struct Rejection {

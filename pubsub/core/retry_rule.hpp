@@ -5,7 +5,7 @@
 // which receive buffers. Values in, decisions out: no I/O, no clock.
 
 #include "netio/base/back_off.hpp"
-#include "netio/base/outlook.hpp"
+#include "netio/base/retry_policy.hpp"
 #include "netio/base/status.hpp"
 
 #include <cstddef>
@@ -18,26 +18,26 @@ class RetryRule {
         bool wait_for_publisher = true;
         bool reconnect = false;
         bool reconnect_after_end = true;
-        Outlook::Proof proof = Outlook::Proof::none; // of the publisher
+        RetryPolicy::Proof proof = RetryPolicy::Proof::none; // of the publisher
         std::size_t receive_bytes = 0;
         std::size_t receive_bytes_limit = 0;
         BackOff::Options back_off;
     };
     explicit RetryRule(const Options& options) noexcept
-        : options_{options}, back_off_{options.back_off}, outlook_{options.proof},
+        : options_{options}, back_off_{options.back_off}, retry_policy_{options.proof},
           receive_bytes_{options.receive_bytes} {}
 
     // An attempt begins: one route after the other is tried.
-    void begin_attempt() noexcept { outlook_.begin_attempt(); }
+    void begin_attempt() noexcept { retry_policy_.begin_attempt(); }
     void begin_route() noexcept { receive_bytes_ = options_.receive_bytes; }
     // Of a buffer on this route.
     std::size_t receive_bytes() const noexcept { return receive_bytes_; }
     // A route was refused.
-    void on_refused(Outlook::Refusal refusal) noexcept { outlook_.on_refused(refusal); }
+    void on_refused(RetryPolicy::Refusal refusal) noexcept { retry_policy_.on_refused(refusal); }
     void on_open() noexcept {
         was_open_ = true;
         options_.receive_bytes = receive_bytes_; // who asked for them is the publisher
-        if (options_.reconnect) outlook_.on_let_in();
+        if (options_.reconnect) retry_policy_.on_let_in();
     }
     // One that accepted and never said a word was too busy to hear us: it is not there yet.
     void on_closed(bool has_heard) noexcept { was_open_ = was_open_ && has_heard; }
@@ -65,7 +65,7 @@ class RetryRule {
         if (closed.reason == CloseReason::local) return Next::nothing;
         if (!was_open_) {
             const bool again = options_.wait_for_publisher &&
-                               (outlook_.may_change(closed) || wants_larger(closed));
+                               (retry_policy_.may_change(closed) || wants_larger(closed));
             return again ? Next::wait : Next::nothing;
         }
         if (closed.reason == CloseReason::orderly && !wishes.totals) {
@@ -91,7 +91,7 @@ class RetryRule {
 
     Options options_;
     BackOff back_off_;
-    Outlook outlook_;
+    RetryPolicy retry_policy_;
     std::size_t receive_bytes_;
     bool was_open_ = false; // this connection has been established
 };

@@ -7,8 +7,8 @@ namespace netio::pubsub {
 namespace {
 
 using Next = RetryRule::Next;
-using Proof = Outlook::Proof;
-using Refusal = Outlook::Refusal;
+using Proof = RetryPolicy::Proof;
+using Refusal = RetryPolicy::Refusal;
 
 Closed ended(CloseReason reason, std::uint32_t required = 0) {
     return {.reason = reason, .detail = {}, .required_receive_bytes = required};

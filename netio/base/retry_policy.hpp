@@ -13,7 +13,7 @@
 
 namespace netio::inline v0_3 {
 
-class Outlook {
+class RetryPolicy {
   public:
     enum class Refusal : unsigned char {
         lasting, // until something is changed here
@@ -22,7 +22,7 @@ class Outlook {
     };
     enum class Proof : unsigned char { none, by_key }; // of who lets us in
 
-    explicit Outlook(Proof proof) noexcept : proof_{proof} {}
+    explicit RetryPolicy(Proof proof) noexcept : proof_{proof} {}
 
     // One route after the other is tried.
     void begin_attempt() noexcept { may_be_let_in_later_ = false; }
