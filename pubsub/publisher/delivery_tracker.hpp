@@ -101,20 +101,19 @@ class DeliveryTracker {
 // The publications of try_publish() that some subscribers have not taken. Whether a subscriber
 // takes one now is the caller's answer.
 //
-//     outlook --ok, again--> nothing is stored
-//             --partial--> open --resume: partial--> open
-//                               --resume: ok--> closed
-//                               --ticket abandoned--> take_over_abandoned: the library sends the
-//                               rest
-//                               --take_over_all--> the same, for all of them
+//     expected_status --ok, again--> nothing is stored
+//                     --partial--> open --resume: partial--> open
+//                                       --resume: ok--> closed
+//                                       --ticket abandoned--> take_over_abandoned: the library
+//                                                             sends the rest
+//                                       --take_over_all--> the same, for all publications
 //
 // Rules:
 //   1. A subscriber takes a publication once: it is removed from the list when it does.
-//   2. While a fid has an open publication, outlook() is `again`: a newer message of that fid would
-//      overtake it at the subscribers that are left.
+//   2. While a fid has an open publication, expected_status() returns `again`: a newer message of
+//      that fid would overtake it at the subscribers that are left.
 //   3. A subscriber that is gone or has unsubscribed is removed and owes nothing. A later
-//   subscriber
-//      is never on the list.
+//      subscriber is never on the list.
 //   4. A publication whose list is empty stays open until its ticket is resumed or abandoned, so
 //      that it does not complete while its user still holds the ticket.
 class PartialDeliveries {
@@ -132,7 +131,7 @@ class PartialDeliveries {
 
     // The status of a first attempt: no_subscribers, again, partial or ok.
     template <typename Members, typename CanTake>
-    Status outlook(Fid fid, const Members& subscribers, CanTake can_take) const {
+    Status expected_status(Fid fid, const Members& subscribers, CanTake can_take) const {
         if (std::empty(subscribers)) return Status::no_subscribers;
         if (holds(fid)) return Status::again;
         if (std::ranges::none_of(subscribers, can_take)) return Status::again;

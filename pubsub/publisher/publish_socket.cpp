@@ -159,23 +159,23 @@ PublishSocket::Attempt ZeroCopyPublisher::try_publish(Fid fid, std::span<const S
     const auto can_take = [this](const Interest& each) {
         return each.policy == SlowPolicy::drop || subscriber_of(each).can_send_now();
     };
-    const Status outlook = partial_.outlook(fid, members, can_take);
-    if (outlook == Status::no_subscribers) {
+    const Status expected = partial_.expected_status(fid, members, can_take);
+    if (expected == Status::no_subscribers) {
         ++found.published;
         ++counters_.without_subscribers;
-        return {.status = outlook, .ticket = {}};
+        return {.status = expected, .ticket = {}};
     }
     // An abandoned publication waits in the subscriber's queue. A queue that has reached its limit
     // must be sent first, or it would hold memory that other fids need.
     const auto can_be_left = [&](const Interest& each) {
         return can_take(each) || may_wait(subscriber_of(each));
     };
-    if (outlook == Status::partial && must_wait_for(members, can_be_left))
+    if (expected == Status::partial && must_wait_for(members, can_be_left))
         return {.status = refuse(fid), .ticket = {}};
     for (const Interest& member : members)
         if (!can_take(member)) wait_for(member);
     std::optional<PublicationId> id;
-    if (outlook != Status::again) {
+    if (expected != Status::again) {
         reclaim_memory();
         id = begin(cookie);
     }
