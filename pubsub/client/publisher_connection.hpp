@@ -5,8 +5,8 @@
 // whether the announced process answers.
 
 #include "pubsub/client/subscriptions.hpp"
-#include "pubsub/core/continuity.hpp"
 #include "pubsub/core/fid_assignment.hpp"
+#include "pubsub/core/resume_state.hpp"
 #include "pubsub/core/shown_fids.hpp"
 #include "pubsub/core/subscriptions_snapshot.hpp"
 
@@ -141,10 +141,10 @@ class PublisherConnection final : private SubscribeSocket::Handler {
         std::uint64_t gaps = 0;
         std::uint64_t pauses = 0;
         bool complete = false; // of the last socket
-        std::shared_ptr<Continuity> continuity;
+        std::shared_ptr<ResumeState> resume_state;
     };
 
-    std::shared_ptr<Continuity> continuity() const; // nullptr: never opened
+    std::shared_ptr<ResumeState> resume_state() const; // nullptr: never opened
 
     void on_connected(SubscribeSocket& socket) override;
     void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;

@@ -302,7 +302,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
     : socket{the_socket}, transport{the_transport}, options{std::move(its_options)},
       handler{the_handler}, requests{subscriptions, options.reconnect},
       receiver{{.largest_message_bytes = options.largest_message_bytes, .fids = options.fid_limit},
-               options.continuity},
+               options.resume_state},
       retry_rule{{.wait_for_publisher = options.wait_for_publisher,
                   .reconnect = options.reconnect,
                   .reconnect_after_end = options.reconnect_after_end,
@@ -331,7 +331,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
 
 SubscribeSocket::Impl::~Impl() {
     if (destroyed != nullptr) *destroyed = true;
-    if (receiver.continuity().use_count() > 1) end_connection(false); // another socket resumes
+    if (receiver.resume_state().use_count() > 1) end_connection(false); // another socket resumes
 }
 
 // --- connecting -----------------------------------------------------------------------------
@@ -420,7 +420,7 @@ void SubscribeSocket::Impl::on_closed(Session& over, const Closed& closed) {
 void SubscribeSocket::Impl::end_connection(bool in_order) {
     silence.stop();
     for (const FidRange& range : subscriptions.leaving())
-        receiver.continuity()->forget(range); // no answer follows
+        receiver.resume_state()->forget(range); // no answer follows
     receiver.end_connection(in_order);
 }
 
@@ -691,7 +691,7 @@ void SubscribeSocket::subscribe(std::span<const FidRange> ranges,
 void SubscribeSocket::unsubscribe(const FidRange& range) {
     // Not wanted any more, so that messages published since a lost connection do not count as lost.
     Impl& self = impl();
-    self.receiver.continuity()->forget_tails(range);
+    self.receiver.resume_state()->forget_tails(range);
     self.release(range);
 }
 
@@ -742,8 +742,8 @@ std::uint64_t SubscribeSocket::publisher_instance() const noexcept {
     return impl().receiver.instance();
 }
 
-std::shared_ptr<Continuity> SubscribeSocket::continuity() const {
-    return impl().receiver.continuity();
+std::shared_ptr<ResumeState> SubscribeSocket::resume_state() const {
+    return impl().receiver.resume_state();
 }
 
 const FramesSeen& SubscribeSocket::seen() const noexcept {

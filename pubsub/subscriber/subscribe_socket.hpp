@@ -49,7 +49,7 @@ class ClientKey;
 
 namespace netio::pubsub::inline v0_3 {
 
-class Continuity;
+class ResumeState;
 
 class NETIO_EXPORT SubscribeSocket final {
   public:
@@ -83,10 +83,10 @@ class NETIO_EXPORT SubscribeSocket final {
         // the publisher is asked over another connection whether it publishes them. If not,
         // on_nothing_published follows. 0: never.
         std::chrono::milliseconds silence_hint{0};
-        // continuity() of a former socket that this one replaces, perhaps at another address:
+        // resume_state() of a former socket that this one replaces, perhaps at another address:
         // messages published between the two are reported as after a lost connection. nullptr:
         // none.
-        std::shared_ptr<Continuity> continuity{};
+        std::shared_ptr<ResumeState> resume_state{};
     };
 
     class Handler {
@@ -204,7 +204,7 @@ class NETIO_EXPORT SubscribeSocket final {
     std::uint64_t publisher_instance() const noexcept;
     // With `reconnect`: the positions in the stream of each fid, for a socket that replaces this
     // one.
-    std::shared_ptr<Continuity> continuity() const;
+    std::shared_ptr<ResumeState> resume_state() const;
     // Which kinds of frames have arrived.
     const FramesSeen& seen() const noexcept;
     const ArrivalCounter& arrivals() const noexcept;

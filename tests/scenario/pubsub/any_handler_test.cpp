@@ -45,14 +45,14 @@ class AnyHandler : public PubSubScenario {
     }
     // It wants two fids that are published, one that it leaves, and a range that it cannot leave a
     // part of.
-    void ask(std::shared_ptr<Continuity> continuity = {}) {
+    void ask(std::shared_ptr<ResumeState> resume_state = {}) {
         SubscribeSocket::Options options;
         options.publisher = address;
         options.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
         options.session.receive_count = 4;
         options.reconnect = true;
         options.retry_interval = std::chrono::milliseconds{1};
-        options.continuity = std::move(continuity);
+        options.resume_state = std::move(resume_state);
         subscription.socket =
             std::make_unique<SubscribeSocket>(transport(), options, subscription.actor);
         subscription.socket->subscribe(
@@ -96,11 +96,11 @@ class AnyHandler : public PubSubScenario {
         if (ended([&] { return accounted_for() == 200; })) return;
 
         // Another socket goes on where the first was.
-        const std::shared_ptr<Continuity> continuity = subscription.socket->continuity();
+        const std::shared_ptr<ResumeState> resume_state = subscription.socket->resume_state();
         subscription.socket.reset();
         if (ended([&] { return publisher_actor.closed.size() == 1; })) return;
         publish_both(3);
-        ask(continuity);
+        ask(resume_state);
         if (ended([&] { return told.subscribed.size() == 8; })) return;
 
         publisher->close();

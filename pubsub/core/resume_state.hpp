@@ -18,7 +18,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-class Continuity {
+class ResumeState {
   public:
     void begin_connection() noexcept {
         ++connection_;
