@@ -157,7 +157,7 @@ class NETIO_EXPORT ConnectionRequest {
     // The peer's machine, and the address of ours that it connects to, which the listener may not
     // know: it may be bound to any. All zeros: the provider does not say, or it is answered.
     virtual access::Host source() const = 0;
-    virtual access::GateAddress dialled() const = 0;
+    virtual access::AuthAddress dialled() const = 0;
     // Where the connection's memory will be registered. What is registered before the connection is
     // made can fail while the peer can still be told why. May throw FabricError.
     virtual MemoryDomain& domain() = 0;
@@ -206,7 +206,7 @@ struct Route {
     std::string provider;
     Address remote;
     std::string local_host;        // empty: any
-    access::GateAddress dialled{}; // `remote` in numbers; all zeros where the transport cannot say
+    access::AuthAddress dialled{}; // `remote` in numbers; all zeros where the transport cannot say
     std::shared_ptr<const RouteOffer> offer = nullptr;
 };
 

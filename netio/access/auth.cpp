@@ -52,7 +52,7 @@ ReplayCache::Entry replay_entry(Bytes data) {
 // --- messages -------------------------------------------------------------------------------
 
 AuthTranscript::AuthTranscript(std::span<const std::byte, auth_proof_at> request,
-                               const ServerNonce& nonce, const GateAddress& dialled) noexcept
+                               const ServerNonce& nonce, const AuthAddress& dialled) noexcept
     : nonce_{nonce} {
     std::ranges::copy(request, request_.begin());
     std::ranges::copy(dialled.host, dialled_.begin());
@@ -231,7 +231,7 @@ Verdict AuthServer::decide(const Request& request, std::uint64_t now_slot) {
     return check_proof(request, *flags, now_slot);
 }
 
-Verdict AuthServer::admit_anonymous(const Request& request, const GateFlags& flags) const {
+Verdict AuthServer::admit_anonymous(const Request& request, const AuthFlags& flags) const {
     const Key& anonymous = *ring_.find(anyone);
     if (options_.least != Protection::none) return refused(Refusal::protection_too_low, anyone);
     const auto service = std::to_integer<std::uint8_t>(request.data[auth_service_at]);
@@ -246,7 +246,7 @@ Verdict AuthServer::challenge(const Request& request, KeyId claimed, std::uint64
     return verdict;
 }
 
-Verdict AuthServer::check_proof(const Request& request, const GateFlags& flags,
+Verdict AuthServer::check_proof(const Request& request, const AuthFlags& flags,
                                 std::uint64_t now_slot) {
     const Bytes data = request.data;
     const auto claimed = std::to_integer<KeyId>(data[auth_id_at]);
@@ -270,7 +270,7 @@ Verdict AuthServer::check_proof(const Request& request, const GateFlags& flags,
     if (flags.protection > options_.most) return refused(Refusal::protection_not_here, claimed);
     if (!key->rights.may_use(std::to_integer<std::uint8_t>(data[auth_service_at])))
         return refused(Refusal::service_not_permitted, claimed);
-    GateFlags agreed = flags;
+    AuthFlags agreed = flags;
     agreed.lacks_aes = flags.lacks_aes || options_.lacks_aes;
     return admitted(AuthResult{*key, agreed, *transcript});
 }
@@ -278,14 +278,14 @@ Verdict AuthServer::check_proof(const Request& request, const GateFlags& flags,
 std::optional<AuthTranscript> AuthServer::proved(const Request& request, const ServerNonce& nonce,
                                                  const Secret& auth_key) const {
     std::optional<AuthTranscript> found;
-    const auto try_address = [&](const GateAddress& dialled) {
+    const auto try_address = [&](const AuthAddress& dialled) {
         const AuthTranscript transcript{request.data.first<auth_proof_at>(), nonce, dialled};
         const bool fits = same_bytes(transcript.client_proof(auth_key),
                                      request.data.subspan(auth_proof_at, auth_proof_bytes));
         if (fits) found = transcript;
     };
     try_address(request.dialled);
-    for (const GateAddress& other : options_.dialled_as)
+    for (const AuthAddress& other : options_.dialled_as)
         try_address(other);
     return found;
 }

@@ -81,7 +81,7 @@ class AuthTranscript {
   public:
     // `request`: the second request without its proof.
     AuthTranscript(std::span<const std::byte, auth_proof_at> request, const ServerNonce& nonce,
-                   const GateAddress& dialled) noexcept;
+                   const AuthAddress& dialled) noexcept;
 
     Proof client_proof(const Secret& auth_key) const;
     Proof server_proof(const Secret& auth_key,
@@ -104,7 +104,7 @@ class AuthClient {
         Protection protection = Protection::none;
         bool lacks_aes = false; // this processor has no instructions for AES
     };
-    AuthClient(const Key& key, const Options& options, const GateAddress& dialled)
+    AuthClient(const Key& key, const Options& options, const AuthAddress& dialled)
         : key_{key}, flags_{.has_key = true,
                             .protection = options.protection,
                             .lacks_aes = options.lacks_aes},
@@ -148,8 +148,8 @@ class AuthClient {
     static constexpr int challenge_limit = 3;
 
     Key key_;
-    GateFlags flags_;
-    GateAddress dialled_;
+    AuthFlags flags_;
+    AuthAddress dialled_;
     std::optional<Challenge> challenge_;
     std::optional<AuthTranscript> transcript_; // of the last second request
     std::optional<AuthKeys> keys_;
@@ -187,8 +187,8 @@ enum class Shortage : std::uint8_t {
 class AuthResult {
   public:
     // Of a peer without a key.
-    AuthResult(const Key& anonymous, const GateFlags& flags) : key_{anonymous}, flags_{flags} {}
-    AuthResult(const Key& key, const GateFlags& flags, const AuthTranscript& transcript)
+    AuthResult(const Key& anonymous, const AuthFlags& flags) : key_{anonymous}, flags_{flags} {}
+    AuthResult(const Key& key, const AuthFlags& flags, const AuthTranscript& transcript)
         : key_{key}, flags_{flags}, transcript_{transcript} {}
 
     KeyId id() const noexcept { return key_.id; }
@@ -207,7 +207,7 @@ class AuthResult {
 
   private:
     Key key_;
-    GateFlags flags_;
+    AuthFlags flags_;
     std::optional<AuthTranscript> transcript_;
 };
 
@@ -266,12 +266,12 @@ class AuthServer {
         // bytes each, so at most 64 MiB if the holders of 255 keys all attack.
         std::size_t proofs_per_key = 4096;
         // Addresses that clients dial where the network translates them to one of this machine.
-        std::vector<GateAddress> dialled_as{};
+        std::vector<AuthAddress> dialled_as{};
     };
     struct Request {
         Bytes data; // begins with the hello
         Host source{};
-        GateAddress dialled; // the local address of the connection
+        AuthAddress dialled; // the local address of the connection
     };
     struct Verdict {
         enum class Outcome {
@@ -308,9 +308,9 @@ class AuthServer {
 
   private:
     Verdict decide(const Request& request, std::uint64_t now_slot);
-    Verdict admit_anonymous(const Request& request, const GateFlags& flags) const;
+    Verdict admit_anonymous(const Request& request, const AuthFlags& flags) const;
     Verdict challenge(const Request& request, KeyId claimed, std::uint64_t slot) const;
-    Verdict check_proof(const Request& request, const GateFlags& flags, std::uint64_t now_slot);
+    Verdict check_proof(const Request& request, const AuthFlags& flags, std::uint64_t now_slot);
     // The transcript for the one address, of those that the peer may have dialled, that fits its
     // proof.
     std::optional<AuthTranscript> proved(const Request& request, const ServerNonce& nonce,
@@ -335,7 +335,7 @@ class AccessControl {
         Protection most = Protection::privacy;
         bool lacks_aes = false;                // this processor has no instructions for AES
         std::uint32_t links_per_host = 256;    // simultaneous connections, whatever their keys
-        std::vector<GateAddress> dialled_as{}; // AuthServer::Options
+        std::vector<AuthAddress> dialled_as{}; // AuthServer::Options
     };
 
     // `boot` is random and used in this run only. Throws KeyFileError.

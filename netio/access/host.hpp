@@ -76,14 +76,14 @@ std::string refuse_listening(const Host& host, const std::string& shown, bool ha
                              const std::string& option);
 
 // The address that a client connects to, as either side sees it.
-struct GateAddress {
+struct AuthAddress {
     Host host{};
     std::uint16_t port = 0;
     // Of a link-local address: the number of the interface on this machine. The other side has
     // another number for the same link, so proofs leave it out.
     std::uint32_t zone = 0;
 
-    friend bool operator==(const GateAddress&, const GateAddress&) = default;
+    friend bool operator==(const AuthAddress&, const AuthAddress&) = default;
 };
 
 } // namespace netio::access::inline v0_3

@@ -66,8 +66,8 @@ Address to_address(const void* socket_address) {
     return {"unknown", 0};
 }
 
-access::GateAddress to_gate_address(const void* socket_address) noexcept {
-    access::GateAddress result;
+access::AuthAddress to_auth_address(const void* socket_address) noexcept {
+    access::AuthAddress result;
     const sa_family_t family = family_of(socket_address);
     if (family == AF_INET) {
         sockaddr_in address{};
@@ -108,7 +108,7 @@ std::string host_at_interface(const std::string& host, int family) {
         if (family != AF_UNSPEC && each->ifa_addr->sa_family != family) continue;
         if (each->ifa_addr->sa_family == AF_INET) return to_address(each->ifa_addr).host;
         if (each->ifa_addr->sa_family != AF_INET6) continue;
-        const bool is_local = access::is_link_local(to_gate_address(each->ifa_addr).host);
+        const bool is_local = access::is_link_local(to_auth_address(each->ifa_addr).host);
         std::string& best = is_local ? on_the_link : beyond_the_link;
         if (best.empty()) best = to_address(each->ifa_addr).host;
     }

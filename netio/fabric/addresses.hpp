@@ -18,7 +18,7 @@ namespace netio::fabric {
 // A link-local address has its zone: fe80::1%eth0, or %3 for an interface without a name.
 Address to_address(const void* socket_address);
 // All zeros if it is neither IPv4 nor IPv6.
-access::GateAddress to_gate_address(const void* socket_address) noexcept;
+access::AuthAddress to_auth_address(const void* socket_address) noexcept;
 
 // The families of addresses, as the kernel counts them (AF_INET, AF_INET6).
 std::string_view family_name(int family) noexcept;

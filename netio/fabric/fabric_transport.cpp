@@ -122,7 +122,7 @@ class FabricTransport final : public Transport {
                            .local_host = {},
                            .limits = {}});
         const bool any = info->src_addr == nullptr;
-        require_reach(any ? access::Host{} : to_gate_address(info->src_addr).host, local, options);
+        require_reach(any ? access::Host{} : to_auth_address(info->src_addr).host, local, options);
         Fabric& fabric = fabric_for(*info);
         return std::make_unique<Listener>(loop_, options_, fabric, std::move(info), local, handler);
     }

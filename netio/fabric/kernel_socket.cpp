@@ -53,12 +53,12 @@ SocketTable& table() {
 
 using NameFunction = int (*)(int, sockaddr*, socklen_t*);
 
-std::optional<access::GateAddress> name_of(int fd, NameFunction function) {
+std::optional<access::AuthAddress> name_of(int fd, NameFunction function) {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
     if (function(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return std::nullopt;
     if (storage.ss_family != AF_INET && storage.ss_family != AF_INET6) return std::nullopt;
-    return to_gate_address(&storage);
+    return to_auth_address(&storage);
 }
 
 std::optional<int> option_of(int fd, int level, int option) noexcept {
@@ -73,7 +73,7 @@ bool set_option(int fd, int level, int option, int value) noexcept {
     return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-bool connects(int fd, const access::GateAddress& local, const access::GateAddress& peer) {
+bool connects(int fd, const access::AuthAddress& local, const access::AuthAddress& peer) {
     return fd >= 0 && name_of(fd, ::getpeername) == peer && name_of(fd, ::getsockname) == local;
 }
 
@@ -98,11 +98,11 @@ KernelSocket& KernelSocket::operator=(KernelSocket&& other) noexcept {
     return *this;
 }
 
-access::GateAddress KernelSocket::local() const noexcept {
+access::AuthAddress KernelSocket::local() const noexcept {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
     if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
-    return to_gate_address(&storage);
+    return to_auth_address(&storage);
 }
 
 bool KernelSocket::report_from(std::size_t byte_count) const noexcept {
@@ -171,7 +171,7 @@ bool may_be_new_socket(int fd) {
     return fd >= 0 && !table().knows(fd) && option_of(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM;
 }
 
-KernelSocket find_connection(const access::GateAddress& local, const access::GateAddress& peer,
+KernelSocket find_connection(const access::AuthAddress& local, const access::AuthAddress& peer,
                              int guess) {
     if (connects(guess, local, peer)) return KernelSocket{guess};
     int found = -1;
@@ -186,8 +186,8 @@ KernelSocket find_attempt(::fid_ep& endpoint, const void* remote, int guess) {
     sockaddr_storage name{};
     std::size_t size = sizeof name;
     if (::fi_getname(&endpoint.fid, &name, &size) != 0) return {};
-    const access::GateAddress local = to_gate_address(&name);
-    const access::GateAddress peer = to_gate_address(remote);
+    const access::AuthAddress local = to_auth_address(&name);
+    const access::AuthAddress peer = to_auth_address(remote);
     const auto is_it = [&](int fd) {
         return may_be_new_socket(fd) && name_of(fd, ::getsockname) == local &&
                name_of(fd, ::getpeername).value_or(peer) == peer;
@@ -209,14 +209,14 @@ KernelSocket find_connection(::fid_ep& endpoint, int guess) {
         ::fi_getpeer(&endpoint, &peer, &peer_size) != 0) {
         return {};
     }
-    return find_connection(to_gate_address(&local), to_gate_address(&peer), guess);
+    return find_connection(to_auth_address(&local), to_auth_address(&peer), guess);
 }
 
 // --- a listening one ------------------------------------------------------------------------
 
 constexpr int whole_request = tcp_message_header_bytes + tcp_message_data_bytes;
 
-ListeningSocket::ListeningSocket(const access::GateAddress& local,
+ListeningSocket::ListeningSocket(const access::AuthAddress& local,
                                  std::chrono::milliseconds receive_limit)
     : local_{local}, mark_{next_mark()} {
     int found = -1;
@@ -267,7 +267,7 @@ bool ListeningSocket::has_accepted(int fd) const {
            (access::is_any(local_.host) || local->host == local_.host);
 }
 
-std::optional<access::GateAddress> ListeningSocket::peer_of(int fd) {
+std::optional<access::AuthAddress> ListeningSocket::peer_of(int fd) {
     return name_of(fd, ::getpeername);
 }
 
@@ -286,7 +286,7 @@ bool ListeningSocket::has_requested(int fd) {
            info.tcpi_bytes_received >= std::uint64_t{whole_request};
 }
 
-KernelSocket ListeningSocket::find_accepted(const access::GateAddress& peer, int known) const {
+KernelSocket ListeningSocket::find_accepted(const access::AuthAddress& peer, int known) const {
     const auto is_it = [&](int fd) {
         return has_accepted(fd) && name_of(fd, ::getpeername) == peer;
     };
@@ -299,7 +299,7 @@ KernelSocket ListeningSocket::find_accepted(const access::GateAddress& peer, int
 }
 
 void ListeningSocket::for_each_pending(
-    const std::function<void(const access::GateAddress& peer, int fd)>& visit) const {
+    const std::function<void(const access::AuthAddress& peer, int fd)>& visit) const {
     for_each_descriptor([&](int fd) {
         if (!has_accepted(fd)) return;
         if (const auto peer = name_of(fd, ::getpeername)) visit(*peer, fd);

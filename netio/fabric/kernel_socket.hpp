@@ -51,7 +51,7 @@ class KernelSocket {
     explicit operator bool() const noexcept { return fd_ >= 0; }
     int fd() const noexcept { return fd_; }
     // Its own end.
-    access::GateAddress local() const noexcept;
+    access::AuthAddress local() const noexcept;
     // Reports all bytes that arrive from now on. Returns false if the kernel refuses it.
     [[nodiscard]] bool report_all() const noexcept { return report_from(1); }
     // Makes the socket readable once `byte_count` bytes or the end have arrived. Returns false if
@@ -82,7 +82,7 @@ KernelSocket find_attempt(::fid_ep& endpoint, const void* remote, int guess);
 // The socket of a connected endpoint; `guess` is looked at first.
 KernelSocket find_connection(::fid_ep& endpoint, int guess);
 // A connected socket of this process with these names, or none; `guess` is looked at first.
-KernelSocket find_connection(const access::GateAddress& local, const access::GateAddress& peer,
+KernelSocket find_connection(const access::AuthAddress& local, const access::AuthAddress& peer,
                              int guess);
 // A stream socket that is not in the table; for a guess.
 bool may_be_new_socket(int fd);
@@ -91,20 +91,20 @@ bool may_be_new_socket(int fd);
 class ListeningSocket {
   public:
     // The one bound to this address. Throws FabricError: it cannot be found or set up.
-    ListeningSocket(const access::GateAddress& local, std::chrono::milliseconds receive_limit);
+    ListeningSocket(const access::AuthAddress& local, std::chrono::milliseconds receive_limit);
 
     // Whether the descriptor is a socket that was accepted here and is not in the table yet.
     bool has_accepted(int fd) const;
     // The socket accepted here from this peer; none if it is gone. `known`: which it was; -1: all
     // are looked at.
-    KernelSocket find_accepted(const access::GateAddress& peer, int known) const;
-    static std::optional<access::GateAddress> peer_of(int fd);
+    KernelSocket find_accepted(const access::AuthAddress& peer, int known) const;
+    static std::optional<access::AuthAddress> peer_of(int fd);
     static std::string name_of_peer(int fd); // for people
     // Whether all of a request has arrived, read or not.
     static bool has_requested(int fd);
     // Visits the sockets accepted here that are not in the table yet.
     void for_each_pending(
-        const std::function<void(const access::GateAddress& peer, int fd)>& visit) const;
+        const std::function<void(const access::AuthAddress& peer, int fd)>& visit) const;
 
     // Shuts them down, also those that were before. Returns how many are still open.
     std::size_t cut_off_pending() const;
@@ -120,7 +120,7 @@ class ListeningSocket {
     static Mark next_mark() noexcept;
     static std::optional<Mark> mark_of(int fd) noexcept;
 
-    access::GateAddress local_;
+    access::AuthAddress local_;
     KernelSocket socket_;
     Mark mark_;
 };

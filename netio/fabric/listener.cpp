@@ -27,7 +27,7 @@ class Listener::Request final : public ConnectionRequest {
           info_{std::move(info)}, data_{data.first(std::min(data.size(), connection_data_limit))} {
         listener.pending_ = this;
         if (listener.guard_ && info_->dest_addr != nullptr) {
-            socket_ = listener.guard_->admit(to_gate_address(info_->dest_addr));
+            socket_ = listener.guard_->admit(to_auth_address(info_->dest_addr));
             // Nothing that such a peer sends would be reported.
             if (!socket_) reject({});
         }
@@ -48,15 +48,15 @@ class Listener::Request final : public ConnectionRequest {
     }
 
     access::Host source() const override {
-        return info_ && info_->dest_addr != nullptr ? to_gate_address(info_->dest_addr).host
+        return info_ && info_->dest_addr != nullptr ? to_auth_address(info_->dest_addr).host
                                                     : access::Host{};
     }
 
     // The info of a request carries what the listener is bound to, which may be any address.
-    access::GateAddress dialled() const override {
+    access::AuthAddress dialled() const override {
         if (socket_) return socket_.local();
-        return info_ && info_->src_addr != nullptr ? to_gate_address(info_->src_addr)
-                                                   : access::GateAddress{};
+        return info_ && info_->src_addr != nullptr ? to_auth_address(info_->src_addr)
+                                                   : access::AuthAddress{};
     }
 
     std::unique_ptr<netio::Connection>
@@ -134,7 +134,7 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
     address_ = to_address(&name);
     if (fabric.uses_kernel_sockets()) {
         guard_.emplace(
-            loop, to_gate_address(&name),
+            loop, to_auth_address(&name),
             HandshakeGuard::Limits{.half_handshake = options.half_handshake_timeout,
                                    .handshake = options.stranger_timeout,
                                    .pending_per_host = options.strangers_per_host_limit});

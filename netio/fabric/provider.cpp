@@ -85,7 +85,7 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
 // The kernel refuses a link-local address without its zone as an invalid argument, which names
 // neither the address nor the remedy.
 void require_zone(const addrinfo& entry) {
-    const access::GateAddress address = to_gate_address(entry.ai_addr);
+    const access::AuthAddress address = to_auth_address(entry.ai_addr);
     if (!access::is_link_local(address.host) || address.zone != 0) return;
     const std::string host = numeric_host(entry);
     throw FabricError{{EINVAL, std::system_category()},
@@ -235,7 +235,7 @@ FoundRoutes find_routes(const std::vector<std::string>& wanted, const Address& r
                                                   .limits = {}},
                                                  entry));
         if (offer->info == nullptr) return note(cannot_reach(provider, address, local_host));
-        const auto dialled = to_gate_address(offer->info->dest_addr);
+        const auto dialled = to_auth_address(offer->info->dest_addr);
         found.routes.push_back({.provider = provider,
                                 .remote = address,
                                 .local_host = local_host,

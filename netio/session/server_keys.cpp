@@ -16,16 +16,16 @@
 namespace netio::inline v0_3 {
 namespace {
 
-access::GateAddress in_numbers(const Address& address) {
+access::AuthAddress in_numbers(const Address& address) {
     const std::optional<access::Host> host = access::parse_host(address.host);
     require_option(host && address.port != 0, "dialled_as: " + to_string(address) +
                                                   " must be an address in numbers, and a port");
     return {.host = *host, .port = address.port};
 }
 
-std::vector<access::GateAddress> in_numbers(const std::vector<Address>& addresses) {
+std::vector<access::AuthAddress> in_numbers(const std::vector<Address>& addresses) {
     require_option(addresses.size() <= 8, "dialled_as takes at most 8 addresses");
-    std::vector<access::GateAddress> found;
+    std::vector<access::AuthAddress> found;
     for (const Address& address : addresses)
         found.push_back(in_numbers(address));
     return found;

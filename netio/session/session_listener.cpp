@@ -38,7 +38,7 @@ class WatchedRequest final : public ConnectionRequest {
     std::span<const std::byte> data() const noexcept override { return request_.data(); }
     std::string peer_address() const override { return peer_address_; }
     access::Host source() const override { return request_.source(); }
-    access::GateAddress dialled() const override { return request_.dialled(); }
+    access::AuthAddress dialled() const override { return request_.dialled(); }
     MemoryDomain& domain() override { return request_.domain(); }
     bool guards_memory() const noexcept override { return request_.guards_memory(); }
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,

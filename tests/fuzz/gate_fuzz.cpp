@@ -17,7 +17,7 @@ namespace {
 using namespace netio::access;
 using Message = std::vector<std::byte>;
 
-constexpr GateAddress address{.host = {}, .port = 12345};
+constexpr AuthAddress address{.host = {}, .port = 12345};
 
 // Each conversation has secrets of its own: with the same ones for all, what a fuzzer sees of one,
 // in the comparisons it watches, would be a proof in another.

@@ -66,7 +66,7 @@ class SimNetwork {
     }
     // Of a process: each is a machine. And of an address; a host that is not numeric gets a number.
     static access::Host host_of(std::uint32_t process);
-    static access::GateAddress gate_address_of(const Address& address);
+    static access::AuthAddress auth_address_of(const Address& address);
     // The last that this process has asked for; 0: none.
     std::uint64_t newest_connection(std::uint32_t process) const {
         const auto found = newest_.find(process);

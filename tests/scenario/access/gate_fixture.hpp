@@ -176,8 +176,8 @@ class GateTest : public testing::TestWithParam<Bed>,
             bed.run_until([&] { return dialer->answer.has_value() || !dialer->closed.empty(); }));
         return dialer;
     }
-    access::GateAddress dialled() {
-        access::GateAddress found;
+    access::AuthAddress dialled() {
+        access::AuthAddress found;
         bool done = false;
         const auto search = bed.transport().find_routes(address, {}, [&](FoundRoutes routes) {
             found = routes.routes.front().dialled;

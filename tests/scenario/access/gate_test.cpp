@@ -89,7 +89,7 @@ TEST_P(Gate, TakesARequestOnceOnly) {
 TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
     files.permit(7, "services=messages");
     listen();
-    access::GateAddress elsewhere = dialled();
+    access::AuthAddress elsewhere = dialled();
     ++elsewhere.port;
     access::AuthClient lured{files.key(7), {}, elsewhere};
     EXPECT_EQ(dial(proved_request(lured))->code(), RejectCode::not_admitted);
@@ -109,7 +109,7 @@ TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
     ServerKeys::Options options{.file = files.site()};
     options.dialled_as = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
     listen_with(std::make_shared<ServerKeys>(bed.loop(), options));
-    access::GateAddress outside{.host = access::host_of_ipv4(std::array{
+    access::AuthAddress outside{.host = access::host_of_ipv4(std::array{
                                     std::byte{203}, std::byte{0}, std::byte{113}, std::byte{9}}),
                                 .port = 4321};
     for (const bool known : {true, false}) {

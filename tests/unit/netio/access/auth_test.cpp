@@ -47,7 +47,7 @@ TEST(Protection, EveryFlagByteMeansOneThingOrNothing) {
         if (!flags) continue;
         ++good;
         EXPECT_EQ(encode(*flags), byte);
-        EXPECT_TRUE(flags->has_key || *flags == GateFlags{});
+        EXPECT_TRUE(flags->has_key || *flags == AuthFlags{});
     }
     EXPECT_EQ(good, 1 + 4 * 2);
 }
