@@ -18,7 +18,7 @@ class RetryPolicy {
     enum class Refusal : unsigned char {
         lasting, // until something is changed here
         passing, // we may be let in later
-        by_gate, // our key is not known there, or not with what we ask for
+        not_admitted, // our key is not known there, or not with what we ask for
     };
     enum class Proof : unsigned char { none, by_key }; // of who lets us in
 
@@ -31,7 +31,7 @@ class RetryPolicy {
         // Who has let us in before may have lost its key file for a while, or we may get another
         // key.
         const bool may_pass =
-            refusal == Refusal::passing || (refusal == Refusal::by_gate && was_let_in_);
+            refusal == Refusal::passing || (refusal == Refusal::not_admitted && was_let_in_);
         may_be_let_in_later_ = may_be_let_in_later_ || may_pass;
     }
     // The connection is open.

@@ -246,7 +246,7 @@ void Connection::open(std::span<const std::byte> data) {
 
 void Connection::guard_answer() {
     life_.socket = find_attempt(endpoint_.handle(), endpoint_.remote(), life_.descriptor_guess);
-    if (life_.socket) return static_cast<void>(gate_.emplace(life_.socket));
+    if (life_.socket) return static_cast<void>(answer_check_.emplace(life_.socket));
     break_off(CloseReason::failed, "cannot connect to " + peer_address() +
                                        ": the socket of the provider cannot be found, so that the "
                                        "answer could not be judged first");
@@ -254,27 +254,27 @@ void Connection::guard_answer() {
 }
 
 bool Connection::provider_may_read() {
-    if (!gate_) return true;
-    if (state_ != State::opening) return gate_->is_open();
-    switch (gate_->look()) {
+    if (!answer_check_) return true;
+    if (state_ != State::opening) return answer_check_->is_open();
+    switch (answer_check_->look()) {
     case AnswerCheck::Next::read:
         return true;
     case AnswerCheck::Next::wait:
         return false;
     case AnswerCheck::Next::ended:
-        gate_->error() == 0 || is_unanswered_end(gate_->error())
+        answer_check_->error() == 0 || is_unanswered_end(answer_check_->error())
             ? end_unanswered()
-            : break_off(reason_of(gate_->error(), true),
-                        "connecting to " + peer_address() + ": " + text_of(gate_->error(), true));
+            : break_off(reason_of(answer_check_->error(), true),
+                        "connecting to " + peer_address() + ": " + text_of(answer_check_->error(), true));
         close_endpoint();
         return false;
     case AnswerCheck::Next::judge:
         break;
     }
     const DestructionWatch watch{destroyed_};
-    handler_.on_answer(gate_->answer()); // may destroy this connection
+    handler_.on_answer(answer_check_->answer()); // may destroy this connection
     if (watch.destroyed() || state_ != State::opening) return false;
-    gate_->open();
+    answer_check_->open();
     if (domain_.fabric().reads_all_sockets()) queue_ref_.queue().release();
     return true;
 }
@@ -486,7 +486,7 @@ void Connection::close() {
 void Connection::close_endpoint() noexcept {
     if (!endpoint_.is_open()) return;
     events_.leave(&endpoint_.handle().fid);
-    gate_.reset();
+    answer_check_.reset();
     life_.socket = {};
     if (endpoint_.waits_to_close() && events_.tells_of_abandoned(accepting_)) {
         return events_.abandon(

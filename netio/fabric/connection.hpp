@@ -197,7 +197,7 @@ class Connection final : public netio::Connection {
     void guard_answer();
     void end_unanswered();
     bool is_unchecked() const noexcept {
-        return limits_.checks_answer && !(gate_ && gate_->is_open());
+        return limits_.checks_answer && !(answer_check_ && answer_check_->is_open());
     }
 
     OperationTable& operations() const noexcept { return queue_ref_.queue().operations(); }
@@ -239,7 +239,7 @@ class Connection final : public netio::Connection {
     std::uint32_t outstanding_ = OperationTable::none; // head of the list
     std::size_t sends_outstanding_ = 0;
     std::size_t receives_outstanding_ = 0;
-    std::optional<AnswerCheck> gate_; // looks at life_.socket
+    std::optional<AnswerCheck> answer_check_; // looks at life_.socket
     std::vector<Held> held_;
     std::vector<Completion> given_up_; // and not yet told; the next one last
     Closed closed_;

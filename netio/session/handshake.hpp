@@ -77,7 +77,7 @@ enum class RejectCode : std::uint8_t {
 std::string_view to_string(RejectCode code) noexcept;
 // What the code means for later attempts, if the intended peer sent it.
 constexpr RetryPolicy::Refusal refusal_of(RejectCode code) noexcept {
-    if (code == RejectCode::not_admitted) return RetryPolicy::Refusal::by_gate;
+    if (code == RejectCode::not_admitted) return RetryPolicy::Refusal::not_admitted;
     const bool may_pass = code == RejectCode::full || code == RejectCode::no_resources;
     return may_pass ? RetryPolicy::Refusal::passing : RetryPolicy::Refusal::lasting;
 }

@@ -11,7 +11,7 @@ namespace {
 using Proof = RetryPolicy::Proof;
 using Refusal = RetryPolicy::Refusal;
 
-constexpr std::array all_refusals{Refusal::lasting, Refusal::passing, Refusal::by_gate};
+constexpr std::array all_refusals{Refusal::lasting, Refusal::passing, Refusal::not_admitted};
 
 Closed ended(CloseReason reason) {
     return {.reason = reason, .detail = {}, .required_receive_bytes = 0};
@@ -46,7 +46,7 @@ TEST(RetryPolicy, OfAGateIsGoodIfItHasLetUsInBefore) {
         RetryPolicy retry_policy{Proof::none};
         if (was_let_in) retry_policy.on_let_in();
         retry_policy.begin_attempt();
-        retry_policy.on_refused(Refusal::by_gate);
+        retry_policy.on_refused(Refusal::not_admitted);
         EXPECT_EQ(retry_policy.may_change(ended(CloseReason::rejected)), was_let_in);
     }
 }

@@ -102,7 +102,7 @@ TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
             const Next expected = reconnect && was_let_in ? Next::wait : Next::nothing;
             for (int each = 0; each < 3; ++each) {
                 rule.begin_attempt();
-                rule.on_refused(Refusal::by_gate);
+                rule.on_refused(Refusal::not_admitted);
                 EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), expected);
                 rule.conclude();
             }
