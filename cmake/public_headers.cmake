@@ -57,7 +57,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/slow_policy.hpp
     pubsub/core/subscriptions_snapshot.hpp
     pubsub/discovery/announcement.hpp
-    pubsub/discovery/board.hpp
+    pubsub/discovery/registry.hpp
     pubsub/discovery/bus.hpp
     pubsub/discovery/discovery.hpp
     pubsub/publisher/buffered_publish_socket.hpp

@@ -3,7 +3,7 @@
 
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -43,9 +43,9 @@ EtcdPlace parse_etcd_place(std::string_view text);
 // come from any thread.
 
 // The server is there, and what it answers cannot be used: it is too long, or exceeds a limit.
-class AnswerError : public netio::pubsub::BoardError {
+class AnswerError : public netio::pubsub::RegistryError {
   public:
-    using BoardError::BoardError;
+    using RegistryError::RegistryError;
 };
 
 class EtcdClient {
@@ -66,7 +66,7 @@ class EtcdClient {
     EtcdClient(const EtcdClient&) = delete;
     EtcdClient& operator=(const EtcdClient&) = delete;
 
-    // The answer, or the first object of a stream of them. Throws netio::pubsub::BoardError, and
+    // The answer, or the first object of a stream of them. Throws netio::pubsub::RegistryError, and
     // AnswerError of an answer that exceeds a limit.
     nlohmann::json ask(const std::string& path, const nlohmann::json& request);
     // Each object of a stream as it comes, until `take` says false, `time` has passed without

@@ -16,8 +16,8 @@ namespace netio::inline v0_3 {
 class RetryPolicy {
   public:
     enum class Refusal : unsigned char {
-        lasting, // until something is changed here
-        passing, // we may be let in later
+        lasting,      // until something is changed here
+        passing,      // we may be let in later
         not_admitted, // our key is not known there, or not with what we ask for
     };
     enum class Proof : unsigned char { none, by_key }; // of who lets us in

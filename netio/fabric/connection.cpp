@@ -265,7 +265,8 @@ bool Connection::provider_may_read() {
         answer_check_->error() == 0 || is_unanswered_end(answer_check_->error())
             ? end_unanswered()
             : break_off(reason_of(answer_check_->error(), true),
-                        "connecting to " + peer_address() + ": " + text_of(answer_check_->error(), true));
+                        "connecting to " + peer_address() + ": " +
+                            text_of(answer_check_->error(), true));
         close_endpoint();
         return false;
     case AnswerCheck::Next::judge:

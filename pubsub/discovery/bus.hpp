@@ -6,8 +6,8 @@
 
 #include "netio/base/export.hpp"
 #include "netio/loop/event_loop.hpp"
-#include "pubsub/discovery/board.hpp"
 #include "pubsub/discovery/discovery.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -27,11 +27,11 @@ struct BusOptions {
     std::size_t publisher_limit = 8192; // further ones are ignored
 };
 
-// Another back end, for instance the etcd of the program netio. Each of its boards is used by one
-// thread of its own.
+// Another back end, for instance the etcd of the program netio. Each of its registries is used by
+// one thread of its own.
 struct BusKind {
     bool (*is_one)(std::string_view where) noexcept = nullptr;
-    std::unique_ptr<Board> (*open)(std::string_view where, const BusOptions& options) = nullptr;
+    std::unique_ptr<Registry> (*open)(std::string_view where, const BusOptions& options) = nullptr;
     std::string spelling; // what `where` looks like, for error messages
 };
 // For the whole process from now on. Any thread.

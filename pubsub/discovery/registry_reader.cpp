@@ -117,11 +117,11 @@ void RegistryNews::add(RegistryNews&& later) {
                     std::make_move_iterator(later.troubles.end()));
 }
 
-void RegistryReader::look(Board& registry, TimePoint now) {
+void RegistryReader::look(Registry& registry, TimePoint now) {
     now_ = now;
     try {
         registry.look(*this);
-    } catch (const BoardError& error) {
+    } catch (const RegistryError& error) {
         warn(std::string{error.what()} +
              (was_read_ ? "; who was there is taken to be there still" : ""));
         tracker_.excuse_all(now);

@@ -6,7 +6,7 @@
 
 #include "netio/base/time.hpp"
 #include "pubsub/discovery/announcement.hpp"
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -117,13 +117,13 @@ struct RegistryNews {
 
 // Converts the texts of a registry into changes of publishers and warnings. Does no I/O except
 // through the registry; has no clock.
-class RegistryReader final : private Board::Visitor {
+class RegistryReader final : private Registry::Visitor {
   public:
     RegistryReader(Duration lease, std::size_t publisher_limit)
         : publisher_limit_{publisher_limit}, tracker_{lease, publisher_limit} {}
 
     // Reads the registry. Does not throw: errors become warnings.
-    void look(Board& registry, TimePoint now);
+    void look(Registry& registry, TimePoint now);
     RegistryNews take_news();
     TimePoint next_expiry() const { return tracker_.next_expiry(); }
 

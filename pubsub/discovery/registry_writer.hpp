@@ -53,14 +53,14 @@ class RegistryWriter {
     // Replaces the announcement from the next refresh on, except its name and instance.
     void update(Announcement announcement);
     // These do not throw: errors become warnings.
-    void refresh(Board& registry, TimePoint now);
-    void withdraw(Board& registry);
+    void refresh(Registry& registry, TimePoint now);
+    void withdraw(Registry& registry);
     std::vector<std::string> take_troubles();
     // The current announcement is stored.
     bool is_written() const noexcept { return written_; }
 
   private:
-    std::optional<Announcement> stored(Board& registry) const;
+    std::optional<Announcement> stored(Registry& registry) const;
     void warn(const std::string& trouble, TimePoint now);
 
     Announcement announcement_;

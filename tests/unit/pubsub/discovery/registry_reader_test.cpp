@@ -275,7 +275,7 @@ TEST(RateLimitedWarnings, ThatThereAreMoreThanTheLimitIsToldOnceInAnInterval) {
 
 using testing::HasSubstr;
 
-class MemoryBoard final : public Board {
+class MemoryRegistry final : public Registry {
   public:
     void put(const std::string& name, const std::string& text) override {
         check();
@@ -321,7 +321,7 @@ class MemoryBoard final : public Board {
 
   private:
     void check() const {
-        if (broken) throw BoardError{"cannot reach 'memory'"};
+        if (broken) throw RegistryError{"cannot reach 'memory'"};
     }
     std::map<std::string, std::string> seen_;
 };
@@ -339,7 +339,7 @@ class BusTexts : public testing::Test {
 
     void looks_at_two();
 
-    MemoryBoard board;
+    MemoryRegistry board;
     RegistryReader reader{seconds{10}, 2};
     RegistryWriter writer{of("a", 1), seconds{10}};
 };

@@ -11,7 +11,7 @@
 namespace netio::pubsub {
 namespace {
 
-class NoBoard : public Board {
+class NoRegistry : public Registry {
   public:
     void put(const std::string&, const std::string&) override {}
     bool keep(const std::string&) override { return false; }
@@ -23,10 +23,10 @@ class NoBoard : public Board {
 };
 
 // As long as its thread uses it.
-class LentBoard final : public NoBoard {
+class LentRegistry final : public NoRegistry {
   public:
-    explicit LentBoard(std::promise<void>& gone) : gone_{gone} {}
-    ~LentBoard() override { gone_.set_value(); }
+    explicit LentRegistry(std::promise<void>& gone) : gone_{gone} {}
+    ~LentRegistry() override { gone_.set_value(); }
 
   private:
     std::promise<void>& gone_;
@@ -39,7 +39,7 @@ TEST(RegistryThread, TakesNoneOfTheProgramsSignals) {
     ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &before), 0);
     std::promise<sigset_t> seen;
     EventLoop loop;
-    const RegistryThread thread{loop, std::make_unique<NoBoard>(),
+    const RegistryThread thread{loop, std::make_unique<NoRegistry>(),
                                 [&seen](RegistryThread::Shared&) {
                                     sigset_t blocked{};
                                     ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -65,7 +65,7 @@ TEST(RegistryThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
         EventLoop loop;
         std::promise<void> begun;
         const RegistryThread thread{
-            loop, std::make_unique<LentBoard>(gone),
+            loop, std::make_unique<LentRegistry>(gone),
             [&, may_go = go_on.get_future().share()](RegistryThread::Shared&) {
                 begun.set_value();
                 may_go.get();

@@ -67,10 +67,10 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // Texts under names; what is to fail is said.
-class BoardOfTexts final : public Board {
+class RegistryOfTexts final : public Registry {
   public:
     void put(const std::string& name, const std::string& text) override {
-        if (!refusal.empty()) throw BoardError{refusal};
+        if (!refusal.empty()) throw RegistryError{refusal};
         texts[name] = text;
         ++puts;
     }
@@ -95,7 +95,7 @@ class AnnouncementOnABoard : public testing::Test {
   protected:
     Announcement standing() { return parse_announcement(board.texts.at("a")); }
 
-    BoardOfTexts board;
+    RegistryOfTexts board;
     RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A board that is an etcd: each text a key PREFIX/NAME under a lease of etcd's. What it keeps it
+// A registry in an etcd: each text a key PREFIX/NAME under a lease of etcd's. What it keeps it
 // knows to be alive; a watch tells what changes. Away for a while, it is asked again; if it comes
 // back without its data, publishers announce themselves again before anybody is taken for gone.
 
 #include "apps/etcd/etcd_client.hpp"
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -19,11 +19,11 @@
 
 namespace apps {
 
-class EtcdBoard final : public netio::pubsub::Board {
+class EtcdRegistry final : public netio::pubsub::Registry {
   public:
     // `retry`: how often it is asked again while it does not answer.
-    EtcdBoard(const EtcdPlace& place, std::chrono::milliseconds lease,
-              std::chrono::milliseconds retry);
+    EtcdRegistry(const EtcdPlace& place, std::chrono::milliseconds lease,
+                 std::chrono::milliseconds retry);
 
     void put(const std::string& name, const std::string& text) override;
     bool has_leases() const noexcept override { return true; }

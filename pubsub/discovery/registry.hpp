@@ -14,12 +14,12 @@
 namespace netio::pubsub::inline v0_3 {
 
 // One line for people: the registry, what failed, and why.
-class NETIO_EXPORT BoardError : public std::runtime_error {
+class NETIO_EXPORT RegistryError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-class NETIO_EXPORT Board {
+class NETIO_EXPORT Registry {
   public:
     class Visitor {
       public:
@@ -36,12 +36,12 @@ class NETIO_EXPORT Board {
         ~Visitor() = default;
     };
 
-    Board() = default;
-    virtual ~Board() = default;
-    Board(const Board&) = delete;
-    Board& operator=(const Board&) = delete;
+    Registry() = default;
+    virtual ~Registry() = default;
+    Registry(const Registry&) = delete;
+    Registry& operator=(const Registry&) = delete;
 
-    // These throw BoardError.
+    // These throw RegistryError.
     virtual void put(const std::string& name, const std::string& text) = 0;
     // The registry removes texts by itself whose lease is not kept, so that each owner is alive.
     virtual bool has_leases() const noexcept { return false; }
