@@ -4,8 +4,8 @@
 namespace netio::inline v0_3 {
 
 // Lets a member function detect that a handler which it called has destroyed its object. The object
-// has a member `bool* destroyed_`, null at first; its destructor sets the flag that it points to, if
-// any:
+// has a member `bool* destroyed_`, null at first; its destructor sets the flag that it points to,
+// if any:
 //
 //     const DestructionWatch watch{destroyed_};
 //     handler_.on_something();

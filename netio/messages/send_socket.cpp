@@ -26,7 +26,7 @@ void validate(const SendSocket::Options& options) {
     require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
 
-// The session that is the connection, and the search for one.
+// The session of the connection, and the connector that searches for one.
 struct SendSocket::Impl final : private Session::Handler, private Connector::Handler {
     Impl(SendSocket& user, Transport& transport_, Options options_, SendSocket::Handler& handler_);
 
@@ -49,10 +49,10 @@ struct SendSocket::Impl final : private Session::Handler, private Connector::Han
     SendSocket::Handler& handler;
     Connector connector;
     std::string provider;
-    std::uint64_t connections = 0; // that were open
-    Counters ended;                // of the connections before this one
+    std::uint64_t connections = 0; // established
+    Counters ended;                // of earlier connections
     Address remote;
-    TimePoint opened{}; // this connection
+    TimePoint opened{}; // of this connection
     BackOff back_off;
     RetryPolicy retry_policy; // of attempts at remote
     SendTimes times; // of messages with a completion
@@ -148,7 +148,7 @@ void SendSocket::Impl::on_writable(Session&) {
 
 void SendSocket::Impl::on_closed(Session& last, const Closed& closed) {
     retry_policy.on_refused(refusal_of(last.rejection()));
-    // A listener that has accepted this socket, or a connection that lasted, is tried again soon.
+    // After a listener has accepted this socket, or a connection lasted, the first retry is soon.
     const bool stood =
         !connector.is_connecting() && transport.loop().now() - opened >= options.retry_limit;
     if (stood || last.has_heard()) back_off.reset();
