@@ -22,7 +22,7 @@ class NETIO_EXPORT ClientKey final {
   public:
     struct Options {
         std::string file{}; // with one key, made by `netio key new --client`
-        // Requested from the peer; less is not accepted.
+        // Requested from the peer; a lower protection is not accepted.
         access::Protection protection = access::Protection::none;
     };
 

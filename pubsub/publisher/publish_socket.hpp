@@ -64,8 +64,8 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
         ~Handler() = default;
     };
 
-    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
-    // served by no provider.
+    // Throws std::invalid_argument for an invalid option, and FabricError if an address is in use,
+    // not local, or served by no provider.
     PublishSocket(Transport& transport, const Options& options, Handler& handler);
     ~PublishSocket() override;
 
@@ -76,8 +76,8 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     };
     static constexpr std::size_t header_limit = 8;
 
-    // Registers memory with the devices that subscribers use. Otherwise the first publication to
-    // each of them does that: it takes as long as pinning the memory, and a failure ends the
+    // Registers memory with the devices that subscribers use. Otherwise the first publication over
+    // each device does that: it takes as long as pinning the memory, and a failure ends the
     // subscriber's session. Throws FabricError, which names the remedy.
     void prepare(RegisteredBuffer& buffer);
 

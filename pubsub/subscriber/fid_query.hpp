@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Asks a publisher which fids it publishes, over a connection of its own:
+// Asks a publisher which fids it publishes, over a separate connection:
 //
 //     pubsub::FidQuery query{*transport, {.publisher = {"10.0.0.1", 1234}},
 //                            [](const pubsub::FidQuery::Result& result) {
