@@ -76,7 +76,7 @@ struct AuthKeys {
         prologue{};
 };
 
-// What both sides know once the second request was sent: computes proofs and keys.
+// The data that both sides share after the second request: computes proofs and keys.
 class AuthTranscript {
   public:
     // `request`: the second request without its proof.
@@ -186,7 +186,7 @@ enum class Shortage : std::uint8_t {
 // The result of a successful authentication.
 class AuthResult {
   public:
-    // Of a peer without a key.
+    // The peer has no key.
     AuthResult(const Key& anonymous, const AuthFlags& flags) : key_{anonymous}, flags_{flags} {}
     AuthResult(const Key& key, const AuthFlags& flags, const AuthTranscript& transcript)
         : key_{key}, flags_{flags}, transcript_{transcript} {}
@@ -311,14 +311,13 @@ class AuthServer {
     Verdict admit_anonymous(const Request& request, const AuthFlags& flags) const;
     Verdict challenge(const Request& request, KeyId claimed, std::uint64_t slot) const;
     Verdict check_proof(const Request& request, const AuthFlags& flags, std::uint64_t now_slot);
-    // The transcript for the one address, of those that the peer may have dialled, that fits its
-    // proof.
+    // Finds the dialled address that fits the peer's proof. Returns its transcript.
     std::optional<AuthTranscript> proved(const Request& request, const ServerNonce& nonce,
                                          const Secret& auth_key) const;
     ServerNonce nonce(const Request& request, KeyId claimed, std::uint64_t slot) const;
 
     Secret boot_;
-    Secret stand_in_; // compared with the proof where there is no key
+    Secret stand_in_; // compared with the proof if there is no key
     Options options_;
     KeyRing ring_;
     ReplayCache used_;

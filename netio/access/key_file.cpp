@@ -121,7 +121,7 @@ class Reader {
         return line;
     }
 
-    // Two keys with the same secret could not be told apart.
+    // Two keys with the same secret could not be distinguished.
     void refuse_known_secret(const KeyRing& ring, const Key& key) const {
         for (const auto& [id, other] : ring.keys()) {
             if (id != anyone && key.id != anyone && other.secret == key.secret) {

@@ -35,7 +35,7 @@ class PeerLimiter {
 
     struct Peer {
         Host host{};           // all zeros: unknown; then `address` (HOST:PORT) identifies the host
-        std::string address{}; // a name that is not an address stands for itself
+        std::string address{}; // a name that is not an address is compared as a whole
         KeyId key = anyone;
         std::size_t key_limit = unlimited;
     };

@@ -44,7 +44,7 @@ Rights::Subscription Rights::subscribe(std::uint64_t first, std::uint64_t last,
                                        std::optional<Patience> asked,
                                        std::size_t& steps) const noexcept {
     std::optional<Subscription> found;
-    std::uint64_t next = first; // the first fid that no entry has answered yet
+    std::uint64_t next = first; // the first fid that no entry has covered yet
     for (std::size_t at = fids_from(first, steps); at < fids.size(); ++at, ++steps) {
         const FidRight& right = fids[at];
         if (right.first > next) break;

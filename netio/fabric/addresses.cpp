@@ -31,7 +31,7 @@ sa_family_t family_of(const void* socket_address) noexcept {
     return family;
 }
 
-// The kernel looks at the zone of these addresses only; other senders may leave anything there.
+// The kernel reads the zone of these addresses only; for others the field may have any value.
 std::uint32_t zone_of(const sockaddr_in6& address) noexcept {
     const in6_addr& host = address.sin6_addr;
     const bool has_zone = IN6_IS_ADDR_LINKLOCAL(&host) || IN6_IS_ADDR_MC_LINKLOCAL(&host);

@@ -26,11 +26,11 @@ struct PendingPeer {
     friend bool operator==(const PendingPeer&, const PendingPeer&) = default;
 };
 
-// The pending peers that were noticed, in the order of their arrival, with a limit per machine. It
-// makes no system calls; a peer that it selects for closing may be gone already.
+// The known pending peers, in the order of their arrival, with a limit per machine. It makes no
+// system calls; a peer that it selects for closing may be gone already.
 //
 // A peer that has sent its whole request waits for this process, not the other way round, so the
-// limit for these is higher. Otherwise, of a thousand peers that connect while this process is
+// limit for such peers is higher. Otherwise, if a thousand peers connect while this process is
 // busy, each would be closed just before its turn, connect again, and be closed again.
 class PendingHandshakes {
   public:

@@ -22,7 +22,7 @@
 namespace netio::fabric {
 namespace {
 
-// The sockets that belong to a listener or a connection of this library, of all threads.
+// The sockets of the listeners and connections of this library, in all threads.
 class SocketTable {
   public:
     void enter(int fd) {
@@ -68,7 +68,7 @@ std::optional<int> option_of(int fd, int level, int option) noexcept {
     return value;
 }
 
-// Refusal by an exotic kernel costs precision only.
+// If an unusual kernel refuses the option, only precision is lost.
 bool set_option(int fd, int level, int option, int value) noexcept {
     return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
@@ -109,8 +109,8 @@ bool KernelSocket::report_from(std::size_t byte_count) const noexcept {
     return set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(byte_count));
 }
 
-// A peer with a closed window keeps bytes from being sent, and an acknowledged byte is not queued
-// any more; one of both is so.
+// If the peer's window is closed, bytes remain unsent; otherwise acknowledged bytes leave the
+// queue. One of the two values shows whether bytes were sent.
 bool KernelSocket::has_sent() const noexcept {
     int queued = 0;
     if (::ioctl(fd_, SIOCOUTQ, &queued) == 0 && queued > 0) return true;
@@ -145,7 +145,7 @@ std::optional<std::uint64_t> KernelSocket::read_bytes() const noexcept {
     constexpr auto needed = offsetof(tcp_info, tcpi_bytes_received) + sizeof(std::uint64_t);
     if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < needed)
         return std::nullopt;
-    int waiting = 0; // asked for later, so that it may be too much
+    int waiting = 0; // read later, so it may be too large
     if (::ioctl(fd_, SIOCINQ, &waiting) != 0) return std::nullopt;
     const auto unread = static_cast<std::uint64_t>(waiting);
     return info.tcpi_bytes_received - std::min<std::uint64_t>(unread, info.tcpi_bytes_received);
@@ -155,9 +155,9 @@ Duration KernelSocket::silence() const noexcept {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Duration::max() / 2;
-    // A peer that does not read closes its window. Then the kernel asks less and less often, up to
-    // every two minutes, so the time since the last answer says nothing as long as every question
-    // was answered: a stopped peer is not a dead one.
+    // A peer that does not read closes its window. The kernel then sends probes at growing
+    // intervals, up to two minutes. As long as every probe was answered, the time since the last
+    // answer says nothing: a stopped peer is not dead.
     int unsent = 0;
     const bool window_closed =
         info.tcpi_unacked == 0 && ::ioctl(fd_, SIOCOUTQNSD, &unsent) == 0 && unsent > 0;
@@ -181,7 +181,7 @@ KernelSocket find_connection(const access::AuthAddress& local, const access::Aut
     return KernelSocket{found};
 }
 
-// It has no peer's name before it is connected.
+// It has no peer address before it is connected.
 KernelSocket find_attempt(::fid_ep& endpoint, const void* remote, int guess) {
     sockaddr_storage name{};
     std::size_t size = sizeof name;
@@ -234,7 +234,7 @@ ListeningSocket::ListeningSocket(const access::AuthAddress& local,
     socket_ = KernelSocket{found};
     const timeval time{static_cast<time_t>(receive_limit.count() / 1000),
                        static_cast<suseconds_t>(receive_limit.count() % 1000 * 1000)};
-    // A byte that is urgent would count as being there, and not be read with the others.
+    // An urgent byte would be counted as available, but not be read with the others.
     if (!set_option(found, SOL_SOCKET, SO_RCVLOWAT, whole_request) ||
         !set_option(found, SOL_SOCKET, SO_OOBINLINE, 1) ||
         ::setsockopt(found, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0 ||
@@ -310,7 +310,7 @@ std::size_t ListeningSocket::cut_off_pending() const {
     std::size_t open = 0;
     for_each_descriptor([&](int fd) {
         if (!has_accepted(fd)) return;
-        cut_off(fd); // one that was cut off before has no peer's name any more
+        cut_off(fd); // a socket that was shut down before has no peer address any more
         ++open;
     });
     return open;
@@ -325,7 +325,7 @@ void cut_off(int fd) noexcept {
 namespace {
 
 // The header of a connection message: version, type, and the size of its data, most significant
-// byte first. Run with libfabric 1.17; the source of 2.5 has the same.
+// byte first. Tested with libfabric 1.17; the source of 2.5 has the same layout.
 constexpr auto protocol_version = std::byte{3};
 constexpr auto accept_type = std::byte{1};
 
@@ -342,7 +342,7 @@ AnswerCheck::AnswerCheck(const KernelSocket& socket) noexcept : socket_{socket} 
 AnswerCheck::Next AnswerCheck::look() noexcept {
     if (state_ == State::open || state_ == State::passed) return Next::read;
     if (state_ == State::judging) return Next::judge;
-    // Once the request has left, the next read of the provider takes the answer.
+    // After the request was sent, the next read of the provider takes the answer.
     if (state_ == State::asking && !socket_.has_sent()) return Next::read;
     state_ = State::waiting;
     return look_at_answer();
@@ -360,7 +360,7 @@ AnswerCheck::Next AnswerCheck::look_at_answer() noexcept {
         error_ = static_cast<int>(count < 0 ? -count : 0);
         return is_over ? Next::ended : Next::wait;
     }
-    // Of anything else the provider makes an error, or a rejection, and reads no further.
+    // The provider turns any other message into an error or a rejection, and reads no further.
     if (bytes_[0] != protocol_version || bytes_[1] != accept_type) {
         let_read(State::passed);
         return Next::read;

@@ -224,7 +224,7 @@ Closed Handshake::take_answer(std::span<const std::byte> data) {
         return {.reason = CloseReason::protocol_error,
                 .detail = "accepted with connection data that is not ours"};
     }
-    // Before anything else of the answer is used.
+    // Checked before any other part of the answer is used.
     if (std::string unproved = check_proof(data); !unproved.empty()) {
         return {.reason = CloseReason::not_admitted, .detail = std::move(unproved)};
     }

@@ -155,7 +155,7 @@ class Handshake {
 
     // Writes the connection data to connect or to accept with. Returns the number of bytes.
     std::size_t put_hello(ConnectionData& data);
-    // Takes the accepting side's answer. `detail` says what is wrong with it; empty: nothing.
+    // Takes the accepting side's answer. `detail` has the problem; empty: none.
     Closed take_answer(std::span<const std::byte> data);
     // Takes the accepting side's rejection.
     void take_rejection(std::span<const std::byte> data);
@@ -168,7 +168,7 @@ class Handshake {
     // The exchange of session keys, once both sides are authenticated, or null if the level of
     // protection has none. This side changes its key after `key_bytes`.
     access::KeyExchange* exchange(std::uint64_t key_bytes);
-    // Destroys the exchange, and its secrets, when it is over.
+    // Destroys the exchange, and its secrets, after it has ended.
     void forget_exchange() noexcept { exchange_.reset(); }
 
     access::Protection protection() const noexcept;

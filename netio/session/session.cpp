@@ -369,8 +369,8 @@ void Session::advance_shutdown() {
     }
 }
 
-// Notifies the peer only if no frame is in the fabric: a peer that does not take those would not
-// take another one either, and their memory is needed.
+// Notifies the peer only if no frame is in flight: a peer that does not receive those would not
+// receive another one either, and their memory is needed.
 void Session::abort_with(Closed verdict, Duration took_nothing_for) {
     if (state_ == State::parting) return;
     const bool may_tell = state_ == State::open && send_.is_idle() && !shutdown_.is_silent();
@@ -444,7 +444,7 @@ void Session::on_completion(const Completion& completion) {
         if (sent.cookie) handler_.on_sent(*this, *sent.cookie, completion.outcome);
         if (watch.destroyed()) return;
         if (state_ == State::parting && send_.is_idle()) return fail(verdict_->reason, {});
-        if (!sent.own) await_peer(); // sending a heartbeat is no progress
+        if (!sent.own) await_peer(); // a heartbeat is no progress
         return go_on();
     }
     if (completion.outcome != Completion::Outcome::done) return;
@@ -479,7 +479,7 @@ bool Session::take_arrival(const Completion& completion) {
         if (bytes.size() < frame_header_bytes)
             return protocol_error("sent a frame without a header");
         const FrameHeader header = decode_frame_header(bytes.first<frame_header_bytes>());
-        // First, because an unsealed header proves nothing, not even an order.
+        // Checked first, because an unsealed header proves nothing, not even the order.
         if (!receive_.open(bytes)) {
             return protocol_error(
                 "sent a frame of kind " + std::to_string(header.kind) +
@@ -592,7 +592,7 @@ void Session::deliver_arrivals() {
         if (arrival.receive && !receive_.post(*connection_, *arrival.receive)) {
             return; // on_closed follows
         }
-        // A write without a receive counted against the completion queue only.
+        // A write without a receive uses only an entry of the completion queue.
         send_.flow().on_reposted();
     }
     if (state_ != State::ended || !receive_.is_empty()) return go_on();

@@ -159,7 +159,7 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
             try {
                 listeners_.push_back(transport_.listen(provider, address, reach, *this));
             } catch (const FabricError& error) {
-                // The best provider must work; the others share its port where they can.
+                // The best provider must work; the others share its port if they can.
                 if (first) throw explained(error, address, listeners_);
                 tell_unused(transport_.loop(),
                             {.provider = provider, .address = address, .why = error.what()});
@@ -269,7 +269,7 @@ void SessionListener::on_request(ConnectionRequest& request) {
 
 void SessionListener::take_request(ConnectionRequest& request, std::string& refusal) {
     const DestructionWatch watch{destroyed_};
-    EventLoop& loop = transport_.loop(); // outlives this listener
+    EventLoop& loop = transport_.loop(); // it outlives this listener
     const auto fail = [&](const FabricError& why) {
         if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
         if (Observer* const observer = loop.observer)
