@@ -50,7 +50,7 @@ Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std
 }
 
 void ClientPublisher::drain() {
-    wait_.on_progress(); // except from close(), a subscriber has taken something
+    wait_.on_progress(); // except from close(), a subscriber has made progress
     using Drained = ClientPublishQueue::Drained;
     const Drained drained = queue_.drain([this](const Publication& item) { return publish(item); },
                                          [this] { return loop_.time_is_up(); });
@@ -62,7 +62,7 @@ void ClientPublisher::drain() {
     } // else on_writable follows
 }
 
-// The socket still waits for subscribers to take what it has, and judges each by itself.
+// The socket still waits until subscribers have received its messages, each with its own time-outs.
 void ClientPublisher::give_up() {
     const std::string why = wait_.verdict();
     wait_.end();
@@ -74,7 +74,7 @@ void ClientPublisher::give_up() {
     socket_.close();
 }
 
-// False: no space yet.
+// Returns false if there is no space yet.
 bool ClientPublisher::publish(const Publication& item) {
     const Status status = socket_.publish(item.fid, item.bytes, item.status);
     if (status == Status::again) return false;

@@ -48,7 +48,7 @@ ClientSubscriber::ClientSubscriber(EventLoop& loop, const Client::Options& optio
               .when_full = options.when_full.policy},
              [this] { resume_.request(); }},
       turn_end_{loop,
-                [this] { // other threads see what this turn has brought
+                [this] { // makes the messages of this turn visible to other threads
                     if (!queue_.hand_over()) pause();
                 }},
       disconnect_{loop, [this] { leave(); }} {
@@ -92,7 +92,7 @@ void ClientSubscriber::close() {
     answer(pending_.take_all(), Client::Answer::closed);
     if (!subscriptions_) return;
     subscriptions_->close();
-    subscriptions_->resume(); // discards what waits
+    subscriptions_->resume(); // discards waiting messages
 }
 
 void ClientSubscriber::end() {

@@ -69,7 +69,7 @@ class ConnectionSlots {
     explicit ConnectionSlots(std::size_t limit) noexcept : limit_{limit} {}
 
     bool has_free() const noexcept { return held_.size() < limit_; }
-    // True: it has a slot, now or already. False: it waits for one.
+    // Returns true if it has a slot, from now on or already; false if it waits for one.
     bool take(PublisherId id) {
         if (held_.count(id) == 0 && !has_free()) {
             waiting_.insert(id);

@@ -142,8 +142,8 @@ void PublisherConnection::on_subscribed(SubscribeSocket& socket, const FidRange&
 void PublisherConnection::on_unsubscribed(SubscribeSocket& socket, const FidRange& range) {
     const std::weak_ptr<const bool> life = life_;
     user_.handler.on_unsubscribed(user_.subscriptions, source_, range);
-    // After the user, who may read the sums: until the handler returns, the arrivals contain these
-    // fids. If the handler has left the publisher, all arrivals were added already.
+    // After the user's handler, which may read the sums: until it returns, the arrivals contain
+    // these fids. If the handler has left the publisher, all arrivals were added already.
     if (life.expired() || !account_.is_connected()) return;
     account_.end_subscription(range, socket.arrivals());
 }

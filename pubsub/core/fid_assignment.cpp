@@ -110,7 +110,7 @@ FidAssignment::Outcome FidAssignment::add(PublisherId publisher) {
 
 // --- whose a fid is -------------------------------------------------------------------------
 
-// Makes it the owner of the fids without one.
+// Makes it the owner of those fids that have no owner.
 void FidAssignment::assign_free(PublisherId publisher, std::span<const FidRange> fids,
                                 Outcome& outcome) {
     std::vector<FidRange> free;
@@ -179,7 +179,7 @@ FidAssignment::Outcome FidAssignment::reach(PublisherId publisher) {
     return outcome;
 }
 
-// Passes what it owned to the next publishers that claim it.
+// Passes its fids to the next publishers that claim them.
 void FidAssignment::release(PublisherId publisher, std::span<const FidRange> fids,
                             Outcome& outcome) {
     std::vector<FidRange> left = owned(publisher, fids);

@@ -11,7 +11,7 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-// One less than there are: 2^64 of them is no number of 64 bits.
+// The number of fids minus one: 2^64 does not fit into 64 bits.
 std::uint64_t last_position(std::span<const FidRange> fids) {
     std::uint64_t last = 0;
     for (std::size_t i = 0; i < fids.size(); ++i)
@@ -19,7 +19,7 @@ std::uint64_t last_position(std::span<const FidRange> fids) {
     return last;
 }
 
-// The first `count` of the fids, which go from `from`.
+// Removes the first `count` fids from `from` and returns them.
 std::vector<FidRange> take_first(std::vector<FidRange>& from, std::uint64_t count) {
     std::vector<FidRange> taken;
     while (count > 0 && !from.empty()) {
@@ -50,7 +50,7 @@ FidShards FidShards::divide(std::span<const FidRange> fids, std::size_t count) {
         return FidShards{shards};
     }
     const std::uint64_t last = last_position(left);
-    const std::uint64_t remainder = last % count + 1; // up to `count`: all have one more then
+    const std::uint64_t remainder = last % count + 1; // up to `count`: then all have one more
     for (std::size_t i = 0; i < count; ++i)
         shards[i] = take_first(left, last / count + (i < remainder ? 1 : 0));
     return FidShards{shards};

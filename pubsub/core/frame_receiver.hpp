@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Decodes the frames of a publisher (messages, gaps, totals, positions) and counts what arrives. It
-// rejects a frame that breaks the protocol, and fids that were never subscribed to, so that a peer
+// Decodes the frames of a publisher (messages, gaps, totals, positions) and counts arrivals. It
+// rejects frames that violate the protocol, and fids that were never subscribed to, so that a peer
 // controls neither what the user receives nor how much memory its counters need. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
@@ -24,7 +24,7 @@ namespace netio::pubsub::inline v0_3 {
 class FrameReceiver {
   public:
     enum class Outcome : std::uint8_t {
-        malformed, // after what was passed to the sink
+        malformed, // after the part that was passed to the sink
         too_many_fids,
         no_memory, // to reassemble a fragmented message
         taken,
@@ -36,7 +36,7 @@ class FrameReceiver {
         std::size_t largest_message_bytes = 0;
         std::size_t fids = SIZE_MAX; // with counters
     };
-    // Resumes at the positions of `resume_state`; nullptr: none.
+    // Resumes at the positions of `resume_state`; nullptr: no positions.
     explicit FrameReceiver(Limits limits, std::shared_ptr<ResumeState> resume_state = {})
         : resume_state_{resume_state ? std::move(resume_state) : std::make_shared<ResumeState>()},
           reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
@@ -53,7 +53,7 @@ class FrameReceiver {
     };
     template <typename Sink>
     Outcome take(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
-    // The part of the body that was left. The caller passes it as the next frame.
+    // The part of the body that is left. The caller passes it as the next frame.
     std::span<const std::byte> rest() const noexcept { return rest_; }
 
     // Discards an incomplete message of the last connection.
@@ -75,12 +75,12 @@ class FrameReceiver {
 
     const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
     const FramesSeen& seen() const noexcept { return seen_; }
-    // Of the publish socket; 0: not known.
+    // The instance of the publish socket; 0: not known.
     std::uint64_t instance() const noexcept { return resume_state_->instance(); }
     const std::shared_ptr<ResumeState>& resume_state() const noexcept { return resume_state_; }
 
   private:
-    // The counters of a fid. nullptr: it was not subscribed to, or fid_limit_ is reached.
+    // The counters of a fid. Returns nullptr if it was not subscribed to, or fid_limit_ is reached.
     Arrivals* counters_of(Fid fid, const SubscriptionState& subscriptions) {
         if (Arrivals* const counters = arrivals_.find(fid)) return counters;
         if (!subscriptions.grants(fid) || arrivals_.fids().size() >= fid_limit_) return nullptr;

@@ -47,7 +47,7 @@ std::string random_tag() {
     return std::to_string(source()) + std::to_string(source());
 }
 
-// The name of the publisher of a file; empty: not an announcement.
+// The name of the publisher of a file; empty if it is not an announcement.
 std::string_view name_of(std::string_view file) {
     if (!file.ends_with(suffix)) return {};
     const std::string_view name = file.substr(0, file.size() - suffix.size());
@@ -154,8 +154,8 @@ void DirectoryRegistry::write_whole(int directory, const std::string& file,
     if (::renameat(directory, temporary.c_str(), directory, file.c_str()) != 0) give_up(errno);
 }
 
-// Removes files that a crash left behind, which every reader would read for ever. Both times are of
-// the file server, so that the clock of this machine does not matter. Errors are ignored.
+// Removes files that a crash left, which every reader would otherwise read forever. Both times are
+// of the file server, so the clock of this machine does not matter. Errors are ignored.
 void DirectoryRegistry::sweep(int directory, const std::string& own_file) const {
     struct stat own {};
     if (::fstatat(directory, own_file.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return;
@@ -258,7 +258,7 @@ void DirectoryRegistry::look_at(int directory, const std::string& name, Visitor&
     struct stat status {};
     if (::fstatat(directory, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT && known_.erase(name) > 0) visitor.on_removed(name);
-        return; // another error is found again by the next look, or is over then
+        return; // if another error persists, the next look finds it again
     }
     const Stamp stamp{.inode = status.st_ino,
                       .bytes = status.st_size,

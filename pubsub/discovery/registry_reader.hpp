@@ -27,7 +27,7 @@ class RateLimitedWarnings {
     static constexpr std::chrono::minutes interval{1};
     static constexpr std::size_t limit = 32; // different ones in an interval
 
-    // Returns the line to report; `nullopt`: none.
+    // Returns the line to report, or `nullopt`.
     std::optional<std::string> line_for(const std::string& warning, TimePoint now) {
         std::erase_if(reported_, [&](const auto& each) { return now - each.second >= interval; });
         if (reported_.contains(warning) || reported_.size() > limit) return {};
@@ -40,16 +40,16 @@ class RateLimitedWarnings {
     std::map<std::string, TimePoint> reported_;
 };
 
-// Which publishers are alive. An announcement lives while its counter moves, measured by the clock
-// of the reader, so that no clock needs to be correct. Expired announcements stay known, so that
-// what a killed publisher left behind is not found again.
+// Decides which publishers are alive. An announcement is alive while its counter changes, measured
+// by the clock of the reader, so that no clock needs to be correct. Expired announcements are
+// remembered, so that an entry of a killed publisher is not reported again.
 class LeaseTracker {
   public:
     enum class Seen : std::uint8_t {
         found,     // a new publisher
         changed,   // a known publisher with a changed announcement, or another instance
-        alive,     // unchanged, but its counter moved
-        stale,     // its counter did not move
+        alive,     // unchanged, but its counter has changed
+        stale,     // its counter has not changed
         contested, // a replaced instance is back, so two publishers have the name; ignored
         refused,   // a limit was reached
     };
@@ -62,8 +62,9 @@ class LeaseTracker {
         : lease_{lease}, limit_{limit}, bytes_limit_{bytes_limit} {}
 
     Seen saw(const Announcement& announcement, TimePoint now);
-    // The registry itself ends leases, and still has the announcement. False: it was refused, and
-    // there may be space now; or it is contested, and the lease of the other one may be over.
+    // The registry itself ends leases, and still has the announcement. Returns false if it was
+    // refused and there may be space now, or if it is contested and the lease of the other one may
+    // have ended.
     bool keep(std::string_view name, TimePoint now);
     // The announcement was removed. Returns whether the publisher was alive.
     bool withdrawn(std::string_view name);
@@ -72,7 +73,7 @@ class LeaseTracker {
     // The registry could not be read: renews all leases.
     void excuse_all(TimePoint now);
 
-    TimePoint next_expiry() const; // TimePoint::max(): none
+    TimePoint next_expiry() const; // TimePoint::max(): no lease
     std::size_t alive() const noexcept { return alive_; }
 
   private:

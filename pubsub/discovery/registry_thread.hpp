@@ -45,9 +45,9 @@ class WakeUp {
     int descriptor_;
 };
 
-// A registry on a thread of its own, and its news for the loop. The state that both threads use is
-// kept alive by the work while it runs. If the work does not end in time, because a file server
-// does not answer, the thread is detached.
+// A registry with its own thread, and its news for the loop. The work keeps the state that both
+// threads use alive while it runs. If the work does not end in time, because a file server does not
+// answer, the thread is detached.
 class RegistryThread final : private EventSource {
   public:
     // How long the destructor waits for the work to end.

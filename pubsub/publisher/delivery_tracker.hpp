@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The state of zero-copy publications: which of them still have deliveries pending
-// (DeliveryTracker), and which subscribers still have to take those that try_publish() could send
-// to some only (PartialDeliveries). No I/O.
+// The state of zero-copy publications: which of them have pending deliveries (DeliveryTracker), and
+// which subscribers have not been sent a publication that try_publish() could send only to some
+// (PartialDeliveries). No I/O.
 
 #include "netio/base/check.hpp"
 #include "netio/base/cookie.hpp"
@@ -24,7 +24,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Names a publication from begin() to its end; a later one in the same place has another id.
+// Identifies a publication from begin() to its end; a later one in the same slot has another id.
 enum class PublicationId : std::uint64_t {};
 
 // A publication begins with the user's cookie. It gets a pending delivery for every frame to every
@@ -54,7 +54,7 @@ class DeliveryTracker {
 
     void add_pending(PublicationId id, std::size_t count = 1) { find(id).pending += count; }
 
-    // The fate of the publication for one subscriber.
+    // The outcome of the publication for one subscriber.
     void note(PublicationId id, Fate fate) { count(find(id).ended.outcome, fate); }
 
     struct Ended {
@@ -165,7 +165,7 @@ class PartialDeliveries {
     // Returns the publications that it was removed from.
     std::vector<PublicationId> forget(SubscriberId subscriber, std::span<const FidRange> fids);
 
-    // What the library has to finish, and for which subscribers. These publications are closed.
+    // The publications that the library has to finish, and for which subscribers. They are closed.
     using Rest = std::vector<std::pair<PublicationId, std::vector<SubscriberId>>>;
     Rest take_over_abandoned();
     Rest take_over_all();

@@ -25,7 +25,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// What happens with the next page, or with all pages of the next message, for a subscriber.
+// The decision about the next page, or all pages of the next message, for a subscriber.
 enum class Admit : std::uint8_t {
     enqueue,
     drop,  // the subscriber misses it, by its policy
@@ -42,7 +42,7 @@ class PageBudget {
         std::size_t watermark_bytes = 0; // 0: page_bytes, or early_bytes() for idle subscribers
         std::size_t largest_message_bytes = 0;
     };
-    // Throws std::invalid_argument naming the option and what is allowed.
+    // Throws std::invalid_argument, which names the option and the allowed values.
     explicit PageBudget(const Options& options);
 
     std::size_t page_bytes() const noexcept { return page_bytes_; }
@@ -63,7 +63,7 @@ class PageBudget {
 
     // What a subscriber may hold while the pool is not short.
     std::size_t limit_of(SlowPolicy policy) const noexcept;
-    // What the subscriber would hold in addition.
+    // The memory that the subscriber would hold in addition.
     struct Offer {
         std::size_t bytes = 0;
         // It needs several pages: with it a subscriber may hold at most half of the pool, unless it
@@ -158,7 +158,7 @@ class PageStore {
               MemoryBudget& budget);
 
     void add_user(std::uint32_t page) noexcept { ++pages_[page].users; }
-    // The last user's release frees the page.
+    // The page is freed when its last user releases it.
     void release(std::uint32_t page, MemoryBudget& budget);
     // Frees a page that was never sealed.
     void abandon(std::uint32_t page) { arena_.release(pages_.release(page).piece); }
@@ -238,8 +238,8 @@ class OpenPages {
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
     // Shortens every open page to `bytes`, or to what it holds.
     void shrink(std::size_t bytes);
-    // The memory that is left when all open pages are full. `unsealed`: what the budget has free.
-    // Where little is left, memory that few messages would need is freed first.
+    // The memory that is left when all open pages are full. `unsealed`: the free memory of the
+    // budget. If little is left, memory that a few messages would need is freed first.
     std::size_t free(std::size_t unsealed);
 
     bool empty() const noexcept { return pages_.size() == 0; }

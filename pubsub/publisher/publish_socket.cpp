@@ -26,7 +26,7 @@ PublishSocket::Options checked(PublishSocket::Options options) {
     require_option(options.publisher.slow_policy != SlowPolicy::newest,
                    "slow_policy newest is for a BufferedPublishSocket, which copies what it keeps; "
                    "where memory is lent use drop");
-    // Half of a limit of one would be nothing.
+    // With a limit of 1, half of it would be 0.
     require_between("outstanding_limit", options.outstanding_limit, 2, UINT32_MAX);
     require_option(options.remainder_limit <= options.outstanding_limit / 2,
                    "remainder_limit is " + std::to_string(options.remainder_limit) +
@@ -42,8 +42,8 @@ PublishSocket::Options checked(PublishSocket::Options options) {
 
 } // namespace
 
-// Sends messages from the user's memory: which subscribers still have to take which of them, and
-// when their cookies are returned.
+// Sends messages from the user's memory: keeps which subscribers have not been sent which of them,
+// and when their cookies are returned.
 class ZeroCopyPublisher final : public PublisherCore {
   public:
     ZeroCopyPublisher(Transport& transport, const PublishSocket::Options& options,

@@ -14,7 +14,7 @@ namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::size_t service_bytes = 4; // the largest message
-// Peers ask as often as they want, and sorting a million fids takes a tenth of a second.
+// Peers may ask at any rate, and sorting a million fids takes a tenth of a second.
 constexpr std::chrono::seconds listing_interval{1};
 constexpr std::array all_fids{FidRange{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
 

@@ -113,8 +113,8 @@ class PublisherCore : private SessionListener::Handler {
     // The sessions use memory of the derived class, so its destructor calls this first.
     void destroy_sessions() noexcept;
 
-    // --- what the derived class implements; where it is not said otherwise, the core does nothing
-    // after the call, so that the user's handler may destroy the socket
+    // --- implemented by the derived class. Unless stated otherwise, the core does nothing after
+    // the call, so that the user's handler may destroy the socket
 
     // The groups become void: sends what is coalesced for them. Must not call the user.
     virtual void before_change() {}
@@ -148,7 +148,7 @@ class PublisherCore : private SessionListener::Handler {
         return subscribers_[member.subscriber];
     }
     MemoryBudget& budget() noexcept { return budget_; }
-    // publish() returns the status: it was blocked.
+    // publish() was blocked and returns this status.
     Status refuse(Fid fid);
     void note_partial() noexcept { blocked_.begin(loop_.now()); }
     void count_dropped(Fid fid);
@@ -161,16 +161,16 @@ class PublisherCore : private SessionListener::Handler {
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }
     // Something is queued for a subscriber or in flight to it: its progress must be watched.
     void watch_progress();
-    // Where the pool is too short for `needed`, drops what is queued for subscribers whose policy
+    // If the pool is too short for `needed`, drops what is queued for subscribers whose policy
     // allows it: first for stalled ones, then for those that hold most.
     void reclaim_memory(std::size_t needed = 0) {
         if (budget_.is_short(needed)) reclaim(needed);
     }
-    // For messages that are conflated, and for which there was no memory.
+    // For conflated messages for which there was no memory.
     void retry_conflated();
 
   private:
-    friend class Subscriber; // whose events these are, and the listener's
+    friend class Subscriber; // handles the events of subscribers and of the listener
 
     void on_incoming(IncomingSession& incoming) override;
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
@@ -189,7 +189,7 @@ class PublisherCore : private SessionListener::Handler {
     void on_turn_of_conflated(Subscriber& subscriber);
     // Nothing may be sent to the subscriber any more; what is queued is returned after this.
     void on_subscriber_gone(Subscriber& subscriber);
-    // The subscriber has nothing any more, and is destroyed here.
+    // Nothing of the subscriber is left, and it is destroyed here.
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed);
 
     void take_request(Subscriber& subscriber, SubscriberRequest request);
@@ -212,7 +212,7 @@ class PublisherCore : private SessionListener::Handler {
     User user_;
     EventLoop& loop_;
     FanOut fan_out_;
-    const std::uint64_t instance_; // names this count of published messages
+    const std::uint64_t instance_; // identifies this count of published messages
     std::size_t announced_count_ = 0;
     struct {
         LatencyHistogram former_latency; // of subscribers that are gone

@@ -98,8 +98,8 @@ void copy_message(const ZeroCopyMessage& message, std::byte* out) noexcept;
 // Without posted() the next begin() starts the same page again.
 class SmallMessageBatcher {
   public:
-    // Larger messages get a frame of their own: where the kernel copies what is sent, and where a
-    // device reads the memory itself, so that ours would be the only copy.
+    // Larger messages get separate frames. The kernel copies what is sent anyway; if a device reads
+    // the memory itself, the copy here would be the only one.
     static constexpr std::size_t message_limit = 49152;
     static constexpr std::size_t device_message_limit = 8192;
     // Memory for one peer: at most this many pages of at most this size, allocated at first use.
@@ -151,7 +151,7 @@ class SmallMessageBatcher {
 
 // --- counts ---------------------------------------------------------------------------------
 
-// The numbers of messages per fid that a subscriber has missed and was not told yet.
+// The numbers of messages per fid that a subscriber has missed and that were not reported yet.
 class PendingGaps {
   public:
     void add(Fid fid, std::uint64_t count) { missed_[fid] += count; }
@@ -188,7 +188,7 @@ using CountList = std::function<TotalsPart(std::span<FidCount>)>;
 // complete.
 class CountListEncoder {
   public:
-    // A bit for each frame that is in flight in memory; 0: the counts are in the extension.
+    // A bit for each frame in flight that uses the memory; 0: the counts are in the extension.
     using Places = std::uint32_t;
 
     // The next frame of the gaps; nothing precedes them in its extension. Returns nullopt if as
@@ -356,7 +356,7 @@ class SendQueue {
         DroppableQueue<Item>::Place place; // of the gap
     };
     TakenBack take_back();
-    // The caller has filled the gap of the last take_back(). An empty gap is removed.
+    // The caller has filled the gap of the last take_back(). Removes the gap if it is empty.
     void settle(const TakenBack& taken);
     // Everything that is not posted, for a peer that is gone.
     std::vector<Returned> take_rest(std::size_t body_limit);

@@ -42,7 +42,7 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
     }
 
   private:
-    // What a publisher with default pages requires, as of SubscribeSocket.
+    // The size that a publisher with default pages requires, as in SubscribeSocket.
     static constexpr std::size_t first_receive_bytes = std::size_t{258} * 1024;
 
     void on_route(const Session::Target& target) override {

@@ -71,7 +71,8 @@ class RequestQueue {
             free_slots_.push_back(i);
     }
 
-    // False: no space; on_sent, on_writable or the end of the connection follows.
+    // Returns false if there is no space; on_sent, on_writable or the end of the connection
+    // follows.
     bool send_request(Session& session, const SubscriptionState::Request& request) {
         const std::size_t bytes = request_header_bytes + request.ranges.size() * range_bytes;
         const bool positions = positions_ && request.subscribe;
@@ -385,7 +386,7 @@ void SubscribeSocket::Impl::close() {
     closing = true;
     if (session) {
         session->close();
-        session->resume(); // discards what waits, so that the publisher learns of the end
+        session->resume(); // discards waiting messages, so that the publisher learns of the end
     } else {
         connector.cancel();
         retry_timer.start(Duration::zero()); // reports the end, because no session does
@@ -602,7 +603,8 @@ FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
 
 // --- the public class -----------------------------------------------------------------------
 
-// Destroyed by the loop after the socket: a function may be running that destroys it.
+// Destroyed by the loop after the socket, because a function that destroys the socket may be
+// running.
 class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
   public:
     explicit FunctionHandler(Functions functions) : functions_{std::move(functions)} {}
@@ -689,7 +691,8 @@ void SubscribeSocket::subscribe(std::span<const FidRange> ranges,
 }
 
 void SubscribeSocket::unsubscribe(const FidRange& range) {
-    // Not wanted any more, so that messages published since a lost connection do not count as lost.
+    // The fids are not wanted any more, so messages published since a lost connection do not count
+    // as lost.
     Impl& self = impl();
     self.receiver.resume_state()->forget_tails(range);
     self.release(range);
