@@ -36,7 +36,7 @@ class ByteShare {
     ByteShare(const ByteShare&) = delete;
     ByteShare& operator=(const ByteShare&) = delete;
 
-    // Returns false, and takes nothing, if the budget has fewer bytes left.
+    // Returns false, without an effect, if the budget has fewer bytes left.
     [[nodiscard]] bool take(std::size_t bytes) noexcept {
         if (bytes > budget_.left()) return false;
         take_anyway(bytes);

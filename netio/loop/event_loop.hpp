@@ -124,7 +124,7 @@ class NETIO_EXPORT EventLoop {
     // The source has, or may have, work that its descriptor does not show: drains it in this turn
     // or the next, and arms it before sleeping.
     void activate(EventSource& source) noexcept { SourceSet::activate(source); }
-    // For use during a drain, after each unit of work. True: leave the rest for the next turn.
+    // For use during a drain, after each unit of work: whether to leave the rest for the next turn.
     bool time_is_up() const { return poller_.now() >= work_end_; }
     void retire(std::unique_ptr<Retired> object);
     // An object that lives as long as the loop and is destroyed before its other parts: the network

@@ -250,7 +250,7 @@ bool Session::request_write_capacity() {
     return send_.request_write() && is_open();
 }
 
-// The caller ensures that there is a slot and a credit.
+// The caller ensures a free slot and a credit.
 bool Session::send_own(FrameKind kind, std::span<const std::byte> body) {
     return post_or_fail([&] { return send_.send_own(*connection_, kind, body); }) == Status::ok;
 }

@@ -181,9 +181,9 @@ class FidMap {
         shift_ = static_cast<unsigned>(64 - std::countr_zero(slots));
         place_anew();
     }
-    // Called if fids collide so often that a peer may have chosen them to slow down each look-up.
-    // Places all fids again, with a secret random multiplier. Only then, so that otherwise the
-    // order of visits is the same in every run.
+    // Called if fids collide often: a peer may have chosen them to slow down each look-up. Places
+    // all fids again, with a secret random multiplier. Only then, so that otherwise the order of
+    // visits is the same in every run.
     void scatter_anew() {
         multiplier_ = draw() | 1;
         place_anew();

@@ -106,7 +106,7 @@ class NETIO_EXPORT PublishSocketBase {
             std::uint64_t asked = 0;
         };
         PagesLeft pages_left;
-        // Of the accepted messages. Not adjacent to their number, or g++ 12 adds the two as a
+        // Bytes of the accepted messages. Not adjacent to their number, or g++ 12 adds the two as a
         // vector, with 7 instructions per message instead of 2.
         std::uint64_t bytes = 0;
         std::size_t subscribers = 0; // now

@@ -8,8 +8,8 @@
 //            session.send(frame.outgoing(), frame.cookie) == Status::ok)
 //         queue.posted();
 //
-// The queue calls nobody. prepare() returns the next frame and posted() removes it; an item that is
-// not needed any more is returned by the cookie it was queued with. Small messages that wait one
+// The queue makes no calls. prepare() returns the next frame and posted() removes it; an item that
+// is not needed any more is returned by the cookie it was queued with. Small messages that wait one
 // after another are copied into one frame; pages share a frame without a copy, and are one page to
 // the peer. Every cookie is returned exactly as often as frames_for() reports: by on_sent(),
 // take_back() or take_rest().

@@ -146,7 +146,7 @@ RemoteWriteMode mode_for(RemoteWrites choice, access::Protection protection, boo
     return RemoteWriteMode::choose(choice, may_write);
 }
 
-// Where there are keys, the key of the peer decides, even if the options trust all peers.
+// With keys, the key of the peer decides, even if the options trust all peers.
 RemoteWrites choice_for(const IncomingSession& incoming, RemoteWrites choice) {
     const bool trusts_all = choice == RemoteWrites::trusted && incoming.rights() != nullptr;
     return trusts_all ? RemoteWrites::guarded : choice;
@@ -164,7 +164,7 @@ netio::Hello session_hello(const StreamSocket::Options& options, const RemoteWri
     return hello;
 }
 
-// Where bytes arrive in frames, the session's receives have the size of these frames.
+// If bytes arrive in frames, the session's receives have the size of these frames.
 SessionOptions session_options(const StreamSocket::Options& options, const RemoteWriteMode& mode) {
     SessionOptions session = options.session;
     session.remote_writes = mode.enabled();
@@ -175,7 +175,7 @@ SessionOptions session_options(const StreamSocket::Options& options, const Remot
     return session;
 }
 
-// The session is open then, and the stream is not.
+// The error text for the case that the session opened, but the stream did not.
 std::string no_ring_of(const Session& session, std::chrono::milliseconds waited) {
     return session.peer_address() + " has not told of its ring within " +
            std::to_string(waited.count()) + " ms";
@@ -369,7 +369,7 @@ void StreamConnection::close() {
     closing_ = true;
     if (state_ == State::opening) return session_->abort();
     if (state_ == State::open) leave_.begin(*session_);
-    shutdown_send(); // also wakes a connection that drains
+    shutdown_send(); // also wakes a draining connection
 }
 
 void StreamConnection::abort() {
@@ -437,8 +437,8 @@ void StreamConnection::send_controls() {
 
 // --- the end --------------------------------------------------------------------------------
 
-// The peer sends no more. The session confirms it when the ring is empty, or when the user takes
-// nothing more.
+// The peer sends no more. The session confirms this when the ring is empty, or when the user
+// receives no more.
 bool StreamConnection::on_shutdown(Session&) {
     wake();
     return false;
@@ -465,7 +465,8 @@ void StreamConnection::on_closed(Session&, const Closed& closed) {
     wake();
 }
 
-// Sends that cannot leave are released at once; what has arrived is delivered before on_closed.
+// Sends that cannot be sent are released at once; bytes that have arrived are delivered before
+// on_closed.
 void StreamConnection::drain() {
     if (out_.has_sends() && closed_.reason == CloseReason::orderly) {
         closed_.reason = CloseReason::unconfirmed;
