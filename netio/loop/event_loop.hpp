@@ -59,7 +59,7 @@ class NETIO_EXPORT EventLoop {
         std::chrono::microseconds spin{50}; // adaptive: how long to spin after the last work
         std::size_t drain_limit = 256;      // units of work per source and turn
         // Limits of the time that a turn spends on tasks, on sources and on timers. The loop checks
-        // it between units of work (a task, a timer, an event, a page with all its messages), so
+        // it between units of work (a task, a timer, or an event: a page with all its messages), so
         // one unit may exceed it.
         std::chrono::microseconds turn_limit{1000};
         std::size_t post_limit = 65536; // tasks that are posted and have not run
