@@ -163,8 +163,7 @@ void EtcdRegistry::read(std::set<std::string> names, std::int64_t since, Visitor
             const auto text = get(name);
             if (text) visitor.on_text(name, *text);
         } catch (const AnswerError& error) { // the others are read
-            visitor.on_unreadable("the announcement '" + name +
-                                  "' is passed over: " + error.what());
+            visitor.on_unreadable("the announcement '" + name + "' is ignored: " + error.what());
         }
     }
 }

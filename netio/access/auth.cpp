@@ -161,7 +161,7 @@ std::string_view to_string(Refusal refusal) noexcept {
     case Refusal::wrong_proof:
         return "it does not have the key, or dialled another address";
     case Refusal::stale:
-        return "it took too long, or means an earlier run";
+        return "it took too long, or its request belongs to an earlier run";
     case Refusal::replayed:
         return "its proof was used before";
     case Refusal::protection_too_low:

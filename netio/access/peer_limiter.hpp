@@ -95,7 +95,7 @@ class PeerLimiter {
     Limit take(const Peer& peer, Taken& taken, std::string& why) {
         Counts& counts = *counts_;
         const auto full = [&](std::size_t present, const char* of) {
-            why = std::to_string(present) + " peers" + of + " are here already";
+            why = std::to_string(present) + " peers" + of + " are connected already";
         };
         if (counts.all >= total_) return full(counts.all, ""), Limit::total;
         if (const std::size_t now = count(counts.keys, peer.key); now >= peer.key_limit)

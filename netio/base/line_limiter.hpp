@@ -22,7 +22,7 @@ class LineLimiter {
     void pass(const std::string& line, TimePoint now, Write write) {
         if (count_ == 0 || now - since_ >= interval) {
             if (count_ > limit)
-                write(std::to_string(count_ - limit) + " lines like the next one were left out");
+                write(std::to_string(count_ - limit) + " lines like the next one were suppressed");
             since_ = now;
             count_ = 0;
         }

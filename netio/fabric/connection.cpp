@@ -250,7 +250,7 @@ void Connection::guard_answer() {
     if (life_.socket) return static_cast<void>(answer_check_.emplace(life_.socket));
     break_off(CloseReason::failed, "cannot connect to " + peer_address() +
                                        ": the socket of the provider cannot be found, so that the "
-                                       "answer could not be judged first");
+                                       "answer could not be checked first");
     close_endpoint();
 }
 
@@ -447,7 +447,7 @@ void Connection::on_event(const CmEvent& event) {
         if (is_unchecked()) {
             break_off(CloseReason::failed, "connecting to " + peer_address() +
                                                ": the provider has connected before the answer "
-                                               "was judged");
+                                               "was checked");
             return close_endpoint();
         }
         establish(event.data);
@@ -549,7 +549,7 @@ void Connection::audit(bool all_told) {
     if (state_ != State::open || limits_.remote_writes || !life_.socket) return;
     const auto read = life_.socket.read_bytes();
     if (!read || !life_.account.is_exceeded(*read, all_told)) return;
-    break_off(CloseReason::protocol_error, peer_address() + " sends what are no messages");
+    break_off(CloseReason::protocol_error, peer_address() + " sends bytes that are not messages");
 }
 
 // Writes zero bytes. The peer's device acknowledges this, whether its process runs, is stopped or

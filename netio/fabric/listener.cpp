@@ -142,8 +142,9 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
     }
     if (descriptors_are_short()) {
         throw FabricError{{EMFILE, std::system_category()},
-                          what + ": it could accept nobody, for no descriptors are left; raise the "
-                                 "limit (ulimit -n, or LimitNOFILE= of a systemd unit)"};
+                          what +
+                              ": it could accept no peer, because no descriptors are left; raise "
+                              "the limit (ulimit -n, or LimitNOFILE= of a systemd unit)"};
     }
     loop_.add(*this);
 }

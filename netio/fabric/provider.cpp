@@ -44,8 +44,7 @@ constexpr std::array<ProviderTraits, 6> providers{{
     {"verbs", "", false, true, true},
     {"tcp", "", true},
     {"sockets", "a port scan crashes it, and connecting blocks the event loop; use tcp", false},
-    {"net", "its descriptors stay readable for ever, so a waiting loop burns a core; use tcp",
-     false},
+    {"net", "its descriptors stay readable, so a waiting loop uses a whole core; use tcp", false},
     {"shm", "it has no connections (MSG endpoints) and no descriptor to wait for; use tcp", false},
     {"udp", "it has no connections (MSG endpoints); use tcp", false},
 }};
@@ -62,7 +61,7 @@ const ProviderTraits& traits_of(const ::fi_info& info) {
 // Providers that do not use kernel sockets need a device.
 std::string remedy_of(const std::string& provider) {
     if (traits_of(provider).kernel_sockets) return {};
-    return " (it serves RDMA devices only; auto and tcp do without one, and netio doctor says "
+    return " (it serves RDMA devices only; auto and tcp need none, and netio doctor reports "
            "what a device lacks)";
 }
 

@@ -281,7 +281,7 @@ void BufferedSendCore::on_closed(SendSocket&, const Closed& closed) {
         if (last.reason == CloseReason::orderly) last.reason = CloseReason::unconfirmed;
         last.unconfirmed_frames += unsent;
         last.detail += std::string{last.detail.empty() ? "" : "; "} +
-                       "pages that have not left: " + std::to_string(unsent);
+                       "pages that were not sent: " + std::to_string(unsent);
     }
     for (const Departure& departure : std::exchange(waiting_, {}))
         pages_.release(departure.page);

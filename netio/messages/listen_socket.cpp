@@ -233,7 +233,7 @@ void ListenSocket::Impl::on_frame(Session& session, const IncomingFrame& frame) 
 std::string_view ListenSocket::Impl::take_frame(ReceiveCore& peer, const IncomingFrame& frame) {
     if (frame.flags != 0 && frame.kind != messages::message_kind) return "a flag that is not known";
     if (frame.kind == messages::fragment_kind) return take_fragment(peer, frame.body);
-    if (peer.reassembly.in_progress()) return "something else before the last fragment";
+    if (peer.reassembly.in_progress()) return "another frame before the last fragment";
     if (frame.kind == messages::page_kind) return take_page(peer, frame.body);
     if (frame.kind == messages::message_kind) return take_message(peer, frame);
     return "a frame of a kind that is not known";
@@ -281,7 +281,7 @@ void ListenSocket::Impl::hand_over(ReceiveCore& peer, std::span<const std::byte>
 
 std::string_view ListenSocket::Impl::take_fragment(ReceiveCore& peer,
                                                    std::span<const std::byte> body) {
-    if (body.size() < messages::fragment_extension_bytes) return "a fragment without its place";
+    if (body.size() < messages::fragment_extension_bytes) return "a fragment without its header";
     const Reassembly::Outcome outcome = peer.reassembly.take(
         messages::decode_fragment(body), body.subspan(messages::fragment_extension_bytes));
     if (outcome == Reassembly::Outcome::complete) {

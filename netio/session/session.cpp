@@ -73,7 +73,7 @@ Session::Session(Transport& transport, ConnectionRequest& request, const Hello& 
     if (admitted) {
         admitted->set_revocation([this] {
             fail(CloseReason::not_admitted,
-                 "the key of " + connection_->peer_address() + " is no longer what it was");
+                 "the key of " + connection_->peer_address() + " was removed or changed");
         });
     }
     // Before there is an endpoint, because a request that has one cannot be rejected with a reason.
@@ -168,8 +168,8 @@ bool Session::take_keys(std::span<const std::byte> message) {
     if (!is_genuine || !exchange.is_complete()) {
         fail(CloseReason::not_admitted,
              connection_->peer_address() +
-                 " has not shown in the exchange of keys that it is who came through the gate; "
-                 "somebody stands between, or has changed a message");
+                 " has not proved in the exchange of keys that it is the authenticated peer; "
+                 "a message may have been modified in transit");
         return false;
     }
     send_.seal_with(exchange.sealer());
@@ -315,11 +315,11 @@ void Session::on_deadline() {
         return fail(CloseReason::handshake_timeout, peer + " connected and sent no open frame");
     case State::open:
         if (attended(loop_) >= shutdown_.limit()) {
-            return fail(CloseReason::unconfirmed, peer + " has not taken everything within " +
+            return fail(CloseReason::unconfirmed, peer + " has not received everything within " +
                                                       milliseconds(options_.close_limit));
         }
         return abort_with({.reason = CloseReason::unconfirmed,
-                           .detail = peer + " has taken nothing more for " +
+                           .detail = peer + " has received nothing more for " +
                                      milliseconds(options_.close_timeout)},
                           options_.close_timeout);
     case State::parting:
@@ -481,10 +481,9 @@ bool Session::take_arrival(const Completion& completion) {
         const FrameHeader header = decode_frame_header(bytes.first<frame_header_bytes>());
         // Checked first, because an unsealed header proves nothing, not even the order.
         if (!receive_.open(bytes)) {
-            return protocol_error(
-                "sent a frame of kind " + std::to_string(header.kind) +
-                " whose tag is wrong; somebody has changed it on its way, or left "
-                "out, repeated or moved one");
+            return protocol_error("sent a frame of kind " + std::to_string(header.kind) +
+                                  " whose tag is wrong; a frame was modified, removed, repeated or "
+                                  "reordered in transit");
         }
         if (!receive_.is_next(header.sequence)) {
             return protocol_error("sent frame " + std::to_string(header.sequence) +
@@ -531,7 +530,7 @@ bool Session::take_own_frame(ReceiveWindow::Arrival& arrival) {
     case FrameKind::open: {
         if (state_ != State::awaiting_open)
             return protocol_error("sent its open frame out of turn");
-        if (!handshake_.take_open(body)) return protocol_error("offered what is not understood");
+        if (!handshake_.take_open(body)) return protocol_error("offered unknown options");
         const DestructionWatch watch{destroyed_};
         become_open();
         return !watch.destroyed() && state_ == State::open;
@@ -558,8 +557,8 @@ bool Session::take_own_frame(ReceiveWindow::Arrival& arrival) {
         if (body.size() != sizeof(std::uint32_t)) return unexpected();
         const auto count = wire::load<std::uint32_t>(body.data());
         if (count > most_session_receive_count || send_.on_window(count) != CreditError::none) {
-            return protocol_error("says that it has " + std::to_string(count) +
-                                  " receives, which cannot be");
+            return protocol_error("announces " + std::to_string(count) +
+                                  " receives, which is impossible");
         }
         return true;
     }

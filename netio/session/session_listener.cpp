@@ -75,11 +75,11 @@ std::string reason_for_operators(RejectCode code) {
     case RejectCode::receive_too_small:
         return "its receive buffers are too small";
     case RejectCode::full:
-        return "there is no place for another peer";
+        return "there is no free slot for another peer";
     case RejectCode::service_data:
-        return "what it asks for is not acceptable";
+        return "its request is not acceptable";
     case RejectCode::messages_too_large:
-        return "it does not take messages as large as may come";
+        return "it does not accept messages as large as may be sent";
     default:
         return {};
     }
@@ -97,10 +97,10 @@ FabricError explained(const FabricError& error, const Address& address,
         const Address& own = listener->address();
         if (own.port != address.port) continue;
         if (own.host != address.host && !stands_for_all(own) && !stands_for_all(address)) continue;
-        return {error.code(), "cannot listen at " + to_string(address) + " beside " +
+        return {error.code(), "cannot listen at " + to_string(address) + " together with " +
                                   to_string(own) +
-                                  ", which is in the same list and has it in use ([::] stands for "
-                                  "all addresses of IPv4, too)"};
+                                  ", which is in the same list and uses it ([::] includes all "
+                                  "addresses of IPv4)"};
     }
     return error;
 }
@@ -202,7 +202,7 @@ bool SessionListener::authenticate(ConnectionRequest& request, const Hello& peer
     if (!options_.keys) {
         if (peer.flags == 0) return true;
         // The peer expects a proof that this side cannot give.
-        refusal = "it shows a key, and there are none here";
+        refusal = "it uses a key, and this side has none";
         reject_request(request, {.code = RejectCode::not_admitted});
         return false;
     }

@@ -69,8 +69,8 @@ void ClientPublisher::give_up() {
     continue_.cancel();
     const std::size_t left = queue_.discard();
     unpublished_.fetch_add(left, std::memory_order_relaxed);
-    calls_.report("not published: " + std::to_string(left) +
-                  " messages; those who hold them up have " + why);
+    calls_.report("not published: " + std::to_string(left) + " messages; slow subscribers have " +
+                  why);
     socket_.close();
 }
 

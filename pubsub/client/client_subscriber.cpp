@@ -28,9 +28,10 @@ struct Denial {
 Denial denial_of(Subscriptions::Refusal refusal) {
     switch (refusal) {
     case Subscriptions::Refusal::no_room:
-        return {Client::Answer::no_room, "it has no room for more ranges of one subscriber"};
+        return {Client::Answer::no_room, "it accepts no more ranges of one subscriber"};
     case Subscriptions::Refusal::policy:
-        return {Client::Answer::policy, "it would be held up more than its own policy allows"};
+        return {Client::Answer::policy,
+                "the policy would block it longer than its own policy does"};
     case Subscriptions::Refusal::not_permitted:
         break;
     }
@@ -140,7 +141,7 @@ void ClientSubscriber::leave() {
     increase(counted_.disconnected, 1);
     calls_.report("its queue was full for " +
                   std::to_string(options_.when_full.disconnect_after.count()) +
-                  " ms: it leaves the publishers");
+                  " ms: it disconnects from the publishers");
     answer(pending_.take_all(), Client::Answer::closed);
     subscriptions_->close();
 }
@@ -221,8 +222,9 @@ void ClientSubscriber::on_ended(Subscriptions&) {
         over_ = true;
         return calls_.ended();
     }
-    calls_.report("no publisher that was given lets us in; they are asked again with the next "
-                  "subscription");
+    calls_.report(
+        "all configured publishers reject this client; they are asked again with the next "
+        "subscription");
     answer(pending_.take_all(), Client::Answer::refused);
 }
 

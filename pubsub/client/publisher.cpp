@@ -221,8 +221,8 @@ void Publisher::Impl::OnLoop::on_closed(pubsub::PublishSocketBase&, const Closed
     } else if (closed.reason != CloseReason::orderly) {
         write_log(name + " did not end in order: " + explain(closed));
     } else if (published > 0 && !has_had_subscribers) {
-        write_log(name + " had no subscriber: nobody received its " + std::to_string(published) +
-                  " messages");
+        write_log(name + " had no subscriber: " + std::to_string(published) +
+                  " messages were not received");
     }
     const std::lock_guard lock{impl.mutex};
     impl.over = true;
@@ -294,7 +294,7 @@ std::string Publisher::Impl::refusal(Fid fid, std::size_t size, Status status) c
         "publisher " + to_string(endpoints.front().address) + ", fid " + to_string(fid) + ": ";
     switch (status) {
     case Status::again:
-        return name + "no room for the message for " +
+        return name + "no space for the message for " +
                (context.is_own_thread() ? "now; the context's own thread does not wait"
                                         : std::to_string(options.publish_timeout.count()) +
                                               " ms (publish_timeout): subscribers are too slow");

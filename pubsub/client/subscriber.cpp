@@ -33,7 +33,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
 const char* reason_of(Subscriptions::Refusal refusal) {
     switch (refusal) {
     case Subscriptions::Refusal::no_room:
-        return "it has no room for more ranges of one subscriber (ranges_per_subscriber_limit)";
+        return "it accepts no more ranges of one subscriber (ranges_per_subscriber_limit)";
     case Subscriptions::Refusal::policy:
         return "the policy would make it wait longer than its own slow_policy does";
     case Subscriptions::Refusal::not_permitted:

@@ -230,7 +230,7 @@ void Subscriptions::Impl::do_next() {
     if (unreported) {
         on_trouble("more publishers than publisher_limit; " +
                    publishers.at(*unreported)->source().name +
-                   " and who else is found waits until another one is gone");
+                   " and others found later wait until another one is gone");
     } else if (next_with_slot) {
         carry_out(assignment.ask(*next_with_slot).orders);
     } else if (!assignment.is_settled()) {
@@ -289,7 +289,7 @@ void Subscriptions::Impl::apply(const Announcement& announcement) {
     std::vector<std::string> addresses = addresses_of(announcement);
     if (addresses.empty()) {
         return on_trouble(announcement.name + " on '" + announcement.host +
-                          "' announces no address that leads there from here");
+                          "' announces no address that can be reached from here");
     }
     PublisherConnection* known = discovered.find(announcement.name);
     if (known != nullptr && known->addresses() != addresses) {

@@ -115,7 +115,7 @@ FidLayout::FidLayout(std::string name, std::vector<Field> fields)
             refuse_selection(name_ + ": the field '" + each.name +
                              "' does not fit, or overlaps another");
         if (each.usual > all_ones(each.bits))
-            refuse_selection(name_ + ": what is usual for '" + each.name +
+            refuse_selection(name_ + ": the usual value of '" + each.name +
                              "' does not fit into it");
         if (std::ranges::count(fields_, each.name, &Field::name) != 1)
             refuse_selection(name_ + ": two fields are called '" + each.name + "'");

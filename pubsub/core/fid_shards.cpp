@@ -42,7 +42,7 @@ std::vector<FidRange> take_first(std::vector<FidRange>& from, std::uint64_t coun
 } // namespace
 
 FidShards FidShards::divide(std::span<const FidRange> fids, std::size_t count) {
-    if (count == 0) throw std::invalid_argument{"fids are divided among one shard at least"};
+    if (count == 0) throw std::invalid_argument{"fids must be divided into at least one shard"};
     std::vector<FidRange> left = normalised(fids);
     std::vector<std::vector<FidRange>> shards(count);
     if (count == 1 || left.empty()) {
@@ -68,7 +68,7 @@ FidShards::FidShards(std::span<const std::vector<FidRange>> shards) {
         for (const FidRange& range : shards_.back()) {
             if (const auto shared = owners_.pieces(range); !shared.empty()) {
                 throw std::invalid_argument{
-                    "fids that two have: " + to_string(shared.front().range) + ", of shard " +
+                    "fids of two shards: " + to_string(shared.front().range) + ", of shard " +
                     std::to_string(shared.front().value) + " and of " + std::to_string(i)};
             }
             owners_.assign(range, i);

@@ -245,7 +245,7 @@ void DirectoryRegistry::look_at_all(int directory, Visitor& visitor) {
     }
     if (too_many) {
         visitor.on_unreadable("'" + path_ + "' has more than " + std::to_string(file_limit) +
-                              " announcements: the others are passed over");
+                              " announcements: the others are ignored");
     }
     for (const auto& [name, stamp] : std::map{known_})
         names.insert(name); // its file may be gone

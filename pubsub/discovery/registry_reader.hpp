@@ -33,7 +33,7 @@ class RateLimitedWarnings {
         if (reported_.contains(warning) || reported_.size() > limit) return {};
         const bool last = reported_.size() == limit;
         reported_.emplace(warning, now);
-        return last ? "the bus has more troubles than are told" : warning;
+        return last ? "the bus has more problems than are reported" : warning;
     }
 
   private:

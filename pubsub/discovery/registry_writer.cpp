@@ -21,7 +21,7 @@ void RegistryWriter::refresh(Registry& registry, TimePoint now) {
             written_ = false;
             return warn("another publisher announces itself as '" + announcement_.name +
                             "' (host '" + there->host + "', process " + std::to_string(there->pid) +
-                            "), so this one is not found; give each a name of its own",
+                            "), so this one is not found; give each a different name",
                         now);
         }
         if (written_ && there && registry.keep(announcement_.name)) return;

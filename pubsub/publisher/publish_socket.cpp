@@ -24,8 +24,8 @@ constexpr std::size_t default_remainder_limit = 64;
 PublishSocket::Options checked(PublishSocket::Options options) {
     validate(options.publisher);
     require_option(options.publisher.slow_policy != SlowPolicy::newest,
-                   "slow_policy newest is for a BufferedPublishSocket, which copies what it keeps; "
-                   "where memory is lent use drop");
+                   "slow_policy newest is for a BufferedPublishSocket, which copies messages; use "
+                   "drop for messages that are not copied");
     // With a limit of 1, half of it would be 0.
     require_between("outstanding_limit", options.outstanding_limit, 2, UINT32_MAX);
     require_option(options.remainder_limit <= options.outstanding_limit / 2,

@@ -30,7 +30,7 @@ std::string_view refusal_reason(SubscriptionResult result) {
     case SubscriptionResult::table_full:
         return "it has as many ranges as ranges_per_subscriber_limit allows";
     case SubscriptionResult::policy_refused:
-        return "its policy would hold up more than slow_policy does, or is one that only buffered "
+        return "its policy would block longer than slow_policy does, or is one that only buffered "
                "publishers have";
     case SubscriptionResult::not_permitted:
         return "its key does not permit it";
@@ -307,7 +307,8 @@ void PublisherCore::answer(Subscriber& subscriber, std::uint32_t request, Subscr
 
 void PublisherCore::take_fids_question(Subscriber& subscriber, const FidsQuestion& question) {
     if (subscriber.queue().positions_are_full()) {
-        return subscriber.fail(CloseReason::protocol_error, "asks and does not take the answers");
+        return subscriber.fail(CloseReason::protocol_error,
+                               "sends requests and does not receive the answers");
     }
     const auto& fids = fan_out_.fids().fids;
     const bool is_due =
@@ -463,7 +464,7 @@ void PublisherCore::evict_largest_holder() {
     for (const SubscriberId each : EvictionPolicy::evicted(std::move(holders), budget_, need)) {
         subscribers_[each].fail(
             CloseReason::too_slow,
-            "took nothing of what was being sent to it, and the others need the memory");
+            "received nothing of the data in flight to it, and the others need the memory");
     }
 }
 

@@ -317,7 +317,7 @@ bool BlockingConnection::receive_directly(std::span<std::byte> memory, Fill fill
     const bool in_time = call.run_until([this] { return received_.has_value(); });
     if (!in_time) {
         if (keep_receiving(memory.size())) return false;
-        disconnect("a call before timed out: " + call.verdict());
+        disconnect("an earlier call timed out: " + call.verdict());
     }
     filled += static_cast<std::size_t>(received_->bytes);
     return in_time;
@@ -408,7 +408,7 @@ void BlockingConnection::write(std::span<const std::byte> memory) {
     RegisteredBuffer registered = RegisteredBuffer::of_constant(memory);
     send(registered.slice());
     if (!call.run_until([this] { return sends_open_ == 0 || closed_; })) {
-        disconnect("a call before timed out: " + call.verdict());
+        disconnect("an earlier call timed out: " + call.verdict());
         throw timed_out(call, "the connection has ended, and the peer may have received a part of "
                               "this write");
     }
@@ -474,7 +474,7 @@ void BlockingConnection::throw_closed() const {
     std::string why = closed_ ? to_string(*closed_) : "the connection is closed";
     if (dropped_bytes_ > 0) {
         why += "; " + std::to_string(dropped_bytes_) +
-               " bytes that had arrived were dropped for want of memory";
+               " bytes that had arrived were dropped for lack of memory";
     }
     throw StreamError{StreamError::Kind::closed, why};
 }

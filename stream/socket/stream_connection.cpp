@@ -177,7 +177,7 @@ SessionOptions session_options(const StreamSocket::Options& options, const Remot
 
 // The error text for the case that the session opened, but the stream did not.
 std::string no_ring_of(const Session& session, std::chrono::milliseconds waited) {
-    return session.peer_address() + " has not told of its ring within " +
+    return session.peer_address() + " has not announced its ring within " +
            std::to_string(waited.count()) + " ms";
 }
 
@@ -227,7 +227,7 @@ void StreamConnection::on_open(Session& session) {
         return fail("speaks another version of the stream protocol");
     }
     if (peer_.lends_memory && !in_.mode().peer_may_enable()) {
-        return fail("lends memory, which nobody writes to where frames are sealed");
+        return fail("offers memory for writes, which sealed frames exclude");
     }
     if (const auto why = misfit(options.sender, options.receiver, peer_); !why.empty()) {
         return fail(std::string{why});
@@ -251,7 +251,7 @@ void StreamConnection::on_frame(Session&, const IncomingFrame& frame) {
     if (frame.kind == bytes_kind && state_ == State::open && !in_.mode().enabled()) {
         FrameNotice notice;
         if (decode_frame_flags(frame.flags, notice) != DecodeError::none) {
-            return fail("sent bytes with flags that cannot be");
+            return fail("sent bytes with impossible flags");
         }
         if (is_good(in_.on_frame(notice, frame.body))) wake();
         return;
@@ -313,7 +313,7 @@ void StreamConnection::on_written(Session&, std::uint32_t notice) {
     Immediate transfer;
     if (state_ != State::open || !in_.mode().enabled() ||
         decode_immediate(notice, transfer) != DecodeError::none) {
-        return fail("announced a write that cannot be");
+        return fail("announced an impossible write");
     }
     if (is_good(in_.on_transfer(transfer))) wake();
 }
@@ -470,7 +470,7 @@ void StreamConnection::on_closed(Session&, const Closed& closed) {
 void StreamConnection::drain() {
     if (out_.has_sends() && closed_.reason == CloseReason::orderly) {
         closed_.reason = CloseReason::unconfirmed;
-        closed_.detail = "the peer has closed, and not all that was to be sent had left";
+        closed_.detail = "the peer has closed before everything was sent";
     }
     if (!delivery_.cancel_sends()) return;
     if (delivery_.must_yield()) return wake();

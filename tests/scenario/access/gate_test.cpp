@@ -173,11 +173,11 @@ TEST_P(Gate, HasSoManyPlacesForAKeyAndTheNextIsFreeWhenOneHasLeft) {
     visit(two, shown);
     visit(three, shown);
     EXPECT_EQ(three.opened, 0);
-    EXPECT_THAT(three.closed.front().detail, HasSubstr("it has no room for another peer"));
+    EXPECT_THAT(three.closed.front().detail, HasSubstr("it has no free slot for another peer"));
     EXPECT_EQ(keys->counters().busy, 1U);
     EXPECT_EQ(keys->counters().admitted, 2U);
     EXPECT_THAT(bed.seen().rejected,
-                ElementsAre(HasSubstr("key 7 (key7) has as many connections as it may have")));
+                ElementsAre(HasSubstr("key 7 (key7) has its maximum number of connections")));
     one.session->close();
     ASSERT_TRUE(bed.run_until([&] { return sessions.size() == 1; }));
     expect_let_in(shown);
@@ -208,7 +208,8 @@ TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
     visit(two, key(files.client(8)));
     EXPECT_EQ(one.opened, 1);
     EXPECT_EQ(two.opened, 0);
-    EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("its host has as many connections")));
+    EXPECT_THAT(bed.seen().rejected,
+                ElementsAre(HasSubstr("its host has the maximum number of connections")));
     // The next one is told for a reason of its own.
     Hello other = gate_hello();
     other.service = Service::stream;
@@ -239,7 +240,7 @@ TEST_P(Gate, RejectsAClientWithAKeyWhereThereAreNone) {
     files.permit(7, "services=messages");
     listen_with(nullptr);
     expect_kept_out(key(files.client(7)), "it does not admit this side");
-    EXPECT_THAT(bed.seen().rejected, Each(HasSubstr("it shows a key, and there are none here")));
+    EXPECT_THAT(bed.seen().rejected, Each(HasSubstr("it uses a key, and this side has none")));
     EXPECT_THAT(turned_away, SizeIs(bed.seen().rejected.size()));
     EXPECT_THAT(turned_away, Not(IsEmpty()));
     expect_let_in();

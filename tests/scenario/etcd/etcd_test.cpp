@@ -270,7 +270,7 @@ TEST_F(EtcdBus, OfTwoPublishersWithOneNameTheLaterIsFoundForAsLongAsItIsThere) {
     let_pass(3 * options.lease);
     EXPECT_EQ(listener.there["a"].instance, second);
     EXPECT_THAT(of_later.troubles, IsEmpty());
-    EXPECT_THAT(own.troubles, testing::ElementsAre(HasSubstr("give each a name of its own")));
+    EXPECT_THAT(own.troubles, testing::ElementsAre(HasSubstr("give each a different name")));
     later.reset();
     ASSERT_TRUE(run_until(
         [&] { return listener.there.contains("a") && listener.there["a"].instance == first; }));

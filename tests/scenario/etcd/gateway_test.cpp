@@ -209,7 +209,7 @@ TEST(EtcdGateway, OneTextThatIsTooLongIsNamedAndTheOthersAreRead) {
     board.look(seen);
     EXPECT_EQ(seen.texts, (std::map<std::string, std::string>{{"a", "text"}, {"z", "text"}}));
     EXPECT_THAT(seen.troubles,
-                testing::ElementsAre(testing::AllOf(testing::HasSubstr("'huge' is passed over"),
+                testing::ElementsAre(testing::AllOf(testing::HasSubstr("'huge' is ignored"),
                                                     testing::HasSubstr("16777216"))));
     gateway.put("/netio/huge", "short"); // it is read again when it changes
     board.look(seen);

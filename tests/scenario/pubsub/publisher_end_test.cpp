@@ -215,7 +215,7 @@ TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForEverForOneThatDoesNotAnswer) {
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::unconfirmed);
     ASSERT_EQ(publisher_actor.closed.size(), 1U);
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::too_slow);
-    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("while the publisher was ending"));
+    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("while the publisher was closing"));
     EXPECT_LT(loop().now() - begin, 1s);
 }
 

@@ -229,7 +229,7 @@ TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
     EXPECT_EQ(honest.actor.totals, 1);
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::unconfirmed);
     EXPECT_EQ(publisher_actor.end.detail,
-              "1 subscriber(s) did not confirm that they have everything");
+              "1 subscriber(s) did not confirm that they received everything");
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SlowSubscribers, all_beds(), bed_name);

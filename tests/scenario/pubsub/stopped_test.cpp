@@ -476,7 +476,8 @@ TEST_P(Stopped, WhoIsDisconnectedAsTooSlowLearnsIt) {
     scheduler_.go_on(reader.process);
     ASSERT_TRUE(run_until([&] { return !reader.actor.closed.empty(); }));
     EXPECT_EQ(reader.actor.closed[0].reason, CloseReason::too_slow);
-    EXPECT_THAT(reader.actor.closed[0].detail, testing::HasSubstr("this side took nothing for"));
+    EXPECT_THAT(reader.actor.closed[0].detail,
+                testing::HasSubstr("this side received nothing for"));
 }
 
 std::string name_of(const testing::TestParamInfo<int>& info) {

@@ -108,7 +108,7 @@ TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAga
     EXPECT_EQ(publisher_actor.closed.size(), crowd);
     for (const netio::Closed& closed : publisher_actor.closed) {
         EXPECT_EQ(closed.reason, CloseReason::too_slow);
-        EXPECT_THAT(closed.detail, testing::HasSubstr("took nothing for more than 50 ms"));
+        EXPECT_THAT(closed.detail, testing::HasSubstr("received nothing for more than 50 ms"));
     }
 }
 

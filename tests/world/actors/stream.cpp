@@ -369,7 +369,7 @@ void StreamActor::judge_close(const End& end, const Closed& closed) {
     }
     // As it says itself: everything else that an end can be unconfirmed for may come at any time.
     if (closed.reason == CloseReason::unconfirmed &&
-        closed.detail.find(" has taken nothing more for ") != std::string::npos &&
+        closed.detail.find(" has received nothing more for ") != std::string::npos &&
         !end.waited_before && pipes.gave_up_early(out(end), longest_sleep())) {
         world_.oracle().violate(RuleId::stream_close_is_bounded,
                                 "process " + std::to_string(number_) +

@@ -67,10 +67,10 @@ TEST_P(SessionProtocol, RefusesFramesOfItsOwnWithFlagsOrABodyThatTheyDoNotHave) 
     expect_refused({frame_of(FrameKind::written, 0, 4)}, "unexpected frame");
     expect_refused({frame_of(FrameKind::window)}, "unexpected frame");
     expect_refused({frame_of(FrameKind::window, 1, 4)}, "unexpected frame");
-    expect_refused({frame_of(FrameKind::window, 0, 4)}, "0 receives, which cannot be");
+    expect_refused({frame_of(FrameKind::window, 0, 4)}, "0 receives, which is impossible");
     expect_refused({{.kind = 15}}, "unexpected frame");
     expect_refused({frame_of(FrameKind::open)}, "out of turn");
-    expect_refused({frame_of(FrameKind::open, 0, 3)}, "not understood", false);
+    expect_refused({frame_of(FrameKind::open, 0, 3)}, "unknown options", false);
     expect_refused({frame_of(FrameKind::open, 1)}, "unexpected frame", false);
 }
 

@@ -171,7 +171,7 @@ TEST_P(SessionRefusal, WhoAsksForRolesThatAreNotServedIsNotLetIn) {
             EXPECT_EQ(far.opened, is_served ? 1 : 0) << roles;
             if (is_served) continue;
             EXPECT_EQ(far.closed[0].reason, CloseReason::protocol_error);
-            EXPECT_THAT(far.closed[0].detail, HasSubstr("offered what is not understood"));
+            EXPECT_THAT(far.closed[0].detail, HasSubstr("offered unknown options"));
         }
     }
 }

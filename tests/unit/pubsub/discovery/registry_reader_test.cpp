@@ -267,7 +267,7 @@ TEST(RateLimitedWarnings, ThatThereAreMoreThanTheLimitIsToldOnceInAnInterval) {
     for (std::size_t i = 0; i < RateLimitedWarnings::limit; ++i)
         EXPECT_EQ(warnings.line_for(std::to_string(i), start), std::to_string(i));
     EXPECT_EQ(warnings.line_for("0", start), std::nullopt) << "it has been told";
-    EXPECT_EQ(warnings.line_for("more", start), "the bus has more troubles than are told");
+    EXPECT_EQ(warnings.line_for("more", start), "the bus has more problems than are reported");
     for (const char* const next : {"more", "still more", "0"})
         EXPECT_EQ(warnings.line_for(next, start + seconds{59}), std::nullopt) << next;
     EXPECT_EQ(warnings.line_for("more", start + seconds{60}), "more");
@@ -370,8 +370,8 @@ TEST_F(BusTexts, ATornAnnouncementIsToldAndTheOthersAreRead) {
     const RegistryNews news = look(start);
     EXPECT_EQ(news.publishers.size(), 1U);
     EXPECT_THAT(news.troubles,
-                ElementsAre("the announcement 'b' is passed over: announcement: it is not JSON",
-                            "the announcement 'c' is passed over: name: it is 'a'"));
+                ElementsAre("the announcement 'b' is ignored: announcement: it is not JSON",
+                            "the announcement 'c' is ignored: name: it is 'a'"));
 }
 
 TEST_F(BusTexts, ABusThatCannotBeReachedIsToldOnceAndNobodyIsGoneForIt) {
@@ -483,7 +483,7 @@ void BusTexts::looks_at_two() {
             EXPECT_TRUE(news.empty()) << round;
         }
     }
-    EXPECT_THAT(writer.take_troubles(), ElementsAre(HasSubstr("give each a name of its own")));
+    EXPECT_THAT(writer.take_troubles(), ElementsAre(HasSubstr("give each a different name")));
     EXPECT_THAT(later.take_troubles(), IsEmpty());
     later.withdraw(board);
     writer.refresh(board, start + seconds{20});
