@@ -49,7 +49,7 @@ struct CodePoints {
 // change the direction of writing (Bidi_Control), and characters that are not visible
 // (Default_Ignorable_Code_Point, interlinear annotations, the empty Braille pattern). Two texts
 // that differ only in these look the same to a reader.
-inline constexpr std::array<CodePoints, 22> unseen_code_points{{
+inline constexpr std::array<CodePoints, 22> unprintable_code_points{{
     {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},
     {0x061c, 0x061c},   {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
     {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},   {0x2800, 0x2800},
@@ -59,10 +59,11 @@ inline constexpr std::array<CodePoints, 22> unseen_code_points{{
 }};
 
 // Whether a UTF-8 sequence acts on a terminal or is not visible.
-inline bool is_unseen(std::string_view sequence) {
+inline bool is_unprintable(std::string_view sequence) {
     const std::uint32_t code = code_point(sequence);
-    const auto range = std::ranges::lower_bound(unseen_code_points, code, {}, &CodePoints::last);
-    return range != unseen_code_points.end() && range->first <= code;
+    const auto range =
+        std::ranges::lower_bound(unprintable_code_points, code, {}, &CodePoints::last);
+    return range != unprintable_code_points.end() && range->first <= code;
 }
 
 // A single byte that 8-bit terminals interpret as C1.
@@ -73,10 +74,10 @@ inline bool is_c1(char c) {
 // Whether the text contains a control character (as UTF-8 or as a single byte), a character that
 // changes the direction of writing, or a character that is not visible. Other bytes that are not
 // UTF-8 are accepted, because names may have an older encoding.
-inline bool has_unseen(std::string_view text) {
+inline bool has_unprintable(std::string_view text) {
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);
-        if (length == 0 ? is_c1(text.front()) : is_unseen(text.substr(0, length))) return true;
+        if (length == 0 ? is_c1(text.front()) : is_unprintable(text.substr(0, length))) return true;
         text.remove_prefix(std::max<std::size_t>(1, length));
     }
     return false;
