@@ -390,7 +390,7 @@ void add_sockets(Keys& keys) {
         "share", {bytes(1, terabyte)}, "1M, with `drop` 4M",
         "what one subscriber may hold before it is slow: at most half of the memory",
         [](const YamlValue& value, Buffered& options, ReadContext&) {
-            options.share_bytes = value.bytes(1, options.page_count * options.page_bytes / 2);
+            options.queue_limit_bytes = value.bytes(1, options.page_count * options.page_bytes / 2);
         });
     buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),
                  "`newest`: what is kept for one subscriber besides, the last message of each fid");

@@ -24,7 +24,7 @@ PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
     require_between("newest_bytes", options.newest_bytes, 1, SIZE_MAX);
     return PageBudget{{.page_bytes = options.page_bytes,
                        .page_count = options.page_count,
-                       .share_bytes = options.share_bytes,
+                       .queue_limit_bytes = options.queue_limit_bytes,
                        .watermark_bytes = options.watermark_bytes,
                        .largest_message_bytes = options.publisher.largest_message_bytes}};
 }

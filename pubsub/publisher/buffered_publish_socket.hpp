@@ -44,7 +44,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // slow_policy decides about the next page. At most half of the memory.
         // 0: 1 MiB if the policy blocks, 4 MiB if it is drop, but at least four pages and at most
         // half of the memory.
-        std::size_t share_bytes = 0;
+        std::size_t queue_limit_bytes = 0;
         // Memory per subscriber with slow_policy `newest`, in addition to that of the pages: for
         // the last message of each fid. When it is full, the messages of the fids that have had
         // none for the longest time are dropped, and reported as missed.

@@ -30,12 +30,12 @@ PageBudget::PageBudget(const Options& options)
                                                             : options.watermark_bytes},
       early_bytes_{options.watermark_bytes == 0 ? std::min(page_bytes_, early_page_bytes)
                                                 : page_bytes_},
-      share_bytes_{options.share_bytes} {
+      queue_limit_bytes_{options.queue_limit_bytes} {
     require_between("page_bytes", options.page_bytes, 256, netio::page::message_limit);
     require_between("page_count", options.page_count, 2, std::size_t{1} << 20);
     pool_ = ByteArena::rounded(page_bytes_) * options.page_count;
-    require_option(share_bytes_ <= pool_ / 2,
-                   "share_bytes is " + std::to_string(share_bytes_) +
+    require_option(queue_limit_bytes_ <= pool_ / 2,
+                   "queue_limit_bytes is " + std::to_string(queue_limit_bytes_) +
                        "; one stopped subscriber must not keep more than half of the memory from "
                        "the others, which is page_bytes * page_count = " +
                        std::to_string(pool_) + " bytes");
@@ -51,7 +51,7 @@ std::size_t PageBudget::set_aside() const noexcept {
 }
 
 std::size_t PageBudget::limit_of(SlowPolicy policy) const noexcept {
-    if (share_bytes_ > 0) return share_bytes_;
+    if (queue_limit_bytes_ > 0) return queue_limit_bytes_;
     const std::size_t usual =
         policy == SlowPolicy::drop ? dropping_limit_bytes : blocking_limit_bytes;
     return std::min(pool_ / 2, std::max(4 * page_bytes_, usual));

@@ -38,7 +38,7 @@ class PageBudget {
     struct Options {
         std::size_t page_bytes = 0;
         std::size_t page_count = 0;
-        std::size_t share_bytes = 0;     // 0: limit_of() has defaults
+        std::size_t queue_limit_bytes = 0; // 0: limit_of() has defaults
         std::size_t watermark_bytes = 0; // 0: page_bytes, or early_bytes() for idle subscribers
         std::size_t largest_message_bytes = 0;
     };
@@ -81,7 +81,7 @@ class PageBudget {
     std::size_t page_bytes_;
     std::size_t watermark_bytes_;
     std::size_t early_bytes_;
-    std::size_t share_bytes_;
+    std::size_t queue_limit_bytes_;
     std::size_t pool_;
     std::size_t message_limit_;
 };

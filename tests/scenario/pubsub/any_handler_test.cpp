@@ -37,7 +37,7 @@ class AnyHandler : public PubSubScenario {
                           .ranges_per_subscriber_limit = 4},
             .page_bytes = 1024,
             .page_count = 64,
-            .share_bytes = 4096};
+            .queue_limit_bytes = 4096};
         options.publisher.addresses = {address.port != 0 ? address : bed.address()};
         options.publisher.open = true;
         publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);

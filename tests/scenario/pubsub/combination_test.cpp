@@ -250,7 +250,7 @@ TEST_P(Combinations, ASubscriberThatPausesAgainAndAgainIsKeptAndItsAccountIsExac
             pages = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},
                               .page_bytes = 512,
                               .page_count = 64,
-                              .share_bytes = 4096});
+                              .queue_limit_bytes = 4096});
             publisher = pages.get();
         } else {
             lent = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},

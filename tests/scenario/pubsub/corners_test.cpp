@@ -261,8 +261,8 @@ TEST_P(Corners, APublisherThatHasEndedIsNotComeBackToUnlessOneSaysSo) {
 // --- subscriptions that end -----------------------------------------------------------------
 
 TEST_P(Corners, WhoDropsItsLastFidGetsFirstWhatWaitsForIt) {
-    auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = std::size_t{32} * 1024});
+    auto publisher = buffered(
+        {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = std::size_t{32} * 1024});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t count = 0;

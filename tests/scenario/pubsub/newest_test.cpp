@@ -21,7 +21,7 @@ using testing::SizeIs;
 class NewestMessages : public PubSubScenario {
   protected:
     static BufferedPublishSocket::Options small_pages() {
-        return {.page_bytes = 1024, .page_count = 64, .share_bytes = 4 * 1024};
+        return {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 4 * 1024};
     }
     void settle() {
         for (int i = 0; i < 50; ++i)
@@ -240,7 +240,8 @@ TEST_P(NewestMessages, BeyondTheirLimitAreMissedWhereAFidHasHadNoneForTheLongest
 // The memory is short, so that what waits for those who may miss messages is taken back: all but
 // the last of each fid is missed then, too.
 TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
+    auto publisher =
+        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its share
     ASSERT_EQ(publisher->counters().dropped, 0U);
@@ -257,7 +258,8 @@ TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
 // told.
 TEST_P(NewestMessages, ThatAreAllKeptWhenOthersNeedTheMemoryCostNoMoreFrames) {
     constexpr std::uint64_t fids = 25;
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
+    auto publisher =
+        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
     auto& subscriber = paused({range(101, 100 + fids)});
     const auto frames = [&] { return publisher->snapshot().subscribers.front().frames_sent; };
     const std::uint64_t before = frames();
@@ -278,7 +280,7 @@ TEST_P(NewestMessages, ThatAreAllKeptWhenOthersNeedTheMemoryCostNoMoreFrames) {
 // Then there is nothing to send but what was missed, and it is told without a message behind it.
 TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
     auto publisher = buffered(
-        {.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024, .newest_bytes = 1});
+        {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024, .newest_bytes = 1});
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its share
     ASSERT_EQ(publisher->counters().dropped, 0U);
@@ -295,7 +297,8 @@ TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
 
 // What waits of the subscription before is no part of the one that follows.
 TEST_P(NewestMessages, OfAFormerSubscriptionAreNotKept) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
+    auto publisher =
+        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 60);
     subscriber.socket->unsubscribe(range(1, 1));

@@ -149,7 +149,7 @@ TEST_P(PublisherCounters, CountWhatSubscribersMissOfLentMessagesForEachFidAndEac
 TEST_P(PublisherCounters, CountWhatIsMissedOfTheNewestAndThePagesThatBringIt) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 4 * 1024,
+                               .queue_limit_bytes = 4 * 1024,
                                .newest_bytes = 1000}); // of five fids or so
     auto& subscriber =
         subscribe({range(1, 9)}, {.session = {.receive_bytes = 4096, .receive_count = 4}},

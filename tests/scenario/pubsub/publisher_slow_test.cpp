@@ -30,7 +30,7 @@ class PublisherAndSlow : public PubSubScenario {
         return {.publisher = {.slow_policy = SlowPolicy::drop},
                 .page_bytes = 1024,
                 .page_count = 64,
-                .share_bytes = 32 * 1024};
+                .queue_limit_bytes = 32 * 1024};
     }
     Subscription& reader(const FidRange& range, SubscribeSocket::Options options = {},
                          std::optional<SlowPolicy> policy = {}) {

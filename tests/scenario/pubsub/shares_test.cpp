@@ -80,7 +80,7 @@ TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
         buffered({.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = 50ms},
                   .page_bytes = 1024,
                   .page_count = 16,
-                  .share_bytes = 8 * 1024});
+                  .queue_limit_bytes = 8 * 1024});
     auto& honest = subscribe({range(9, 9)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     std::vector<std::unique_ptr<Impostor>> guests;
@@ -103,7 +103,7 @@ TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
 TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAreIdle) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 8 * 1024,
+                               .queue_limit_bytes = 8 * 1024,
                                .flush_time = {},
                                .flush_when_idle = true});
     auto& honest = subscribe({range(1, 1)});
@@ -185,7 +185,7 @@ TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 2048});
+                               .queue_limit_bytes = 2048});
     auto guest = stuck(range(1, 1));
     for (std::uint64_t number = 0; number < 50; ++number)
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 900), Status::ok);
@@ -249,8 +249,9 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
         return "accepted";
     };
     EXPECT_EQ(
-        refusal([&] { buffered({.page_bytes = 1024, .page_count = 4, .share_bytes = 2049}); }),
-        "share_bytes is 2049; one stopped subscriber must not keep more than half of the "
+        refusal(
+            [&] { buffered({.page_bytes = 1024, .page_count = 4, .queue_limit_bytes = 2049}); }),
+        "queue_limit_bytes is 2049; one stopped subscriber must not keep more than half of the "
         "memory from the others, which is page_bytes * page_count = 4096 bytes");
     EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 1}); }),
               "outstanding_limit is 1; it must be from 2 to 4294967295");

@@ -17,7 +17,8 @@ using netio::Status;
 using SlowSubscribers = PubSubScenario;
 
 TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 12 * 1024});
+    auto publisher =
+        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 12 * 1024});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));
@@ -136,7 +137,7 @@ TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 4 * 1024});
+                               .queue_limit_bytes = 4 * 1024});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t number = 0;
@@ -215,7 +216,7 @@ TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
 TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
     auto publisher = buffered({.publisher = {.close_timeout = std::chrono::milliseconds{50}},
                                .page_bytes = 1024,
-                               .share_bytes = 20 * 1024});
+                               .queue_limit_bytes = 20 * 1024});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));

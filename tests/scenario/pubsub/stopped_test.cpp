@@ -248,7 +248,7 @@ TEST_P(Stopped, WhoIsStoppedLongerThanItsPolicyAllowsIsDisconnectedAndItsFidsGoO
                                                    .disconnect_after = 500ms},
                                      .page_bytes = 16 * 1024,
                                      .page_count = 64,
-                                     .share_bytes = 64 * 1024},
+                                     .queue_limit_bytes = 64 * 1024},
                                     publisher_actor_};
     Reader& honest = read({range(1, 2)});
     Reader& first = read({range(1, 1)});

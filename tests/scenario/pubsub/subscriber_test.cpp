@@ -24,7 +24,7 @@ TEST_P(Subscribing, AfterCloseInOnGapNoGapFollows) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 4096});
+                               .queue_limit_bytes = 4096});
     auto& subscriber = subscribe({range(1, 50)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.actor.at_gap = [](SubscribeSocket& socket) { socket.close(); };

@@ -225,7 +225,7 @@ TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 256,
                                .page_count = 8,
-                               .share_bytes = 64,
+                               .queue_limit_bytes = 64,
                                .flush_time = 1h});
     gather(guests);
     publish_for_all(*publisher, receives + 2, 8);

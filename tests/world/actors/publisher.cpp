@@ -142,8 +142,8 @@ PublishActor::PublishActor(World& world, Process& process)
         pubsub::BufferedPublishSocket::Options all{.publisher = options};
         all.page_bytes = static_cast<std::size_t>(option("page_bytes", 4096));
         all.page_count = static_cast<std::size_t>(option("pages", 16));
-        all.share_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
-                                   all.page_bytes * all.page_count / 2);
+        all.queue_limit_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
+                                         all.page_bytes * all.page_count / 2);
         all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
         all.newest_bytes =
             static_cast<std::size_t>(option("newest", static_cast<std::int64_t>(all.newest_bytes)));
