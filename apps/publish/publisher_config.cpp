@@ -376,7 +376,7 @@ void read_remainder(const YamlValue& value, PublisherConfig& config, ReadContext
                                remainder, outstanding),
                    fmt::format("a whole number from 1 to {}", most));
     }
-    config.unbuffered_options.remainder_limit = remainder;
+    config.unbuffered_options.queue_limit_messages = remainder;
 }
 
 void add_sockets(Keys& keys) {

@@ -19,7 +19,7 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-constexpr std::size_t default_remainder_limit = 64;
+constexpr std::size_t default_queue_limit_messages = 64;
 
 PublishSocket::Options checked(PublishSocket::Options options) {
     validate(options.publisher);
@@ -28,14 +28,14 @@ PublishSocket::Options checked(PublishSocket::Options options) {
                    "drop for messages that are not copied");
     // With a limit of 1, half of it would be 0.
     require_between("outstanding_limit", options.outstanding_limit, 2, UINT32_MAX);
-    require_option(options.remainder_limit <= options.outstanding_limit / 2,
-                   "remainder_limit is " + std::to_string(options.remainder_limit) +
+    require_option(options.queue_limit_messages <= options.outstanding_limit / 2,
+                   "queue_limit_messages is " + std::to_string(options.queue_limit_messages) +
                        "; one stopped subscriber must not keep more than half of "
                        "outstanding_limit, which is " +
                        std::to_string(options.outstanding_limit) + ", from the others");
-    if (options.remainder_limit == 0) {
-        options.remainder_limit =
-            std::clamp<std::size_t>(options.outstanding_limit / 4, 1, default_remainder_limit);
+    if (options.queue_limit_messages == 0) {
+        options.queue_limit_messages =
+            std::clamp<std::size_t>(options.outstanding_limit / 4, 1, default_queue_limit_messages);
     }
     return options;
 }
@@ -231,7 +231,7 @@ bool ZeroCopyPublisher::takes(const Interest& member) noexcept {
     if (member.policy != SlowPolicy::drop) return may_wait(subscriber);
     const QueueUsage& usage = subscriber.queue().usage();
     if (subscriber.queue().gaps_are_full()) return false;
-    return usage.waiting < options_.remainder_limit &&
+    return usage.waiting < options_.queue_limit_messages &&
            (usage.all() == 0 || usage.all() < budget().allowance(SIZE_MAX));
 }
 
@@ -240,7 +240,7 @@ bool ZeroCopyPublisher::may_wait(const Subscriber& subscriber) noexcept {
     const QueueUsage& usage = subscriber.queue().usage();
     const MemoryBudget& memory = budget();
     if (subscriber.queue().gaps_are_full()) return false;
-    return usage.waiting < options_.remainder_limit &&
+    return usage.waiting < options_.queue_limit_messages &&
            (memory.is_plenty(1, memory.free()) ||
             usage.all() < memory.waiting_limit(memory.free()));
 }

@@ -51,7 +51,7 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
         std::size_t outstanding_limit = 256;
         // The queue limit: publications that may be queued for one subscriber; then its slow_policy
         // decides. At most half of outstanding_limit. 0: a quarter of that, at most 64.
-        std::size_t remainder_limit = 0;
+        std::size_t queue_limit_messages = 0;
     };
 
     class Handler : public Publisher::Handler {

@@ -214,7 +214,7 @@ TEST_P(Combinations, AnExplicitPublicationForOneThatIsDisconnectedEndsHoweverIts
 TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 128,
-                                 .remainder_limit = 4});
+                                 .queue_limit_messages = 4});
     auto& subscriber = subscribe({range(1, 2)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t cookie = 0;
@@ -255,7 +255,7 @@ TEST_P(Combinations, ASubscriberThatPausesAgainAndAgainIsKeptAndItsAccountIsExac
         } else {
             lent = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},
                                .outstanding_limit = 128,
-                               .remainder_limit = 4});
+                               .queue_limit_messages = 4});
             publisher = lent.get();
         }
         auto& subscriber =

@@ -24,7 +24,7 @@ const std::size_t default_frame = SubscribeSocket::Options{}.session.receive_byt
 // The user's header, the slices and the fragments are cut at every place where one of them can end.
 TEST_P(Corners, MessagesAroundOneFrameAndSeveralWithAUserHeaderOfEverySize) {
     constexpr std::size_t small_frame = 256;
-    auto publisher = unbuffered({.outstanding_limit = 4096, .remainder_limit = 1024});
+    auto publisher = unbuffered({.outstanding_limit = 4096, .queue_limit_messages = 1024});
     auto& small = subscribe({range(7, 7)}, {.session = {.receive_bytes = small_frame}});
     auto& large = subscribe({range(7, 7)});
     ASSERT_TRUE(run_until(

@@ -40,7 +40,7 @@ TEST_P(PoliciesAskedFor, AGuestThatDropsNeverHoldsUpALosslessStream) {
 }
 
 TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 2});
     auto& subscriber = subscribe({range(1, 4)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->subscribe(range(2, 3), SlowPolicy::drop);
@@ -65,7 +65,7 @@ TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
 }
 
 TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 2});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{50000}; // too large to be gathered
     std::uint64_t key = 0;
@@ -110,8 +110,8 @@ TEST_P(PoliciesAskedFor, OneThatHoldsThePublisherUpMoreIsRefused) {
 }
 
 TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
-    auto publisher = unbuffered(
-        {.publisher = {.disconnect_after = std::chrono::milliseconds{50}}, .remainder_limit = 2});
+    auto publisher = unbuffered({.publisher = {.disconnect_after = std::chrono::milliseconds{50}},
+                                 .queue_limit_messages = 2});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto impatient = stuck(range(1, 1), SlowPolicy::disconnect);
@@ -134,7 +134,7 @@ TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
 }
 
 TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
-    auto publisher = unbuffered({.remainder_limit = 1});
+    auto publisher = unbuffered({.queue_limit_messages = 1});
     auto& subscriber =
         subscribe({range(1, 9)}, {.session = {.receive_count = 4}, .reconnect = true});
     subscriber.socket->subscribe(range(3, 5), SlowPolicy::drop);
@@ -144,7 +144,7 @@ TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
     publisher.reset();
     subscriber.actor.subscribed.clear();
     PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true},
-                                   .remainder_limit = 1};
+                                   .queue_limit_messages = 1};
     PublishSocket again{transport(), options, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(subscriber.actor.subscribed, ElementsAre(range(1, 2), range(3, 4)));

@@ -112,7 +112,7 @@ TEST_P(PublisherCounters, CountWhatSubscribersMissOfLentMessagesForEachFidAndEac
     constexpr std::uint64_t guests = 6;
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 16,
-                                 .remainder_limit = 8});
+                                 .queue_limit_messages = 8});
     std::vector<std::unique_ptr<Impostor>> stopped;
     for (std::uint64_t fid = 1; fid <= guests; ++fid)
         stopped.push_back(stuck(range(fid, fid)));

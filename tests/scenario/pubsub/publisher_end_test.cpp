@@ -138,7 +138,7 @@ TEST_P(PublisherEnds, IsInOrderWhereOnlyOneWasLeftThatHadNotSaidAnythingYet) {
 
 TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatNobodyTook) {
     auto publisher =
-        unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
+        unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .queue_limit_messages = 1});
     auto slow = stuck(range(1, 1));
     std::uint64_t next = 0;
     const auto publish_one = [&] {
@@ -170,7 +170,7 @@ TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfAFrameThatManyShared) 
 }
 
 TEST_P(PublisherEnds, OneThatIsDestroyedTellsNothingMoreOfWhatADeadSubscriberWasOwed) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 20});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 20});
     auto slow = stuck(range(1, 1));
     std::uint64_t next = 0;
     while (publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{next}) == Status::ok)

@@ -90,7 +90,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTh
     constexpr std::size_t limit = 8;
     auto publisher = unbuffered({.publisher = {.disconnect_after = disconnect_after},
                                  .outstanding_limit = limit,
-                                 .remainder_limit = 2});
+                                 .queue_limit_messages = 2});
     for (std::uint64_t i = 0; i < others; ++i)
         reader(range(10 + i, 10 + i));
     auto& guest = paused(range(1, 1), SlowPolicy::disconnect);

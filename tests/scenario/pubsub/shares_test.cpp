@@ -255,8 +255,8 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
         "memory from the others, which is page_bytes * page_count = 4096 bytes");
     EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 1}); }),
               "outstanding_limit is 1; it must be from 2 to 4294967295");
-    EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 8, .remainder_limit = 5}); }),
-              "remainder_limit is 5; one stopped subscriber must not keep more than half of "
+    EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 8, .queue_limit_messages = 5}); }),
+              "queue_limit_messages is 5; one stopped subscriber must not keep more than half of "
               "outstanding_limit, which is 8, from the others");
 }
 

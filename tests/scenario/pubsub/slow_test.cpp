@@ -80,7 +80,7 @@ TEST_P(SlowSubscribers, ByDefaultHoldHalfOfTheMemoryAtMost) {
 }
 
 TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 5});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 5});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{1000};
     std::uint64_t accepted = 0;
@@ -99,7 +99,7 @@ TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
 TEST_P(SlowSubscribers, ThoseWhoMayMissMessagesHaveAsManyWaitingAsAllowedBeforeTheyDo) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 100,
-                                 .remainder_limit = 5});
+                                 .queue_limit_messages = 5});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{50'000}; // too large to be gathered
     for (std::uint64_t i = 0; i < 30; ++i)
@@ -112,7 +112,7 @@ TEST_P(SlowSubscribers, ThoseWhoMayMissMessagesHaveAsManyWaitingAsAllowedBeforeT
 TEST_P(SlowSubscribers, WhatASlowOneMissesIsRefusedBeforeTheLoopHasToTellMoreThanTwiceTheLimit) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 8,
-                                 .remainder_limit = 2});
+                                 .queue_limit_messages = 2});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{1000};
     std::uint64_t accepted = 0;
@@ -167,7 +167,7 @@ TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
 TEST_P(SlowSubscribers, DroppingUnbufferedMessagesStillCompletesEachOnce) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 4000,
-                                 .remainder_limit = 4});
+                                 .queue_limit_messages = 4});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     netio::RegisteredBuffer memory{1000 * 64};
@@ -194,7 +194,7 @@ TEST_P(SlowSubscribers, DroppingUnbufferedMessagesStillCompletesEachOnce) {
 TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                                .disconnect_after = std::chrono::milliseconds{50}},
-                                 .remainder_limit = 2});
+                                 .queue_limit_messages = 2});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));

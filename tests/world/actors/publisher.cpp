@@ -155,7 +155,7 @@ PublishActor::PublishActor(World& world, Process& process)
     } else {
         pubsub::PublishSocket::Options all{.publisher = options};
         all.outstanding_limit = static_cast<std::size_t>(option("outstanding", 256));
-        all.remainder_limit =
+        all.queue_limit_messages =
             std::min(static_cast<std::size_t>(option("remainder")), all.outstanding_limit / 2);
         memory_ = std::make_unique<RegisteredBuffer>(slot_count * slot_bytes_);
         for (std::size_t i = 0; i < slot_count; ++i)

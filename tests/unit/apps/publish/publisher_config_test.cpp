@@ -169,7 +169,7 @@ TEST(PublisherConfig, ReadsTheUnbufferedMode) {
               streams);
     EXPECT_FALSE(config.buffered);
     EXPECT_EQ(config.unbuffered_options.outstanding_limit, 5U);
-    EXPECT_EQ(config.unbuffered_options.remainder_limit, 2U);
+    EXPECT_EQ(config.unbuffered_options.queue_limit_messages, 2U);
     EXPECT_EQ(config.memory_bytes, 1048576U);
 }
 

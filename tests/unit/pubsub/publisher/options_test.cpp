@@ -130,19 +130,19 @@ TEST_F(OptionsTest, ZeroCopyPublisherNamesARefusedOption) {
     EXPECT_EQ(lent([](Options& it) { it.outstanding_limit = 2; }), accepted);
     EXPECT_EQ(lent([](Options& it) {
                   it.outstanding_limit = 2;
-                  it.remainder_limit = 1;
+                  it.queue_limit_messages = 1;
               }),
               accepted);
     EXPECT_EQ(lent([](Options& it) {
                   it.outstanding_limit = 9;
-                  it.remainder_limit = 4;
+                  it.queue_limit_messages = 4;
               }),
               accepted);
     EXPECT_THAT(lent([](Options& it) {
                     it.outstanding_limit = 9;
-                    it.remainder_limit = 5;
+                    it.queue_limit_messages = 5;
                 }),
-                StartsWith("remainder_limit is 5"));
+                StartsWith("queue_limit_messages is 5"));
     EXPECT_THAT(lent([](Options& it) { it.publisher.slow_policy = SlowPolicy::newest; }),
                 StartsWith("slow_policy newest"));
 }
