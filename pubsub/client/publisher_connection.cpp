@@ -18,9 +18,10 @@ void PublisherConnection::open(Transport& transport, const SubscribeSocket::Opti
     account_.limit_fids(options.fid_limit);
     SubscribeSocket::Options own = options;
     own.publisher = parse_address(addresses_[first_]);
-    own.other_addresses.clear();
+    own.fallback_addresses.clear();
     for (std::size_t i = 1; i < addresses_.size(); ++i)
-        own.other_addresses.push_back(parse_address(addresses_[(first_ + i) % addresses_.size()]));
+        own.fallback_addresses.push_back(
+            parse_address(addresses_[(first_ + i) % addresses_.size()]));
     own.resume_state = past_.resume_state;
     socket_ = std::make_unique<SubscribeSocket>(transport, std::move(own),
                                                 static_cast<SubscribeSocket::Handler&>(*this));

@@ -34,7 +34,7 @@ class NETIO_EXPORT FidQuery final {
   public:
     struct Options {
         Address publisher{};
-        std::vector<Address> other_addresses{}; // of the same publisher, tried in order
+        std::vector<Address> fallback_addresses{}; // of the same publisher, tried in order
         std::string local_host{};               // empty: any
         std::shared_ptr<const ClientKey> key{}; // nullptr: none
         // If empty, asks for the whole list. Otherwise asks for each of these ranges whether any of

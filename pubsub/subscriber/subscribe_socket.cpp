@@ -192,8 +192,8 @@ Closed ended(CloseReason reason, std::string detail = {}) {
 
 std::vector<Address> all_addresses(const SubscribeSocket::Options& options) {
     std::vector<Address> addresses{options.publisher};
-    addresses.insert(addresses.end(), options.other_addresses.begin(),
-                     options.other_addresses.end());
+    addresses.insert(addresses.end(), options.fallback_addresses.begin(),
+                     options.fallback_addresses.end());
     return addresses;
 }
 
@@ -320,7 +320,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
       silence{transport,
               {.after = options.silence_hint,
                .query = {.publisher = options.publisher,
-                         .other_addresses = options.other_addresses,
+                         .fallback_addresses = options.fallback_addresses,
                          .local_host = options.local_host,
                          .key = options.key,
                          .receive_bytes_limit = options.receive_bytes_limit}},
@@ -657,7 +657,7 @@ SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functio
     : functions_{std::make_unique<FunctionHandler>(std::move(functions))} {
     require_option(!publisher.empty(), "a subscriber needs the address of its publisher");
     options.publisher = publisher.front();
-    options.other_addresses = std::vector<Address>{publisher.begin() + 1, publisher.end()};
+    options.fallback_addresses = std::vector<Address>{publisher.begin() + 1, publisher.end()};
     impl_ = std::make_unique<Impl>(network_of(loop), std::move(options),
                                    static_cast<Handler&>(*functions_), *this);
 }

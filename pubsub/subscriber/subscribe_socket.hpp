@@ -55,7 +55,7 @@ class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
         Address publisher{};
-        AddressList other_addresses{};          // of the same publisher, tried after it in order
+        AddressList fallback_addresses{};       // of the same publisher, tried after it in order
         std::string local_host{};               // empty: any
         std::shared_ptr<const ClientKey> key{}; // for authentication; nullptr: none
         // Receive buffers for the publisher's pages. Larger messages arrive in fragments of this

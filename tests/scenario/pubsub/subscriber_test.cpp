@@ -195,7 +195,7 @@ TEST_P(SubscribingInTheSimulator, WhoCannotEvenLookForAWayNowLooksAgain) {
     auto publisher = buffered({});
     bed.sim()->refuse_searching(true);
     auto& subscriber =
-        subscribe({range(1, 1)}, {.other_addresses = {{.host = "elsewhere", .port = 7}}});
+        subscribe({range(1, 1)}, {.fallback_addresses = {{.host = "elsewhere", .port = 7}}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
     EXPECT_TRUE(subscriber.actor.last_retrying);
     EXPECT_THAT(subscriber.actor.closed[1].detail, HasSubstr(to_string(address) + ": no thread"));
@@ -213,7 +213,7 @@ TEST_P(SubscribingInTheSimulator, WhereLargerBuffersCannotBeTriedTheNextAddressI
                   static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
     address = greedy.address();
     greedy.at_request = [&] { bed.sim()->refuse_connecting(greedy.requests == 1); };
-    auto& subscriber = subscribe({range(1, 1)}, {.other_addresses = {right}});
+    auto& subscriber = subscribe({range(1, 1)}, {.fallback_addresses = {right}});
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_TRUE(subscriber.actor.last_retrying);
     EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("cannot open an endpoint"));
