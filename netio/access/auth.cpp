@@ -233,7 +233,8 @@ Verdict AuthServer::decide(const Request& request, std::uint64_t now_slot) {
 
 Verdict AuthServer::admit_anonymous(const Request& request, const AuthFlags& flags) const {
     const Key& anonymous = *ring_.find(anyone);
-    if (options_.least != Protection::none) return refused(Refusal::protection_too_low, anyone);
+    if (options_.min_protection != Protection::none)
+        return refused(Refusal::protection_too_low, anyone);
     const auto service = std::to_integer<std::uint8_t>(request.data[auth_service_at]);
     if (!anonymous.rights.may_use(service)) return refused(Refusal::service_not_permitted, anyone);
     return admitted(AuthResult{anonymous, flags});
@@ -266,7 +267,8 @@ Verdict AuthServer::check_proof(const Request& request, const AuthFlags& flags,
     case ReplayCache::Seen::never:
         break;
     }
-    if (flags.protection < options_.least) return refused(Refusal::protection_too_low, claimed);
+    if (flags.protection < options_.min_protection)
+        return refused(Refusal::protection_too_low, claimed);
     if (flags.protection > options_.most) return refused(Refusal::protection_not_here, claimed);
     if (!key->rights.may_use(std::to_integer<std::uint8_t>(data[auth_service_at])))
         return refused(Refusal::service_not_permitted, claimed);
@@ -303,13 +305,12 @@ ServerNonce AuthServer::nonce(const Request& request, KeyId claimed, std::uint64
 }
 
 AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot)
-    : least_{options.least}, file_{options.key_file, source}, server_{boot,
-                                                                      {.least = options.least,
-                                                                       .most = options.most,
-                                                                       .lacks_aes =
-                                                                           options.lacks_aes,
-                                                                       .dialled_as =
-                                                                           options.dialled_as}},
+    : min_protection_{options.min_protection}, file_{options.key_file, source},
+      server_{boot,
+              {.min_protection = options.min_protection,
+               .most = options.most,
+               .lacks_aes = options.lacks_aes,
+               .dialled_as = options.dialled_as}},
       peers_{PeerLimiter::unlimited, options.links_per_host} {
     file_.load();
     server_.use(file_.ring());

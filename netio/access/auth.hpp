@@ -259,7 +259,7 @@ class AuthServer {
     static constexpr std::chrono::seconds slot_length{8};
 
     struct Options {
-        Protection least = Protection::none; // required; above `none`, peers need a key
+        Protection min_protection = Protection::none; // required; above `none`, peers need a key
         Protection most = Protection::privacy;
         bool lacks_aes = false; // this processor has no instructions for AES
         // Proofs that are remembered per key for two slots: as many as it may have connections. 64
@@ -330,7 +330,7 @@ class AccessControl {
   public:
     struct Options {
         std::string key_file;
-        Protection least = Protection::none;
+        Protection min_protection = Protection::none;
         Protection most = Protection::privacy;
         bool lacks_aes = false;                // this processor has no instructions for AES
         std::uint32_t links_per_host = 256;    // simultaneous connections, whatever their keys
@@ -352,13 +352,15 @@ class AccessControl {
     std::optional<News> look();
 
     // Whether every peer needs a key.
-    bool requires_key() const { return least_ > Protection::none || find(anyone) == nullptr; }
+    bool requires_key() const {
+        return min_protection_ > Protection::none || find(anyone) == nullptr;
+    }
     const Key* find(KeyId id) const { return file_.ring().find(id); }
     const AuthServer::Counters& counters() const noexcept { return server_.counters(); }
     const PeerLimiter& peers() const noexcept { return peers_; }
 
   private:
-    Protection least_;
+    Protection min_protection_;
     KeyFile file_;
     AuthServer server_;
     PeerLimiter peers_;

@@ -35,7 +35,7 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
     require_time("look_interval", options.look_interval);
     require_between("links_per_host", options.links_per_host, 1, UINT32_MAX);
     return {.key_file = options.file,
-            .least = options.least,
+            .min_protection = options.min_protection,
             .lacks_aes = !access::processor_has_aes(),
             .links_per_host = options.links_per_host,
             .dialled_as = in_numbers(options.dialled_as)};

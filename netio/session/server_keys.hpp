@@ -33,7 +33,7 @@ class NETIO_EXPORT ServerKeys final {
     struct Options {
         std::string file{}; // made by `netio key new`
         // The lowest protection that clients must request.
-        access::Protection least = access::Protection::none;
+        access::Protection min_protection = access::Protection::none;
         // Simultaneous connections of one host, whatever their keys. More than the default of
         // `links=` (64), so that one key cannot lock out the other keys of its host.
         std::uint32_t links_per_host = 256;

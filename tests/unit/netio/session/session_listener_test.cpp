@@ -70,7 +70,7 @@ TEST_P(Reach, WhoLetsAnyoneInHasToSaySo) {
     files.permit(7, "services=messages");
     const auto problem_with_keys = [&](access::Protection least) -> std::string {
         const auto keys = std::make_shared<ServerKeys>(
-            bed.loop(), ServerKeys::Options{.file = files.site(), .least = least});
+            bed.loop(), ServerKeys::Options{.file = files.site(), .min_protection = least});
         try {
             listen({{.host = "0.0.0.0", .port = 0}}, false, keys);
             return {};
