@@ -35,7 +35,7 @@ ClientPublisher::ClientPublisher(Transport& transport,
       parameters_{{"page_size", std::to_string(options.page_bytes)},
                   {"largest_message", std::to_string(options.publisher.largest_message_bytes)}},
       announced_{.bus = std::move(bus)}, announce_{calls.post, [this] { announce_next(); }} {
-    if (options.publisher.owned) owned_ = normalised(*options.publisher.owned);
+    if (options.publisher.fids) owned_ = normalised(*options.publisher.fids);
 }
 
 Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {

@@ -30,10 +30,9 @@ pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
     socket.publisher.slow_policy = options.slow_policy;
     socket.publisher.close_timeout = options.close_timeout;
     socket.publisher.close_limit = options.close_limit;
-    socket.publisher.owned.reset();
+    socket.publisher.fids.reset();
     if (options.fids)
-        socket.publisher.owned.emplace(options.fids->ranges().begin(),
-                                       options.fids->ranges().end());
+        socket.publisher.fids.emplace(options.fids->ranges().begin(), options.fids->ranges().end());
     return socket;
 }
 

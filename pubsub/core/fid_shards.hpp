@@ -5,7 +5,7 @@
 // to two shards. A plain value; no I/O.
 //
 //     const auto shards = pubsub::FidShards::divide({{Fid{0}, Fid{63}}}, 2);
-//     const std::vector<pubsub::FidRange>& fids = shards.of(0); // Publisher::Options::owned there
+//     const std::vector<pubsub::FidRange>& fids = shards.of(0); // Publisher::Options::fids there
 //     const std::optional<std::size_t> owner = shards.owner(Fid{7}); // where Fid{7} is published
 
 #include "netio/base/export.hpp"

@@ -65,7 +65,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
 
     // ok: it will be sent. no_subscribers: the fid has no subscriber. again: nothing was taken;
     // on_writable follows when it is worth trying again. too_large: never possible. closed: after
-    // close(). not_owned: the fid belongs to another loop (Publisher::Options::owned).
+    // close(). not_owned: the fid belongs to another loop (Publisher::Options::fids).
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // Usually this takes a few dozen instructions: the fid's group has an open page with space.
         // No page is open after close().

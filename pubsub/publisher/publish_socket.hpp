@@ -84,7 +84,7 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     // ok: on_publish_completed follows. no_subscribers: the fid has no subscriber; nothing follows.
     // again: no subscriber got it; on_writable follows when it is worth trying again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().
-    // not_owned: the fid is another loop's (Publisher::Options::owned).
+    // not_owned: the fid is another loop's (Publisher::Options::fids).
     // While a frame is in flight to a subscriber, the next messages that may share one wait for its
     // completion, or for enough bytes (32 KiB), even if the session has capacity; try_publish()
     // sends each at once.

@@ -44,7 +44,7 @@ class NETIO_EXPORT PublishSocketBase {
         // The fids of this socket, if several loops publish (pubsub/core/fid_shards.hpp):
         // publishing another fid returns not_owned, and a subscription to more fids gets these.
         // nullopt: all.
-        std::optional<std::vector<FidRange>> owned{};
+        std::optional<std::vector<FidRange>> fids{};
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
         SessionOptions session = {.receive_bytes = 4096, .receive_count = 8, .window_limit = 0};
         // A subscriber may ask, for some of its fids, for a policy that blocks the publisher less.

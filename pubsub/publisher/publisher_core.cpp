@@ -70,9 +70,9 @@ bool is_stalled_with_droppable(const Subscriber& subscriber) noexcept {
 void validate(const Publisher::Options& options) {
     validate(options.session);
     require_option(!options.addresses.empty(), "addresses must not be empty");
-    for (const FidRange& range : options.owned.value_or(std::vector<FidRange>{}))
+    for (const FidRange& range : options.fids.value_or(std::vector<FidRange>{}))
         require_option(range.first <= range.last,
-                       "owned: " + to_string(range) + " ends before it begins");
+                       "fids: " + to_string(range) + " ends before it begins");
     require_time("disconnect_after", options.disconnect_after);
     require_time("close_timeout", options.close_timeout);
     require_time("close_limit", options.close_limit, options.close_timeout);
@@ -87,7 +87,7 @@ void validate(const Publisher::Options& options) {
 PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& options,
                              const Terms& terms, const User& user)
     : options_{options}, user_{user}, loop_{transport.loop()},
-      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.owned,
+      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.fids,
                terms.keeps_newest},
       instance_{transport.draw_number()}, budget_{terms.pool, terms.largest},
       eviction_{

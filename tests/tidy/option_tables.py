@@ -8,7 +8,7 @@ import re
 import sys
 
 # Of connections that are made, and of streams; what is there in parts; and what follows from `loops`.
-NOT_IN_YAML = ("connect_timeout", "remote_writes", "never_immediate", "publisher", "owned")
+NOT_IN_YAML = ("connect_timeout", "remote_writes", "never_immediate", "publisher", "fids")
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 

@@ -101,7 +101,7 @@ TEST_F(OptionsTest, OfEachPublisherAreRefusedByName) {
 TEST_F(OptionsTest, OfEachPublisherAreGoodAtTheirLimits) {
     const auto at_the_limits = [](auto& options) {
         Publisher::Options& it = options.publisher;
-        it.owned = {{{.first = Fid{1}, .last = Fid{1}}}};
+        it.fids = {{{.first = Fid{1}, .last = Fid{1}}}};
         it.disconnect_after = it.close_timeout = it.close_limit = 1ms;
         it.subscriber_limit = it.ranges_per_subscriber_limit = it.answer_limit = 1;
         it.largest_message_bytes = (std::size_t{1} << 30) - 1;
