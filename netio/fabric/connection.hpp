@@ -162,7 +162,7 @@ class Connection final : public netio::Connection {
     bool provider_may_read();
     void complete(std::uint32_t operation, const Completion& completion);
     void complete_with_error(std::uint32_t operation, int error);
-    // For a write of the peer that used up none of our receives.
+    // For a write of the peer that used up no receive of this side.
     void complete_remote_write(const Completion& completion);
     // Whether no event can arrive any more for a connection that is about to end.
     bool is_settled() const noexcept;

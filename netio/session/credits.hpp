@@ -32,7 +32,7 @@ inline constexpr std::uint32_t most_receive_count = 32'767; // the wire carries 
 
 struct CreditOptions {
     std::uint32_t receive_count = 0;      // posted here, see least_receive_count
-    std::uint32_t peer_receive_count = 0; // posted by the peer, as it said when connecting
+    std::uint32_t peer_receive_count = 0; // posted by the peer, as it announced when connecting
     // Credits are returned without waiting for another frame when this many are owed; from 2 to
     // receive_count - 1. With 1, two idle endpoints would return each other's credits forever. 0:
     // half of receive_count.

@@ -254,8 +254,8 @@ std::size_t Handshake::add_proof(ConnectionData& data, std::size_t size) {
     return bytes;
 }
 
-// Checks the accepting side's proof, after its hello was found valid. Returns what is wrong with
-// it.
+// Checks the accepting side's proof, after its hello was found valid. Returns the problem of the
+// proof; empty if it is valid.
 std::string Handshake::check_proof(std::span<const std::byte> data) {
     if (!auth_) {
         const bool is_plain = data[access::auth_flags_at] == std::byte{0};

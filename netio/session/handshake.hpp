@@ -161,8 +161,8 @@ class Handshake {
     void take_rejection(std::span<const std::byte> data);
     // Adds the reason of the rejection to `closed`.
     void explain(Closed& closed) const;
-    // Takes the connecting side's open frame. Returns false if it is invalid or requests what is
-    // not served.
+    // Takes the connecting side's open frame. Returns false if it is invalid or requests an unknown
+    // role.
     [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
 
     // The exchange of session keys, once both sides are authenticated, or null if the level of

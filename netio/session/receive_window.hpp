@@ -216,7 +216,7 @@ class ReceiveWindow {
         std::uint8_t kind = 0;                // FrameKind::written: `notice`, and no content
         std::uint8_t flags = 0;
         std::uint32_t notice = 0;
-        std::span<const std::byte> body; // what is still to be delivered of it
+        std::span<const std::byte> body; // the part that is still to be delivered
         bool continued = false;
     };
 

@@ -133,7 +133,7 @@ class Session final : private Connection::Handler {
     const Hello& peer() const noexcept { return handshake_.peer(); }
     // What the peer may do here; null: everything.
     const access::Rights* rights() const noexcept { return handshake_.rights(); }
-    // Why the listener rejected this side; none: it did not, or gave no reason.
+    // Why the listener rejected this side; `none` if it did not, or gave no reason.
     RejectCode rejection() const noexcept { return handshake_.rejection(); }
     const Capabilities& capabilities() const noexcept { return connection_->capabilities(); }
     // Slices of a frame that are sent without copying. Valid while open.
@@ -182,7 +182,7 @@ class Session final : private Connection::Handler {
     Status post_or_fail(Post post);
     void deliver_arrivals();
     void deliver(const ReceiveWindow::Arrival& arrival);
-    // Sends what is due of the session itself, then notifies the service if it may send.
+    // Sends due frames of the session itself, then notifies the service if it may send.
     void go_on();
     void advance_shutdown();
     void await_peer();

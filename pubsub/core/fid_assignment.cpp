@@ -285,7 +285,7 @@ void FidAssignment::change(PublisherId publisher, Claim& claim, Fid last, Outcom
     assign_free(publisher, fresh, outcome);
 }
 
-// Passes what it owns to the heirs in order, as far as they claim it. Returns the rest.
+// Passes its fids to the heirs in order, as far as they claim them. Returns the rest.
 std::vector<FidRange> FidAssignment::hand_over(PublisherId publisher,
                                                std::span<const PublisherId> heirs,
                                                Outcome& outcome) {

@@ -26,8 +26,8 @@ std::uint64_t ResumeState::take(const FidCount& position) {
     return missed;
 }
 
-// Without positions it is not known what was published since an earlier connection, so the range
-// keeps that one.
+// Without positions, the number of messages published since an earlier connection is not known, so
+// the range keeps that connection.
 void ResumeState::begin(const FidRange& range) {
     if (stage_ == Stage::met) return covered_.assign(range, connection_);
     for (const FidRange& absent : covered_.absent(range))

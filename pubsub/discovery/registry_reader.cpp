@@ -90,7 +90,7 @@ std::vector<std::string> LeaseTracker::expire(TimePoint now) {
         --alive_;
         bytes_ -= bytes_of(held.last);
         gone.push_back(name);
-        // Keeps what is needed to recognise it.
+        // Keeps only the values that identify it.
         held.last = {.name = name, .instance = held.last.instance, .counter = held.last.counter};
     }
     return gone;

@@ -22,8 +22,8 @@ class NameLease {
   public:
     NameLease(std::uint64_t instance, Duration lease) : instance_{instance}, other_{lease, 1} {}
 
-    // `there`: what is stored under the name now. `lives`: the registry itself ends leases, so that
-    // the owner of `there` is alive.
+    // `there`: the announcement stored under the name now. `lives`: the registry itself ends
+    // leases, so the owner of `there` is alive.
     bool may_write(const std::optional<Announcement>& there, bool lives, TimePoint now) {
         if (!there || there->instance == instance_ || !taken_) {
             if (there && there->instance != instance_) other_.saw(*there, now);

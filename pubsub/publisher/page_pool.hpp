@@ -214,8 +214,8 @@ class OpenPages {
     bool fill_further(const Group& group);
     // Where a message goes in the group's open page; nullptr if it does not fit.
     std::byte* append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
-    // The group's page must be sent now. That includes a page that has room for its first message
-    // only, for want of memory: a subscriber that can be sent it now may not be able to later.
+    // The group's page must be sent now. This includes a page that, for lack of memory, has space
+    // for its first message only: a subscriber that can receive it now may not be able to later.
     bool is_due(const Group& group) const noexcept {
         const std::size_t used = group.writer.used();
         return used >= limits_.watermark_bytes() ||
@@ -236,7 +236,7 @@ class OpenPages {
     // Pages without a group, for a message that needs several. Returns none if there is not enough
     // memory.
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
-    // Shortens every open page to `bytes`, or to what it holds.
+    // Shortens every open page to `bytes`, or to the size of its content.
     void shrink(std::size_t bytes);
     // The memory that is left when all open pages are full. `unsealed`: the free memory of the
     // budget. If little is left, memory that a few messages would need is freed first.

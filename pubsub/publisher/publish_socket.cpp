@@ -316,8 +316,8 @@ void ZeroCopyPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) 
     count_dropped(fid);
 }
 
-// Within a call of the user's: `frames` pending deliveries are completed, by default the one that
-// begin() has added.
+// Called within a call of the user's: `frames` pending deliveries are completed, by default the one
+// that begin() has added.
 void ZeroCopyPublisher::seal(PublicationId id, std::size_t frames) {
     const auto ended = tracker_.complete(id, frames);
     if (!ended) return;

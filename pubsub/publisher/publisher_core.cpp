@@ -346,8 +346,8 @@ void PublisherCore::notify_writable() {
     user_.handler.on_writable(user_.publisher);
 }
 
-// While the publisher closes, a subscriber is asked to confirm its totals after it was sent what is
-// conflated for it.
+// While the publisher closes, a subscriber is asked to confirm its totals after its conflated
+// messages were sent.
 void PublisherCore::on_turn_of_conflated(Subscriber& subscriber) {
     send_conflated(subscriber);
     if (shutdown_.has_begun() && !subscriber.has_conflated) send_totals(subscriber);

@@ -99,7 +99,7 @@ class PublisherCore : private SessionListener::Handler {
     const Publisher::Counters& counters() noexcept;
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits);
 
-    // Every subscriber is sent what is queued for it, then its totals, and is closed when it has
+    // Sends each subscriber its queue, then its totals, and closes its session when it has
     // confirmed them.
     void close();
     // Every session ends at once.
@@ -116,7 +116,7 @@ class PublisherCore : private SessionListener::Handler {
     // --- implemented by the derived class. Unless stated otherwise, the core does nothing after
     // the call, so that the user's handler may destroy the socket
 
-    // The groups become void: sends what is coalesced for them. Must not call the user.
+    // The groups become invalid: sends the messages coalesced for them. Must not call the user.
     virtual void before_change() {}
     // Hands everything that is pending over to the subscribers. Must not call the user.
     virtual void before_end() {}
@@ -129,10 +129,10 @@ class PublisherCore : private SessionListener::Handler {
                           std::optional<SlowPolicy> /*policy*/) {}
     // Sends the messages that are conflated for the subscriber. Must not call the user.
     virtual void send_conflated(Subscriber& /*subscriber*/) {}
-    // Frames of what was sent with this cookie are not used any more.
+    // Frames that were sent with this cookie are not used any more.
     virtual void on_returned(const SendQueue::Returned& returned) = 0;
-    // The subscriber is not sent what was queued for it with these cookies, one item and what
-    // continues it: enters the messages into the gap, or conflates them. Returns how many the
+    // Items queued with these cookies (one item and its continuations) are not sent to the
+    // subscriber: adds their messages to the gap, or conflates them. Returns how many messages the
     // subscriber misses. Must not call the user.
     virtual std::uint64_t on_taken_back(Subscriber& subscriber,
                                         const SendQueue::TakenBack& taken) = 0;
@@ -187,7 +187,7 @@ class PublisherCore : private SessionListener::Handler {
         return budget_.post_limit(ProgressMonitor::stalled(subscriber.progress));
     }
     void on_turn_of_conflated(Subscriber& subscriber);
-    // Nothing may be sent to the subscriber any more; what is queued is returned after this.
+    // Nothing may be sent to the subscriber any more; its queued items are returned after this.
     void on_subscriber_gone(Subscriber& subscriber);
     // Nothing of the subscriber is left, and it is destroyed here.
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed);

@@ -194,7 +194,7 @@ class CountListEncoder {
     // The next frame of the gaps; nothing precedes them in its extension. Returns nullopt if as
     // many frames are in flight as may be.
     std::optional<Places> prepare(PendingGaps& gaps, std::size_t body_limit, ReadyFrame& frame);
-    // The same for a list, which follows what is in the frame's extension already.
+    // The same for a list, which follows the existing content of the frame's extension.
     std::optional<Places> prepare(const CountList& list, std::size_t body_limit, ReadyFrame& frame);
     // What was prepared last, into `place`, is in flight. Returns whether that was the last of the
     // list, or of the gaps if they have no new counts.
@@ -342,9 +342,9 @@ class SendQueue {
         std::size_t frames = 0;
         std::optional<Fate> fate; // of the item, with its last frame; frames end in order
     };
-    // The frame with this cookie was sent, or never will be. Appends what is returned with it: one
-    // item or several, or none if the frame was the queue's own. Returns when the first of these
-    // was queued.
+    // The frame with this cookie was sent, or never will be. Appends the items that are returned
+    // with it: one or several, or none if the frame was the queue's own. Returns when the first of
+    // these was queued.
     TimePoint on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned);
     // Removes the droppable item that was queued last and those that continue it. A gap takes its
     // place: the caller fills `gap` and calls settle(). Gaps that become adjacent are merged, so

@@ -113,7 +113,7 @@ class Subscriber final : private Session::Handler {
     bool announced = false;       // the user knows it
     bool confirmed = false;       // it is gone after it has confirmed the totals
     bool has_conflated = false;   // the publisher stores messages that follow the queue
-    std::vector<FidRange> former; // its subscriptions when it went
+    std::vector<FidRange> former; // its subscriptions when it was gone
 
   private:
     void pump();

@@ -103,7 +103,7 @@ struct Group : detail::GroupWriter {
     static constexpr std::size_t nowhere = SIZE_MAX;
 
     std::vector<Interest> members;
-    std::size_t place = nowhere; // for the caller: of what it keeps for this group
+    std::size_t place = nowhere; // for the caller: the position of its data for this group
 };
 
 // Finds the subscribers of a fid, and counts its messages.

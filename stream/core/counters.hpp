@@ -20,7 +20,7 @@ struct SenderCounters {
     std::uint64_t adverts_rejected_by_phase = 0;
     std::uint64_t adverts_rejected_by_sequence = 0;
     // Waits between two transfers; one wait counts once, however often next_transfer was called
-    std::uint64_t waits_for_ring = 0;   // for want of ring space
+    std::uint64_t waits_for_ring = 0;   // for ring space
     std::uint64_t waits_for_advert = 0; // for an advert (P1, direct-only)
     std::uint64_t waits_for_drain = 0;  // for the peer to empty the ring (P8)
     std::uint64_t ring_bytes = 0;       // of the peer's ring, at the moment

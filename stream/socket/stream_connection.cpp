@@ -397,8 +397,8 @@ void StreamConnection::wake() {
     if (!wake_.armed()) wake_.start({});
 }
 
-// In this order: copy out of the ring, report to the user what is complete, send control messages
-// (an early advert lets the peer continue directly), send bytes.
+// In this order: copy out of the ring, report completed operations to the user, send control
+// messages (an early advert lets the peer continue directly), send bytes.
 void StreamConnection::progress() {
     if (state_ == State::opening) return;
     delivery_.begin_turn();
