@@ -240,7 +240,8 @@ constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
     return SlowPolicy::block;
 }
 
-// A right without a policy grants the publisher's own policy, and no more.
+// Limits a policy that a key grants by default: it does not block longer than the publisher's own
+// policy, and `newest` becomes `drop` if the publisher does not conflate.
 struct OwnPolicies {
     SlowPolicy policy = SlowPolicy::block;
     bool keeps_newest = false;
