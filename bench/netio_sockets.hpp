@@ -64,8 +64,8 @@ inline std::shared_ptr<netio::ServerKeys> new_keys(netio::EventLoop& loop,
     for (const std::string& path : {arguments.keys, arguments.keys + ".client"})
         netio::access::write_key_file(path, text, true);
     return std::make_shared<netio::ServerKeys>(
-        loop,
-        netio::ServerKeys::Options{.file = arguments.keys, .least = protection_of(arguments)});
+        loop, netio::ServerKeys::Options{.file = arguments.keys,
+                                         .min_protection = protection_of(arguments)});
 }
 
 inline std::shared_ptr<const netio::ClientKey> client_key(const Arguments& arguments) {

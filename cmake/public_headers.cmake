@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The interface: it is documented (docs/guide.md), follows the semantic versions of CHANGELOG.md, and
-# its functions are exported. What these headers include is installed beside them, because the
-# compiler needs it, and is nobody else's to use: it may change with any version.
-# Installed in netio/ besides, under their own file names.
+# The public headers: they are documented (docs/guide.md), follow the semantic versions of
+# CHANGELOG.md, and their functions are exported. Headers that they include are installed as well,
+# because the compiler needs them, but are private: they may change with any version.
+# The following are also installed in netio/, under their own file names.
 set(NETIO_UMBRELLA_HEADERS
     netio/messages/messages.hpp
     pubsub/pubsub.hpp
@@ -57,7 +57,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/slow_policy.hpp
     pubsub/core/subscriptions_snapshot.hpp
     pubsub/discovery/announcement.hpp
-    pubsub/discovery/board.hpp
+    pubsub/discovery/registry.hpp
     pubsub/discovery/bus.hpp
     pubsub/discovery/discovery.hpp
     pubsub/publisher/buffered_publish_socket.hpp

@@ -26,7 +26,7 @@ namespace {
 // --- the log --------------------------------------------------------------------------------
 
 void write_to_standard_error(std::string_view line) {
-    const std::string text = "netio: " + std::string{line} + "\n"; // one write for a line
+    const std::string text = "netio: " + std::string{line} + "\n"; // one write per line
     std::fputs(text.c_str(), stderr);
 }
 
@@ -121,7 +121,7 @@ struct Context::Thread {
     Thread(const Thread&) = delete;
     Thread& operator=(const Thread&) = delete;
 
-    // Tasks of post_always() have room beside the limit of post().
+    // The loop gets no limit, because post_always() may exceed that of post().
     static EventLoop::Options prepared(EventLoop::Options options, LogObserver& observer) {
         require_at_least("loop.post_limit", static_cast<std::int64_t>(options.post_limit), 1);
         if (options.observer == nullptr) options.observer = &observer;
@@ -129,7 +129,7 @@ struct Context::Thread {
         return options;
     }
     bool is_own() const noexcept { return std::this_thread::get_id() == thread.get_id(); }
-    // Tasks that were posted before the end run, too.
+    // Runs tasks that were posted before the end, too.
     void run() {
         loop.run();
         bool done = false;
@@ -145,7 +145,7 @@ struct Context::Thread {
     LogObserver observer;
     EventLoop loop;
     std::unique_ptr<Transport> transport;
-    std::thread thread; // last: it uses the others
+    std::thread thread; // the last member, because it uses the others
 };
 
 Context::Context() : Context{Options{}} {}
@@ -174,7 +174,7 @@ void Context::post_always(std::function<void()> task) const {
 
 void Context::run(const std::function<void()>& task) const {
     if (is_own_thread()) return task();
-    // Shared: set_value() may still use it when the result has arrived.
+    // Shared, because set_value() may still use it after the result has arrived.
     const auto done = std::make_shared<std::promise<void>>();
     std::future<void> result = done->get_future();
     post_always([&task, done] {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tells what happens to the RDMA devices of this machine: a port that goes down or comes up, a
-// device that fails.
+// Reports events of the RDMA devices of this machine to the loop's observer: a port goes down or
+// comes up, a device fails.
 //
-//     netio::DeviceWatch watch{loop}; // tells the loop's observer: on_device_event
+//     netio::DeviceWatch watch{loop}; // calls on_device_event of the loop's observer
 //
-// The devices are asked through libibverbs, which is loaded where there is a device. Without
-// either nothing is told, and it costs nothing. What a device has counted, and how its ports are,
-// stands in /sys/class/infiniband. Belongs to the loop's thread.
+// It uses libibverbs, which is loaded if the machine has a device. Without libibverbs or a device
+// nothing is reported, and the watch costs nothing. The counters of a device and the state of its
+// ports are in /sys/class/infiniband. Belongs to the loop's thread.
 
 #include "netio/base/export.hpp"
 #include "netio/base/observer.hpp"
@@ -21,18 +21,18 @@ namespace netio::inline v0_3 {
 
 class NETIO_EXPORT DeviceWatch {
   public:
-    // Devices that cannot be opened are left out.
+    // Skips devices that cannot be opened.
     explicit DeviceWatch(EventLoop& loop);
     ~DeviceWatch();
     DeviceWatch(const DeviceWatch&) = delete;
     DeviceWatch& operator=(const DeviceWatch&) = delete;
 
-    // That are watched.
+    // The number of watched devices.
     std::size_t device_count() const noexcept;
 
   private:
     class Devices;
-    std::unique_ptr<Devices> devices_; // null: there are none
+    std::unique_ptr<Devices> devices_; // null: no devices
 };
 
 } // namespace netio::inline v0_3

@@ -18,41 +18,42 @@
 namespace netio::inline v0_3 {
 
 struct FabricOptions {
-    // "auto": verbs where the address belongs to an RDMA device, then tcp. "tcp" or "verbs": that
-    // one only. Any other provider is refused with the reason.
+    // "auto": verbs if the address belongs to an RDMA device, otherwise tcp. "tcp" or "verbs": only
+    // this one. Any other provider is refused with the reason.
     std::string provider = "auto";
-    // A connection request on tcp is read when all of it is there. Where a kernel that is short of
-    // memory says so too early, the loop waits for the rest so long at most.
+    // A connection request on tcp is read after it has arrived completely. A kernel that is short
+    // of memory may report it too early; the loop then waits for the rest at most this long.
     std::chrono::milliseconds half_handshake_timeout{20};
-    // A tcp client that has connected and not finished the provider's handshake is cut off after
+    // A tcp client that connects and does not finish the provider's handshake is disconnected after
     // one to two times this.
     std::chrono::milliseconds stranger_timeout{5000};
-    // So many of one machine may be there that have not finished it; when one more comes, the one
-    // that has waited longest is cut off. An IPv6 machine is its network of 64 bits.
+    // Limit of unfinished handshakes from one machine. One more closes the one that has waited
+    // longest. An IPv6 machine is its network of 64 bits.
     std::size_t strangers_per_host_limit = 256;
-    // Attempts to connect to one address that may be without an answer at a time. Further sockets
-    // wait until one of these is answered or given up.
+    // Limit of unanswered attempts to connect to one address. Further sockets wait until an attempt
+    // is answered or fails.
     std::size_t attempts_per_address_limit = 64;
-    // Bytes of receive buffers that all sessions may have together beyond what each begins with
-    // (SessionOptions::window_limit).
+    // Limit of the bytes of receive buffers that all sessions together may add to those with which
+    // they begin (SessionOptions::window_limit).
     std::size_t windows_limit = std::size_t{256} * 1024 * 1024;
-    // Bytes that all sessions together may have copied to send them: what is encrypted, or in more
-    // pieces than the provider takes. Beyond, a session has one such frame under way at a time.
+    // Limit of the bytes that all sessions together may copy for sending: frames that are encrypted
+    // or have more pieces than the provider takes. Beyond it, a session has one such frame in
+    // flight at a time.
     std::size_t copies_limit = std::size_t{256} * 1024 * 1024;
-    // Endpoints that share one completion queue, and its size in entries.
+    // Number of endpoints that share one completion queue, and its size in entries.
     std::size_t queue_endpoint_limit = 64;
-    std::size_t queue_entry_limit = 16384; // devices take 32767 and more
+    std::size_t queue_entry_limit = 16384; // devices offer 32767 and more
 };
 
-// Throws std::invalid_argument for options, and FabricError: the provider is refused or not there,
-// which a FI_PROVIDER in the environment may be the reason of. The loop must outlive the transport.
+// Throws std::invalid_argument for invalid options, and FabricError if the provider is refused or
+// missing; an FI_PROVIDER in the environment may be the cause. The loop must outlive the transport.
 NETIO_EXPORT std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options = {});
 
-// The network that sockets use which are given the loop alone: opened with default options when it
-// is first asked for, and destroyed with the loop. Throws as open_fabric().
+// The network of sockets that are given only the loop: opened with default options at the first
+// call, and destroyed with the loop. Throws what open_fabric() throws.
 NETIO_EXPORT Transport& network_of(EventLoop& loop);
 
-// What can be used on this machine, for people.
+// A provider that can be used on this machine, for display.
 struct FabricDescription {
     std::string provider;
     std::string domain; // the device or interface
@@ -63,13 +64,13 @@ struct FabricDescription {
 };
 
 NETIO_EXPORT std::vector<FabricDescription> describe_fabric();
-// The version of libfabric that is loaded.
+// The version of the loaded libfabric.
 NETIO_EXPORT std::string fabric_version();
-// Where `host` is the name of an interface of this machine (eth0), its address in numbers, as
-// sockets take it: the first of IPv4, else of IPv6, else a link-local one with its zone. Else
-// `host` as it is. Throws FabricError: the interface has none.
+// If `host` is the name of an interface of this machine (eth0), returns its numeric address, as
+// sockets take it: the first IPv4 address, else the first IPv6 address, else a link-local one with
+// its zone. Otherwise returns `host` unchanged. Throws FabricError if the interface has no address.
 NETIO_EXPORT std::string host_at_interface(const std::string& host);
-// Why a provider cannot be chosen; empty if it can.
+// Why a provider cannot be used; empty if it can.
 NETIO_EXPORT std::string provider_refusal(const std::string& provider);
 
 } // namespace netio::inline v0_3

@@ -5,13 +5,13 @@
 
 namespace netio::inline v0_3 {
 
-// From the kernel, so that it cannot be predicted: identities, seeds, memory keys. Where a seccomp
-// filter refuses getrandom(2), it is read from /dev/urandom. Throws FabricError, naming both
-// and the remedy. Any thread.
+// A random number of the kernel, so that it cannot be predicted: for identities, seeds and memory
+// keys. If a seccomp filter refuses getrandom(2), it is read from /dev/urandom. Throws FabricError,
+// which names both and the remedy. Any thread.
 std::uint64_t random_number();
 
-// Identifies this process: random, and different after a fork. Throws FabricError at the first call
-// in a process, which open_fabric() makes, if there are no random numbers.
+// Identifies this process: random, and different after a fork. The first call in a process, made by
+// open_fabric(), throws FabricError if no random number can be obtained.
 std::uint64_t process_instance();
 
 } // namespace netio::inline v0_3

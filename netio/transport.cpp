@@ -10,7 +10,7 @@
 namespace netio::inline v0_3 {
 namespace {
 
-// The answer is known, and told from the loop all the same.
+// The result is already known, but it is reported from the loop, as for any search.
 class KnownRoutes final : public RouteSearch {
   public:
     KnownRoutes(EventLoop& loop, FoundRoutes routes, std::function<void(FoundRoutes)> found)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Publish/subscribe: all that most programs need. Installed as <netio/pubsub.hpp>.
+// Publish/subscribe: what most programs need. Installed as <netio/pubsub.hpp>.
 //
 //     netio::Publisher publisher{"127.0.0.1:12345"};
 //     publisher.publish(7, "a text");

@@ -339,7 +339,7 @@ std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
     if (arguments.keys.empty()) return nullptr;
     forbid_core_dumps();
     netio::ServerKeys::Options options{.file = arguments.keys,
-                                       .least = protection_of(arguments.protection)};
+                                       .min_protection = protection_of(arguments.protection)};
     if (arguments.links_per_host)
         options.links_per_host = static_cast<std::uint32_t>(*arguments.links_per_host);
     options.look_interval = arguments.look_interval;

@@ -40,7 +40,7 @@ bool is_layout(std::string_view sequence, Lines lines) {
 }
 
 bool is_shown(std::string_view sequence, Lines lines) {
-    return is_layout(sequence, lines) || !netio::is_unseen(sequence);
+    return is_layout(sequence, lines) || !netio::is_unprintable(sequence);
 }
 
 std::string escaped(std::string_view sequence) {

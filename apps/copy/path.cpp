@@ -23,7 +23,7 @@ PathFlaw check_path(std::string_view path) {
     if (path.empty()) return PathFlaw::empty;
     if (path.front() == '/') return PathFlaw::absolute;
     if (path.size() > name_limit_bytes) return PathFlaw::too_long;
-    if (netio::has_unseen(path)) return PathFlaw::control_character;
+    if (netio::has_unprintable(path)) return PathFlaw::control_character;
     for (;;) {
         const std::size_t slash = path.find('/');
         const PathFlaw flaw = check_component(path.substr(0, slash));

@@ -6,8 +6,8 @@
 #include "netio/access/host.hpp"
 #include "netio/access/key_source.hpp"
 #include "netio/base/signals_blocked.hpp"
-#include "pubsub/discovery/board.hpp"
 #include "pubsub/discovery/bounded_json.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <httplib.h>
 #include <nlohmann/json.hpp>
@@ -100,7 +100,7 @@ EtcdPlace parse_etcd_place(std::string_view text) {
 
 namespace {
 
-using netio::pubsub::BoardError;
+using netio::pubsub::RegistryError;
 using nlohmann::json;
 
 constexpr const char* json_type = "application/json";
@@ -125,12 +125,12 @@ std::pair<std::string, std::string> read_user(const std::string& path) {
     netio::access::KeySource::Content content = source.read(path);
     const std::string problem =
         netio::access::judge_secret_file(content.before, source.user(), path);
-    if (!problem.empty()) throw BoardError{problem};
-    if (!content.error.empty()) throw BoardError{path + ": cannot be read: " + content.error};
+    if (!problem.empty()) throw RegistryError{problem};
+    if (!content.error.empty()) throw RegistryError{path + ": cannot be read: " + content.error};
     const std::string_view line = std::string_view{content.text}.substr(0, content.text.find('\n'));
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || colon == 0)
-        throw BoardError{"'" + path + "' does not begin with NAME:PASSWORD"};
+        throw RegistryError{"'" + path + "' does not begin with NAME:PASSWORD"};
     std::pair<std::string, std::string> user{line.substr(0, colon), line.substr(colon + 1)};
     wipe(content.text);
     return user;
@@ -215,9 +215,10 @@ json EtcdClient::ask(const std::string& path, const json& request) {
     }
     if (status == 200 && answer.is_object()) return answer;
     const json message = answer.is_object() ? answer.value("message", json{}) : json{};
-    throw BoardError{name_ + " answers " + std::to_string(status) +
-                     (message.is_string() ? " (" + message.get<std::string>().substr(0, 256) + ")"
-                                          : std::string{})};
+    throw RegistryError{name_ + " answers " + std::to_string(status) +
+                        (message.is_string()
+                             ? " (" + message.get<std::string>().substr(0, 256) + ")"
+                             : std::string{})};
 }
 
 json EtcdClient::ask_once(const std::string& path, const std::string& body, int& status) {
@@ -242,12 +243,12 @@ json EtcdClient::ask_once(const std::string& path, const std::string& body, int&
         throw AnswerError{name_ + " sent an answer of more than " +
                           std::to_string(limits_.answer_bytes) + " bytes"};
     }
-    if (deadline.has_passed()) throw BoardError{name_ + " did not complete its answer in time"};
+    if (deadline.has_passed()) throw RegistryError{name_ + " did not complete its answer in time"};
     // A refusal ends with a trailer, which httplib 0.11 does not support; the answer is complete by
     // then.
     const bool refused = status >= 400 && !answer.empty();
     if (!result && !refused)
-        throw BoardError{"cannot reach " + name_ + ": " + to_string(result.error())};
+        throw RegistryError{"cannot reach " + name_ + ": " + to_string(result.error())};
     if (answer.empty()) return {};
     try {
         return parse(std::string_view{answer}.substr(0, answer.find('\n'))); // the first object
@@ -273,7 +274,7 @@ void EtcdClient::authenticate() {
     wipe(body);
     if (status != 200 || !answer.is_object() || !answer.contains("token") ||
         !answer["token"].is_string())
-        throw BoardError{name_ + " rejects the user of '" + place_.user_file + "'"};
+        throw RegistryError{name_ + " rejects the user of '" + place_.user_file + "'"};
     token_ = answer["token"].get<std::string>();
 }
 

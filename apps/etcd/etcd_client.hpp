@@ -3,7 +3,7 @@
 
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -42,9 +42,9 @@ EtcdPlace parse_etcd_place(std::string_view text);
 // interrupt().
 
 // The server answers, but the answer is unusable: it is too long or exceeds another limit.
-class AnswerError : public netio::pubsub::BoardError {
+class AnswerError : public netio::pubsub::RegistryError {
   public:
-    using BoardError::BoardError;
+    using RegistryError::RegistryError;
 };
 
 class EtcdClient {
@@ -66,7 +66,7 @@ class EtcdClient {
     EtcdClient& operator=(const EtcdClient&) = delete;
 
     // Returns the answer, or the first object of a stream of answers. Throws
-    // netio::pubsub::BoardError, and AnswerError if an answer exceeds a limit.
+    // netio::pubsub::RegistryError, and AnswerError if an answer exceeds a limit.
     nlohmann::json ask(const std::string& path, const nlohmann::json& request);
     // Calls `take` for each object of a stream as it arrives. Ends when `take` returns false, when
     // nothing has arrived for `time`, when an answer exceeds a limit, after interrupt(), or if the

@@ -30,7 +30,7 @@ class LoopOfFids final : private pubsub::Publisher::Handler {
         pubsub::BufferedPublishSocket::Options options;
         options.publisher.addresses = {address};
         options.publisher.open = true; // any peer that reaches the address may connect
-        options.publisher.owned = fids_;
+        options.publisher.fids = fids_;
         return options;
     }
     void on_subscribed(pubsub::Publisher&, const pubsub::SubscriberPeer&,

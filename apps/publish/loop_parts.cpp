@@ -188,7 +188,7 @@ std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t 
         std::vector<FidRange> owned;
         for (const StreamConfig& stream : part.streams)
             owned.insert(owned.end(), stream.fids.begin(), stream.fids.end());
-        part.publisher.owned = netio::pubsub::normalised(owned);
+        part.publisher.fids = netio::pubsub::normalised(owned);
         part.publisher.addresses = part.listen;
         part.buffered_options.publisher = part.publisher;
         part.unbuffered_options.publisher = part.publisher;

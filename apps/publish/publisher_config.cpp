@@ -393,7 +393,7 @@ void read_remainder(const YamlValue& value, PublisherConfig& config, ReadContext
                                remainder, outstanding),
                    fmt::format("a whole number from 1 to {}", most));
     }
-    config.unbuffered_options.remainder_limit = remainder;
+    config.unbuffered_options.queue_limit_messages = remainder;
 }
 
 void add_sockets(Keys& keys) {
@@ -408,7 +408,7 @@ void add_sockets(Keys& keys) {
                         "limit of queued bytes of one subscriber, beyond which it is slow: at most "
                         "half of the memory",
                         [](const YamlValue& value, Buffered& options, ReadContext&) {
-                            options.share_bytes =
+                            options.queue_limit_bytes =
                                 value.bytes(1, options.page_count * options.page_bytes / 2);
                         });
     buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),

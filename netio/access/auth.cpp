@@ -52,7 +52,7 @@ ReplayCache::Entry replay_entry(Bytes data) {
 // --- messages -------------------------------------------------------------------------------
 
 AuthTranscript::AuthTranscript(std::span<const std::byte, auth_proof_at> request,
-                               const ServerNonce& nonce, const GateAddress& dialled) noexcept
+                               const ServerNonce& nonce, const AuthAddress& dialled) noexcept
     : nonce_{nonce} {
     std::ranges::copy(request, request_.begin());
     std::ranges::copy(dialled.host, dialled_.begin());
@@ -161,7 +161,7 @@ std::string_view to_string(Refusal refusal) noexcept {
     case Refusal::wrong_proof:
         return "it does not have the key, or dialled another address";
     case Refusal::stale:
-        return "it took too long, or means an earlier run";
+        return "it took too long, or its request belongs to an earlier run";
     case Refusal::replayed:
         return "its proof was used before";
     case Refusal::protection_too_low:
@@ -231,9 +231,10 @@ Verdict AuthServer::decide(const Request& request, std::uint64_t now_slot) {
     return check_proof(request, *flags, now_slot);
 }
 
-Verdict AuthServer::admit_anonymous(const Request& request, const GateFlags& flags) const {
+Verdict AuthServer::admit_anonymous(const Request& request, const AuthFlags& flags) const {
     const Key& anonymous = *ring_.find(anyone);
-    if (options_.least != Protection::none) return refused(Refusal::protection_too_low, anyone);
+    if (options_.min_protection != Protection::none)
+        return refused(Refusal::protection_too_low, anyone);
     const auto service = std::to_integer<std::uint8_t>(request.data[auth_service_at]);
     if (!anonymous.rights.may_use(service)) return refused(Refusal::service_not_permitted, anyone);
     return admitted(AuthResult{anonymous, flags});
@@ -246,7 +247,7 @@ Verdict AuthServer::challenge(const Request& request, KeyId claimed, std::uint64
     return verdict;
 }
 
-Verdict AuthServer::check_proof(const Request& request, const GateFlags& flags,
+Verdict AuthServer::check_proof(const Request& request, const AuthFlags& flags,
                                 std::uint64_t now_slot) {
     const Bytes data = request.data;
     const auto claimed = std::to_integer<KeyId>(data[auth_id_at]);
@@ -266,11 +267,12 @@ Verdict AuthServer::check_proof(const Request& request, const GateFlags& flags,
     case ReplayCache::Seen::never:
         break;
     }
-    if (flags.protection < options_.least) return refused(Refusal::protection_too_low, claimed);
+    if (flags.protection < options_.min_protection)
+        return refused(Refusal::protection_too_low, claimed);
     if (flags.protection > options_.most) return refused(Refusal::protection_not_here, claimed);
     if (!key->rights.may_use(std::to_integer<std::uint8_t>(data[auth_service_at])))
         return refused(Refusal::service_not_permitted, claimed);
-    GateFlags agreed = flags;
+    AuthFlags agreed = flags;
     agreed.lacks_aes = flags.lacks_aes || options_.lacks_aes;
     return admitted(AuthResult{*key, agreed, *transcript});
 }
@@ -278,14 +280,14 @@ Verdict AuthServer::check_proof(const Request& request, const GateFlags& flags,
 std::optional<AuthTranscript> AuthServer::proved(const Request& request, const ServerNonce& nonce,
                                                  const Secret& auth_key) const {
     std::optional<AuthTranscript> found;
-    const auto try_address = [&](const GateAddress& dialled) {
+    const auto try_address = [&](const AuthAddress& dialled) {
         const AuthTranscript transcript{request.data.first<auth_proof_at>(), nonce, dialled};
         const bool fits = same_bytes(transcript.client_proof(auth_key),
                                      request.data.subspan(auth_proof_at, auth_proof_bytes));
         if (fits) found = transcript;
     };
     try_address(request.dialled);
-    for (const GateAddress& other : options_.dialled_as)
+    for (const AuthAddress& other : options_.dialled_as)
         try_address(other);
     return found;
 }
@@ -303,13 +305,12 @@ ServerNonce AuthServer::nonce(const Request& request, KeyId claimed, std::uint64
 }
 
 AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot)
-    : least_{options.least}, file_{options.key_file, source}, server_{boot,
-                                                                      {.least = options.least,
-                                                                       .most = options.most,
-                                                                       .lacks_aes =
-                                                                           options.lacks_aes,
-                                                                       .dialled_as =
-                                                                           options.dialled_as}},
+    : min_protection_{options.min_protection}, file_{options.key_file, source},
+      server_{boot,
+              {.min_protection = options.min_protection,
+               .most = options.most,
+               .lacks_aes = options.lacks_aes,
+               .dialled_as = options.dialled_as}},
       peers_{PeerLimiter::unlimited, options.links_per_host} {
     file_.load();
     server_.use(file_.ring());

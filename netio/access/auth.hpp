@@ -76,12 +76,12 @@ struct AuthKeys {
         prologue{};
 };
 
-// What both sides know once the second request was sent: computes proofs and keys.
+// The data that both sides share after the second request: computes proofs and keys.
 class AuthTranscript {
   public:
     // `request`: the second request without its proof.
     AuthTranscript(std::span<const std::byte, auth_proof_at> request, const ServerNonce& nonce,
-                   const GateAddress& dialled) noexcept;
+                   const AuthAddress& dialled) noexcept;
 
     Proof client_proof(const Secret& auth_key) const;
     Proof server_proof(const Secret& auth_key,
@@ -104,7 +104,7 @@ class AuthClient {
         Protection protection = Protection::none;
         bool lacks_aes = false; // this processor has no instructions for AES
     };
-    AuthClient(const Key& key, const Options& options, const GateAddress& dialled)
+    AuthClient(const Key& key, const Options& options, const AuthAddress& dialled)
         : key_{key}, flags_{.has_key = true,
                             .protection = options.protection,
                             .lacks_aes = options.lacks_aes},
@@ -148,8 +148,8 @@ class AuthClient {
     static constexpr int challenge_limit = 3;
 
     Key key_;
-    GateFlags flags_;
-    GateAddress dialled_;
+    AuthFlags flags_;
+    AuthAddress dialled_;
     std::optional<Challenge> challenge_;
     std::optional<AuthTranscript> transcript_; // of the last second request
     std::optional<AuthKeys> keys_;
@@ -186,9 +186,9 @@ enum class Shortage : std::uint8_t {
 // The result of a successful authentication.
 class AuthResult {
   public:
-    // Of a peer without a key.
-    AuthResult(const Key& anonymous, const GateFlags& flags) : key_{anonymous}, flags_{flags} {}
-    AuthResult(const Key& key, const GateFlags& flags, const AuthTranscript& transcript)
+    // The peer has no key.
+    AuthResult(const Key& anonymous, const AuthFlags& flags) : key_{anonymous}, flags_{flags} {}
+    AuthResult(const Key& key, const AuthFlags& flags, const AuthTranscript& transcript)
         : key_{key}, flags_{flags}, transcript_{transcript} {}
 
     KeyId id() const noexcept { return key_.id; }
@@ -207,7 +207,7 @@ class AuthResult {
 
   private:
     Key key_;
-    GateFlags flags_;
+    AuthFlags flags_;
     std::optional<AuthTranscript> transcript_;
 };
 
@@ -259,19 +259,19 @@ class AuthServer {
     static constexpr std::chrono::seconds slot_length{8};
 
     struct Options {
-        Protection least = Protection::none; // required; above `none`, peers need a key
+        Protection min_protection = Protection::none; // required; above `none`, peers need a key
         Protection most = Protection::privacy;
         bool lacks_aes = false; // this processor has no instructions for AES
         // Proofs that are remembered per key for two slots: as many as it may have connections. 64
         // bytes each, so at most 64 MiB if the holders of 255 keys all attack.
         std::size_t proofs_per_key = 4096;
         // Addresses that clients dial where the network translates them to one of this machine.
-        std::vector<GateAddress> dialled_as{};
+        std::vector<AuthAddress> dialled_as{};
     };
     struct Request {
         Bytes data; // begins with the hello
         Host source{};
-        GateAddress dialled; // the local address of the connection
+        AuthAddress dialled; // the local address of the connection
     };
     struct Verdict {
         enum class Outcome {
@@ -308,17 +308,16 @@ class AuthServer {
 
   private:
     Verdict decide(const Request& request, std::uint64_t now_slot);
-    Verdict admit_anonymous(const Request& request, const GateFlags& flags) const;
+    Verdict admit_anonymous(const Request& request, const AuthFlags& flags) const;
     Verdict challenge(const Request& request, KeyId claimed, std::uint64_t slot) const;
-    Verdict check_proof(const Request& request, const GateFlags& flags, std::uint64_t now_slot);
-    // The transcript for the one address, of those that the peer may have dialled, that fits its
-    // proof.
+    Verdict check_proof(const Request& request, const AuthFlags& flags, std::uint64_t now_slot);
+    // Finds the dialled address that fits the peer's proof. Returns its transcript.
     std::optional<AuthTranscript> proved(const Request& request, const ServerNonce& nonce,
                                          const Secret& auth_key) const;
     ServerNonce nonce(const Request& request, KeyId claimed, std::uint64_t slot) const;
 
     Secret boot_;
-    Secret stand_in_; // compared with the proof where there is no key
+    Secret stand_in_; // compared with the proof if there is no key
     Options options_;
     KeyRing ring_;
     ReplayCache used_;
@@ -331,11 +330,11 @@ class AccessControl {
   public:
     struct Options {
         std::string key_file;
-        Protection least = Protection::none;
+        Protection min_protection = Protection::none;
         Protection most = Protection::privacy;
         bool lacks_aes = false;                // this processor has no instructions for AES
         std::uint32_t links_per_host = 256;    // simultaneous connections, whatever their keys
-        std::vector<GateAddress> dialled_as{}; // AuthServer::Options
+        std::vector<AuthAddress> dialled_as{}; // AuthServer::Options
     };
 
     // `boot` is random and used in this run only. Throws KeyFileError.
@@ -353,13 +352,15 @@ class AccessControl {
     std::optional<News> look();
 
     // Whether every peer needs a key.
-    bool requires_key() const { return least_ > Protection::none || find(anyone) == nullptr; }
+    bool requires_key() const {
+        return min_protection_ > Protection::none || find(anyone) == nullptr;
+    }
     const Key* find(KeyId id) const { return file_.ring().find(id); }
     const AuthServer::Counters& counters() const noexcept { return server_.counters(); }
     const PeerLimiter& peers() const noexcept { return peers_; }
 
   private:
-    Protection least_;
+    Protection min_protection_;
     KeyFile file_;
     AuthServer server_;
     PeerLimiter peers_;

@@ -25,7 +25,7 @@ namespace netio::access::inline v0_3 {
 using Bytes = std::span<const std::byte>;
 Bytes as_bytes(std::string_view text) noexcept;
 
-// Compares in constant time. Different sizes: false.
+// Compares in constant time. Returns false if the sizes differ.
 bool same_bytes(Bytes one, Bytes other) noexcept;
 // Overwrites with zeros; the compiler does not remove this as a dead store.
 void wipe(std::span<std::byte> bytes) noexcept;
@@ -45,7 +45,7 @@ class Secret {
     Secret& operator=(const Secret&) = default;
     ~Secret();
 
-    // From the system's generator. Throws std::system_error.
+    // A secret from the system's generator. Throws std::system_error.
     static Secret random();
     // The text form in a key file: "nk1-", 64 hexadecimal digits, and 8 digits of a checksum that
     // detects typing errors. Returns `nullopt` for any other text.

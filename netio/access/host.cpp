@@ -20,9 +20,9 @@ std::string refuse_listening(const Host& host, const std::string& shown, bool ha
                              const std::string& option) {
     if (has_keys || open || is_loopback(host)) return {};
     return shown +
-           " can be reached from other machines, and whoever reaches it would be let in; "
-           "name a key file that has no line `0 anyone`, listen at 127.0.0.1, or say " +
-           option + " if that is meant";
+           " can be reached from other machines, and any peer there could connect; "
+           "name a key file without the line `0 anyone`, listen at 127.0.0.1, or set " +
+           option + " if this is intended";
 }
 
 } // namespace netio::access::inline v0_3

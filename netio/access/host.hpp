@@ -25,10 +25,11 @@ constexpr Host host_of_ipv4(std::span<const std::byte, 4> bytes) noexcept {
     return host;
 }
 
-// Parses an IPv4 or IPv6 address in numbers, without brackets (inet_pton(3)). Returns `nullopt` for
-// anything else, such as a name. The zone of an IPv6 address is no part of the host: see zone_of().
+// Parses a numeric IPv4 or IPv6 address without brackets (inet_pton(3)). Returns `nullopt` for
+// anything else, such as a name. The zone of an IPv6 address is not part of the host: see
+// zone_of().
 std::optional<Host> parse_host(const std::string& text);
-// The zone of an IPv6 address: eth0 of fe80::1%eth0. Empty if there is none.
+// The zone of an IPv6 address: eth0 in fe80::1%eth0. Empty if there is none.
 inline std::string_view zone_of(std::string_view text) noexcept {
     const std::size_t percent = text.find('%');
     return percent == std::string_view::npos ? std::string_view{} : text.substr(percent + 1);
@@ -75,15 +76,15 @@ constexpr Host machine_of(const Host& host) noexcept {
 std::string refuse_listening(const Host& host, const std::string& shown, bool has_keys, bool open,
                              const std::string& option);
 
-// The address that a client connects to, as either side sees it.
-struct GateAddress {
+// The address that a client connects to. Both sides know it.
+struct AuthAddress {
     Host host{};
     std::uint16_t port = 0;
-    // Of a link-local address: the number of the interface on this machine. The other side has
+    // For a link-local address: the number of the interface on this machine. The other side has
     // another number for the same link, so proofs leave it out.
     std::uint32_t zone = 0;
 
-    friend bool operator==(const GateAddress&, const GateAddress&) = default;
+    friend bool operator==(const AuthAddress&, const AuthAddress&) = default;
 };
 
 } // namespace netio::access::inline v0_3

@@ -46,13 +46,13 @@ Key parse_line(std::string_view line) {
     key.name = name;
     const std::string_view secret = next_word(line);
     if ((key.id == anyone) != (secret == "-") || (key.id == anyone) != (name == anyone_name)) {
-        throw std::invalid_argument{"the line of those who have no key, and only it, begins with "
+        throw std::invalid_argument{"the line for peers without a key, and no other, begins with "
                                     "'0 anyone -'"};
     }
     if (key.id != anyone) {
         const auto parsed = Secret::parse(secret);
         if (!parsed) {
-            throw std::invalid_argument{"the third word is no secret, or not a whole one; copy it "
+            throw std::invalid_argument{"the third word is not a complete secret; copy it "
                                         "again, or make a key with 'netio key new'"};
         }
         key.secret = *parsed;
@@ -89,15 +89,14 @@ class Reader {
             const auto [earlier, fresh] = seen.emplace(key.id, number_);
             if (!fresh) {
                 refuse_line(file_, number_,
-                            "the id " + std::to_string(key.id) + " stands in line " +
+                            "the id " + std::to_string(key.id) + " is used in line " +
                                 std::to_string(earlier->second) +
-                                " already; give one of them another");
+                                " already; give one of them another id");
             }
             refuse_known_secret(ring, key);
             ring.add(std::move(key));
         }
-        if (!rest_.empty())
-            refuse_line(file_, number_ + 1, "nothing stands behind 'end'; remove it");
+        if (!rest_.empty()) refuse_line(file_, number_ + 1, "remove the text after 'end'");
         return ring;
     }
 
@@ -121,7 +120,7 @@ class Reader {
         return line;
     }
 
-    // Two keys with the same secret could not be told apart.
+    // Two keys with the same secret could not be distinguished.
     void refuse_known_secret(const KeyRing& ring, const Key& key) const {
         for (const auto& [id, other] : ring.keys()) {
             if (id != anyone && key.id != anyone && other.secret == key.secret) {
@@ -221,7 +220,7 @@ std::string judge_secret_file(const FileFacts& facts, std::uint32_t user, const 
     }
     if ((facts.mode & 077U) != 0) {
         return path + ": others have access to it (mode " + octal(facts.mode) +
-               "); chmod 600 it, and replace the secret if somebody may have read it";
+               "); chmod 600 it, and replace the secret if another user may have read it";
     }
     if (facts.bytes > key_file_limit_bytes)
         return path + ": " + std::to_string(facts.bytes) + " bytes are too many for such a file";

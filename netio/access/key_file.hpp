@@ -121,7 +121,7 @@ class KeySource {
     virtual ~KeySource() = default;
     virtual FileFacts look(const std::string& path) = 0;
     virtual Content read(const std::string& path) = 0;
-    // The user whose files are trusted, besides those of root.
+    // A user whose files are trusted, in addition to root.
     virtual std::uint32_t user() const = 0;
 };
 

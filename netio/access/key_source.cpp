@@ -124,7 +124,7 @@ void write_key_file(const std::string& path, const std::string& text, bool repla
     if (file.get() < 0) fail(fresh);
     try {
         struct stat earlier {};
-        // The owner stays who reads the file, even if root adds a key.
+        // Keeps the owner of the file, who reads it, even if root adds a key.
         const bool foreign =
             replace && ::stat(path.c_str(), &earlier) == 0 && earlier.st_uid != ::geteuid();
         if (foreign && ::fchown(file.get(), earlier.st_uid, earlier.st_gid) != 0) fail(path);

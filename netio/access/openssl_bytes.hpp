@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Bytes and objects of OpenSSL. For sources only: no header of ours includes OpenSSL's.
+// Bytes and objects of OpenSSL. For source files only: no header of this library includes
+// OpenSSL's.
 
 #include <cstddef>
 

@@ -35,7 +35,7 @@ class PeerLimiter {
 
     struct Peer {
         Host host{};           // all zeros: unknown; then `address` (HOST:PORT) identifies the host
-        std::string address{}; // a name that is not an address stands for itself
+        std::string address{}; // a name that is not an address is compared as a whole
         KeyId key = anyone;
         std::size_t key_limit = unlimited;
     };
@@ -95,7 +95,7 @@ class PeerLimiter {
     Limit take(const Peer& peer, Taken& taken, std::string& why) {
         Counts& counts = *counts_;
         const auto full = [&](std::size_t present, const char* of) {
-            why = std::to_string(present) + " peers" + of + " are here already";
+            why = std::to_string(present) + " peers" + of + " are connected already";
         };
         if (counts.all >= total_) return full(counts.all, ""), Limit::total;
         if (const std::size_t now = count(counts.keys, peer.key); now >= peer.key_limit)

@@ -39,23 +39,23 @@ enum class Cipher : std::uint8_t { aes_256_gcm, chacha20_poly1305 };
 
 // The flag byte: bit 0: a key follows the service's data; bits 1 and 2: the protection; bit 3: this
 // side has no instructions for AES; the others are zero.
-struct GateFlags {
+struct AuthFlags {
     bool has_key = false;
     Protection protection = Protection::none;
     bool lacks_aes = false;
 
-    friend bool operator==(const GateFlags&, const GateFlags&) = default;
+    friend bool operator==(const AuthFlags&, const AuthFlags&) = default;
 };
 
-constexpr std::uint8_t encode(const GateFlags& flags) noexcept {
+constexpr std::uint8_t encode(const AuthFlags& flags) noexcept {
     const unsigned level = static_cast<unsigned>(flags.protection);
     return static_cast<std::uint8_t>((flags.has_key ? 1U : 0U) | level << 1 |
                                      (flags.lacks_aes ? 8U : 0U));
 }
 
 // Returns `nullopt` for undefined bits, or a protection without a key.
-constexpr std::optional<GateFlags> decode_flags(std::uint8_t byte) noexcept {
-    const GateFlags flags{.has_key = (byte & 1U) != 0,
+constexpr std::optional<AuthFlags> decode_flags(std::uint8_t byte) noexcept {
+    const AuthFlags flags{.has_key = (byte & 1U) != 0,
                           .protection = static_cast<Protection>(byte >> 1 & 3U),
                           .lacks_aes = (byte & 8U) != 0};
     const bool wrong = byte > 15 || (!flags.has_key && byte != 0);

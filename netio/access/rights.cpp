@@ -44,7 +44,7 @@ Rights::Subscription Rights::subscribe(std::uint64_t first, std::uint64_t last,
                                        std::optional<Patience> asked,
                                        std::size_t& steps) const noexcept {
     std::optional<Subscription> found;
-    std::uint64_t next = first; // the first fid that no entry has answered yet
+    std::uint64_t next = first; // the first fid that no entry has covered yet
     for (std::size_t at = fids_from(first, steps); at < fids.size(); ++at, ++steps) {
         const FidRight& right = fids[at];
         if (right.first > next) break;
@@ -139,7 +139,7 @@ std::vector<std::uint8_t> parse_services(std::string_view list) {
 FidRight parse_fid_right(std::string_view piece) {
     const std::string expected =
         shown(piece) + " is no range of fids; allowed: 7, 0-63, 0x100-0x1ff, each also with "
-                       ":drop, :newest, :disconnect or :block, and ! behind it";
+                       ":drop, :newest, :disconnect or :block, and ! after it";
     FidRight right;
     const std::size_t colon = piece.find(':');
     if (colon != piece.npos) {
@@ -241,10 +241,10 @@ Rights parse_rights(std::string_view words) {
         const std::string_view key = word.substr(0, word.find('='));
         take(word, key, rights);
         if (key != "folder" && !seen.insert(key).second)
-            refuse("'" + std::string{key} + "' stands there twice");
+            refuse("'" + std::string{key} + "' occurs twice");
     }
     if (rights.services.empty()) {
-        refuse("no service is named, so the key could be used for nothing; add services=, such as "
+        refuse("no service is named, so the key would be useless; add services=, such as "
                "services=pubsub");
     }
     return rights;

@@ -21,7 +21,8 @@ class AddressList : public std::vector<Address> {
   public:
     AddressList() = default;
     AddressList(std::initializer_list<Address> addresses) : vector{addresses} {}
-    // Throws as parse_address(). Not of std::string, which {"10.0.0.1", 1234} could be as well.
+    // Throws as parse_address() does. No overload takes a list of std::string, because
+    // {"10.0.0.1", 1234} would match a constructor of std::string, too.
     AddressList(std::initializer_list<const char*> texts) {
         for (const char* const text : texts)
             push_back(parse_address(text));
@@ -29,7 +30,7 @@ class AddressList : public std::vector<Address> {
     AddressList(Address address) : vector{std::move(address)} {}          // NOLINT: converts
     AddressList(const char* text) : vector{parse_address(text)} {}        // NOLINT
     AddressList(const std::string& text) : vector{parse_address(text)} {} // NOLINT
-    AddressList(std::vector<Address> addresses) noexcept                  // NOLINT: it is one
+    AddressList(std::vector<Address> addresses) noexcept                  // NOLINT
         : vector{std::move(addresses)} {}
 };
 

@@ -45,7 +45,8 @@ class AttemptLimit {
         bool is_waiting() const noexcept { return waits_; }
         // The address has answered this attempt, possibly with a refusal.
         void note_answer(TimePoint now) noexcept;
-        // When the address last answered an attempt of this transport; TimePoint::min(): never.
+        // When the address last answered an attempt of this transport; TimePoint::min() means
+        // never.
         TimePoint last_answer() const noexcept;
 
       private:
@@ -60,7 +61,7 @@ class AttemptLimit {
 
   private:
     using Name = std::pair<std::string, std::uint16_t>;
-    // Of one address, while a connector holds a slot or waits.
+    // The attempts at one address, while a connector holds a slot or waits.
     struct Line {
         Name name;
         std::size_t held = 0;
@@ -89,7 +90,7 @@ inline void AttemptLimit::Slot::leave() noexcept {
     if (line == nullptr) return;
     if (std::exchange(waits_, false)) {
         line->waiting.erase(position_);
-        return; // those that hold a slot keep the line
+        return; // slots that are held keep the line
     }
     if (!line->waiting.empty()) {
         Slot& next = *line->waiting.front();

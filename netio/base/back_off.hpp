@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How long to wait before the next of several attempts: each time about twice as long, up to a
-// limit, and never as long as others who began at the same time. The same numbers for a seed. No
-// I/O, no clock.
+// How long to wait before the next of several attempts: about twice as long each time, up to a
+// limit, with a random part, so that programs that began at the same time do not stay in step. The
+// waits depend only on the options, including the seed. No I/O, no clock.
 
 #include "netio/base/time.hpp"
 
@@ -27,9 +27,9 @@ class BackOff {
         wait_ = options_.first;
         once_ = true;
     }
-    // The first time after a success there is no need to wait, the next time there is.
+    // Zero the first time after a success; otherwise as next().
     Duration at_once() noexcept { return once_ ? (once_ = false, Duration::zero()) : next(); }
-    // From what is due to half as long again.
+    // Returns a wait between the current interval and half as much again.
     Duration next() noexcept {
         once_ = false;
         const Duration wait = wait_;
@@ -39,7 +39,7 @@ class BackOff {
     }
 
   private:
-    // SplitMix64, whose seeds may be near each other.
+    // SplitMix64: its results differ even for neighbouring seeds.
     std::uint64_t draw() noexcept {
         std::uint64_t number = state_ += 0x9e3779b97f4a7c15;
         number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ByteBudget: a limit for what several owners hold together, and ByteShare, what one of them holds
-// of it; it gives all back when it goes. The budget must outlive its shares. Not thread-safe.
+// ByteBudget limits the bytes that several owners hold together. A ByteShare is what one owner
+// holds of it; its destructor returns everything. The budget must outlive its shares. Not
+// thread-safe.
 
 #include "netio/base/require_cxx20.hpp"
 
@@ -35,24 +36,24 @@ class ByteShare {
     ByteShare(const ByteShare&) = delete;
     ByteShare& operator=(const ByteShare&) = delete;
 
-    // False: that would be more than the budget has.
+    // Returns false, without an effect, if the budget has fewer bytes left.
     [[nodiscard]] bool take(std::size_t bytes) noexcept {
         if (bytes > budget_.left()) return false;
         take_anyway(bytes);
         return true;
     }
-    // So much is left, and as much as it would hold then for others: one alone gets half, and there
-    // is always some for the next.
+    // Whether this owner, after taking the bytes, would hold no more than the budget has left then.
+    // So a single owner gets half of the budget, and some is always left for the next owner.
     [[nodiscard]] bool has_fairly(std::size_t bytes) const noexcept {
         const std::size_t left = budget_.left();
         return bytes <= left / 2 && held_ <= left - 2 * bytes;
     }
-    // Also what the budget has not.
+    // Takes the bytes even if the budget has fewer left.
     void take_anyway(std::size_t bytes) noexcept {
         budget_.used_ += bytes;
         held_ += bytes;
     }
-    // Of what was taken.
+    // Returns bytes that were taken.
     void give(std::size_t bytes) noexcept {
         budget_.used_ -= bytes;
         held_ -= bytes;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Checks that stay on in every build. A data-acquisition process whose bookkeeping is wrong does
-// more harm than one that has stopped, so a broken invariant prints where and what, and aborts.
-// They are for bugs of this program only: bad input and bad luck have their own channels
-// (netio/base/status.hpp).
+// Checks that stay on in every build. A data-acquisition process with wrong internal state does
+// more harm than one that has stopped, so a broken invariant prints where and what, and aborts. The
+// checks are for bugs of this program only: invalid input and failures of the environment are
+// reported as in netio/base/status.hpp.
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace netio::detail {
     std::abort();
 }
 
-// A call that breaks a rule of the interface: one line, and the program ends.
+// Ends the program with one line, because a call breaks a rule of the interface.
 [[noreturn]] inline void misused(const char* rule) noexcept {
     std::fprintf(stderr, "netio: %s\n", rule);
     std::fflush(stderr);

@@ -15,7 +15,7 @@ inline bool is_control(char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
-// The length of the UTF-8 sequence at the front, 0: it is none.
+// The length of the UTF-8 sequence at the start of the text; 0 if it does not start with one.
 inline std::size_t utf8_length(std::string_view text) {
     const auto first = static_cast<unsigned char>(text.front());
     const std::size_t length = first < 0x80                    ? 1
@@ -30,7 +30,7 @@ inline std::size_t utf8_length(std::string_view text) {
     return whole ? length : 0;
 }
 
-// Of a UTF-8 sequence of the length that utf8_length() returns.
+// Decodes a UTF-8 sequence of the length that utf8_length() returned.
 inline std::uint32_t code_point(std::string_view sequence) {
     constexpr std::array<unsigned, 5> bits_of_first{0, 0x7f, 0x1f, 0x0f, 0x07};
     std::uint32_t code =
@@ -46,10 +46,10 @@ struct CodePoints {
 };
 
 // Unicode 15, in ascending order: control characters (C0, C1), line separators, characters that
-// change the direction of writing (Bidi_Control), and characters that are displayed as nothing
+// change the direction of writing (Bidi_Control), and characters that are not visible
 // (Default_Ignorable_Code_Point, interlinear annotations, the empty Braille pattern). Two texts
 // that differ only in these look the same to a reader.
-inline constexpr std::array<CodePoints, 22> unseen_code_points{{
+inline constexpr std::array<CodePoints, 22> unprintable_code_points{{
     {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},
     {0x061c, 0x061c},   {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
     {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},   {0x2800, 0x2800},
@@ -58,25 +58,26 @@ inline constexpr std::array<CodePoints, 22> unseen_code_points{{
     {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 }};
 
-// Whether a UTF-8 sequence acts on a terminal, or is displayed as nothing.
-inline bool is_unseen(std::string_view sequence) {
+// Whether a UTF-8 sequence acts on a terminal or is not visible.
+inline bool is_unprintable(std::string_view sequence) {
     const std::uint32_t code = code_point(sequence);
-    const auto range = std::ranges::lower_bound(unseen_code_points, code, {}, &CodePoints::last);
-    return range != unseen_code_points.end() && range->first <= code;
+    const auto range =
+        std::ranges::lower_bound(unprintable_code_points, code, {}, &CodePoints::last);
+    return range != unprintable_code_points.end() && range->first <= code;
 }
 
-// A byte alone that 8-bit terminals take for C1.
+// A single byte that 8-bit terminals interpret as C1.
 inline bool is_c1(char c) {
     return static_cast<unsigned char>(c) >= 0x80 && static_cast<unsigned char>(c) < 0xa0;
 }
 
-// Whether the text contains a control character (as UTF-8 or as a byte alone), a character that
-// changes the direction of writing, or a character that is displayed as nothing. Other bytes that
-// are not UTF-8 are accepted: names in an older encoding are names.
-inline bool has_unseen(std::string_view text) {
+// Whether the text contains a control character (as UTF-8 or as a single byte), a character that
+// changes the direction of writing, or a character that is not visible. Other bytes that are not
+// UTF-8 are accepted, because names may have an older encoding.
+inline bool has_unprintable(std::string_view text) {
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);
-        if (length == 0 ? is_c1(text.front()) : is_unseen(text.substr(0, length))) return true;
+        if (length == 0 ? is_c1(text.front()) : is_unprintable(text.substr(0, length))) return true;
         text.remove_prefix(std::max<std::size_t>(1, length));
     }
     return false;

@@ -7,7 +7,8 @@
 
 namespace netio::inline v0_3 {
 
-// What names an operation in its completion; chosen by the caller, opaque to who carries it.
+// Identifies an operation in its completion. The caller chooses the value; the library does not
+// interpret it.
 enum class Cookie : std::uint64_t {};
 
 } // namespace netio::inline v0_3

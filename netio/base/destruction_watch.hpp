@@ -3,15 +3,16 @@
 
 namespace netio::inline v0_3 {
 
-// Lets a member function notice that a handler it called has destroyed its object. The object has
-// a `bool* destroyed_` that is null, and its destructor sets the flag behind it:
+// Lets a member function detect that a handler which it called has destroyed its object. The object
+// has a member `bool* destroyed_`, null at first; its destructor sets the flag that it points to,
+// if any:
 //
 //     const DestructionWatch watch{destroyed_};
 //     handler_.on_something();
-//     if (watch.destroyed()) return; // touch nothing of *this
+//     if (watch.destroyed()) return; // do not use *this any more
 class DestructionWatch {
   public:
-    // Not inlined: g++ 12 otherwise takes the pointer for one that outlives this object.
+    // Not inlined: otherwise g++ 12 warns that the pointer outlives this object.
     [[gnu::noinline]] explicit DestructionWatch(bool*& slot) noexcept : slot_{slot}, outer_{slot} {
         slot_ = &destroyed_;
     }
@@ -19,7 +20,7 @@ class DestructionWatch {
         if (!destroyed_) {
             slot_ = outer_;
         } else if (outer_ != nullptr) {
-            *outer_ = true; // the caller's caller is inside the same object
+            *outer_ = true; // an outer watch of the same object, further up the call stack
         }
     }
     DestructionWatch(const DestructionWatch&) = delete;

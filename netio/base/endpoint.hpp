@@ -7,7 +7,7 @@
 
 namespace netio::inline v0_3 {
 
-// Where a socket listens: an address, with the port that was really bound, and over what.
+// Where a socket listens: its address, with the port that was actually bound, and the provider.
 struct Endpoint {
     std::string provider;
     Address address;

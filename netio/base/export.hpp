@@ -3,7 +3,6 @@
 
 #include "netio/base/require_cxx20.hpp"
 
-// What a shared library of ours offers: the classes and functions of the headers that
-// cmake/public_headers.cmake names. Everything else is compiled hidden, so that nobody outside can
-// come to depend on it.
+// Marks what the shared libraries export: the classes and functions of the headers in
+// cmake/public_headers.cmake. All other symbols are hidden, so that programs cannot depend on them.
 #define NETIO_EXPORT [[gnu::visibility("default")]]

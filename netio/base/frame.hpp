@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The header in front of everything that travels on an established connection
-// (docs/wire-formats.md, "Frames"). No I/O.
+// The header at the start of every frame on an established connection (docs/wire-formats.md,
+// "Frames"). No I/O.
 
 #include "netio/base/wire.hpp"
 
@@ -14,7 +14,7 @@ namespace netio::inline v0_3 {
 
 inline constexpr std::size_t frame_header_bytes = 8;
 
-// Kinds below first_service_kind belong to the session itself.
+// Kinds below first_service_kind belong to the session.
 enum class FrameKind : std::uint8_t {
     open = 1,
     credit = 2,
@@ -26,19 +26,20 @@ enum class FrameKind : std::uint8_t {
     window = 8,
 };
 inline constexpr std::uint8_t first_service_kind = 16;
-// From here on a service's frames change what it does for the peer; those before bring data.
+// Frames of a service from this kind on change the service's state for the peer; frames of lower
+// kinds carry data.
 inline constexpr std::uint8_t first_state_kind = 20;
 
-// The field has 16 bits, of which the highest says that the frame waited.
+// The field has 16 bits; the highest bit means that the frame waited for a credit.
 inline constexpr std::uint16_t waited_bit = 0x8000;
 inline constexpr std::uint16_t most_credits = waited_bit - 1;
 
 struct FrameHeader {
     std::uint8_t kind = 0;
     std::uint8_t flags = 0;
-    std::uint16_t credits = 0; // at most most_credits
+    std::uint16_t credits = 0; // up to most_credits
     std::uint32_t sequence = 0;
-    bool waited = false; // for a credit, before it could be sent
+    bool waited = false; // the sender had to wait for a credit before this frame
 
     friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
@@ -51,7 +52,7 @@ inline void encode(const FrameHeader& header, std::span<std::byte, frame_header_
     wire::store(out.data() + 4, header.sequence);
 }
 
-// The caller has made sure that there are enough bytes.
+// The caller guarantees that `in` refers to a whole header.
 inline FrameHeader decode_frame_header(std::span<const std::byte, frame_header_bytes> in) {
     const auto credits = wire::load<std::uint16_t>(in.data() + 2);
     return {.kind = std::to_integer<std::uint8_t>(in[0]),

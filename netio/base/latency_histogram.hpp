@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How long things took, counted in buckets that widen with the time: four to each power of two
-// nanoseconds, so a value is known to within a quarter of it, from 0 to ever. It is 2 KiB at most,
-// and adding a value is a few instructions. A plain value: no clock, no allocation.
+// Counts durations in buckets that widen with the duration: four buckets for each power of two
+// nanoseconds, so a value is known to within a quarter. All durations from 0 are covered. The
+// histogram takes 2 KiB at most, and adding a value takes a few instructions. A plain value: no
+// clock, no allocation.
 //
 //     netio::LatencyHistogram latency;
 //     latency.add(std::chrono::microseconds{12});
@@ -24,7 +25,7 @@ class LatencyHistogram {
   public:
     static constexpr std::size_t bucket_count = 252;
 
-    // A negative one counts as none at all.
+    // A negative duration counts as zero.
     void add(Duration taken) noexcept {
         const auto value = static_cast<std::uint64_t>(std::max<Duration::rep>(0, taken.count()));
         ++buckets_[bucket_of(value)];
@@ -41,12 +42,12 @@ class LatencyHistogram {
     std::uint64_t count() const noexcept { return count_before(bucket_count); }
     Duration sum() const noexcept { return to_duration(sum_); }
     Duration longest() const noexcept { return to_duration(longest_); }
-    // How many took less than 2^`exponent` nanoseconds; exact, as a bucket ends there.
+    // The number of durations below 2^`exponent` nanoseconds. Exact, because a bucket ends there.
     std::uint64_t count_below_power(unsigned exponent) const noexcept {
         return count_before(exponent > 63 ? bucket_count : bucket_of(std::uint64_t{1} << exponent));
     }
-    // What this part of all, from 0 to 1, did not exceed, or a quarter more than that; zero where
-    // there is none.
+    // An upper limit for the given part (0 to 1) of all durations; too high by a quarter at most.
+    // Zero if the histogram is empty.
     Duration quantile(double part) const noexcept {
         const std::uint64_t all = count();
         if (all == 0) return Duration::zero();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Keeps events whose number peers decide from filling a log. No I/O, no clock.
+// Limits the log lines of events whose frequency peers control. No I/O, no clock.
 
 #include "netio/base/time.hpp"
 
@@ -13,16 +13,16 @@ namespace netio::inline v0_3 {
 
 class LineLimiter {
   public:
-    static constexpr std::uint64_t limit = 10; // lines in an interval
+    static constexpr std::uint64_t limit = 10; // lines per interval
     static constexpr std::chrono::seconds interval{10};
 
-    // Calls write(text) with the line, unless there were too many lately. The first line after
-    // those tells their number.
+    // Calls write(text) with the line, unless the interval's limit is reached. The first line after
+    // suppressed ones includes their number.
     template <typename Write>
     void pass(const std::string& line, TimePoint now, Write write) {
         if (count_ == 0 || now - since_ >= interval) {
             if (count_ > limit)
-                write(std::to_string(count_ - limit) + " lines like the next one were left out");
+                write(std::to_string(count_ - limit) + " lines like the next one were suppressed");
             since_ = now;
             count_ = 0;
         }

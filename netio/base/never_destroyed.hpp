@@ -9,7 +9,7 @@ namespace netio::inline v0_3 {
 
 // An object whose destructor never runs. Every static object with a destructor is wrapped in it:
 // exit() destroys static objects in the reverse order of their construction, so a user's global
-// socket, or a thread that still runs, may use ours after that.
+// socket, or a thread that still runs, might use such an object after its destruction.
 //
 //     static NeverDestroyed<SocketTable> table;
 //     return *table;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Everything that is worth a line of a log, in one place for all that belongs to one loop: sockets,
-// keys, devices. The libraries log nothing themselves. What a program decides by stands in the
-// handlers of its sockets; what its operator wants to read comes here.
+// Receives every event that is worth a log line, from all objects of one loop: sockets, keys,
+// devices. The libraries log nothing themselves. Events that a program must react to go to the
+// handlers of its sockets; events for its operator come here.
 //
 //     class Log final : public netio::Observer {
 //         void on_peer_rejected(const netio::PeerRejected& event) override {
@@ -12,9 +12,10 @@
 //     } log;
 //     netio::EventLoop loop{{.observer = &log}}; // or later: loop.observer = &log
 //
-// Strangers decide how often some of it happens: write so many lines of a kind, and count the rest.
-// An observer only looks. It must not destroy, close or call what belongs to the loop; a task that
-// it posts may. Every function has an empty default, and none is called where nobody observes.
+// Unauthenticated peers decide how often some of these events happen: limit the lines of each kind,
+// and count the rest. An observer only observes: it must not destroy, close or call objects of the
+// loop, but it may post a task that does. Every function has an empty default. Without an observer
+// none is called. All calls come on the loop's thread.
 
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
@@ -27,90 +28,90 @@ namespace netio::inline v0_3 {
 
 // A session is open, on either side.
 struct PeerConnected {
-    std::string peer; // HOST:PORT, as everywhere here
+    std::string peer; // HOST:PORT, as in all events
     std::string provider;
 };
 
-// An open session has ended, for whatever reason: in order, cut off (too_slow), silent, lost ...
+// An open session has ended, for any reason: in order, aborted (too_slow), silent, lost ...
 struct PeerDisconnected {
     std::string peer;
     Closed closed;
 };
 
-// A listener has rejected a peer for what it is or asks for, or it left before it had said what it
-// is.
+// A listener has rejected a peer because of what it is or requests, or the peer left before it had
+// sent its request.
 struct PeerRejected {
     std::string peer;
     std::string why;
 };
 
-// A peer was rejected because this side lacks the means: no memory, no locked memory, no
-// descriptors, a device that refuses another endpoint. It may try again, and nothing of it is kept;
-// but it can be mended only here. `why` names the remedy where there is one.
+// A peer was rejected because this side lacks a resource: memory, locked memory, descriptors, or an
+// endpoint of the device. Nothing is kept of the peer, and it may try again, but the problem can be
+// solved only here. `why` names the remedy if there is one.
 struct AcceptFailed {
     std::string peer;
     FabricError why;
 };
 
-// A peer has not proved that it has one of the keys, and is told none of this.
+// A peer has not proved that it has one of the keys. The peer does not learn any of this.
 struct NotAdmitted {
     std::string peer;
     std::string why;
-    unsigned key = 0; // of whom it says it is; 0: nobody
+    unsigned key = 0; // the key that the peer claims to have; 0: none
 };
 
-// A peer that is connected is refused what it asks for: subscriptions. Its own side tells it, too.
+// A connected peer's request (a subscription) is refused. The peer's own side is notified, too.
 struct RequestRefused {
     std::string peer;
     std::string why;
 };
 
-// A key is not what it was in the file: its sessions end.
+// A key was changed in the file or removed from it: its sessions end.
 struct KeyRevoked {
     unsigned key = 0;
     std::size_t sessions = 0;
 };
 
-// One way to a peer does not work: an address of its name, over one provider.
+// One route to a peer does not work. A route is one address of its name over one provider.
 struct RouteFailed {
     std::string provider;
     Address remote;
     Closed closed;
-    bool is_last = false; // no other is tried, and the socket's on_closed tells it too
+    bool is_last = false; // no other route is tried; the socket's on_closed reports it, too
 };
 
-// Nobody can connect over this provider here; over a better one they can.
+// No peer can connect over this provider here; over a better provider peers can.
 struct ProviderUnused {
     std::string provider;
     Address address;
     std::string why;
 };
 
-// A subscriber is slow: it has made no progress for about a second, although data waits for it. Its
-// policy decides what happens.
+// A subscriber is slow: it has made no progress for about one second, although data is queued for
+// it. Its policy decides what happens.
 struct PeerStalled {
     std::string peer;
-    Duration stalled{};              // for about this long so far
-    bool holds_up_publisher = false; // publishing waits for it
+    Duration stalled{};              // so far, approximately
+    bool holds_up_publisher = false; // publishing is blocked until it makes progress
 };
-// It has made progress again.
+// The subscriber has made progress again.
 struct PeerRecovered {
     std::string peer;
-    Duration stalled{}; // for about this long
+    Duration stalled{}; // in total, approximately
 };
 
-// What happens to an RDMA device of this machine (netio/device_watch.hpp).
+// An event of an RDMA device of this machine (netio/device_watch.hpp).
 struct DeviceEvent {
     enum class Kind : std::uint8_t {
         port_up,
         port_down,
-        device_failed, // nothing goes over it any more
-        changed,       // addresses, keys, the subnet's manager
+        device_failed, // no traffic can use it any more
+        changed,       // addresses, keys, the subnet manager
     };
     Kind kind = Kind::changed;
     std::string device;
-    unsigned port = 0; // 0: all of the device
-    std::string what;  // in libibverbs' words
+    unsigned port = 0; // 0: the whole device
+    std::string what;  // in the words of libibverbs
 };
 
 class Observer {
@@ -121,8 +122,9 @@ class Observer {
     virtual void on_accept_failed(const AcceptFailed&) {}
     virtual void on_not_admitted(const NotAdmitted&) {}
     virtual void on_request_refused(const RequestRefused&) {}
-    // The file of a server's keys, or of a client's, has changed and cannot be used, or opens a
-    // door that was not said to be open; once for each state of it. The text says what is in force.
+    // The key file of a server or a client has changed and cannot be used, or admits anonymous
+    // peers of other machines without the option for it. Called once for each state of the file.
+    // The text says which keys are in force.
     virtual void on_key_file_problem(const std::string& /*problem*/) {}
     virtual void on_key_revoked(const KeyRevoked&) {}
     virtual void on_route_failed(const RouteFailed&) {}

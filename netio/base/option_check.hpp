@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one way of checking options: before anything is bound or allocated, with the option's name,
-// its value and what is allowed.
+// Checks of options, made before anything is bound or allocated. The error contains the option's
+// name, its value and the allowed values.
 
 #include <chrono>
 #include <cstdint>
@@ -28,7 +28,8 @@ inline void require_at_least(const char* option, std::int64_t value, std::int64_
                                        "; it must be at least " + std::to_string(least));
 }
 
-// Beyond it a time in nanoseconds, added to now, may wrap round: "for ever" would be over at once.
+// A longer time, in nanoseconds and added to now, may wrap round: the time-out would expire at
+// once.
 inline constexpr std::chrono::milliseconds longest_time = std::chrono::hours{24 * 365};
 
 inline void require_time(const char* option, std::chrono::milliseconds time,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A queue that keeps its memory from one element to the next, as std::deque does not: what passes
-// through it at a high rate costs no allocation. It lets go of what a burst has made it grow to
-// when it has drained. An element that has left stands for Value{}.
+// A queue that reuses its memory, unlike std::deque: a steady flow of elements needs no allocation.
+// When the queue becomes empty, it frees the memory that a burst required. Popped elements are
+// replaced by Value{}.
 
 #include "netio/base/check.hpp"
 
@@ -16,17 +16,17 @@ namespace netio::inline v0_3 {
 template <class Value>
 class RingQueue {
   public:
-    static constexpr std::size_t kept_count = 64; // of places, when it has drained
+    static constexpr std::size_t kept_count = 64; // slots that an empty queue keeps
 
     std::size_t size() const noexcept { return count_; }
     bool empty() const noexcept { return count_ == 0; }
-    // From the head on. A reference ends with the next emplace_back().
+    // The i-th element from the head. The reference is valid until the next emplace_back().
     Value& operator[](std::size_t i) noexcept { return slots_[place(i)]; }
     const Value& operator[](std::size_t i) const noexcept { return slots_[place(i)]; }
     Value& front() noexcept { return (*this)[0]; }
     Value& back() noexcept { return (*this)[count_ - 1]; }
 
-    // A Value{} behind all others.
+    // Appends a Value{}.
     Value& emplace_back() {
         if (count_ == slots_.size()) grow();
         ++count_;

@@ -5,9 +5,9 @@
 
 namespace netio::inline v0_3 {
 
-// Blocks all signals in the calling thread while it lives. A thread inherits the mask of the thread
-// that starts it, so a thread that is started meanwhile receives no signal of the process: the
-// program's own threads handle them.
+// Blocks all signals in the calling thread while this object lives. A thread inherits the mask of
+// the thread that starts it, so a thread that is started during this time receives no signal of the
+// process: the program's own threads handle them.
 class AllSignalsBlocked {
   public:
     AllSignalsBlocked() noexcept {

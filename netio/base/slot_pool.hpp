@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Values with small numbers for names, which are used again: what stands for an operation while it
-// is under way, or for a place that somebody else keeps.
+// Stores values under small numbers, which are reused: for instance the state of an operation in
+// flight, found by the number that its completion carries.
 
 #include "netio/base/check.hpp"
 
@@ -16,8 +16,8 @@ namespace netio::inline v0_3 {
 template <class Value>
 class SlotPool {
   public:
-    // The number of the value, until it is released. The lowest free one is not promised; the one
-    // released last is still in the cache, and is taken first.
+    // Stores the value and returns its number, valid until release(). Prefers the slot released
+    // last, because it is still in the cache.
     std::uint32_t take(Value value) {
         if (free_.empty()) {
             slots_.push_back(std::move(value));
@@ -28,7 +28,7 @@ class SlotPool {
         slots_[slot] = std::move(value);
         return slot;
     }
-    // The value, which is gone from the pool.
+    // Removes the value from the pool and returns it.
     Value release(std::uint32_t slot) {
         NETIO_CHECK(slot < slots_.size());
         free_.push_back(slot);
@@ -38,7 +38,7 @@ class SlotPool {
     Value& operator[](std::uint32_t slot) noexcept { return slots_[slot]; }
     const Value& operator[](std::uint32_t slot) const noexcept { return slots_[slot]; }
     std::size_t size() const noexcept { return slots_.size() - free_.size(); }
-    // All numbers are below it. A free one stands for Value{}.
+    // All numbers are below end(). A free slot contains Value{}.
     std::uint32_t end() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
 
   private:

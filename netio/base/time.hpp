@@ -9,12 +9,13 @@
 
 namespace netio::inline v0_3 {
 
-// Time is monotonic: nobody's setting of the date changes a time-out.
+// Time is monotonic: setting the system's date does not change a time-out.
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = std::chrono::nanoseconds;
 
-// In nanoseconds, as many as there are: milliseconds::max() would wrap round, and be over at once.
+// In nanoseconds, limited to the largest number of them: milliseconds::max() would wrap round, and
+// would be over at once.
 template <typename Period>
 requires std::ratio_greater_equal_v<Period, std::nano>
 constexpr Duration clamped(std::chrono::duration<std::int64_t, Period> time) noexcept {
@@ -24,7 +25,7 @@ constexpr Duration clamped(std::chrono::duration<std::int64_t, Period> time) noe
     return std::chrono::duration_cast<Duration>(time);
 }
 
-// In milliseconds, rounded up: hours::max() would wrap round to a negative number of them.
+// In milliseconds, rounded up and limited: hours::max() would wrap round to a negative number.
 template <typename Period>
 constexpr std::chrono::milliseconds
 clamped_milliseconds(std::chrono::duration<std::int64_t, Period> time) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Unaligned little-endian loads and stores: what all wire formats here are made of.
+// Unaligned little-endian loads and stores, used by all wire formats here.
 
 #include <bit>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Several messages in one page, each behind a record header (docs/wire-formats.md, "Pages"). A
-// service may mark a record with two bits and put a prefix of its own in front of the message:
-// publishing does so with fids, point-to-point does not. No I/O.
+// Several messages in one page, each after a record header (docs/wire-formats.md, "Pages"). A
+// service may mark a record with two bits and put its own prefix before the message: publishing
+// does so with fids, point-to-point does not. No I/O.
 //
 //     0               4
 //     +---------------+- - - - -+- - - - -
@@ -27,13 +27,13 @@ namespace page {
 inline constexpr std::size_t record_header_bytes = 4;
 inline constexpr std::uint32_t size_mask = (std::uint32_t{1} << 30) - 1;
 inline constexpr std::size_t message_limit = size_mask;
-// What a service answers for marks that it does not allow: more than any page has room for.
+// Result of `prefix_bytes` for marks that the service does not allow: larger than any page.
 inline constexpr std::size_t no_such_record = std::size_t{1} << 40;
 } // namespace page
 
 // --- messages -------------------------------------------------------------------------------
 
-// A message in parts: one after the other they are one message.
+// A message in parts, which are sent one after the other as one message.
 using MessageParts = std::span<const std::span<const std::byte>>;
 
 inline std::size_t size_of(MessageParts parts) noexcept {
@@ -66,7 +66,7 @@ inline void copy_message(std::byte* out, std::span<const std::byte> message) noe
     copy(size - sizeof(Piece));
 }
 
-// Copies `out.size()` bytes of the message from `offset` on; it has that many.
+// Copies `out.size()` bytes of the message, beginning at `offset`. The message must have them.
 inline void copy_parts(MessageParts parts, std::size_t offset, std::span<std::byte> out) noexcept {
     for (const std::span<const std::byte> part : parts) {
         if (offset >= part.size()) {
@@ -83,16 +83,16 @@ inline void copy_parts(MessageParts parts, std::size_t offset, std::span<std::by
 
 // --- pages ----------------------------------------------------------------------------------
 
-// Fills a page, which it does not own.
+// Fills a page. Does not own it.
 class PageWriter {
   public:
     PageWriter() = default;
     explicit PageWriter(std::span<std::byte> memory) noexcept : memory_{memory} {}
 
-    // Writes the record header and returns where the `size` bytes of the message go; nullptr: no
-    // room, and the page is as it was.
+    // Writes the record header and returns where to put the `size` bytes of the message. Returns
+    // nullptr, and leaves the page unchanged, if it has no space.
     std::byte* append(std::size_t size) noexcept { return append(0, 0, size); }
-    // The same with marks and a prefix, which goes in front of the message.
+    // The same with marks and a prefix, which is placed before the message.
     std::byte* append(std::uint32_t marks, std::size_t prefix_bytes, std::size_t size) noexcept {
         const std::size_t record = page::record_header_bytes + prefix_bytes + size;
         if (size > page::message_limit || record > memory_.size() - used_) return nullptr;
@@ -103,7 +103,8 @@ class PageWriter {
         return out + page::record_header_bytes;
     }
 
-    // Takes so many bytes in all from now on, or what it has already. The page has as many.
+    // Sets the size of the page in bytes, but not below what it contains. The memory must have
+    // them.
     void resize(std::size_t bytes) noexcept { memory_ = {memory_.data(), std::max(bytes, used_)}; }
 
     std::size_t used() const noexcept { return used_; }
@@ -115,10 +116,10 @@ class PageWriter {
     std::size_t messages_ = 0;
 };
 
-// Calls visit(marks, prefix, message) for each record in order, as long as it returns true;
-// `prefix` points to as many bytes as prefix_bytes(marks) has told, which is no_such_record if the
-// service does not allow such a record there. False: the page is malformed behind the records that
-// were visited.
+// Calls visit(marks, prefix, message) for each record in order, as long as it returns true.
+// `prefix` points to prefix_bytes(marks) bytes; prefix_bytes returns no_such_record if the service
+// does not allow such a record at this position. Returns false if the page is malformed after the
+// records that were visited.
 template <typename PrefixBytes, typename Visit>
 bool visit_records(std::span<const std::byte> bytes, PrefixBytes prefix_bytes, Visit visit) {
     const std::byte* at = bytes.data();
@@ -139,7 +140,7 @@ bool visit_records(std::span<const std::byte> bytes, PrefixBytes prefix_bytes, V
     return left == 0;
 }
 
-// A page of messages alone: visit(message).
+// A page of messages without prefix: calls visit(message).
 template <typename Visit>
 bool visit_page(std::span<const std::byte> bytes, Visit visit) {
     return visit_records(

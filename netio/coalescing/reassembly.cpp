@@ -13,7 +13,7 @@ Reassembly::Outcome Reassembly::take(const FragmentPlace& place, std::span<const
     if (!same || place.offset != filled || bytes.empty() || bytes.size() > place.total - filled) {
         return Outcome::out_of_order;
     }
-    if (bytes.size() == place.total) { // whole as it came
+    if (bytes.size() == place.total) { // arrived in one fragment
         message_ = bytes;
         return Outcome::complete;
     }
@@ -30,7 +30,7 @@ Reassembly::Outcome Reassembly::take(const FragmentPlace& place, std::span<const
     return in_progress_ ? Outcome::incomplete : Outcome::complete;
 }
 
-// Room for `needed` bytes of a message of `total`. False: there is no memory.
+// Reserves memory for `needed` bytes of a message of `total` bytes. Returns false if there is none.
 bool Reassembly::reserve(std::size_t needed, std::size_t total) noexcept {
     if (needed <= buffer_.capacity()) return true;
     try {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Puts a message together that was sent in fragments. One message at a time: its fragments follow
-// one another on the session. No I/O.
+// Reassembles a message from its fragments. One message at a time: its fragments follow one another
+// on the session. No I/O.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace netio::inline v0_3 {
 
-// Where a fragment belongs in its message.
+// The position of a fragment in its message.
 struct FragmentPlace {
     std::uint32_t offset = 0;
     std::uint32_t total = 0; // bytes of the whole message
@@ -20,23 +20,23 @@ struct FragmentPlace {
 
 class Reassembly {
   public:
-    // `largest_bytes`: of a message. Memory grows with what arrives, not with what is announced,
-    // and is kept for the next message.
+    // `largest_bytes`: limit of a message. Memory grows with the bytes that arrive, not with the
+    // announced size, and is kept for the next message.
     explicit Reassembly(std::size_t largest_bytes) noexcept : largest_bytes_{largest_bytes} {}
 
     enum class Outcome : std::uint8_t {
         incomplete,
-        complete,     // message() is whole, until the next take() or abandon(); see there
+        complete,     // message() is complete, until the next take() or abandon()
         too_large,    // larger than largest_bytes
-        out_of_order, // not the fragment that must follow
-        no_memory,    // there is none for the message, which is abandoned
+        out_of_order, // not the next fragment of the message
+        no_memory,    // not enough memory for the message, which is abandoned
     };
     Outcome take(const FragmentPlace& place, std::span<const std::byte> bytes);
 
-    // Half a message is never delivered: what was collected is forgotten.
+    // Discards what was collected: an incomplete message is never delivered.
     void abandon() noexcept { in_progress_ = false; }
     bool in_progress() const noexcept { return in_progress_; }
-    // Of a message that came in one fragment it is those bytes, and no copy.
+    // For a message that came in one fragment, refers to those bytes without a copy.
     std::span<const std::byte> message() const noexcept { return message_; }
 
   private:

@@ -31,7 +31,7 @@ sa_family_t family_of(const void* socket_address) noexcept {
     return family;
 }
 
-// The kernel looks at the zone of these addresses only; other senders may leave anything there.
+// The kernel reads the zone of these addresses only; for others the field may have any value.
 std::uint32_t zone_of(const sockaddr_in6& address) noexcept {
     const in6_addr& host = address.sin6_addr;
     const bool has_zone = IN6_IS_ADDR_LINKLOCAL(&host) || IN6_IS_ADDR_MC_LINKLOCAL(&host);
@@ -66,8 +66,8 @@ Address to_address(const void* socket_address) {
     return {"unknown", 0};
 }
 
-access::GateAddress to_gate_address(const void* socket_address) noexcept {
-    access::GateAddress result;
+access::AuthAddress to_auth_address(const void* socket_address) noexcept {
+    access::AuthAddress result;
     const sa_family_t family = family_of(socket_address);
     if (family == AF_INET) {
         sockaddr_in address{};
@@ -108,7 +108,7 @@ std::string host_at_interface(const std::string& host, int family) {
         if (family != AF_UNSPEC && each->ifa_addr->sa_family != family) continue;
         if (each->ifa_addr->sa_family == AF_INET) return to_address(each->ifa_addr).host;
         if (each->ifa_addr->sa_family != AF_INET6) continue;
-        const bool is_local = access::is_link_local(to_gate_address(each->ifa_addr).host);
+        const bool is_local = access::is_link_local(to_auth_address(each->ifa_addr).host);
         std::string& best = is_local ? on_the_link : beyond_the_link;
         if (best.empty()) best = to_address(each->ifa_addr).host;
     }

@@ -23,7 +23,7 @@ struct FileCloser {
     void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
 
-// The only descriptor that an epoll waits for; -1: it waits for none, for several, or is none.
+// The only descriptor that this epoll instance waits for; -1: none, several, or not an epoll.
 int only_target_of(int epoll) noexcept {
     std::array<char, 64> path{};
     std::snprintf(path.data(), path.size(), "/proc/self/fdinfo/%d", epoll);
@@ -51,8 +51,8 @@ bool take_out_signal_pipe(int wait_fd) noexcept {
 
 namespace {
 
-// Each look costs two calls of the kernel, half a microsecond; what is never reported grows by some
-// ten megabytes meanwhile at worst.
+// Each audit costs two system calls, half a microsecond. Between two audits, unreported packets can
+// grow by about ten megabytes at most.
 constexpr std::chrono::milliseconds audit_interval{10};
 constexpr std::size_t audits_at_once = 64;
 
@@ -120,7 +120,7 @@ void CompletionQueue::settle_connection(Connection& connection) {
 std::size_t CompletionQueue::drain(std::size_t budget) {
     draining_ = true;
     const std::size_t work = read_and_settle(budget);
-    // After the reading: bytes that an empty queue has not reported belong to no message.
+    // After reading: if the queue is empty, bytes that were not reported belong to no message.
     if (loop_.now() >= audits_.due) audit_some();
     draining_ = false;
     return work;
@@ -162,7 +162,7 @@ bool CompletionQueue::refill() {
 bool CompletionQueue::may_sleep() {
     if (!closing_.empty() || batch_.next < batch_.filled) return false;
     if (failed_ || held_) return true;
-    // Whatever completes something from here on comes from a socket.
+    // Every further completion comes from a socket.
     if (unsignalled_) return !refill();
     ::fid* handle = &queue_->fid;
     return ::fi_trywait(&fabric_, &handle, 1) == 0;
@@ -176,8 +176,8 @@ void CompletionQueue::deliver(const ::fi_cq_data_entry& entry) {
         completion.immediate = static_cast<std::uint32_t>(entry.data);
     }
     if (entry.op_context == nullptr) {
-        // A provider whose writes consume no receive does not say which endpoint was written to;
-        // connections that announced such writes have a queue of their own. In another one it is a
+        // A provider whose writes use up no receive does not report which endpoint was written to,
+        // so connections that announced such writes have their own queues. In another queue it is a
         // forged write, perhaps of a connection that is gone, so it is not attributed to a member.
         if (written && limits_.alone && !members_.empty())
             members_.front()->complete_remote_write(completion);
@@ -204,7 +204,7 @@ void CompletionQueue::deliver_error() {
     operations_[index].owner->complete_with_error(index, error.err);
 }
 
-// In turn, so that a long list costs no more than a short one.
+// One member after the other, so that a long list costs no more than a short one.
 void CompletionQueue::audit_some() {
     audits_.due = loop_.now() + audit_interval;
     for (std::size_t i = std::min(audits_at_once, members_.size()); i > 0; --i) {
@@ -220,7 +220,7 @@ std::size_t CompletionQueue::settle(bool empty, std::size_t budget) {
         const Closing closing = closing_[i];
         if (closing.connection == nullptr) continue;
         if (!empty && delivered_ < closing.due && !closing.connection->is_settled()) continue;
-        closing_[i].due = 0; // also in the next turn
+        closing_[i].due = 0; // repeated in the next turn
         work += finish(i, budget - work);
         if (loop_.time_is_up()) break;
     }
@@ -239,7 +239,7 @@ std::size_t CompletionQueue::finish(std::size_t place, std::size_t budget) {
     return work;
 }
 
-// The queue reports nothing any more, so it is not read again.
+// The queue has failed, so it is not read again.
 void CompletionQueue::fail_all(long error) {
     failed_ = true;
     for (Connection* const connection : members_) {

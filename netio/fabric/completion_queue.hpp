@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Completion queues: the queue itself, the table of operations whose completions it reports, and
-// the share of a connection in it.
+// Completion queues: the queue, the table of operations whose completions it reports, and the
+// membership of a connection in it.
 
 #include "netio/base/check.hpp"
 #include "netio/fabric/libfabric.hpp"
@@ -21,19 +21,18 @@ namespace netio::fabric {
 class Connection;
 class Domain;
 
-// The operations that are in the provider's hands, one table per completion queue. Towards the
-// provider an operation has a number as its name (its `op_context`), made of a slot and the slot's
-// generation, never a pointer: completions arrive also after their connection was destroyed
+// The operations that were passed to the provider, one table per completion queue. The provider
+// gets a number as the name of an operation (its `op_context`), made of a slot and the slot's
+// generation, never a pointer: completions also arrive after their connection was destroyed
 // (libfabric's tcp reports the cancelled receives of a closed endpoint), and must be recognised
-// safely. The table grows to the largest number of operations that were ever outstanding; then it
-// allocates no more.
+// safely. The table grows to the largest number of simultaneous operations and does not shrink.
 struct Operation {
     Connection* owner = nullptr; // null: free
     Cookie cookie{};
     Completion::Kind kind = Completion::Kind::send;
     bool outstanding = false;
     std::uint32_t generation = 0;
-    // The connection's own operations form a list (most recent first); free slots another.
+    // The operations of a connection form a list (the latest first); free slots form another.
     std::uint32_t next = 0;
     std::uint32_t previous = 0;
 };
@@ -42,7 +41,7 @@ class OperationTable {
   public:
     static constexpr std::uint32_t none = UINT32_MAX;
 
-    // Enters an operation at the head of its connection's list.
+    // Adds an operation at the head of its connection's list.
     std::uint32_t begin(Connection& owner, Completion::Kind kind, Cookie cookie,
                         std::uint32_t& list) {
         if (free_ == none) {
@@ -63,7 +62,7 @@ class OperationTable {
         return index;
     }
 
-    // Ends it: the slot is free for another operation, and its old name means nothing any more.
+    // Ends an operation: its slot is free, and its old name is invalid.
     void end(std::uint32_t index, std::uint32_t& list) noexcept {
         Operation& slot = slots_[index];
         if (slot.previous != none) slots_[slot.previous].next = slot.next;
@@ -72,8 +71,8 @@ class OperationTable {
         release(index);
     }
 
-    // Without the list around it, as its connection gives all of them up. The provider may still
-    // report it; its name means nothing then.
+    // Ends an operation without updating the list, when its connection ends all of them. The
+    // provider may still report it; its name is invalid then.
     void release(std::uint32_t index) noexcept {
         Operation& slot = slots_[index];
         slot.owner = nullptr;
@@ -88,11 +87,11 @@ class OperationTable {
     void* name_of(std::uint32_t index) const noexcept {
         const std::uint64_t number =
             (static_cast<std::uint64_t>(slots_[index].generation) << 32U) | (index + 1U);
-        // NOLINTNEXTLINE(performance-no-int-to-ptr): the provider only hands it back
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the provider only returns it
         return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
     }
 
-    // The slot a name stands for, or `none` if that operation has ended.
+    // The slot of a name, or `none` if that operation has ended.
     std::uint32_t find(const void* name) const noexcept {
         const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(name));
         const auto index = static_cast<std::uint32_t>(number) - 1U;
@@ -108,17 +107,17 @@ class OperationTable {
     std::uint32_t free_ = none;
 };
 
-// A completion queue that a group of connections shares. It also settles connections that are about
-// to end: their on_closed comes after all that had arrived for them was delivered, whichever queue
-// reported the end first. That is so when none of their operations is outstanding, when as many
-// completions were read as the queue can hold, or when the queue was empty. Waiting for an empty
-// queue alone would not do, since under load it never is.
+// A completion queue that several connections share. It also settles connections that are about to
+// end: their on_closed comes after everything that had arrived for them was delivered, whichever
+// queue reported the end first. A connection is settled when none of its operations is outstanding,
+// when as many completions were read as the queue can hold, or when the queue was empty. The last
+// condition alone is not enough, because under load the queue is never empty.
 class CompletionQueue final : public EventSource {
   public:
     struct Limits {
         std::size_t entries;
         std::size_t endpoints;
-        bool alone = false; // one endpoint, and never another one
+        bool alone = false; // one endpoint, never shared
     };
     CompletionQueue(Domain& domain, const Limits& limits);
     ~CompletionQueue();
@@ -128,16 +127,16 @@ class CompletionQueue final : public EventSource {
     bool has_capacity(std::size_t entry_count) const noexcept;
     void join(Connection& connection);
     void leave(Connection& connection) noexcept;
-    // For QueueReservation. Returns false if the queue has not enough free entries.
+    // For QueueReservation. Returns false if the queue has too few free entries.
     bool reserve(std::size_t entry_count) noexcept;
     void give_back(std::size_t entry_count) noexcept;
 
     OperationTable& operations() noexcept { return operations_; }
-    // Calls connection.finish_close() until it has, once everything that was delivered was read.
+    // Calls connection.finish_close() until it is done, after all delivered completions were read.
     void settle_connection(Connection& connection);
-    // There is, or may be, something to read.
+    // There may be completions to read.
     void activate() { loop_.activate(*this); }
-    // Keeps the provider from doing anything until release().
+    // Stops all reading by the provider until release().
     void hold() noexcept { held_ = true; }
     void release() {
         held_ = false;
@@ -154,11 +153,11 @@ class CompletionQueue final : public EventSource {
 
   private:
     struct Closing {
-        Connection* connection = nullptr; // null: settled, or destroyed meanwhile
-        std::uint64_t due = 0;            // number of the entry after which it is settled
+        Connection* connection = nullptr; // null: settled, or destroyed in the meantime
+        std::uint64_t due = 0; // the connection is settled after the entry of this number
     };
 
-    struct Batch { // read, and not yet delivered from `next` up to `filled`
+    struct Batch { // entries that were read; those from `next` to `filled` are not delivered yet
         std::array<::fi_cq_data_entry, 64> entries{};
         std::size_t next = 0;
         std::size_t filled = 0;
@@ -166,7 +165,7 @@ class CompletionQueue final : public EventSource {
     };
     struct Audits {
         TimePoint due{};
-        std::size_t next = 0; // place in members_
+        std::size_t next = 0; // index in members_
     };
 
     std::size_t read_and_settle(std::size_t budget);
@@ -194,22 +193,22 @@ class CompletionQueue final : public EventSource {
     Batch batch_;
     std::uint64_t delivered_ = 0; // so far
     Audits audits_;
-    bool unsignalled_ = false; // its descriptor says nothing of completions, only of sockets
-    bool failed_ = false;      // for good: it is not read any more
-    bool held_ = false;        // it is not read for the time being
+    bool unsignalled_ = false; // its descriptor reports no completions, only sockets
+    bool failed_ = false;      // permanently: it is not read any more
+    bool held_ = false;        // temporarily: it is not read now
 };
 
 // The entries that an endpoint may need in a completion queue, released with this object. It must
 // outlive the endpoint.
 class QueueReservation {
   public:
-    // `alone`: in a queue of its own, which is closed with it.
+    // `alone`: in a separate queue, which is closed with this object.
     QueueReservation(Domain& domain, std::size_t entry_count, bool alone);
     ~QueueReservation();
     QueueReservation(const QueueReservation&) = delete;
     QueueReservation& operator=(const QueueReservation&) = delete;
 
-    // Reserves more entries. Returns false if the queue has not enough.
+    // Reserves more entries. Returns false if the queue has too few.
     bool reserve(std::size_t entry_count) noexcept {
         if (!queue_.reserve(entry_count)) return false;
         entry_count_ += entry_count;
@@ -249,13 +248,13 @@ class CompletionQueueRef {
 };
 
 // libfabric's tcp provider up to 1.17 signals a completion queue to threads that wait for it: it
-// writes a byte into a pipe for completions, and reads it at the next look. These are two system
-// calls for every message of a paced stream, and not needed here: a queue and all its endpoints
-// belong to one thread, which looks into the queue after each call to one of them.
+// writes a byte into a pipe for completions, and reads it when the queue is read next. These are
+// two system calls for every message of a paced stream. They are not needed here: a queue and all
+// its endpoints belong to one thread, which reads the queue after each call to one of them.
 //
-// Takes the pipe out of what a new queue's descriptor (an epoll's) waits for: the first byte stays
-// in it, and no other is written. True: it is out; fi_trywait must not be called for the queue any
-// more, as it would read that byte. False: all is as it was.
+// Removes the pipe from a new queue's descriptor (an epoll instance): the first byte stays in the
+// pipe, and no other is written. Returns true if it was removed; then fi_trywait must not be called
+// for the queue any more, because it would read that byte. Returns false if nothing was changed.
 bool take_out_signal_pipe(int wait_fd) noexcept;
 
 } // namespace netio::fabric

@@ -28,8 +28,8 @@ std::string for_operations(const QueueLimits& limits) {
 
 EndpointHandle Endpoint::open(Domain& domain, ::fi_info& info, const QueueLimits& limits) {
     require_segments(info);
-    // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
-    // sizes here, since the request carries the listener's.
+    // For a connector, the sizes requested with fi_getinfo apply. An accepting endpoint gets its
+    // sizes here, because the info of the request has the listener's sizes.
     info.tx_attr->size = send_queue_size(info.fabric_attr->prov_name, limits);
     info.rx_attr->size = receive_queue_size(info, limits);
     ::fid_ep* endpoint = nullptr;
@@ -56,7 +56,7 @@ std::string Endpoint::peer_address() const {
     return to_string(to_address(info_->dest_addr));
 }
 
-// A listener over kernel sockets waits for the longest request there can be
+// A listener over kernel sockets waits for the longest possible request
 // (netio/fabric/kernel_socket.hpp).
 int Endpoint::connect(std::span<const std::byte> data) noexcept {
     std::array<std::byte, tcp_message_data_bytes> padded{};
@@ -78,12 +78,13 @@ void Endpoint::gather(std::span<const Slice> slices, std::size_t limit, Vectors&
     NETIO_CHECK_MSG(slices.size() <= limit && slices.size() <= vectors.pieces.size(),
                     "more slices than the provider takes corrupt memory silently");
     for (const Slice& slice : slices) {
-        // An empty piece among others brings down a kernel (siw, Linux 6.1), and means 2 GiB to
-        // some hardware. One alone is a message without bytes.
+        // An empty piece among others crashes a kernel (siw, Linux 6.1), and means 2 GiB to some
+        // hardware. A single empty piece is a message without bytes.
         if (slice.size == 0 && slices.size() > 1) continue;
         vectors.pieces[vectors.count] = {slice.data, slice.size};
         vectors.descriptors[vectors.count] = nullptr;
-        // Also where the provider would do without: what works on one must not abort on another.
+        // Also if the provider does not need it: code that works with one provider must not abort
+        // with another.
         NETIO_CHECK_MSG(slice.buffer != nullptr, "a slice without its registered buffer");
         if (domain_.needs_registration()) {
             vectors.descriptors[vectors.count] = slice.buffer->registration(domain_).descriptor();
@@ -140,7 +141,7 @@ long Endpoint::write_nothing(void* context) noexcept {
 }
 
 void Endpoint::close(bool was_used) noexcept {
-    // Without it verbs leaves that to a time-out. Fails if not connected: fine.
+    // Without it, verbs waits for a time-out. It fails if not connected, which is harmless.
     if (was_used) ::fi_shutdown(handle_.get(), 0);
     handle_.reset();
 }
@@ -164,8 +165,8 @@ CloseReason reason_of(int error, bool opening) {
     }
 }
 
-// The tcp provider reports whatever errno was left where the other side ended the connection before
-// its answer or within it. These have a meaning of their own.
+// The tcp provider reports these leftover values of errno if the other side ended the connection
+// before its answer or during it. They have a different meaning then.
 bool is_unanswered_end(int error) {
     switch (error) {
     case FI_ECONNREFUSED:
@@ -187,12 +188,12 @@ std::string text_of(int error, bool opening) {
     return fabric_error_text(error);
 }
 
-// The entries of a completion queue that a connection may need: see send_queue_size().
+// The number of completion queue entries that a connection may need: see send_queue_size().
 std::size_t entries_for(const QueueLimits& limits) {
     return 1 + limits.send_count + limits.receive_count;
 }
 
-// Of an info that connects, or of a request.
+// `info`: of a connector, or of a request.
 bool needs_own_queue(const Domain& domain, const ::fi_info& info, const QueueLimits& limits) {
     if (limits.checks_answer && domain.fabric().reads_all_sockets()) return true;
     return limits.remote_writes && !capabilities_of(info).write_consumes_receive;
@@ -212,7 +213,7 @@ Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origi
       life_{.socket = std::move(origin.socket),
             .account = ReceivedByteAudit{limits.receive_count},
             .descriptor_guess = origin.descriptor_guess} {
-    // Where the provider has devices below it, it parses nothing that a peer sends.
+    // A provider that uses devices parses nothing that a peer sends.
     limits_.checks_answer = own_events_.get() != nullptr;
     if (queue_ref_.is_alone() && limits_.checks_answer && domain.fabric().reads_all_sockets())
         queue_ref_.queue().hold();
@@ -246,35 +247,36 @@ void Connection::open(std::span<const std::byte> data) {
 
 void Connection::guard_answer() {
     life_.socket = find_attempt(endpoint_.handle(), endpoint_.remote(), life_.descriptor_guess);
-    if (life_.socket) return static_cast<void>(gate_.emplace(life_.socket));
+    if (life_.socket) return static_cast<void>(answer_check_.emplace(life_.socket));
     break_off(CloseReason::failed, "cannot connect to " + peer_address() +
                                        ": the socket of the provider cannot be found, so that the "
-                                       "answer could not be judged first");
+                                       "answer could not be checked first");
     close_endpoint();
 }
 
 bool Connection::provider_may_read() {
-    if (!gate_) return true;
-    if (state_ != State::opening) return gate_->is_open();
-    switch (gate_->look()) {
+    if (!answer_check_) return true;
+    if (state_ != State::opening) return answer_check_->is_open();
+    switch (answer_check_->look()) {
     case AnswerCheck::Next::read:
         return true;
     case AnswerCheck::Next::wait:
         return false;
     case AnswerCheck::Next::ended:
-        gate_->error() == 0 || is_unanswered_end(gate_->error())
+        answer_check_->error() == 0 || is_unanswered_end(answer_check_->error())
             ? end_unanswered()
-            : break_off(reason_of(gate_->error(), true),
-                        "connecting to " + peer_address() + ": " + text_of(gate_->error(), true));
+            : break_off(reason_of(answer_check_->error(), true),
+                        "connecting to " + peer_address() + ": " +
+                            text_of(answer_check_->error(), true));
         close_endpoint();
         return false;
     case AnswerCheck::Next::judge:
         break;
     }
     const DestructionWatch watch{destroyed_};
-    handler_.on_answer(gate_->answer()); // may destroy this connection
+    handler_.on_answer(answer_check_->answer()); // may destroy this connection
     if (watch.destroyed() || state_ != State::opening) return false;
-    gate_->open();
+    answer_check_->open();
     if (domain_.fabric().reads_all_sockets()) queue_ref_.queue().release();
     return true;
 }
@@ -328,7 +330,7 @@ Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
     return status;
 }
 
-// Over kernel sockets a queue of receives is a list, which was made as long as it may get.
+// Over kernel sockets, the queue of receives is a list that was created with its maximum length.
 bool Connection::reserve_receives(std::size_t receive_count) {
     const std::size_t before = limits_.receive_count;
     if (receive_count <= before) return true;
@@ -375,10 +377,10 @@ bool Connection::establish(std::span<const std::byte> data) {
     return !watch.destroyed();
 }
 
-// On RDMA the first message of a fast peer overtakes the news that it is connected, since the one
-// travels with the data and the other between the connection managers; on tcp it does when many
-// connect at once. The accepting side knows all it needs to know; the connecting side has not yet
-// seen what the listener answered.
+// On RDMA, the first message of a fast peer may arrive before the event that the connection is
+// established, because the connection managers send the event over another path; on tcp this
+// happens when many peers connect at once. The accepting side can process the message at once. The
+// connecting side has not seen the listener's answer yet, so it must wait.
 bool Connection::must_wait(const Held& held) {
     if (state_ != State::opening) return false;
     if (accepting_) return !establish({});
@@ -388,7 +390,7 @@ bool Connection::must_wait(const Held& held) {
 
 bool Connection::is_settled() const noexcept {
     const bool was_open = life_.last_acknowledged != TimePoint::min();
-    // Writes of the peer that consume no receive are not among what is outstanding.
+    // Writes of the peer that use up no receive are not counted as outstanding operations.
     return !was_open || (outstanding_ == OperationTable::none && !queue_ref_.is_alone());
 }
 
@@ -441,11 +443,11 @@ void Connection::complete_with_error(std::uint32_t operation, int error) {
 void Connection::on_event(const CmEvent& event) {
     endpoint_.on_answer();
     if (event.type == FI_CONNECTED && state_ == State::opening) {
-        // Never seen; a provider that reads in another way must not get round the gate.
+        // Not observed so far; a provider that reads in another way must not bypass the check.
         if (is_unchecked()) {
             break_off(CloseReason::failed, "connecting to " + peer_address() +
                                                ": the provider has connected before the answer "
-                                               "was judged");
+                                               "was checked");
             return close_endpoint();
         }
         establish(event.data);
@@ -486,7 +488,7 @@ void Connection::close() {
 void Connection::close_endpoint() noexcept {
     if (!endpoint_.is_open()) return;
     events_.leave(&endpoint_.handle().fid);
-    gate_.reset();
+    answer_check_.reset();
     life_.socket = {};
     if (endpoint_.waits_to_close() && events_.tells_of_abandoned(accepting_)) {
         return events_.abandon(
@@ -498,7 +500,7 @@ void Connection::close_endpoint() noexcept {
 void Connection::give_up_outstanding() {
     close_endpoint();
     state_ = State::closed;
-    // The list is most recent first; reports come in the order of posting.
+    // The list has the latest operation first; reports come in the order of posting.
     while (outstanding_ != OperationTable::none) {
         const std::uint32_t index = outstanding_;
         const Operation& operation = operations()[index];
@@ -535,23 +537,24 @@ TimePoint Connection::last_sign_of_life(Duration interval) {
         if (!std::exchange(life_.probed, true)) life_.socket.probe_when_idle(interval);
         return domain_.loop().now() - life_.socket.silence();
     }
-    // On iWARP a write's completion says only that it was handed to TCP: it would prove nothing.
+    // On iWARP, the completion of a write only means that it was passed to TCP, so it is no sign of
+    // life.
     if (capabilities().connector_speaks_first) return TimePoint::min();
     ask_for_sign_of_life();
     return life_.last_acknowledged;
 }
 
-// Who may write into memory here is not told of every write, so nothing follows from its bytes.
+// Remote writes into memory are not all reported, so the number of bytes has no meaning then.
 void Connection::audit(bool all_told) {
     if (state_ != State::open || limits_.remote_writes || !life_.socket) return;
     const auto read = life_.socket.read_bytes();
     if (!read || !life_.account.is_exceeded(*read, all_told)) return;
-    break_off(CloseReason::protocol_error, peer_address() + " sends what are no messages");
+    break_off(CloseReason::protocol_error, peer_address() + " sends bytes that are not messages");
 }
 
-// A write of nothing: the peer's device acknowledges it, whether its process runs, is stopped or
-// has no receive left, and it needs neither a credit nor a key (InfiniBand Architecture 1.x, C9-88:
-// a request of no bytes has its key not checked).
+// Writes zero bytes. The peer's device acknowledges this, whether its process runs, is stopped or
+// has no receive left. The write needs neither a credit nor a key (InfiniBand Architecture 1.x,
+// C9-88: the key of a request of no bytes is not checked).
 void Connection::ask_for_sign_of_life() {
     const bool answer_due = sends_outstanding_ > 0 || life_.question != OperationTable::none;
     if (state_ != State::open || answer_due) return;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A connection over a libfabric MSG endpoint. It turns the provider's many ways of ending (error
-// completions, shutdown events in either order, silence after a close) into the one of the
-// transport interface: every outstanding operation ends, then on_closed.
+// A connection over a libfabric MSG endpoint. Providers end connections in many ways (error
+// completions, shutdown events in either order, no event after a close). This class turns them into
+// the one of the transport interface: every outstanding operation ends, then on_closed.
 //
 //     idle --open--> opening --FI_CONNECTED--> open
 //       |               |                       |
 //       +---------------+----- break_off / close+--> closing --queue settled--> closed
 //
-// In `closing` what had arrived is still delivered, and nothing is posted any more. What arrives
-// while a connector is still `opening` is kept until its user was notified of the connection.
+// In `closing`, messages that had arrived are still delivered, and nothing is posted any more.
+// Messages that arrive while a connector is still `opening` are kept until its user was notified of
+// the connection.
 
 #include "netio/fabric/domain.hpp"
 #include "netio/fabric/kernel_socket.hpp"
@@ -30,40 +31,41 @@ namespace netio::fabric {
 
 // --- the endpoint ----------------------------------------------------------------------------
 
-// A libfabric MSG endpoint: the provider's calls, with our slices in its terms. Connection tracks
-// what is outstanding, and what the results mean.
+// A libfabric MSG endpoint: the provider's calls, with the library's types. Connection keeps track
+// of outstanding operations and interprets the results.
 class Endpoint {
   public:
-    // From an info of fi_getinfo (to connect) or of a connection request (to accept); such a
-    // request is used up only if this succeeds. The info is changed, and stays the caller's. Throws
-    // FabricError.
+    // Opens an endpoint from an info of fi_getinfo (to connect) or of a connection request (to
+    // accept). A request is used up only if this succeeds. Changes the info, which remains the
+    // caller's. Throws FabricError.
     static EndpointHandle open(Domain& domain, ::fi_info& info, const QueueLimits& limits);
 
     Endpoint(Domain& domain, Info info, EndpointHandle handle);
 
-    // To these queues; from then on it may be used. Throws FabricError.
+    // Binds the endpoint to these queues; after that it may be used. Throws FabricError.
     void enable(::fid_eq& events, ::fid_cq& completions, const QueueLimits& limits);
     bool is_open() const noexcept { return handle_ != nullptr; }
     ::fid_ep& handle() const noexcept { return *handle_; }
     const Capabilities& capabilities() const noexcept { return capabilities_; }
-    // Receives that may be outstanding, as far as the provider is concerned.
+    // The number of outstanding receives that the provider allows.
     std::size_t receive_limit() const noexcept { return info_->rx_attr->size; }
     std::string peer_address() const;
     const void* remote() const noexcept { return info_->dest_addr; }
 
-    // What these return is libfabric's: 0, or a negative error. `context` names the operation.
+    // These return libfabric's result: 0, or a negative error. `context` is the name of the
+    // operation.
     int connect(std::span<const std::byte> data) noexcept;
     int accept(std::span<const std::byte> data) noexcept;
     long send(std::span<const Slice> slices, void* context);
     long receive(std::span<const Slice> slices, void* context);
     long write(std::span<const Slice> slices, const RemoteSlice& target,
                std::optional<std::uint32_t> immediate, void* context);
-    // A write of nothing, which the peer's device acknowledges.
+    // Writes zero bytes, which the peer's device acknowledges.
     long write_nothing(void* context) noexcept;
 
-    // The peer has answered, or the attempt has failed.
+    // Called when the peer has answered, or the attempt has failed.
     void on_answer() noexcept { is_unanswered_ = false; }
-    // With iWARP closing it now would wait for the answer (AbandonedEndpoint).
+    // Whether closing it now would wait for the answer, with iWARP (AbandonedEndpoint).
     bool waits_to_close() const noexcept {
         return is_unanswered_ && capabilities_.connector_speaks_first;
     }
@@ -126,11 +128,11 @@ class ReceivedByteAudit {
 
 // --- the connection --------------------------------------------------------------------------
 
-// Where an endpoint comes from, and what is known of its kernel socket, if it has one.
+// How an endpoint is created, and what is known of its kernel socket, if it has one.
 struct Origin {
     bool accepting = false;
     KernelSocket socket = {};
-    int descriptor_guess = -1; // of a socket that has no name yet
+    int descriptor_guess = -1; // of a socket that is not connected yet
 };
 
 class Connection final : public netio::Connection {
@@ -151,29 +153,29 @@ class Connection final : public netio::Connection {
     TimePoint last_sign_of_life(Duration interval) override;
     std::string peer_address() const override { return endpoint_.peer_address(); }
 
-    // From the queues.
-    // To be connected, and not answered yet.
+    // For the queues. Whether it is connecting and not answered yet.
     bool is_attempt() const noexcept {
         return !accepting_ && (state_ == State::idle || state_ == State::opening);
     }
-    // Whether the provider may read. Asks AnswerCheck, and the handler to judge an answer. May
-    // destroy this connection, and then returns false.
+    // Whether the provider may read. Consults AnswerCheck, and lets the handler check an answer.
+    // May destroy this connection, and then returns false.
     bool provider_may_read();
     void complete(std::uint32_t operation, const Completion& completion);
     void complete_with_error(std::uint32_t operation, int error);
-    // By a peer whose write consumed none of our receives.
+    // For a write of the peer that used up no receive of this side.
     void complete_remote_write(const Completion& completion);
-    // Nothing can be on its way any more for one that is about to end.
+    // Whether no event can arrive any more for a connection that is about to end.
     bool is_settled() const noexcept;
     void on_event(const CmEvent& event);
     void on_event_error(const CmError& error);
-    // Reports the next canceled operation, or after the last one the end, and then returns true.
+    // Reports the next canceled operation; after the last one, reports the end and returns true.
     // May destroy this connection.
     bool finish_close();
     // Disconnects a peer that sends bytes which the provider does not report. `all_told`: the
     // completion queue is empty.
     void audit(bool all_told);
-    // Something broke: no more posting; on_closed follows when the queue is settled.
+    // Ends the connection after a failure: no more posting; on_closed follows when the queue is
+    // settled.
     void break_off(CloseReason reason, std::string detail);
 
   private:
@@ -182,7 +184,7 @@ class Connection final : public netio::Connection {
     std::uint32_t begin(Completion::Kind kind, Cookie cookie);
     // A completion that came before the connection was established.
     struct Held {
-        std::uint32_t operation; // OperationTable::none: a remote write that consumed no receive
+        std::uint32_t operation; // OperationTable::none: a remote write that used up no receive
         Completion completion;
     };
     struct BelowMessages {
@@ -190,14 +192,14 @@ class Connection final : public netio::Connection {
         ReceivedByteAudit account;
         int descriptor_guess = -1;
         bool probed = false;
-        TimePoint last_acknowledged = TimePoint::min(); // since it was established
-        std::uint32_t question = OperationTable::none;  // outstanding, ours alone
+        TimePoint last_acknowledged = TimePoint::min(); // since the connection was established
+        std::uint32_t question = OperationTable::none;  // outstanding: zero bytes
     };
 
     void guard_answer();
     void end_unanswered();
     bool is_unchecked() const noexcept {
-        return limits_.checks_answer && !(gate_ && gate_->is_open());
+        return limits_.checks_answer && !(answer_check_ && answer_check_->is_open());
     }
 
     OperationTable& operations() const noexcept { return queue_ref_.queue().operations(); }
@@ -209,7 +211,7 @@ class Connection final : public netio::Connection {
     void give_up_outstanding();
     void ask_for_sign_of_life();
 
-    // An attempt's event queue that is for it alone, released with this object.
+    // The event queue of a single attempt, released with this object.
     class OwnEvents {
       public:
         OwnEvents(Fabric& fabric, bool wanted)
@@ -227,21 +229,21 @@ class Connection final : public netio::Connection {
     };
 
     Domain& domain_;
-    OwnEvents own_events_; // goes behind the endpoint that is bound to it
+    OwnEvents own_events_; // released after the endpoint that is bound to it
     EventQueue& events_;
     bool accepting_;
     QueueLimits limits_;
     Handler& handler_;
     CompletionQueueRef queue_ref_;
-    Endpoint endpoint_; // goes before the queue it is bound to
+    Endpoint endpoint_; // closed before the queue that it is bound to
     BelowMessages life_;
     State state_ = State::idle;
     std::uint32_t outstanding_ = OperationTable::none; // head of the list
     std::size_t sends_outstanding_ = 0;
     std::size_t receives_outstanding_ = 0;
-    std::optional<AnswerCheck> gate_; // looks at life_.socket
+    std::optional<AnswerCheck> answer_check_; // reads life_.socket
     std::vector<Held> held_;
-    std::vector<Completion> given_up_; // and not yet told; the next one last
+    std::vector<Completion> given_up_; // not reported yet; the next one last
     Closed closed_;
     bool* destroyed_ = nullptr;
 };

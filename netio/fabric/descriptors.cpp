@@ -19,7 +19,7 @@
 namespace netio::fabric {
 namespace {
 
-// Descriptors kept back from new peers.
+// Descriptors that new peers may not use.
 constexpr rlim_t descriptor_reserve = 32;
 
 struct DirectoryCloser {
@@ -27,8 +27,9 @@ struct DirectoryCloser {
 };
 using Directory = std::unique_ptr<DIR, DirectoryCloser>;
 
-// Held open, since it is needed most when no descriptor is free; shared by all threads. Not by a
-// child process: it lists what was open in the parent, and shares its position with it.
+// The directory of open descriptors. Kept open, because it is needed most when no descriptor is
+// free; shared by all threads. Not used by a child process: it lists the descriptors of the parent,
+// and shares its position with the parent.
 struct OpenDescriptors {
     std::mutex mutex;
     Directory directory{::opendir("/proc/self/fd")};

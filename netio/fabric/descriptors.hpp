@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The descriptors of this process: how many are left, and which ones a library has opened.
+// The descriptors of this process: how many are free, and which ones a library has opened.
 
 #include "netio/base/signals_blocked.hpp"
 
@@ -11,18 +11,19 @@
 
 namespace netio::fabric {
 
-// The number that the next descriptor will have; -1: none is left.
+// The number that the next descriptor will get; -1: none is free.
 int lowest_free_descriptor() noexcept;
-// So few are left that no new peer should take one: those we have must be served and closed.
+// Whether so few are free that no new peer may use one, because existing peers must be served and
+// closed.
 bool descriptors_are_short() noexcept;
 
 // Visits the descriptors that are open now. Throws FabricError if they cannot be listed.
 void for_each_descriptor(const std::function<void(int fd)>& visit);
 
-// Programs that are exec'ed would inherit what libfabric opens (measured, libfabric 1.17 and 2.5):
-// a port stays taken, a peer does not notice a death. What is opened while this object lives is
-// closed on exec; what another thread opens meanwhile is, too. It lists all descriptors, so it is
-// for set-up only.
+// Marks descriptors that libfabric opens while this object lives as close-on-exec, and those that
+// other threads open during that time. Otherwise programs that are exec'ed would inherit them
+// (measured, libfabric 1.17 and 2.5): a port stays in use, and a peer does not notice that this
+// process has ended. Lists all descriptors, so it is for set-up only.
 class CloseOnExec {
   public:
     CloseOnExec();
@@ -37,8 +38,8 @@ class CloseOnExec {
     std::vector<int> before_;
 };
 
-// The same for a call that opens a few descriptors, and that is made often: it looks only at the
-// numbers that the next descriptors will have.
+// The same for a call that opens a few descriptors and is made often: it checks only the numbers
+// that the next descriptors will get.
 class FewCloseOnExec {
   public:
     FewCloseOnExec() noexcept;
@@ -47,7 +48,7 @@ class FewCloseOnExec {
     FewCloseOnExec& operator=(const FewCloseOnExec&) = delete;
 
   private:
-    std::array<int, 12> next_; // -1: there is none
+    std::array<int, 12> next_; // -1: none
 };
 
 } // namespace netio::fabric

@@ -50,7 +50,7 @@ const VerbsLibrary* verbs_library() {
 
 namespace {
 
-// An event of a queue is reported to the owner of the queue, not here.
+// An event of a queue is reported to the queue's owner, not here.
 std::optional<DeviceEvent::Kind> kind_of(::ibv_event_type type) {
     using Kind = DeviceEvent::Kind;
     switch (type) {
@@ -107,11 +107,11 @@ void DeviceEvents::open(::ibv_device& device) {
                                                      [this, &opened] { take(opened); });
 }
 
-// One event; the loop comes again as long as there are more.
+// Takes one event; the loop calls again while there are more.
 void DeviceEvents::take(Device& device) {
     ::ibv_async_event event{};
     if (library_.get_async_event(device.context, &event) != 0) {
-        // A device that was taken out has no more to say.
+        // A device that was removed reports no further events.
         if (errno != EAGAIN && errno != EINTR) device.watch.reset();
         return;
     }

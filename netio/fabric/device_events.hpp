@@ -27,12 +27,12 @@ struct VerbsLibrary {
     const char* (*event_type_str)(::ibv_event_type type) = nullptr;
 };
 
-// Null if the library is missing or lacks one of these functions.
+// Returns null if the library is missing or lacks one of these functions.
 const VerbsLibrary* verbs_library();
 
 class DeviceEvents {
   public:
-    // The library outlives it. The handler may destroy it.
+    // The library must outlive this object. The handler may destroy it.
     DeviceEvents(EventLoop& loop, const VerbsLibrary& library,
                  std::function<void(const DeviceEvent&)> handler);
     ~DeviceEvents();

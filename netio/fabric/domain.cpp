@@ -20,7 +20,7 @@ namespace netio::fabric {
 
 namespace {
 
-// For providers that read and write local memory without a registration.
+// For providers that need no registration of local memory.
 class NoRegistration final : public Registration {
   public:
     void* descriptor() const noexcept override { return nullptr; }
@@ -28,7 +28,7 @@ class NoRegistration final : public Registration {
     std::uint64_t base() const noexcept override { return 0; }
 };
 
-// A peer that can guess a key can use it, so keys are random, not counted.
+// Keys are random, because a peer that guesses a key can use it.
 std::uint64_t random_key(std::size_t key_bytes) {
     const std::uint64_t key = random_number();
     return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
@@ -137,8 +137,8 @@ Domain::Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::
     const Info own{library().dupinfo(&info)};
     if (!own) throw std::bad_alloc{};
     if (domain_limits_queues(info)) {
-        // A first connection with short queues must not keep out all others. The device has the
-        // last word when an endpoint is enabled.
+        // A first connection with short queues must not limit later ones. The device has the final
+        // decision when an endpoint is enabled.
         own->tx_attr->size = SIZE_MAX;
         own->rx_attr->size = SIZE_MAX;
     }
@@ -183,7 +183,7 @@ void Domain::release(CompletionQueue& queue) noexcept {
 }
 
 void Domain::close_released() noexcept {
-    // One that is being read right now, and whose handler gave it up, is closed later.
+    // A queue that is being read right now, and whose handler released it, is closed later.
     std::erase_if(released_, [](const auto& queue) { return !queue->draining(); });
 }
 
@@ -205,7 +205,7 @@ Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)
     events_.push_back(std::make_unique<EventQueue>(loop_, *fabric_));
 }
 
-// They are of its domains, which go before the event queues.
+// Its members belong to its domains, which are closed before the event queues.
 Fabric::~Fabric() {
     for (const auto& queue : events_)
         queue->close_abandoned();
@@ -236,7 +236,7 @@ void Fabric::release(EventQueue& events) noexcept {
 }
 
 void Fabric::close_released() noexcept {
-    // One that is being read right now, and whose handler gave it up, is closed later.
+    // A queue that is being read right now, and whose handler released it, is closed later.
     std::erase_if(released_, [](const auto& queue) { return !queue->draining(); });
 }
 

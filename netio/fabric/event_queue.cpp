@@ -22,7 +22,7 @@ CmReader::Result CmReader::read(::fid_eq& queue) {
         return Result::event;
     }
     if (size == -FI_EAVAIL) {
-        ::fi_eq_err_entry entry{}; // zeroed: err_data null, so that the provider lends its own
+        ::fi_eq_err_entry entry{}; // zeroed: with err_data null the provider uses its own
         if (::fi_eq_readerr(&queue, &entry, 0) < 0) return Result::nothing;
         error_ = {.handle = entry.fid, .error = entry.err, .data = {}};
         if (entry.err_data != nullptr) {
@@ -31,7 +31,8 @@ CmReader::Result CmReader::read(::fid_eq& queue) {
         return Result::error;
     }
     if (size < 0 && size != -FI_EAGAIN) {
-        // iWARP: a refused connection is the result of the read, which names no endpoint.
+        // iWARP: a refused connection is reported as the result of the read, which names no
+        // endpoint.
         error_ = {.handle = nullptr, .error = static_cast<int>(-size), .data = {}};
         return Result::error;
     }
@@ -132,8 +133,8 @@ void EventQueue::deliver(const CmEvent& event) {
 void EventQueue::deliver_error(const CmError& error) {
     auto found = members_.find(error.handle);
     if (found == members_.end() && error.handle == nullptr) {
-        // No endpoint is named: it can only be one that is connecting, or was abandoned while it
-        // was.
+        // The error names no endpoint. It can only be one that is connecting, or was abandoned
+        // while connecting.
         found = std::find_if(members_.begin(), members_.end(),
                              [](const auto& member) { return member.second->is_attempt(); });
         if (found == members_.end() && !abandoned_.empty()) return close_abandoned();

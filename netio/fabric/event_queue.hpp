@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The event queue of a fabric's active endpoints: established, refused, shut down. It also drives
-// their connecting and accepting, which happens inside fi_eq_read on some providers, so it is read
-// whenever its descriptor fires, although most reads find no event.
+// The event queue of a fabric's active endpoints: established, refused, shut down. With some
+// providers, connecting and accepting happens inside fi_eq_read, so the queue is read whenever its
+// descriptor fires, although most reads find no event.
 
 #include "netio/fabric/completion_queue.hpp"
 #include "netio/fabric/libfabric.hpp"
@@ -28,16 +28,17 @@ struct CmEvent {
     std::span<const std::byte> data;
 };
 struct CmError {
-    ::fid_t handle = nullptr; // may be null: some providers do not say
+    ::fid_t handle = nullptr; // may be null: not all providers report it
     int error = 0;
     std::span<const std::byte> data; // of a rejection
 };
 
-// A read of an event queue that returns no event has often made progress all the same: the provider
-// accepts or continues one connection each time. So a queue counts as empty after this many reads.
+// A read of an event queue that returns no event has often made progress nevertheless: the provider
+// accepts or continues one connection per read. So a queue counts as empty only after this many
+// reads without an event.
 inline constexpr unsigned empty_reads = 2;
 
-// Successive errors that name no endpoint, after which the queue itself counts as broken.
+// Number of consecutive errors without an endpoint after which the queue counts as failed.
 inline constexpr std::size_t nameless_error_limit = 64;
 
 // Reads one event; used by this queue and by listeners.
@@ -49,7 +50,7 @@ class CmReader {
     const CmError& error() const noexcept { return error_; }
 
   private:
-    // Room for the largest connection data that a provider passes on (256 bytes on tcp).
+    // Space for the largest connection data that a provider passes on (256 bytes on tcp).
     alignas(::fi_eq_cm_entry) std::array<std::byte, sizeof(::fi_eq_cm_entry) + 512> storage_{};
     CmEvent event_;
     CmError error_;
@@ -57,10 +58,10 @@ class CmReader {
 
 EventQueueHandle open_event_queue(::fid_fabric& fabric, int& wait_fd);
 
-// An endpoint whose connection is gone while the answer to its fi_connect() or fi_accept() was due.
-// With iWARP a call that disconnects or destroys it waits for that answer in the kernel (Linux,
-// drivers/infiniband/core/iwcm.c: IWCM_F_CONNECT_WAIT), ten seconds with siw where the peer's
-// process has stopped. So it is kept, with its entries in the completion queue, until it is
+// An endpoint whose connection was destroyed before the answer to its fi_connect() or fi_accept().
+// With iWARP, a call that disconnects or destroys it waits for that answer in the kernel (Linux,
+// drivers/infiniband/core/iwcm.c: IWCM_F_CONNECT_WAIT), ten seconds with siw if the peer's process
+// is stopped. So the endpoint is kept, with its entries in the completion queue, until it is
 // answered.
 class AbandonedEndpoint {
   public:
@@ -79,20 +80,20 @@ class AbandonedEndpoint {
 
 class EventQueue final : public EventSource {
   public:
-    // `asks`: before each read it asks its connection, the only one, whether the provider may read
-    // (Connection::provider_may_read), since a read drives the connecting of all of them.
+    // `asks`: before each read, asks its only connection whether the provider may read
+    // (Connection::provider_may_read), because a read continues the connecting of all endpoints.
     EventQueue(EventLoop& loop, ::fid_fabric& fabric, bool asks = false);
     ~EventQueue();
 
     ::fid_eq& handle() noexcept { return *queue_; }
-    // Breaks the connection off if the queue has failed, since it would never get an event.
+    // Breaks the connection off if the queue has failed, because it would never get an event.
     void join(::fid_t endpoint, Connection& connection);
     void leave(::fid_t endpoint) noexcept;
-    // The queue works, and no attempt on it waits for an answer.
+    // Whether the queue works and no attempt on it waits for an answer.
     bool takes_attempt() const;
-    // The queue will get the answer to an abandoned endpoint.
+    // Whether the queue will report the answer to an abandoned endpoint.
     bool tells_of_abandoned(bool accepting) const;
-    // Keeps it until then.
+    // Keeps the endpoint until then.
     void abandon(std::unique_ptr<AbandonedEndpoint> endpoint);
     // Waits for the answers, as long as the kernel does.
     void close_abandoned() noexcept;
@@ -119,11 +120,11 @@ class EventQueue final : public EventSource {
     int wait_fd_ = -1;
     EventQueueHandle queue_;
     CmReader reader_;
-    // Events name an endpoint by its handle; one that is not here any more was destroyed.
+    // Events name an endpoint by its handle. If it is not in this map, it was destroyed.
     std::unordered_map<::fid_t, Connection*> members_;
     std::vector<std::unique_ptr<AbandonedEndpoint>> abandoned_;
-    std::size_t nameless_errors_ = 0; // in a row, that named no endpoint
-    int failure_ = 0;                 // of the queue itself, for good: it is not read any more
+    std::size_t nameless_errors_ = 0; // consecutive errors that named no endpoint
+    int failure_ = 0;                 // of the queue itself, permanently: it is not read any more
 };
 
 } // namespace netio::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The seam's implementation over libfabric: chooses providers and opens what connections share.
+// The transport over libfabric: chooses providers and opens the objects that connections share.
 
 #include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
@@ -42,7 +42,7 @@ class FabricTransport final : public Transport {
         : Transport{options.windows_limit, options.copies_limit,
                     options.attempts_per_address_limit},
           loop_{loop}, options_{(validate(options), std::move(options))} {
-        static_cast<void>(library()); // set-up is where it may be missing
+        static_cast<void>(library()); // reports a missing library during set-up
         static_cast<void>(process_instance());
         if (options_.provider == "auto") {
             providers_ = usable_providers();
@@ -97,7 +97,7 @@ class FabricTransport final : public Transport {
     std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
                                              std::function<void(FoundRoutes)> found) override {
         if (!finder_) {
-            // By value: a search may go on when this transport is gone.
+            // By value: a search may outlive this transport.
             finder_.reset(new RouteFinder{
                 loop_, [providers = providers_](const Address& peer, const std::string& from) {
                     return fabric::find_routes(providers, peer, from);
@@ -122,13 +122,13 @@ class FabricTransport final : public Transport {
                            .local_host = {},
                            .limits = {}});
         const bool any = info->src_addr == nullptr;
-        require_reach(any ? access::Host{} : to_gate_address(info->src_addr).host, local, options);
+        require_reach(any ? access::Host{} : to_auth_address(info->src_addr).host, local, options);
         Fabric& fabric = fabric_for(*info);
         return std::make_unique<Listener>(loop_, options_, fabric, std::move(info), local, handler);
     }
 
   private:
-    // With the address in place of an interface's name.
+    // Replaces the name of an interface by its address.
     static Address numeric(const Address& local) {
         return {.host = host_at_interface(local.host), .port = local.port};
     }
@@ -151,8 +151,8 @@ class FabricTransport final : public Transport {
 
     std::vector<std::string> candidates(InfoRequest request) {
         std::vector<std::string> names;
-        // Not whether the port is free: the provider that has it in use says so when it is asked to
-        // listen there. Another one in its place would be a worse one, without a word.
+        // Does not check whether the port is free: the provider reports a port in use when it
+        // listens. Otherwise a worse provider would be chosen silently.
         const std::uint16_t port = request.address.port;
         if (request.role == Role::listen) request.address.port = 0;
         for (const auto& provider : providers_) {
@@ -172,7 +172,7 @@ class FabricTransport final : public Transport {
 
     static FabricError no_offer(InfoRequest request) {
         const bool listening = request.role == Role::listen;
-        // verbs offers nothing for a port that is taken.
+        // verbs offers nothing if the port is in use.
         const std::uint16_t port = std::exchange(request.address.port, std::uint16_t{0});
         const bool port_is_taken = listening && port != 0 && query(request);
         request.address.port = port;
@@ -196,8 +196,9 @@ class FabricTransport final : public Transport {
         return *fabrics_.back();
     }
 
-    // For one attempt whose answer is judged, and whose sockets no other attempt makes the provider
-    // read. It stays for the next one, since buffers may be registered with its domain.
+    // The fabric for one attempt whose answer is checked, so that no other attempt makes the
+    // provider read its socket. It is kept for the next attempt, because buffers may be registered
+    // with its domain.
     Fabric& unused_fabric(::fi_info& info) {
         for (const auto& fabric : apart_) {
             if (fabric->serves(info) && fabric->is_unused()) return *fabric;
@@ -210,7 +211,7 @@ class FabricTransport final : public Transport {
     std::vector<std::string> providers_;
     std::vector<ProcessOwned<Fabric>> fabrics_;
     std::vector<ProcessOwned<Fabric>> apart_;
-    ProcessOwned<RouteFinder> finder_; // from the first search on
+    ProcessOwned<RouteFinder> finder_; // created at the first search
 };
 
 } // namespace

@@ -21,7 +21,7 @@ void PendingHandshakes::enter(const PendingPeer& pending) {
 }
 
 std::optional<PendingHandshakes::Excess>
-PendingHandshakes::excess(const access::GateAddress& peer) const {
+PendingHandshakes::excess(const access::AuthAddress& peer) const {
     const auto machine = machines_.find(machine_of(peer.host));
     if (machine == machines_.end()) return std::nullopt;
     const auto& [silent, requested] = machine->second;
@@ -44,7 +44,7 @@ void PendingHandshakes::forget(int fd) {
     if (const auto entry = pending_.find(fd); entry != pending_.end()) forget(entry);
 }
 
-int PendingHandshakes::leave(const access::GateAddress& peer) {
+int PendingHandshakes::leave(const access::AuthAddress& peer) {
     const auto machine = machines_.find(machine_of(peer.host));
     if (machine == machines_.end()) return -1;
     for (const Queue* const queue : {&machine->second.requested, &machine->second.silent}) {
@@ -64,7 +64,7 @@ bool PendingHandshakes::knows(const PendingPeer& pending) const {
     return found != pending_.end() && found->second.peer == pending.peer;
 }
 
-void PendingHandshakes::keep(const std::map<int, access::GateAddress>& present) {
+void PendingHandshakes::keep(const std::map<int, access::AuthAddress>& present) {
     for (auto entry = pending_.begin(); entry != pending_.end();) {
         const auto there = present.find(entry->first);
         const bool gone = there == present.end() || there->second != entry->second.peer;
@@ -83,7 +83,7 @@ void PendingHandshakes::forget(Entries::iterator entry) {
 
 // --- the guard ------------------------------------------------------------------------------
 
-HandshakeGuard::HandshakeGuard(EventLoop& loop, const access::GateAddress& address,
+HandshakeGuard::HandshakeGuard(EventLoop& loop, const access::AuthAddress& address,
                                const Limits& limits)
     : loop_{loop}, pending_per_host_{limits.pending_per_host}, socket_{address,
                                                                        limits.half_handshake},
@@ -130,7 +130,7 @@ void HandshakeGuard::report_closed(const PendingHandshakes::Excess& excess) cons
                 "in YAML), or let their programs connect fewer sockets at once"});
 }
 
-KernelSocket HandshakeGuard::admit(const access::GateAddress& peer) {
+KernelSocket HandshakeGuard::admit(const access::AuthAddress& peer) {
     KernelSocket socket = socket_.find_accepted(peer, pending_.leave(peer));
     if (!socket || !socket.report_all()) return {};
     return socket;
@@ -139,7 +139,7 @@ KernelSocket HandshakeGuard::admit(const access::GateAddress& peer) {
 void HandshakeGuard::check() {
     Peers present;
     socket_.for_each_pending(
-        [&](const access::GateAddress& peer, int fd) { present.insert_or_assign(fd, peer); });
+        [&](const access::AuthAddress& peer, int fd) { present.insert_or_assign(fd, peer); });
     pending_.keep(present);
     for (const auto& [fd, peer] : present) {
         const auto seen = last_seen_.find(fd);

@@ -22,15 +22,15 @@ namespace netio::fabric {
 // A peer that has connected and has not finished the provider's handshake.
 struct PendingPeer {
     int fd = -1;
-    access::GateAddress peer{};
+    access::AuthAddress peer{};
     friend bool operator==(const PendingPeer&, const PendingPeer&) = default;
 };
 
-// The pending peers that were noticed, in the order of their arrival, with a limit per machine. It
-// makes no system calls; a peer that it selects for closing may be gone already.
+// The known pending peers, in the order of their arrival, with a limit per machine. It makes no
+// system calls; a peer that it selects for closing may be gone already.
 //
 // A peer that has sent its whole request waits for this process, not the other way round, so the
-// limit for these is higher. Otherwise, of a thousand peers that connect while this process is
+// limit for such peers is higher. Otherwise, if a thousand peers connect while this process is
 // busy, each would be closed just before its turn, connect again, and be closed again.
 class PendingHandshakes {
   public:
@@ -48,21 +48,21 @@ class PendingHandshakes {
         PendingPeer pending;
         bool has_requested = false;
     };
-    std::optional<Excess> excess(const access::GateAddress& peer) const;
+    std::optional<Excess> excess(const access::AuthAddress& peer) const;
     // The peer has sent its whole request.
     void mark_requested(int fd);
     void forget(int fd);
     // The peer has finished. Returns its descriptor; -1: it was not noticed before.
-    int leave(const access::GateAddress& peer);
+    int leave(const access::AuthAddress& peer);
     bool knows(const PendingPeer& pending) const;
     // Forgets all peers that are not in `present`.
-    void keep(const std::map<int, access::GateAddress>& present);
+    void keep(const std::map<int, access::AuthAddress>& present);
 
     std::size_t size() const noexcept { return pending_.size(); }
 
   private:
     struct Entry {
-        access::GateAddress peer{};
+        access::AuthAddress peer{};
         std::uint64_t number = 0; // order of arrival
         bool has_requested = false;
     };
@@ -91,7 +91,7 @@ class HandshakeGuard {
     };
 
     // Throws FabricError: the listening socket cannot be found.
-    HandshakeGuard(EventLoop& loop, const access::GateAddress& address, const Limits& limits);
+    HandshakeGuard(EventLoop& loop, const access::AuthAddress& address, const Limits& limits);
 
     // The listening socket is readable.
     void on_accept_ready();
@@ -99,14 +99,14 @@ class HandshakeGuard {
     void note(int fd);
     // The socket of a peer whose request the provider has read; none if the peer is gone. From now
     // on its socket reports all that arrives.
-    KernelSocket admit(const access::GateAddress& peer);
+    KernelSocket admit(const access::AuthAddress& peer);
     // Closes the peers that were pending at the last check already.
     void check();
     // Closes all pending peers. Returns how many of them the provider still has open.
     std::size_t close_all();
 
   private:
-    using Peers = std::map<int, access::GateAddress>; // by descriptor
+    using Peers = std::map<int, access::AuthAddress>; // by descriptor
 
     void enter(const PendingPeer& pending);
     void report_closed(const PendingHandshakes::Excess& excess) const;

@@ -22,7 +22,7 @@
 namespace netio::fabric {
 namespace {
 
-// The sockets that belong to a listener or a connection of this library, of all threads.
+// The sockets of the listeners and connections of this library, in all threads.
 class SocketTable {
   public:
     void enter(int fd) {
@@ -53,12 +53,12 @@ SocketTable& table() {
 
 using NameFunction = int (*)(int, sockaddr*, socklen_t*);
 
-std::optional<access::GateAddress> name_of(int fd, NameFunction function) {
+std::optional<access::AuthAddress> name_of(int fd, NameFunction function) {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
     if (function(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return std::nullopt;
     if (storage.ss_family != AF_INET && storage.ss_family != AF_INET6) return std::nullopt;
-    return to_gate_address(&storage);
+    return to_auth_address(&storage);
 }
 
 std::optional<int> option_of(int fd, int level, int option) noexcept {
@@ -68,12 +68,12 @@ std::optional<int> option_of(int fd, int level, int option) noexcept {
     return value;
 }
 
-// Refusal by an exotic kernel costs precision only.
+// If an unusual kernel refuses the option, only precision is lost.
 bool set_option(int fd, int level, int option, int value) noexcept {
     return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-bool connects(int fd, const access::GateAddress& local, const access::GateAddress& peer) {
+bool connects(int fd, const access::AuthAddress& local, const access::AuthAddress& peer) {
     return fd >= 0 && name_of(fd, ::getpeername) == peer && name_of(fd, ::getsockname) == local;
 }
 
@@ -98,19 +98,19 @@ KernelSocket& KernelSocket::operator=(KernelSocket&& other) noexcept {
     return *this;
 }
 
-access::GateAddress KernelSocket::local() const noexcept {
+access::AuthAddress KernelSocket::local() const noexcept {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
     if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
-    return to_gate_address(&storage);
+    return to_auth_address(&storage);
 }
 
 bool KernelSocket::report_from(std::size_t byte_count) const noexcept {
     return set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(byte_count));
 }
 
-// A peer with a closed window keeps bytes from being sent, and an acknowledged byte is not queued
-// any more; one of both is so.
+// If the peer's window is closed, bytes remain unsent; otherwise acknowledged bytes leave the
+// queue. One of the two values shows whether bytes were sent.
 bool KernelSocket::has_sent() const noexcept {
     int queued = 0;
     if (::ioctl(fd_, SIOCOUTQ, &queued) == 0 && queued > 0) return true;
@@ -145,7 +145,7 @@ std::optional<std::uint64_t> KernelSocket::read_bytes() const noexcept {
     constexpr auto needed = offsetof(tcp_info, tcpi_bytes_received) + sizeof(std::uint64_t);
     if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < needed)
         return std::nullopt;
-    int waiting = 0; // asked for later, so that it may be too much
+    int waiting = 0; // read later, so it may be too large
     if (::ioctl(fd_, SIOCINQ, &waiting) != 0) return std::nullopt;
     const auto unread = static_cast<std::uint64_t>(waiting);
     return info.tcpi_bytes_received - std::min<std::uint64_t>(unread, info.tcpi_bytes_received);
@@ -155,9 +155,9 @@ Duration KernelSocket::silence() const noexcept {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Duration::max() / 2;
-    // A peer that does not read closes its window. Then the kernel asks less and less often, up to
-    // every two minutes, so the time since the last answer says nothing as long as every question
-    // was answered: a stopped peer is not a dead one.
+    // A peer that does not read closes its window. The kernel then sends probes at growing
+    // intervals, up to two minutes. As long as every probe was answered, the time since the last
+    // answer says nothing: a stopped peer is not dead.
     int unsent = 0;
     const bool window_closed =
         info.tcpi_unacked == 0 && ::ioctl(fd_, SIOCOUTQNSD, &unsent) == 0 && unsent > 0;
@@ -171,7 +171,7 @@ bool may_be_new_socket(int fd) {
     return fd >= 0 && !table().knows(fd) && option_of(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM;
 }
 
-KernelSocket find_connection(const access::GateAddress& local, const access::GateAddress& peer,
+KernelSocket find_connection(const access::AuthAddress& local, const access::AuthAddress& peer,
                              int guess) {
     if (connects(guess, local, peer)) return KernelSocket{guess};
     int found = -1;
@@ -181,13 +181,13 @@ KernelSocket find_connection(const access::GateAddress& local, const access::Gat
     return KernelSocket{found};
 }
 
-// It has no peer's name before it is connected.
+// It has no peer address before it is connected.
 KernelSocket find_attempt(::fid_ep& endpoint, const void* remote, int guess) {
     sockaddr_storage name{};
     std::size_t size = sizeof name;
     if (::fi_getname(&endpoint.fid, &name, &size) != 0) return {};
-    const access::GateAddress local = to_gate_address(&name);
-    const access::GateAddress peer = to_gate_address(remote);
+    const access::AuthAddress local = to_auth_address(&name);
+    const access::AuthAddress peer = to_auth_address(remote);
     const auto is_it = [&](int fd) {
         return may_be_new_socket(fd) && name_of(fd, ::getsockname) == local &&
                name_of(fd, ::getpeername).value_or(peer) == peer;
@@ -209,14 +209,14 @@ KernelSocket find_connection(::fid_ep& endpoint, int guess) {
         ::fi_getpeer(&endpoint, &peer, &peer_size) != 0) {
         return {};
     }
-    return find_connection(to_gate_address(&local), to_gate_address(&peer), guess);
+    return find_connection(to_auth_address(&local), to_auth_address(&peer), guess);
 }
 
 // --- a listening one ------------------------------------------------------------------------
 
 constexpr int whole_request = tcp_message_header_bytes + tcp_message_data_bytes;
 
-ListeningSocket::ListeningSocket(const access::GateAddress& local,
+ListeningSocket::ListeningSocket(const access::AuthAddress& local,
                                  std::chrono::milliseconds receive_limit)
     : local_{local}, mark_{next_mark()} {
     int found = -1;
@@ -234,7 +234,7 @@ ListeningSocket::ListeningSocket(const access::GateAddress& local,
     socket_ = KernelSocket{found};
     const timeval time{static_cast<time_t>(receive_limit.count() / 1000),
                        static_cast<suseconds_t>(receive_limit.count() % 1000 * 1000)};
-    // A byte that is urgent would count as being there, and not be read with the others.
+    // An urgent byte would be counted as available, but not be read with the others.
     if (!set_option(found, SOL_SOCKET, SO_RCVLOWAT, whole_request) ||
         !set_option(found, SOL_SOCKET, SO_OOBINLINE, 1) ||
         ::setsockopt(found, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0 ||
@@ -267,7 +267,7 @@ bool ListeningSocket::has_accepted(int fd) const {
            (access::is_any(local_.host) || local->host == local_.host);
 }
 
-std::optional<access::GateAddress> ListeningSocket::peer_of(int fd) {
+std::optional<access::AuthAddress> ListeningSocket::peer_of(int fd) {
     return name_of(fd, ::getpeername);
 }
 
@@ -286,7 +286,7 @@ bool ListeningSocket::has_requested(int fd) {
            info.tcpi_bytes_received >= std::uint64_t{whole_request};
 }
 
-KernelSocket ListeningSocket::find_accepted(const access::GateAddress& peer, int known) const {
+KernelSocket ListeningSocket::find_accepted(const access::AuthAddress& peer, int known) const {
     const auto is_it = [&](int fd) {
         return has_accepted(fd) && name_of(fd, ::getpeername) == peer;
     };
@@ -299,7 +299,7 @@ KernelSocket ListeningSocket::find_accepted(const access::GateAddress& peer, int
 }
 
 void ListeningSocket::for_each_pending(
-    const std::function<void(const access::GateAddress& peer, int fd)>& visit) const {
+    const std::function<void(const access::AuthAddress& peer, int fd)>& visit) const {
     for_each_descriptor([&](int fd) {
         if (!has_accepted(fd)) return;
         if (const auto peer = name_of(fd, ::getpeername)) visit(*peer, fd);
@@ -310,7 +310,7 @@ std::size_t ListeningSocket::cut_off_pending() const {
     std::size_t open = 0;
     for_each_descriptor([&](int fd) {
         if (!has_accepted(fd)) return;
-        cut_off(fd); // one that was cut off before has no peer's name any more
+        cut_off(fd); // a socket that was shut down before has no peer address any more
         ++open;
     });
     return open;
@@ -325,7 +325,7 @@ void cut_off(int fd) noexcept {
 namespace {
 
 // The header of a connection message: version, type, and the size of its data, most significant
-// byte first. Run with libfabric 1.17; the source of 2.5 has the same.
+// byte first. Tested with libfabric 1.17; the source of 2.5 has the same layout.
 constexpr auto protocol_version = std::byte{3};
 constexpr auto accept_type = std::byte{1};
 
@@ -342,7 +342,7 @@ AnswerCheck::AnswerCheck(const KernelSocket& socket) noexcept : socket_{socket} 
 AnswerCheck::Next AnswerCheck::look() noexcept {
     if (state_ == State::open || state_ == State::passed) return Next::read;
     if (state_ == State::judging) return Next::judge;
-    // Once the request has left, the next read of the provider takes the answer.
+    // After the request was sent, the next read of the provider takes the answer.
     if (state_ == State::asking && !socket_.has_sent()) return Next::read;
     state_ = State::waiting;
     return look_at_answer();
@@ -360,7 +360,7 @@ AnswerCheck::Next AnswerCheck::look_at_answer() noexcept {
         error_ = static_cast<int>(count < 0 ? -count : 0);
         return is_over ? Next::ended : Next::wait;
     }
-    // Of anything else the provider makes an error, or a rejection, and reads no further.
+    // The provider turns any other message into an error or a rejection, and reads no further.
     if (bytes_[0] != protocol_version || bytes_[1] != accept_type) {
         let_read(State::passed);
         return Next::read;

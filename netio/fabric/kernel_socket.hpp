@@ -33,8 +33,8 @@
 
 namespace netio::fabric {
 
-// Of a connection request or answer of the tcp provider, the bytes before the connection data, and
-// the most that it reads of those.
+// For a connection request or answer of the tcp provider: the number of bytes before the connection
+// data, and the most that it reads of the data.
 inline constexpr std::size_t tcp_message_header_bytes = 32;
 inline constexpr std::size_t tcp_message_data_bytes = 256;
 
@@ -42,7 +42,7 @@ inline constexpr std::size_t tcp_message_data_bytes = 256;
 // descriptor; this object must be destroyed before the provider closes it.
 class KernelSocket {
   public:
-    KernelSocket() = default; // none
+    KernelSocket() = default; // no socket
     explicit KernelSocket(int fd);
     ~KernelSocket();
     KernelSocket(KernelSocket&& other) noexcept;
@@ -50,39 +50,39 @@ class KernelSocket {
 
     explicit operator bool() const noexcept { return fd_ >= 0; }
     int fd() const noexcept { return fd_; }
-    // Its own end.
-    access::GateAddress local() const noexcept;
+    // The local address.
+    access::AuthAddress local() const noexcept;
     // Reports all bytes that arrive from now on. Returns false if the kernel refuses it.
     [[nodiscard]] bool report_all() const noexcept { return report_from(1); }
     // Makes the socket readable once `byte_count` bytes or the end have arrived. Returns false if
     // the kernel refuses it.
     [[nodiscard]] bool report_from(std::size_t byte_count) const noexcept;
-    // Something was handed to the kernel to be sent, delivered or not.
+    // Whether bytes were passed to the kernel for sending, delivered or not.
     bool has_sent() const noexcept;
-    // Copies what has arrived and leaves it there. The number of bytes; 0: the peer has ended it;
-    // negative: an error of errno.
+    // Copies the bytes that have arrived, without removing them. Returns their number; 0: the peer
+    // has ended the connection; negative: an error of errno.
     long peek(std::span<std::byte> into) const noexcept;
-    // Nothing more can arrive.
+    // Whether no more bytes can arrive.
     bool is_at_end() const noexcept;
 
-    // Of a connection: lets the kernel ask an idle peer's kernel about once an interval whether it
-    // is there.
+    // For a connection: makes the kernel probe an idle peer about once per interval.
     void probe_when_idle(Duration interval) const noexcept;
-    // How many bytes of the peer were read here; nullopt if the kernel does not report it.
+    // The number of bytes of the peer that were read here; nullopt if the kernel does not report
+    // it.
     std::optional<std::uint64_t> read_bytes() const noexcept;
-    // How long ago the peer's kernel last acknowledged or sent anything.
+    // The time since the peer's kernel last acknowledged or sent anything.
     Duration silence() const noexcept;
 
   private:
     int fd_ = -1;
 };
 
-// The socket of an endpoint that has begun to connect; `guess` is looked at first.
+// The socket of an endpoint that has begun to connect; `guess` is checked first.
 KernelSocket find_attempt(::fid_ep& endpoint, const void* remote, int guess);
-// The socket of a connected endpoint; `guess` is looked at first.
+// The socket of a connected endpoint; `guess` is checked first.
 KernelSocket find_connection(::fid_ep& endpoint, int guess);
-// A connected socket of this process with these names, or none; `guess` is looked at first.
-KernelSocket find_connection(const access::GateAddress& local, const access::GateAddress& peer,
+// A connected socket of this process with these addresses, or none; `guess` is checked first.
+KernelSocket find_connection(const access::AuthAddress& local, const access::AuthAddress& peer,
                              int guess);
 // A stream socket that is not in the table; for a guess.
 bool may_be_new_socket(int fd);
@@ -90,23 +90,24 @@ bool may_be_new_socket(int fd);
 // The listening socket of a provider, and the sockets accepted from it.
 class ListeningSocket {
   public:
-    // The one bound to this address. Throws FabricError: it cannot be found or set up.
-    ListeningSocket(const access::GateAddress& local, std::chrono::milliseconds receive_limit);
+    // Finds the socket that is bound to this address. Throws FabricError if it cannot be found or
+    // set up.
+    ListeningSocket(const access::AuthAddress& local, std::chrono::milliseconds receive_limit);
 
     // Whether the descriptor is a socket that was accepted here and is not in the table yet.
     bool has_accepted(int fd) const;
-    // The socket accepted here from this peer; none if it is gone. `known`: which it was; -1: all
-    // are looked at.
-    KernelSocket find_accepted(const access::GateAddress& peer, int known) const;
-    static std::optional<access::GateAddress> peer_of(int fd);
-    static std::string name_of_peer(int fd); // for people
+    // The socket that was accepted here from this peer; none if it is gone. `known`: its
+    // descriptor; -1: all are checked.
+    KernelSocket find_accepted(const access::AuthAddress& peer, int known) const;
+    static std::optional<access::AuthAddress> peer_of(int fd);
+    static std::string name_of_peer(int fd); // for display
     // Whether all of a request has arrived, read or not.
     static bool has_requested(int fd);
     // Visits the sockets accepted here that are not in the table yet.
     void for_each_pending(
-        const std::function<void(const access::GateAddress& peer, int fd)>& visit) const;
+        const std::function<void(const access::AuthAddress& peer, int fd)>& visit) const;
 
-    // Shuts them down, also those that were before. Returns how many are still open.
+    // Shuts them down, also those that were shut down before. Returns how many are still open.
     std::size_t cut_off_pending() const;
 
   private:
@@ -120,7 +121,7 @@ class ListeningSocket {
     static Mark next_mark() noexcept;
     static std::optional<Mark> mark_of(int fd) noexcept;
 
-    access::GateAddress local_;
+    access::AuthAddress local_;
     KernelSocket socket_;
     Mark mark_;
 };
@@ -128,33 +129,33 @@ class ListeningSocket {
 // Shuts a socket down. The provider owns the descriptor and closes it when it reads the end.
 void cut_off(int fd) noexcept;
 
-// Keeps the tcp provider from reading what a peer has sent before this side has judged the peer's
+// Prevents the tcp provider from reading messages of a peer before this side has checked the peer's
 // answer. The provider parses messages without sufficient checks (docs/security.md), and continues
-// to them after it has read an accept. So the answer is copied from the socket first (MSG_PEEK):
+// with them after it has read an accept. So the answer is first copied from the socket (MSG_PEEK):
 //
 //     asking --the provider has sent the request--> waiting
-//     waiting --an accept is there--> judging --open()--> open
-//     waiting --anything else is there--> passed: the provider makes an error or a rejection of it
+//     waiting --an accept has arrived--> judging --open()--> open
+//     waiting --any other message--> passed: the provider makes an error or a rejection of it
 //
-// The provider may read only where look() says so. It decides without waiting.
+// The provider may read only when look() permits it. look() decides without waiting.
 class AnswerCheck {
   public:
     // The socket must outlive this.
     explicit AnswerCheck(const KernelSocket& socket) noexcept;
 
     enum class Next : std::uint8_t {
-        read,  // the provider may read: it connects, or there is no accept that it could go on from
-        wait,  // it may not; the socket becomes readable
-        judge, // it may not before answer() is judged and open() called
-        ended, // the peer has ended the connection, and has not answered: error()
+        read,  // the provider may read: it is connecting, or no accept has arrived
+        wait,  // it may not read; the socket becomes readable
+        judge, // it may not read before answer() is checked and open() called
+        ended, // the peer has ended the connection without an answer: error()
     };
     Next look() noexcept;
     // The data of an accept.
     std::span<const std::byte> answer() const noexcept;
     void open() noexcept { let_read(State::open); }
-    // An accept was judged.
+    // Whether an accept was checked.
     bool is_open() const noexcept { return state_ == State::open; }
-    // 0: an end in order.
+    // 0: closed in order.
     int error() const noexcept { return error_; }
 
   private:

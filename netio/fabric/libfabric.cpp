@@ -27,11 +27,11 @@ namespace {
                           remedy};
 }
 
-// When a device is opened, libfabric's cache of registrations writes its own instructions over the
-// first ones of the C library's munmap() and its like (prov/util/src/util_mem_hooks.c), and
-// whichever thread is in one of them then goes on in the middle of those. Memory is registered once
-// here, so a cache is of no use. Read by libfabric at its first call (fi_mr(3)). A monitor that was
-// chosen stays.
+// When a device is opened, libfabric's registration cache overwrites the first instructions of the
+// C library's munmap() and similar functions (prov/util/src/util_mem_hooks.c). A thread that
+// executes one of them at that moment continues in the middle of the new instructions. This library
+// registers memory once, so it does not need the cache. libfabric reads the variable at its first
+// call (fi_mr(3)). A monitor that the user has chosen is kept.
 void keep_c_library_as_it_is() {
     ::setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
 }
@@ -39,7 +39,7 @@ void keep_c_library_as_it_is() {
 void* open_library() {
     const ForkBlocked no_fork;
     const AllSignalsBlocked blocked;
-    const KeptSignalHandlers kept; // libraries that it brings along install their own
+    const KeptSignalHandlers kept; // libraries that it loads install their own handlers
     void* const opened = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (opened == nullptr) {
         fail("cannot load libfabric", "install libfabric " NETIO_LIBFABRIC_MINIMUM
@@ -49,8 +49,8 @@ void* open_library() {
     return opened;
 }
 
-// The layout of what a function takes belongs to its version, so the newest one will not do: it has
-// to be the one that a linker would have chosen with these headers.
+// The layout of a function's parameters depends on the version of the symbol, so the newest version
+// is not suitable: it must be the one that a linker would have chosen with these headers.
 template <typename Function>
 void find(void* library, const char* name, const char* version, Function& function) {
     void* const found = ::dlvsym(library, name, version);
@@ -89,7 +89,7 @@ class Category final : public std::error_category {
   public:
     const char* name() const noexcept override { return "fabric"; }
     std::string message(int code) const override { return library().strerror(code); }
-    // Below its own range libfabric uses the numbers of errno (fi_errno(3)).
+    // Below its own range, libfabric uses the numbers of errno (fi_errno(3)).
     std::error_condition default_error_condition(int code) const noexcept override {
         if (code < FI_ERRNO_OFFSET) return {code, std::generic_category()};
         return {code, *this};

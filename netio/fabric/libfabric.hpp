@@ -4,9 +4,9 @@
 // libfabric: its functions, owners for its handles, and its errors.
 //
 // The library is not linked: the first call that needs it loads it, once for the process, and it
-// stays loaded. Loading takes 0.2 s where Debian's libfabric is built with psm, and commands and
-// programs that use no fabric should not wait for that (docs/decisions/0014). What its headers
-// define inline is called directly; what it exports is called through Library.
+// stays loaded. Loading takes 0.2 s if Debian's libfabric is built with psm, and commands and
+// programs that use no fabric should not wait for that (docs/decisions/0014). Functions that its
+// headers define inline are called directly; exported functions are called through Library.
 
 #include "netio/base/status.hpp"
 #include "netio/loop/process.hpp"
@@ -31,19 +31,20 @@ struct Library {
 };
 
 // Any thread. Throws FabricError with the remedy if libfabric cannot be loaded or is older than the
-// version that this was built with; the next call tries again.
+// version that this library was built with; the next call tries again.
 const Library& library();
 
 // --- handles ---------------------------------------------------------------------------------
 
-// Member order is closing order: a handle that others still refer to cannot be closed (-FI_EBUSY,
-// fi_cq(3), fi_domain(3)), so owners declare fabric, domain, queues, endpoints in this order.
+// Members are closed in reverse order of declaration, and a handle that others still refer to
+// cannot be closed (-FI_EBUSY, fi_cq(3), fi_domain(3)). So owners declare fabric, domain, queues,
+// endpoints in this order.
 
-// Aborts if the provider refuses: something still refers to the handle, which is a bug.
+// Aborts if the provider refuses: another object still refers to the handle, which is a bug.
 void close_handle(::fid& handle) noexcept;
 
-// Closing also takes the handle out of kernel objects that a child process shares with its parent,
-// so a child that has inherited a handle leaves it open.
+// Closing also removes the handle from kernel objects that a child process shares with its parent,
+// so a child leaves an inherited handle open.
 struct HandleCloser {
     template <typename Handle>
     void operator()(Handle* handle) const noexcept {
@@ -70,9 +71,9 @@ using Info = std::unique_ptr<::fi_info, InfoCloser>;
 std::string fabric_error_text(long code);
 const std::error_category& fabric_category() noexcept;
 
-// Throws FabricError if the call failed; `what` says what was being done, and to what.
+// Throws FabricError if the call failed; `what` describes the operation and its object.
 void require(long code, const std::string& what);
-// The same for what locks memory on a device: names the remedy where a limit may be the reason.
+// The same for calls that lock memory for a device: names the remedy if a limit may be the reason.
 void require_memory(long code, const std::string& what, bool locks);
 
 } // namespace netio::fabric

@@ -19,7 +19,7 @@ constexpr unsigned clearing_rounds = 16;
 
 } // namespace
 
-// A request while its handler looks at it. The handler may destroy the listener meanwhile.
+// A request during on_request. The handler may destroy the listener meanwhile.
 class Listener::Request final : public ConnectionRequest {
   public:
     Request(Listener& listener, Info info, std::span<const std::byte> data)
@@ -27,8 +27,8 @@ class Listener::Request final : public ConnectionRequest {
           info_{std::move(info)}, data_{data.first(std::min(data.size(), connection_data_limit))} {
         listener.pending_ = this;
         if (listener.guard_ && info_->dest_addr != nullptr) {
-            socket_ = listener.guard_->admit(to_gate_address(info_->dest_addr));
-            // Nothing that such a peer sends would be reported.
+            socket_ = listener.guard_->admit(to_auth_address(info_->dest_addr));
+            // Without the socket, bytes from such a peer would not be reported.
             if (!socket_) reject({});
         }
     }
@@ -48,15 +48,16 @@ class Listener::Request final : public ConnectionRequest {
     }
 
     access::Host source() const override {
-        return info_ && info_->dest_addr != nullptr ? to_gate_address(info_->dest_addr).host
+        return info_ && info_->dest_addr != nullptr ? to_auth_address(info_->dest_addr).host
                                                     : access::Host{};
     }
 
-    // The info of a request carries what the listener is bound to, which may be any address.
-    access::GateAddress dialled() const override {
+    // The info of a request has the address that the listener is bound to, which may be any
+    // address.
+    access::AuthAddress dialled() const override {
         if (socket_) return socket_.local();
-        return info_ && info_->src_addr != nullptr ? to_gate_address(info_->src_addr)
-                                                   : access::GateAddress{};
+        return info_ && info_->src_addr != nullptr ? to_auth_address(info_->src_addr)
+                                                   : access::AuthAddress{};
     }
 
     std::unique_ptr<netio::Connection>
@@ -70,8 +71,8 @@ class Listener::Request final : public ConnectionRequest {
         Domain& domain = fabric_.domain_for(*info_);
         // If this throws, the request can still be rejected, so that the peer is notified.
         EndpointHandle endpoint = Endpoint::open(domain, *info_, limits);
-        // Now the endpoint has the connection: closing it is what the peer hears of, and all that a
-        // rejection does is to free the request.
+        // Now the endpoint has the connection: the peer is notified when the endpoint is closed,
+        // and a rejection only frees the request.
         ::fid_t const handle = info_->handle;
         try {
             return std::make_unique<Connection>(
@@ -87,7 +88,7 @@ class Listener::Request final : public ConnectionRequest {
         NETIO_CHECK_MSG(info_ != nullptr, "this request was answered already");
         NETIO_CHECK(data.size() <= connection_data_limit);
         socket_ = {};
-        // Failure means that the peer is gone, which is what we want of it.
+        // Failure means that the peer is gone, which is the intended result.
         ::fi_reject(&endpoint_, info_->handle, data.data(), data.size());
         info_.reset();
     }
@@ -100,7 +101,7 @@ class Listener::Request final : public ConnectionRequest {
     bool guards_memory() const noexcept override { return !fabric_.uses_kernel_sockets(); }
     bool is_answered() const noexcept override { return info_ == nullptr; }
 
-    // The listener goes, and with it the endpoint to reject with.
+    // Called when the listener is destroyed, and with it the endpoint that rejects.
     void abandon() {
         if (info_) reject({});
         listener_ = nullptr;
@@ -134,15 +135,16 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
     address_ = to_address(&name);
     if (fabric.uses_kernel_sockets()) {
         guard_.emplace(
-            loop, to_gate_address(&name),
+            loop, to_auth_address(&name),
             HandshakeGuard::Limits{.half_handshake = options.half_handshake_timeout,
                                    .handshake = options.stranger_timeout,
                                    .pending_per_host = options.strangers_per_host_limit});
     }
     if (descriptors_are_short()) {
         throw FabricError{{EMFILE, std::system_category()},
-                          what + ": it could accept nobody, for no descriptors are left; raise the "
-                                 "limit (ulimit -n, or LimitNOFILE= of a systemd unit)"};
+                          what +
+                              ": it could accept no peer, because no descriptors are left; raise "
+                              "the limit (ulimit -n, or LimitNOFILE= of a systemd unit)"};
     }
     loop_.add(*this);
 }
@@ -153,8 +155,9 @@ Listener::~Listener() {
     if (guard_) close_pending();
 }
 
-// When a provider closes its queue it leaks the memory and the descriptor of each peer that has not
-// finished the handshake (measured, libfabric 1.17). It frees a peer whose end it reads.
+// When a provider closes its queue, it leaks the memory and the descriptor of each peer that has
+// not finished the handshake (measured, libfabric 1.17). It frees a peer when it reads the peer's
+// end of stream.
 void Listener::close_pending() {
     for (unsigned round = 0; round < clearing_rounds; ++round) {
         const std::size_t open = guard_->close_all();
@@ -168,7 +171,7 @@ void Listener::close_pending() {
     }
 }
 
-// One that is bound to any address serves every device of its fabric.
+// A listener that is bound to any address serves every device of its fabric.
 void Listener::prepare(RegisteredBuffer& buffer) {
     static_cast<void>(buffer.registration(fabric_.domain_for(*info_)));
     if (address_.host != "0.0.0.0" && address_.host != "::") return;
@@ -203,14 +206,14 @@ std::size_t Listener::drain(std::size_t budget) {
     return work;
 }
 
-// A broken queue would report an error at each read, so the listener rests before it reads again.
+// A failed queue would report an error at each read, so the listener pauses before it reads again.
 bool Listener::is_broken(CmReader::Result result) {
     const bool nameless = result == CmReader::Result::error && reader_.error().handle == nullptr;
     nameless_errors_ = nameless ? nameless_errors_ + 1 : 0;
     return nameless_errors_ >= nameless_error_limit;
 }
 
-// The provider may accept a connection in the call.
+// The provider may accept a connection during the call.
 template <typename Call>
 auto Listener::noting(Call call) {
     const int next_descriptor = lowest_free_descriptor();

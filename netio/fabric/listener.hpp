@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A listening (passive) endpoint with an event queue of its own, so that unauthenticated peers
-// never delay existing connections. Where connections are kernel sockets it has a HandshakeGuard.
-// When no descriptor is left for another peer it rests for a while: the provider cannot accept
-// then, and its listening socket stays readable. It also rests when its queue reports only
-// failures.
+// A listening (passive) endpoint with its own event queue, so that unauthenticated peers never
+// delay existing connections. If connections are kernel sockets, it has a HandshakeGuard. It pauses
+// when no descriptor is free for another peer: the provider cannot accept then, and its listening
+// socket stays readable. It also pauses when its queue reports only failures.
 
 #include "netio/fabric/connection.hpp"
 #include "netio/fabric/handshake_guard.hpp"
@@ -17,7 +16,7 @@ namespace netio::fabric {
 
 class Listener final : public netio::Listener, private EventSource {
   public:
-    // Throws FabricError: the address is in use or not local.
+    // Throws FabricError if the address is in use or not local.
     Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric, Info info,
              const Address& requested, Handler& handler);
     ~Listener() override;
@@ -55,7 +54,7 @@ class Listener final : public netio::Listener, private EventSource {
     std::optional<HandshakeGuard> guard_;
     Timer rest_timer_;
     Request* pending_ = nullptr;      // being handled
-    std::size_t nameless_errors_ = 0; // in a row
+    std::size_t nameless_errors_ = 0; // consecutive
 };
 
 } // namespace netio::fabric

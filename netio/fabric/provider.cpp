@@ -19,33 +19,32 @@
 namespace netio::fabric {
 namespace {
 
-// The version whose behaviour we ask for and have measured. A newer library keeps it for callers
-// that name it (fi_getinfo(3)), so it must not follow the header.
+// The version whose behaviour is requested and was measured. A newer library keeps this behaviour
+// for callers that request the version (fi_getinfo(3)), so it must not follow the header.
 constexpr std::uint32_t api_version = FI_VERSION(1, 17);
 
 struct ProviderTraits {
     std::string_view name;
-    std::string_view refusal; // empty: may be used
+    std::string_view refusal; // empty: not refused
     bool kernel_sockets = false;
     bool domain_limits_queues = false;
-    // It offers fewer scatter-gather elements than there are, unless it is asked for more.
+    // It offers fewer scatter-gather elements than it has, unless more are requested.
     bool hides_segments = false;
 };
 
-// What hardware usually takes of them; more than there are is refused, not cut.
+// Usual limits of hardware. A request above the limit is refused, not reduced.
 constexpr std::array<std::size_t, 3> segment_wishes{30, 16, 8};
 
-// Receives of a connection over kernel sockets, which are a list there and cost nothing: as many as
-// a window may ever grow to (libfabric 1.17), or as many as there are (1.18 and later).
+// Receives of a connection over kernel sockets, where they are a list and cost nothing: the largest
+// size of any window (libfabric 1.17), or the provider's limit (1.18 and later).
 constexpr std::array<std::size_t, 2> receive_wishes{16'384, 1'024};
 
-// Best first. The reasons were measured with libfabric 1.17.
+// The best first. The reasons were measured with libfabric 1.17.
 constexpr std::array<ProviderTraits, 6> providers{{
     {"verbs", "", false, true, true},
     {"tcp", "", true},
     {"sockets", "a port scan crashes it, and connecting blocks the event loop; use tcp", false},
-    {"net", "its descriptors stay readable for ever, so a waiting loop burns a core; use tcp",
-     false},
+    {"net", "its descriptors stay readable, so a waiting loop uses a whole core; use tcp", false},
     {"shm", "it has no connections (MSG endpoints) and no descriptor to wait for; use tcp", false},
     {"udp", "it has no connections (MSG endpoints); use tcp", false},
 }};
@@ -59,19 +58,20 @@ const ProviderTraits& traits_of(const ::fi_info& info) {
     return traits_of(info.fabric_attr->prov_name);
 }
 
-// Those that are not at home in the kernel's sockets need a device.
+// Providers that do not use kernel sockets need a device.
 std::string remedy_of(const std::string& provider) {
     if (traits_of(provider).kernel_sockets) return {};
-    return " (it serves RDMA devices only; auto and tcp do without one, and netio doctor says "
+    return " (it serves RDMA devices only; auto and tcp need none, and netio doctor reports "
            "what a device lacks)";
 }
 
 Info plain_hints(const std::string& provider, const QueueLimits& limits) {
-    Info hints{library().dupinfo(nullptr)}; // an empty one
+    Info hints{library().dupinfo(nullptr)}; // empty hints
     if (!hints) throw std::bad_alloc{};
     hints->caps = FI_MSG | FI_RMA;
-    // Without this mode bit verbs carries no immediate data (fi_verbs(7)). FI_CONTEXT is left out
-    // on purpose: operations are named by numbers, not by pointers (netio/fabric/operations.hpp).
+    // Without this mode bit, verbs carries no immediate data (fi_verbs(7)). FI_CONTEXT is left out
+    // on purpose: operations are named by numbers, not by pointers
+    // (netio/fabric/completion_queue.hpp).
     hints->mode = FI_RX_CQ_DATA;
     hints->ep_attr->type = FI_EP_MSG;
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -82,10 +82,10 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
     return hints;
 }
 
-// The kernel refuses a link-local address without its zone as an invalid argument, which names
+// The kernel refuses a link-local address without its zone as an invalid argument; that error names
 // neither the address nor the remedy.
 void require_zone(const addrinfo& entry) {
-    const access::GateAddress address = to_gate_address(entry.ai_addr);
+    const access::AuthAddress address = to_auth_address(entry.ai_addr);
     if (!access::is_link_local(address.host) || address.zone != 0) return;
     const std::string host = numeric_host(entry);
     throw FabricError{{EINVAL, std::system_category()},
@@ -93,7 +93,7 @@ void require_zone(const addrinfo& entry) {
                           "%INTERFACE"};
 }
 
-// For what has an address of this family: nothing of another one connects to it.
+// For addresses of this family: an endpoint of another family cannot connect to them.
 Info make_hints(const InfoRequest& request, int family) {
     Info hints = plain_hints(request.provider, request.limits);
     if (request.local_host.empty()) return hints;
@@ -115,7 +115,8 @@ Info make_hints(const InfoRequest& request, int family) {
     return hints;
 }
 
-// What libfabric offers to these hints; null if nothing. Where: as fi_getinfo(3) has it.
+// What libfabric offers for these hints; null if nothing. The parameters are those of
+// fi_getinfo(3).
 struct Place {
     const char* host = nullptr;
     const char* port = nullptr;
@@ -136,8 +137,8 @@ Info offered(const Place& place, const ::fi_info& hints) {
     return nullptr;
 }
 
-// With receives for what a connection may reserve later. Those may be fewer than are asked for:
-// receive_queue_size() has the words for that.
+// Requests receives that a connection may reserve later. The provider may offer fewer;
+// receive_queue_size() reports that.
 Info with_long_queue(const Place& place, ::fi_info& hints) {
     const std::size_t needed = hints.rx_attr->size;
     for (const std::size_t wish : receive_wishes) {
@@ -149,7 +150,7 @@ Info with_long_queue(const Place& place, ::fi_info& hints) {
     return offered(place, hints);
 }
 
-// With as many scatter-gather elements for sends as there are.
+// Requests as many scatter-gather elements for sends as there are.
 Info ask(const Place& place, ::fi_info& hints) {
     const bool is_list = hints.rx_attr->size > 0 && traits_of(hints).kernel_sockets;
     Info usual = is_list ? with_long_queue(place, hints) : offered(place, hints);
@@ -164,7 +165,7 @@ Info ask(const Place& place, ::fi_info& hints) {
     return usual;
 }
 
-// At one of the addresses of the name. Throws FabricError: there is none to connect from.
+// For one address of the name. Throws FabricError if there is no address to connect from.
 Info ask(const InfoRequest& request, const addrinfo& entry) {
     require_zone(entry);
     const Info hints = make_hints(request, entry.ai_family);
@@ -207,7 +208,7 @@ std::string refusal(std::string_view provider) {
 Info query(const InfoRequest& request) {
     const bool listening = request.role == Role::listen;
     const AddressList addresses = resolve(request.address, listening);
-    std::optional<FabricError> flaw; // of one address; another may do
+    std::optional<FabricError> flaw; // of one address; another may succeed
     for (const addrinfo* entry = addresses.get(); entry != nullptr; entry = entry->ai_next) {
         try {
             if (Info info = ask(request, *entry)) return info;
@@ -223,7 +224,7 @@ FoundRoutes find_routes(const std::vector<std::string>& wanted, const Address& r
                         const std::string& local_host) {
     FoundRoutes found;
     const auto note = [&](const std::string& problem) {
-        if (found.problem.find(problem) != std::string::npos) return; // as another address has
+        if (found.problem.find(problem) != std::string::npos) return; // known
         found.problem += (found.problem.empty() ? "" : "; ") + problem;
     };
     const auto look = [&](const std::string& provider, const addrinfo& entry) {
@@ -235,7 +236,7 @@ FoundRoutes find_routes(const std::vector<std::string>& wanted, const Address& r
                                                   .limits = {}},
                                                  entry));
         if (offer->info == nullptr) return note(cannot_reach(provider, address, local_host));
-        const auto dialled = to_gate_address(offer->info->dest_addr);
+        const auto dialled = to_auth_address(offer->info->dest_addr);
         found.routes.push_back({.provider = provider,
                                 .remote = address,
                                 .local_host = local_host,
@@ -277,10 +278,11 @@ std::string cannot_listen(const std::string& provider, const Address& address) {
            remedy_of(provider) + foreign_choice(provider);
 }
 
-// libfabric reads FI_PROVIDER once, before we could change it, and then offers nothing else.
+// libfabric reads FI_PROVIDER once, before this library could change it, and then offers nothing
+// else.
 std::string foreign_choice(const std::string& provider) {
     const char* const choice = std::getenv("FI_PROVIDER");
-    if (choice == nullptr || provider == choice) return {}; // an empty one keeps all of them away
+    if (choice == nullptr || provider == choice) return {}; // an empty value excludes all of them
     return "; FI_PROVIDER=" + std::string{choice} +
            " in the environment keeps libfabric from offering other providers: unset it";
 }
@@ -361,7 +363,7 @@ std::string fabric_version() {
 }
 
 std::vector<FabricDescription> describe_fabric() {
-    undo_foreign_signal_handlers(); // one that runs under libfabric would never come back
+    undo_foreign_signal_handlers(); // a process under such a handler would never end
     std::vector<FabricDescription> descriptions;
     for (const auto& provider : fabric::usable_providers()) {
         const fabric::Info list = fabric::query_all(provider);

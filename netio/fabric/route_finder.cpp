@@ -20,12 +20,13 @@
 namespace netio::fabric {
 namespace {
 
-// The searches of the process that are under way. libfabric's destructors take apart what a thread
-// in it uses, so that exit() waits for them, and begins none; not for ever, since a name server may
-// not answer.
+// The searches in progress in this process. libfabric's destructors free objects that a running
+// search uses, so exit() waits for the searches and starts no new ones. The wait is limited,
+// because a name server may not answer.
 class RunningSearches {
   public:
-    // What is registered here runs before the destructors of libraries that were loaded before.
+    // Functions that are registered here run before the destructors of libraries that were loaded
+    // before.
     RunningSearches() {
         [[maybe_unused]] const int unused = std::atexit([] { of_the_process().wait(); });
     }
@@ -33,7 +34,7 @@ class RunningSearches {
         static PerProcess<RunningSearches> searches;
         return *searches;
     }
-    // False: the process is ending.
+    // Returns false if the process is ending.
     bool begin() {
         const std::lock_guard lock{mutex_};
         if (!ending_) ++count_;
@@ -46,7 +47,7 @@ class RunningSearches {
     }
 
   private:
-    // Behind the longest that libfabric takes to ask a peer.
+    // Longer than libfabric takes at most to query a peer.
     static constexpr std::chrono::seconds exit_wait{5};
 
     void wait() {
@@ -66,11 +67,11 @@ class RunningSearches {
 struct RouteFinder::Job {
     Address remote;
     std::string local_host;
-    std::function<void(FoundRoutes)> found; // the loop's; empty: nobody wants to know any more
-    FoundRoutes answer;                     // the thread's, until it is done
+    std::function<void(FoundRoutes)> found; // used by the loop; empty: not needed any more
+    FoundRoutes answer;                     // used by the thread, until it is done
 };
 
-// What the threads hold on to, so that they may outlive the finder.
+// Objects that the threads share, so that they may outlive the finder.
 struct RouteFinder::Shared {
     explicit Shared(Search how)
         : search{std::move(how)}, wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
@@ -107,7 +108,7 @@ struct RouteFinder::Shared {
         }
     }
 
-    // The lock is held. Throws std::system_error: the process may have no further thread.
+    // The lock must be held. Throws std::system_error if the process may have no further thread.
     static void start_worker(const std::shared_ptr<Shared>& shared) {
         const AllSignalsBlocked blocked;
         Worker& worker = shared->workers.emplace_back();
@@ -125,7 +126,7 @@ struct RouteFinder::Shared {
     std::condition_variable changed;
     std::deque<std::shared_ptr<Job>> waiting;
     std::deque<std::shared_ptr<Job>> done;
-    std::deque<Worker> workers; // they stay where they are
+    std::deque<Worker> workers; // elements do not move
     bool ended = false;
 
     std::size_t idle() const {
@@ -184,7 +185,7 @@ std::unique_ptr<RouteSearch> RouteFinder::find(const Address& remote, const std:
             Shared::start_worker(shared_);
         } catch (const std::system_error&) {
             if (shared_->workers.empty()) throw;
-        } // one of those that are busy will do it
+        } // a busy thread will run it
     }
     shared_->waiting.push_back(job);
     shared_->changed.notify_one();
@@ -199,7 +200,7 @@ std::size_t RouteFinder::drain(std::size_t) {
         const std::lock_guard lock{shared_->mutex};
         done.swap(shared_->done);
     }
-    // A handler may end any other search; none of them may end the transport.
+    // A handler may end any other search, but not the transport.
     for (const auto& job : done) {
         const auto found = std::exchange(job->found, nullptr);
         if (found) found(std::move(job->answer));

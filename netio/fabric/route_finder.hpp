@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Looks for routes on threads of its own: resolving a name takes as long as its servers take, and
-// asking verbs for a peer blocks for up to two seconds (libfabric 1.17, rdma_resolve_addr). The
-// answers come back to the loop through a descriptor. A search cannot be interrupted, so the
-// thread of one that is under way is left alone when this finder ends; the others are joined.
+// Looks for routes in its own threads: resolving a name takes as long as its servers need, and
+// querying verbs for a peer blocks for up to two seconds (libfabric 1.17, rdma_resolve_addr). The
+// results return to the loop through a descriptor. A search cannot be interrupted, so when the
+// finder is destroyed, the thread of a search in progress continues alone; the other threads are
+// joined.
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
@@ -18,7 +19,7 @@ namespace netio::fabric {
 
 class RouteFinder final : private EventSource {
   public:
-    // Does the search; blocks; called from any thread, also when this finder is gone.
+    // Does the search; blocks; called in any thread, also after this finder was destroyed.
     using Search = std::function<FoundRoutes(const Address& remote, const std::string& local_host)>;
     // Names that are resolved at the same time; further names wait in a queue.
     static constexpr std::size_t thread_limit = 4;
@@ -27,7 +28,7 @@ class RouteFinder final : private EventSource {
     RouteFinder(EventLoop& loop, Search search);
     ~RouteFinder() override;
 
-    // Throws std::system_error: there is no thread, and the process may have none.
+    // Throws std::system_error if there is no thread, and the process may not create one.
     std::unique_ptr<RouteSearch> find(const Address& remote, const std::string& local_host,
                                       std::function<void(FoundRoutes)> found);
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every public call of an object that belongs to a loop checks its caller: not another thread while
-// the loop runs, and not a child process that has inherited the object. A violation ends the
-// program with one line that names the call and the remedy.
+// Every public call of an object that belongs to a loop checks its caller: it must not be another
+// thread while the loop runs, nor a child process that has inherited the object. A violation ends
+// the program with one line that names the call and the remedy.
 //
-// A call that is made for each message and does little else uses the frequent check, which only
-// builds without NDEBUG make. Such a call reaches a full check each time it begins a page. No class
-// has another layout for it, so that a program and a library may be built differently.
+// A call that is made for each message and does little else uses the frequent check, which exists
+// only in builds without NDEBUG. Such a call reaches a full check each time it begins a page. The
+// check does not change the layout of any class, so a program and a library may be built
+// differently.
 
 #include <memory>
 
@@ -21,8 +22,8 @@
 
 namespace netio::inline v0_3 {
 
-// For the destructor of a public class: checks its caller, and in a child process gives the
-// implementation up, so that nothing that is shared with the parent is touched.
+// For the destructor of a public class: checks its caller. In a child process, releases the
+// implementation without destroying it, so that nothing that is shared with the parent is changed.
 template <typename Loop, typename Core>
 void check_destructor(const Loop& loop, const char* type, std::unique_ptr<Core>& core) noexcept {
     if (!loop.may_destroy(type)) static_cast<void>(core.release());

@@ -15,7 +15,7 @@ struct DescriptorWatch::Source final : EventSource, Retired {
         return interest == Interest::readable ? EPOLLIN : EPOLLOUT;
     }
     std::size_t drain(std::size_t) override {
-        // A source is active when it was just added, too; the first wait tells whether it is ready.
+        // A newly added source is active, too, but only the first wait shows whether it is ready.
         if (!std::exchange(waited, true)) return 0;
         handler();
         return 1;
@@ -36,7 +36,7 @@ DescriptorWatch::DescriptorWatch(EventLoop& loop, int fd, Interest interest,
 
 DescriptorWatch::~DescriptorWatch() {
     loop_.remove(*source_);
-    loop_.retire(std::move(source_)); // its handler may be what destroys us
+    loop_.retire(std::move(source_)); // its handler may be destroying this watch
 }
 
 } // namespace netio::inline v0_3

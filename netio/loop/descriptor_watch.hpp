@@ -10,14 +10,14 @@
 
 namespace netio::inline v0_3 {
 
-// Watches a descriptor that is not ours (level-triggered). The handler may destroy the watch.
-// The descriptor must stay open as long as the watch lives. A descriptor may have several watches:
-// one for reading and one for writing, made and destroyed as the interest changes.
+// Watches a descriptor of the user's (level-triggered). The handler may destroy the watch. The
+// descriptor must stay open as long as the watch lives. A descriptor may have several watches: one
+// for reading and one for writing, created and destroyed as needed.
 class NETIO_EXPORT DescriptorWatch {
   public:
     enum class Interest : std::uint8_t { readable, writable };
-    // Throws FabricError if the descriptor is not open, or is one that epoll does not take (a
-    // file).
+    // Throws FabricError if the descriptor is not open, or is one that epoll does not accept (a
+    // regular file).
     DescriptorWatch(EventLoop& loop, int fd, Interest interest, std::function<void()> handler);
     ~DescriptorWatch();
     DescriptorWatch(const DescriptorWatch&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The poller that really sleeps: epoll (level-triggered), an eventfd to be woken from other
-// threads, and a timerfd that stands for the deadline when the loop lives inside another one.
+// The poller of real time: epoll (level-triggered), an eventfd for wake-ups from other threads, and
+// a timerfd for the deadline if the loop runs inside another one.
 
 #include "netio/base/check.hpp"
 #include "netio/base/status.hpp"
@@ -100,7 +100,7 @@ class EpollPoller final : public Poller {
 
     void wake() noexcept override {
         const std::uint64_t one = 1;
-        // EAGAIN means that the counter is full: the descriptor is readable, which is all we want.
+        // EAGAIN means that the counter is full: the descriptor is readable, which is enough.
         [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
     }
 
@@ -122,7 +122,7 @@ class EpollPoller final : public Poller {
         const auto capacity = static_cast<int>(events_.size());
         const Duration left = until(deadline);
         const bool forever = deadline == TimePoint::max();
-        // Milliseconds are too coarse for what lies between.
+        // Milliseconds are too coarse for other time-outs.
         if (forever || left == Duration{0}) {
             return ::epoll_wait(epoll_.get(), events_.data(), capacity, forever ? -1 : 0);
         }
@@ -131,7 +131,7 @@ class EpollPoller final : public Poller {
             const timespec timeout = to_timespec(left);
             const auto count = ::syscall(SYS_epoll_pwait2, epoll_.get(), events_.data(), capacity,
                                          &timeout, nullptr, std::size_t{0});
-            // Older kernels than Linux 5.11 do not know it, and sandboxes may not allow it.
+            // Kernels before Linux 5.11 do not have epoll_pwait2, and sandboxes may not allow it.
             if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(count);
             has_fine_wait_ = false;
         }
@@ -142,9 +142,9 @@ class EpollPoller final : public Poller {
 
     void fire(const epoll_event& event, std::vector<EventSource*>& fired) {
         const auto found = sources_.find(event.data.fd);
-        if (found == sources_.end()) return; // only if its owner has closed it too early
+        if (found == sources_.end()) return; // its owner closed it too early
         for (EventSource* const source : found->second) {
-            // An error concerns all sources.
+            // An error is reported to all sources of the descriptor.
             const std::uint32_t wanted = source->wait_events() | EPOLLERR | EPOLLHUP;
             if ((event.events & wanted) != 0) fired.push_back(source);
         }
@@ -170,7 +170,7 @@ class EpollPoller final : public Poller {
     }
 
     void watch(int fd, const Sources& sources) {
-        // A number that was watched before, and then closed, is not known to epoll any more.
+        // After a descriptor was closed, epoll does not know its number any more.
         if (sources.size() > 1 && control(EPOLL_CTL_MOD, fd, interest(sources))) return;
         if (!control(EPOLL_CTL_ADD, fd, interest(sources))) {
             throw cannot_watch(fd, errno);

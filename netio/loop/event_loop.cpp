@@ -27,7 +27,7 @@ EventLoop::Options checked(EventLoop::Options options) {
     return options;
 }
 
-// What follows the name of a call, or of an object, that breaks a rule.
+// The rest of an error line, after the name of the call or object that breaks the rule.
 constexpr const char* thread_remedy =
     " is called from another thread while its loop runs; make the call in the loop's thread, with "
     "EventLoop::post()";
@@ -35,12 +35,12 @@ constexpr const char* destructor_remedy =
     " is destroyed while another thread runs its loop; call EventLoop::stop() and join that thread "
     "before, or destroy the object in that thread with EventLoop::post()";
 
-// A time so far in the future that the clock has no number for it is never.
+// A time beyond the range of the clock means never.
 TimePoint later(TimePoint begin, Duration delay) noexcept {
     return delay > TimePoint::max() - begin ? TimePoint::max() : begin + delay;
 }
 
-// Destructors may retire further objects; those wait for the next turn.
+// Destructors may retire further objects; those are freed in the next turn.
 void free_all(std::vector<std::unique_ptr<Retired>>& retired) {
     std::vector<std::unique_ptr<Retired>> now;
     now.swap(retired);
@@ -48,7 +48,7 @@ void free_all(std::vector<std::unique_ptr<Retired>>& retired) {
 
 } // namespace
 
-// The calling thread is the loop's while it lives.
+// Makes the calling thread the loop's thread while this object lives.
 class EventLoop::Running {
   public:
     explicit Running(EventLoop& loop) : loop_{loop} {
@@ -83,7 +83,8 @@ EventLoop::EventLoop(Options options, Poller& poller)
 
 EventLoop::~EventLoop() {
     if (is_inherited()) {
-        // The sockets were left alone, and so is what they have retired.
+        // The sockets were not destroyed, so the objects that they have retired are not destroyed
+        // either.
         for (std::unique_ptr<Retired>& each : retired_)
             static_cast<void>(each.release());
         static_cast<void>(new std::shared_ptr<void>{std::move(attachment_)});
@@ -94,7 +95,7 @@ EventLoop::~EventLoop() {
                         "wait until run() has returned, or join the thread that runs it, before");
     }
     attachment_.reset();
-    // Their destructors may retire others.
+    // Their destructors may retire further objects.
     while (!retired_.empty())
         free_all(retired_);
     NETIO_CHECK_MSG(sources_.empty(),
@@ -111,7 +112,7 @@ void EventLoop::run() {
             if (turn()) last_work_ = now_;
         } else {
             step(TimePoint::max());
-            // A wake-up counts as work: what woke us is rarely the last of its kind.
+            // A wake-up counts as work, because more events usually follow.
             last_work_ = now_;
         }
     }
@@ -136,7 +137,7 @@ bool EventLoop::dispatch(Duration budget) {
     poll_.resume(std::min(begin, timers_.next_due()));
     bool left = true;
     do {
-        // It looks at the descriptors when nothing else is to do, which clears what made ours
+        // If there is no other work, it polls the descriptors, which clears what made pollable_fd()
         // readable.
         left = step(TimePoint::min()) || !may_wait();
     } while (left && !stop_requested_.load() && poller_.now() < end);
@@ -162,8 +163,7 @@ bool EventLoop::post(std::function<void()> task) {
     return put != TaskQueue::Put::full;
 }
 
-// Everything that a loop does, however it is driven: a turn, and if there was nothing to do, a wait
-// and another turn.
+// One turn. If it found no work, waits and runs another turn. All ways to drive a loop use it.
 bool EventLoop::step(TimePoint deadline) {
     if (turn()) return true;
     if (!may_wait()) return false;
@@ -171,12 +171,11 @@ bool EventLoop::step(TimePoint deadline) {
     return turn();
 }
 
-// noexcept: the state of those whose handler has thrown is lost, so there is no going on.
+// noexcept: after a handler has thrown, its object's state is unknown, so the program ends.
 bool EventLoop::turn() noexcept {
     now_ = poller_.now();
     turns_.begin(now_);
-    // However busy the active sources and the timers are: those that wait for their descriptors
-    // have their turn too.
+    // Polls even if active sources and timers are busy, so that armed sources get their turn.
     if (poll_.poll_is_due(now_, options_.turn_limit)) wait(TimePoint::min());
     limit_work();
     const TimePoint begin = work_end_ - options_.turn_limit;
@@ -282,8 +281,8 @@ Timer Timer::every(EventLoop& loop, Duration period, std::function<void()> handl
 }
 
 Timer::~Timer() {
-    static_cast<void>(loop_.may_destroy("Timer")); // a child process's copy is its own
-    // The handler that is running right now must not be destroyed under its own feet.
+    static_cast<void>(loop_.may_destroy("Timer")); // a child process owns its copy
+    // A handler that is running must not be destroyed.
     if (loop_.timers_.leave(*node_)) loop_.retire(std::move(node_));
 }
 

@@ -5,7 +5,7 @@
 //
 //   LoopStats    how many turns did work and how long they took, and how long the loop was idle
 //   PollTracker  when the loop polled its descriptors, and how long it was not able to: because a
-//                handler took its time, or because the process was stopped
+//                handler ran long, or because the process was stopped
 
 #include "netio/base/time.hpp"
 
@@ -24,7 +24,7 @@ class LoopStats {
         begin_ = now;
         idle_ = true;
     }
-    // The program does something else until the next turn.
+    // The program does other work until the next turn.
     void leave() noexcept { idle_ = false; }
     // The program waits until the next turn.
     void rest(TimePoint now) noexcept {
@@ -85,15 +85,15 @@ class PollTracker {
     }
     // Nothing is left to do, and another loop waits for this loop's descriptor now.
     void rest() noexcept { resting_ = true; }
-    // The loop continues. It did not poll in between, but had no reason to before `due`.
+    // The loop continues. It did not poll in the meantime, but had no reason to before `due`.
     void resume(TimePoint due) noexcept {
         if (std::exchange(resting_, false)) rested_until_ = due;
     }
-    // All that the last poll found was handed over.
+    // Everything that the last poll found has been delivered.
     void caught_up() noexcept { caught_up_ = last_poll_; }
 
     TimePoint last_poll() const noexcept { return last_poll_; }
-    // The last poll after which everything was handed over.
+    // The last poll after which everything was delivered.
     TimePoint last_caught_up() const noexcept { return caught_up_; }
     // How long in total the loop has not polled, beyond the tolerance of each gap.
     Duration stalled() const noexcept { return stalled_; }

@@ -17,7 +17,8 @@ TaskQueue::Put TaskQueue::put(std::function<void()> task) {
         if (tasks_.size() + to_run_.load() >= limit_) return Put::full;
         tasks_.push_back(std::move(task));
     }
-    // Only the first of a batch needs the loop woken: run() clears the flag before it looks.
+    // Only the first task of a batch must wake the loop: run() clears the flag before it checks the
+    // queue.
     return posted_.exchange(true) ? Put::ok : Put::first;
 }
 
@@ -32,10 +33,10 @@ bool TaskQueue::run(const std::function<bool()>& time_is_up) {
     }
     const std::size_t begin = next_;
     while (next_ < running_.size()) {
-        // Taken out, so that what it holds is freed after it and not with the last task of the
+        // Moved out, so that it is destroyed right after it ran, not with the last task of the
         // batch.
         const std::function<void()> task = std::move(running_[next_++]);
-        to_run_ = running_.size() - next_; // before it may post another one
+        to_run_ = running_.size() - next_; // before the task can post another one
         task();
         if (time_is_up()) break;
     }
@@ -84,7 +85,7 @@ void SourceSet::activate_polled() noexcept {
 SourceSet::Drained SourceSet::drain(std::size_t limit, const std::function<bool()>& time_is_up) {
     Drained result;
     draining_ = true;
-    // By index: handlers may add sources (served the next time) and remove any of them.
+    // By index: handlers may add sources (drained next time) and remove any of them.
     const std::size_t count = sources_.size();
     for (std::size_t done = 0; done < count; ++done) {
         const std::size_t index = (first_ + done) % count;
@@ -93,8 +94,8 @@ SourceSet::Drained SourceSet::drain(std::size_t limit, const std::function<bool(
         const std::size_t work = source->drain(limit);
         result.worked = result.worked || work > 0;
         if (work >= limit) result.completely = false;
-        // One that is not worth polling waits for its descriptor again at once, so that a
-        // spinning loop does not pay for it every turn.
+        // A source that is not worth polling is armed again at once, so that a spinning loop does
+        // not drain it every turn.
         if (sources_[index] == source && !source->worth_polling()) {
             source->active_ = !source->may_sleep();
         }
@@ -133,7 +134,7 @@ bool TimerQueue::leave(Node& node) noexcept {
 bool TimerQueue::fire_next() {
     Node* const node = take();
     if (node == nullptr) return false;
-    // Before its handler, which may stop it, start it in another way, or destroy it.
+    // Before its handler runs, because the handler may stop, restart or destroy the timer.
     if (node->period > Duration{0}) {
         node->advance(now_);
         enter_waiting(*node);
@@ -145,7 +146,7 @@ bool TimerQueue::fire_next() {
 }
 
 void TimerQueue::Node::advance(TimePoint now) noexcept {
-    // A time that the clock has no number for is never.
+    // A time beyond the range of the clock means never.
     due = period > TimePoint::max() - due ? TimePoint::max() : due + period;
     if (due >= now) return;
     const auto behind = (now - due) / period;

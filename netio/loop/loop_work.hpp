@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The three kinds of work that a turn of a loop does: posted tasks (TaskQueue), sources with events
-// (SourceSet) and timers that are due (TimerQueue). Each bounds what it does in one turn.
+// The three kinds of work in a turn of a loop: posted tasks (TaskQueue), sources with events
+// (SourceSet) and due timers (TimerQueue). Each limits what it does in one turn.
 
 #include "netio/base/time.hpp"
 #include "netio/loop/event_source.hpp"
@@ -16,8 +16,8 @@
 
 namespace netio::inline v0_3 {
 
-// Tasks on their way from any thread to the loop's. The queue has a limit, so that a thread that
-// posts faster than the loop runs gets an answer instead of filling the memory.
+// Tasks posted to the loop's thread by any thread. The queue has a limit: a thread that posts
+// faster than the loop runs gets an error, and memory use stays limited.
 class TaskQueue {
   public:
     enum class Put : unsigned char {
@@ -42,24 +42,24 @@ class TaskQueue {
     std::atomic<bool> posted_{false};
     std::mutex mutex_;
     std::vector<std::function<void()>> tasks_;
-    std::atomic<std::size_t> to_run_{0}; // of those that run() has taken
-    // The loop's own.
+    std::atomic<std::size_t> to_run_{0}; // of those that run() has taken out of the queue
+    // Used by the loop's thread only.
     std::vector<std::function<void()>> running_;
     std::size_t next_ = 0;
 };
 
 // The sources of a loop. An active source is drained; an armed source waits for its descriptor. A
-// drain may be cut short when its time is up; the next drain begins where it ended, so that a
-// source that always has work does not starve the others.
+// drain ends early when its time is up; the next drain continues where it ended, so that a source
+// that always has work does not starve the others.
 class SourceSet {
   public:
     struct Drained {
         bool worked = false;
-        bool completely = true; // nothing is left of what was there
+        bool completely = true; // no source has work left
     };
 
     void add(EventSource& source);
-    // Legal during a drain, as add() is.
+    // Allowed during a drain, as add() is.
     void remove(EventSource& source) noexcept;
     bool contains(const EventSource& source) const noexcept;
     bool empty() const noexcept { return count_ == 0; }
@@ -68,9 +68,10 @@ class SourceSet {
     // Activates the sources that are worth polling.
     void activate_polled() noexcept;
 
-    // At most `limit` pieces of work of each source, and none after `time_is_up` has returned true.
+    // Does at most `limit` units of work of each source, and none after `time_is_up` has returned
+    // true.
     Drained drain(std::size_t limit, const std::function<bool()>& time_is_up);
-    // False: a source has work.
+    // Arms the active sources. Returns false if a source has work.
     bool arm();
 
   private:
@@ -81,9 +82,9 @@ class SourceSet {
     bool holes_ = false;
 };
 
-// Timers by the time they are due. Timers that are due are collected first and then fired one by
-// one, so that a timer that its handler restarts in the past neither blocks the loop nor delays the
-// others. TimePoint::max() is never due.
+// Timers, ordered by due time. Due timers are first collected and then fired one by one, so that a
+// timer which its handler restarts in the past neither blocks the loop nor delays the others.
+// TimePoint::max() is never due.
 class TimerQueue {
   public:
     struct Node final : Retired {
@@ -101,28 +102,28 @@ class TimerQueue {
         Duration period{0};      // 0: once
         std::uint64_t order = 0; // equal times fire in the order of starting
         Place place = Place::none;
-        std::size_t position = 0; // there
+        std::size_t position = 0; // index in `waiting_`
     };
 
-    // A node may be started between these two. The second returns whether its handler is running,
-    // so that it must be retired instead of being destroyed.
+    // The handler of a node may run between these calls. leave() returns whether it is running now:
+    // the node must then be retired instead of destroyed.
     void enter(Node&) noexcept { ++node_count_; }
     bool leave(Node& node) noexcept;
     std::size_t node_count() const noexcept { return node_count_; }
 
-    // Periodically if a period is given: again a period after each time it was due.
+    // With a period, the timer fires again one period after each due time.
     void start(Node& node, TimePoint due, Duration period = Duration{0});
     void stop(Node& node) noexcept;
-    // When the first one is due; min(): some are collected already.
+    // The earliest due time; min() if collected timers are left.
     TimePoint next_due() const noexcept;
 
-    // Collects the timers that are due now, unless some of the last collection are left.
+    // Collects the timers that are due now, unless timers of the previous collection are left.
     void collect(TimePoint now);
-    // Calls the handler of the next collected timer; false: none is left. A periodic timer that is
-    // late fires again until it has caught up, in the next turn at the earliest.
+    // Calls the handler of the next collected timer. Returns false if none is left. A late periodic
+    // timer fires again until it has caught up, in the next turn at the earliest.
     bool fire_next();
 
-    // A timer that is more periods late skips the oldest of them.
+    // A timer that is more periods late skips the oldest ones.
     static constexpr unsigned catch_up_limit = 100;
 
   private:
@@ -133,8 +134,8 @@ class TimerQueue {
     void sift(std::size_t position) noexcept;
 
     std::vector<Node*> waiting_;   // binary heap by due time, then by order of starting
-    std::vector<Node*> collected_; // nullptr: stopped meanwhile
-    std::size_t taken_ = 0;        // of the collected ones
+    std::vector<Node*> collected_; // nullptr: stopped after collection
+    std::size_t taken_ = 0;        // index of the next one in `collected_`
     TimePoint now_{};              // of the last collect()
     std::uint64_t order_ = 0;
     const Node* firing_ = nullptr;

@@ -16,7 +16,8 @@ namespace {
 
 std::atomic<unsigned> generation{0};
 
-// How long fork() waits at most: a library that forks in a call of ours would wait for itself.
+// How long fork() waits at most: a library that forks inside a blocked section would wait for
+// itself.
 constexpr std::chrono::seconds fork_wait{3};
 
 struct ForkLock {
@@ -34,14 +35,14 @@ ForkLock& fork_lock() {
     return *lock;
 }
 
-// What runs around each fork() of this process, from the first call on.
+// Registers the handlers around each fork() of this process, at the first call.
 void watch_forks() noexcept {
     [[maybe_unused]] static const int registered =
         ::pthread_atfork([] { fork_lock().begin(); }, [] { fork_lock().end(); },
                          [] {
                              generation.fetch_add(1, std::memory_order_relaxed);
-                             // A new one: the lock is held by a thread of the parent, and the child
-                             // has none.
+                             // Constructs a new lock: a thread of the parent may hold the old one,
+                             // and the child lacks that thread.
                              std::construct_at(&fork_lock());
                          });
 }

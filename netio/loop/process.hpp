@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What belongs to one process. After fork() the child shares with its parent the kernel objects
-// behind all inherited descriptors: an epoll instance, an eventfd, the position in a directory, the
-// connections. A child that used or closed them would disturb its parent, so each object of this
-// library knows the process that created it, and in a child it is left alone.
+// State of one process. After fork(), the child shares with its parent the kernel objects of all
+// inherited descriptors: an epoll instance, an eventfd, the position in a directory, the
+// connections. A child that used or closed them would disturb its parent. Therefore each object of
+// this library knows the process that created it and does nothing in a child.
 
 #include "netio/base/export.hpp"
 
@@ -13,11 +13,11 @@
 
 namespace netio::inline v0_3 {
 
-// Differs between a process and a child that it has forked. Any thread.
+// A number that differs between a process and its forked children. Any thread.
 NETIO_EXPORT unsigned process_generation() noexcept;
 
-// While one lives, fork() waits: for calls into libraries whose internal locks a child must not
-// inherit in a locked state.
+// Makes fork() wait while an object of it lives: for calls into libraries whose internal locks a
+// child must not inherit in a locked state.
 class ForkBlocked {
   public:
     ForkBlocked() noexcept;
@@ -26,10 +26,10 @@ class ForkBlocked {
     ForkBlocked& operator=(const ForkBlocked&) = delete;
 };
 
-// Ends the program: the object is used in a child process that has inherited it.
+// Ends the program, because a child process uses an object that it has inherited.
 [[noreturn]] NETIO_EXPORT void refuse_inherited(const char* what) noexcept;
 
-// Deletes in the process that created it only; a child leaves the object alone.
+// Deletes only in the process that created the object; a child does nothing.
 struct DeleteInOwnProcess {
     template <typename Object>
     void operator()(Object* object) const noexcept {
@@ -40,8 +40,8 @@ struct DeleteInOwnProcess {
 template <typename Object>
 using ProcessOwned = std::unique_ptr<Object, DeleteInOwnProcess>;
 
-// An owner for objects of any thread: the same, and a use in a child process ends the program with
-// one line that names the `Type`.
+// An owner for objects that any thread may use, with the same deletion. A use in a child process
+// ends the program with one line that names the `Type`.
 template <typename Object, const char* Type>
 class ProcessBound {
   public:
@@ -56,9 +56,9 @@ class ProcessBound {
     ProcessOwned<Object> object_;
 };
 
-// A static object that each process has of its own, created at the first use. A child gets a new
-// one, because another thread may have been in the middle of using the parent's when it forked. Its
-// destructor never runs, for the reason in netio/base/never_destroyed.hpp.
+// A static object of which each process has its own, created at first use. A child gets a new one,
+// because a thread may have been using the parent's object during the fork. Its destructor never
+// runs (see netio/base/never_destroyed.hpp).
 //
 //     static PerProcess<SocketTable> table;
 //     return *table;
@@ -82,7 +82,7 @@ class PerProcess {
   private:
     struct Node {
         unsigned generation = process_generation();
-        Node* inherited = nullptr; // still referenced, so that it is no leak
+        Node* inherited = nullptr; // still referenced, so that leak checkers do not report it
         Object object;
     };
     std::atomic<Node*> newest_{nullptr};

@@ -32,7 +32,7 @@ void undo_foreign_signal_handlers() noexcept {
 }
 
 KeptSignalHandlers::KeptSignalHandlers() noexcept {
-    undo_foreign_signal_handlers(); // of a program that has loaded the library by itself
+    undo_foreign_signal_handlers(); // if the program has loaded the library itself
     for (std::size_t index = 0; index < before_.size(); ++index)
         ::sigaction(signals_that_libraries_take[index], nullptr, &before_[index]);
 }

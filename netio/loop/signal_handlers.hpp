@@ -7,15 +7,15 @@
 namespace netio::inline v0_3 {
 
 // Debian's libfabric loads libinfinipath, whose constructor installs handlers for crashes and for
-// SIGINT and SIGTERM in every process; with them even SIGTERM ends as a backtrace and status 1.
+// SIGINT and SIGTERM in every process. With them, even SIGTERM ends in a backtrace and status 1.
 inline constexpr std::array signals_that_libraries_take{SIGSEGV, SIGBUS,  SIGILL, SIGABRT,
                                                         SIGINT,  SIGTERM, SIGFPE};
 
-// Puts back the default for those signals whose handler lies in that library, and only those.
+// Restores the default for those signals whose handler lies in that library, and only for those.
 void undo_foreign_signal_handlers() noexcept;
 
-// While libfabric is loaded. What the program had installed for a signal that the library took is
-// there again afterwards.
+// To be kept while libfabric is loaded. The destructor restores the program's handlers of the
+// signals that the library has replaced.
 class KeptSignalHandlers {
   public:
     KeptSignalHandlers() noexcept;

@@ -13,7 +13,7 @@
 namespace netio::inline v0_3 {
 namespace {
 
-// Signals that watches of this thread keep blocked, each as long as some watch wants it.
+// Signals that watches of this thread keep blocked, each as long as a watch uses it.
 class BlockedSignals {
   public:
     explicit BlockedSignals(const std::vector<int>& signals) : signals_{checked(signals)} {
@@ -40,7 +40,7 @@ class BlockedSignals {
     }
 
   private:
-    // All, before the first of them is blocked.
+    // Checks all of them before the first one is blocked.
     static const std::vector<int>& checked(const std::vector<int>& signals) {
         for (const int signal : signals) {
             if (signal >= 1 && signal < NSIG) continue;
@@ -49,7 +49,7 @@ class BlockedSignals {
         }
         return signals;
     }
-    // Whether it was not blocked before.
+    // Returns whether it was not blocked before.
     static bool change(int how, int signal) noexcept {
         sigset_t one{};
         sigset_t before{};
@@ -94,7 +94,8 @@ struct SignalWatch::Descriptor {
 SignalWatch::SignalWatch(EventLoop& loop, const std::vector<int>& signals,
                          std::function<void(int)> handler)
     : descriptor_{std::make_unique<Descriptor>(signals)} {
-    // One signal a turn, so that a handler may destroy the watch; level triggering brings the next.
+    // One signal per turn, so that a handler may destroy the watch; level triggering reports the
+    // next.
     watch_ = std::make_unique<DescriptorWatch>(
         loop, descriptor_->fd, DescriptorWatch::Interest::readable,
         [descriptor = descriptor_.get(), handler = std::move(handler)] {

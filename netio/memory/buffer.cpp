@@ -31,7 +31,7 @@ void require_bytes(std::size_t bytes) {
 RegisteredBuffer::RegisteredBuffer(std::size_t bytes, Access access, Pages pages)
     : access_{access} {
     require_bytes(bytes);
-    // Pages straight from the kernel: zeroed, aligned for any device, and returned as a whole.
+    // Pages directly from the kernel: zeroed, aligned for any device, and returned as a whole.
     void* memory = MAP_FAILED;
     if (pages == Pages::huge && bytes <= SIZE_MAX - huge_page_bytes) {
         mapped_bytes_ = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
@@ -55,14 +55,14 @@ RegisteredBuffer::RegisteredBuffer(std::span<std::byte> memory, Access access)
 }
 
 RegisteredBuffer RegisteredBuffer::of_constant(std::span<const std::byte> memory) {
-    // With Access::send nothing is ever written through its slices.
+    // With Access::send the memory is never written through its slices.
     return RegisteredBuffer{
         std::span{const_cast<std::byte*>(memory.data()), memory.size()}, // NOLINT
         Access::send};
 }
 
 RegisteredBuffer::~RegisteredBuffer() {
-    entries_.clear(); // a device must release it before the memory goes
+    entries_.clear(); // deregister before the memory is unmapped
     if (mapped_bytes_ > 0) ::munmap(memory_.data(), mapped_bytes_);
 }
 

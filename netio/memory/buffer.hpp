@@ -2,13 +2,13 @@
 #pragma once
 
 // Memory that the network may read from or write to. A RegisteredBuffer is the only owner of its
-// registrations; a Slice is a value that names a piece of one. Registration happens lazily, once in
-// each memory domain that a slice of the buffer is posted to (one domain per network device), so
-// the same buffer can be sent over several devices at once.
+// registrations; a Slice is a value that refers to a part of it. Registration happens at first use,
+// once in each memory domain that a slice of the buffer is posted to (one domain per network
+// device), so the same buffer can be sent over several devices at once.
 //
 // Lifetimes: a buffer must outlive every operation that was posted with a slice of it (from the
 // call until its completion, or until the socket is destroyed) and must be destroyed before the
-// transport (checked where a device has registered it). Not thread-safe: used on the loop's thread
+// transport (checked if a device has registered it). Not thread-safe: used on the loop's thread
 // only.
 
 #include "netio/base/export.hpp"
@@ -21,31 +21,32 @@
 
 namespace netio::inline v0_3 {
 
-// Registered memory in one domain. Destroying it gives the memory back.
+// Registered memory in one domain. The destructor deregisters it.
 class NETIO_EXPORT Registration {
   public:
     virtual ~Registration() = default;
     virtual void* descriptor() const noexcept = 0;  // for local operations; may be null
-    virtual std::uint64_t key() const noexcept = 0; // for the peer, where access allows it
-    // What the peer adds an offset to: the virtual address, or 0 where the provider counts from 0.
+    virtual std::uint64_t key() const noexcept = 0; // for the peer, if access allows it
+    // The address to which the peer adds an offset: the virtual address, or 0 if the provider
+    // counts from 0.
     virtual std::uint64_t base() const noexcept = 0;
 };
 
 enum class Access : std::uint8_t {
     send,         // send from it; the memory may be read-only
-    local,        // send from it, receive into it
-    remote_write, // and a peer that is told the key may write to it
+    local,        // send from it and receive into it
+    remote_write, // as local, and a peer that has the key may write to it
 };
 
-// What a buffer is made of. Huge pages spare a device and a processor look-ups; the administrator
-// sets them aside (sysctl vm.nr_hugepages). Where too few are free a buffer gets usual ones, and
-// says so: on_huge_pages().
+// The pages of a buffer. Huge pages save address translations in devices and processors; the
+// administrator reserves them (sysctl vm.nr_hugepages). If too few are free, the buffer gets usual
+// pages, and on_huge_pages() returns false.
 enum class Pages : std::uint8_t { usual, huge };
 
-// Where memory is registered: one per device and provider.
+// Registers memory: one domain per device and provider.
 class NETIO_EXPORT MemoryDomain {
   public:
-    // Throws FabricError, which names the remedy where the locked-memory limit is the reason.
+    // Throws FabricError, which names the remedy if the locked-memory limit is the reason.
     virtual std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
                                                           Access access) = 0;
 
@@ -55,7 +56,7 @@ class NETIO_EXPORT MemoryDomain {
 
 class RegisteredBuffer;
 
-// A piece of a registered buffer.
+// A part of a registered buffer.
 struct Slice {
     RegisteredBuffer* buffer = nullptr;
     std::byte* data = nullptr;
@@ -64,13 +65,14 @@ struct Slice {
 
 class NETIO_EXPORT RegisteredBuffer {
   public:
-    // Allocates zeroed, page-aligned memory. Throws FabricError: there is no memory. Each
-    // constructor throws std::invalid_argument: the memory has 0 bytes.
+    // Allocates zeroed, page-aligned memory. Throws FabricError if there is no memory. Each
+    // constructor throws std::invalid_argument if the memory has 0 bytes.
     explicit RegisteredBuffer(std::size_t bytes, Access access = Access::local,
                               Pages pages = Pages::usual);
-    // Memory that the user brings and keeps. Memory mapped read-only needs Access::send.
+    // Uses memory of the user's, who keeps its ownership. Memory that is mapped read-only needs
+    // Access::send.
     explicit RegisteredBuffer(std::span<std::byte> memory, Access access = Access::local);
-    // Memory of the user's that is sent and never written to.
+    // For memory of the user's that is only sent and never written to.
     static RegisteredBuffer of_constant(std::span<const std::byte> memory);
     ~RegisteredBuffer();
     RegisteredBuffer(const RegisteredBuffer&) = delete;
@@ -83,11 +85,11 @@ class NETIO_EXPORT RegisteredBuffer {
     bool on_huge_pages() const noexcept { return on_huge_pages_; }
 
     Slice slice() noexcept { return {this, memory_.data(), memory_.size()}; }
-    // The piece must lie within the buffer (checked).
+    // The slice must lie within the buffer (checked).
     Slice slice(std::size_t offset, std::size_t size) noexcept;
     bool contains(const std::byte* data, std::size_t size) const noexcept;
 
-    // The registration in a domain, made at first use. Throws FabricError then, never later.
+    // The registration in a domain, made at first use. Only the first call may throw FabricError.
     const Registration& registration(MemoryDomain& domain);
     // Ends all registrations. No operation with a slice of this buffer may be in flight. From then
     // on the buffer is plain memory, which any thread may destroy.
@@ -105,9 +107,10 @@ class NETIO_EXPORT RegisteredBuffer {
     std::vector<Entry> entries_; // one or two: searched linearly
 };
 
-// It must lie within its buffer, or this process ends: a slice may have been made from an address.
+// Ends the process if the slice is not within its buffer: a slice may have been made from an
+// address.
 NETIO_EXPORT void check_slice(const Slice& slice) noexcept;
-// Of all of them together, each checked.
+// The total size of all slices. Checks each of them.
 NETIO_EXPORT std::size_t checked_size(std::span<const Slice> slices) noexcept;
 
 } // namespace netio::inline v0_3

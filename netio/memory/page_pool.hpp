@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pages of a buffered socket: equal pieces of one registered buffer, counted by the sessions
-// that still have to send them. A page is encoded once and sent to any number of sessions.
+// The pages of a buffered socket: equal parts of one registered buffer. Each page counts the
+// sessions that still have to send it, so a page is encoded once and sent to any number of
+// sessions.
 
 #include "netio/base/check.hpp"
 #include "netio/memory/buffer.hpp"
@@ -20,13 +21,13 @@ class PagePool {
     PagePool(std::size_t page_bytes, std::size_t page_count)
         : memory_{page_bytes * page_count}, page_bytes_{page_bytes}, users_(page_count, 0) {
         free_.reserve(page_count);
-        // The lowest page is taken first: a pool that is never full touches little memory.
+        // The lowest page is taken first: a pool that is never full uses little memory.
         for (std::size_t i = page_count; i > 0; --i) {
             free_.push_back(static_cast<std::uint32_t>(i - 1));
         }
     }
 
-    // A page with one user, the caller; nullopt when all are taken.
+    // Returns a page with one user, the caller; nullopt if all pages are in use.
     std::optional<std::uint32_t> take() noexcept {
         if (free_.empty()) return std::nullopt;
         const std::uint32_t page = free_.back();
@@ -40,7 +41,7 @@ class PagePool {
         ++users_[page];
     }
 
-    // The last user's release frees the page.
+    // The page becomes free when its last user releases it.
     void release(std::uint32_t page) noexcept {
         NETIO_CHECK(users_[page] > 0);
         if (--users_[page] == 0) free_.push_back(page);

@@ -33,14 +33,14 @@ RegistrationCache::~RegistrationCache() {
 RegistrationCache::Lent RegistrationCache::lend(std::span<std::byte> memory, Access access) {
     NETIO_CHECK_MSG(!memory.empty(), "no memory to lend");
     const std::byte* const end = memory.data() + memory.size();
-    // What covers the memory ends at its end or behind it.
+    // A registration that covers the memory ends at the end of the memory or later.
     auto found = std::find_if(by_end_.lower_bound(end), by_end_.end(), [&](const auto& candidate) {
         const RegisteredBuffer& buffer = candidate.second->buffer;
         return buffer.access() >= access && buffer.contains(memory.data(), memory.size());
     });
     if (found != by_end_.end()) {
         ++counters_.hits;
-        entries_.splice(entries_.end(), entries_, found->second); // used most recently
+        entries_.splice(entries_.end(), entries_, found->second); // now the most recently used
     } else {
         ++counters_.misses;
         entries_.emplace_back(memory, access);

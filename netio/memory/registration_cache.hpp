@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Registrations of memory that the user has not put into a RegisteredBuffer: kept after use, since
-// registering costs more than sending some hundred kilobytes, and found again by address.
+// Registrations of memory that the user has not put into a RegisteredBuffer. They are kept after
+// use, because registering costs more than sending some hundred kilobytes, and are found again by
+// address.
 //
 //     RegistrationCache::Lent lent = cache.lend({data, size}, Access::remote_write);
 //     Status status = stream_socket.receive(lent.slice(), cookie, stream::Fill::some);
 //     // keep `lent` until the completion
 //
 // A registration pins the pages that lie at an address when it is made. Call forget() before memory
-// that was lent is unmapped or returned to the system, or a later use of the same addresses would
-// send from, and receive into, pages that are not there any more. (A heap keeps small pieces
-// mapped; pieces of 128 KiB and more it may return at each free().) Registrations that nobody
-// has lent are dropped, the longest unused first, when the limit is exceeded.
+// that was lent is unmapped or returned to the system. Otherwise a later use of the same addresses
+// sends from, and receives into, pages that are no longer mapped there. (A heap keeps small pieces
+// mapped; it may return pieces of 128 KiB and more at each free().) When the limit is exceeded,
+// registrations that are not lent are dropped, the longest unused first.
 //
-// Belongs to the loop's thread; outlives what it has lent, and is destroyed before the transport.
+// Belongs to the loop's thread; must outlive what it has lent, and is destroyed before the
+// transport.
 
 #include "netio/base/export.hpp"
 #include "netio/memory/buffer.hpp"
@@ -57,16 +59,16 @@ class NETIO_EXPORT RegistrationCache {
         Slice slice_;
     };
 
-    // `limit_bytes`: of registered memory that is kept for later, beyond what is lent right now.
+    // `limit_bytes`: registered memory that is kept for later use, in addition to what is lent now.
     explicit RegistrationCache(std::size_t limit_bytes = 256 * 1024 * 1024);
     ~RegistrationCache();
     RegistrationCache(const RegistrationCache&) = delete;
     RegistrationCache& operator=(const RegistrationCache&) = delete;
 
-    // Uses a registration that covers the memory and allows the access, or makes one, lazily:
-    // posting the slice may throw FabricError. Not of no bytes (checked).
+    // Uses a registration that covers the memory and allows the access, or creates one at first
+    // use: posting the slice may throw FabricError. The memory must not be empty (checked).
     Lent lend(std::span<std::byte> memory, Access access);
-    // Drops every registration that touches the memory. None of them may be lent (checked).
+    // Drops every registration that overlaps the memory. None of them may be lent (checked).
     void forget(std::span<const std::byte> memory);
 
     std::size_t registered_bytes() const noexcept { return registered_bytes_; }
@@ -89,7 +91,7 @@ class NETIO_EXPORT RegistrationCache {
     std::size_t registered_bytes_ = 0;
     Counters counters_;
     Entries entries_;
-    // By the address behind the last byte; several entries may overlap.
+    // By end address (exclusive); several entries may overlap.
     std::multimap<const std::byte*, Entries::iterator> by_end_;
 };
 

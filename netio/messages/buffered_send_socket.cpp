@@ -45,8 +45,7 @@ BufferedSendSocket::Options checked_options(BufferedSendSocket::Options options)
 
 } // namespace
 
-// What a BufferedSendSocket owns: its pages, the pages that wait, and the connection that they
-// leave by.
+// The implementation of a BufferedSendSocket: its pages, the queued pages, and the connection.
 class BufferedSendCore final : private SendSocket::Handler {
   public:
     BufferedSendCore(BufferedSendSocket& socket, Transport& transport,
@@ -68,12 +67,12 @@ class BufferedSendCore final : private SendSocket::Handler {
     SendSnapshot snapshot() const noexcept;
 
   private:
-    // A page that leaves.
+    // A page to be sent.
     struct Departure {
         std::uint32_t page = 0;
         std::size_t bytes = 0;
-        TimePoint since{};                     // it was full, or was to leave
-        std::optional<FragmentPlace> fragment; // of a large message
+        TimePoint since{};                     // when it was full or due
+        std::optional<FragmentPlace> fragment; // for a part of a large message
     };
 
     // In bytes, on this connection.
@@ -110,7 +109,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     bool capacity_wanted_ = false;
     Timer flush_timer_;
     GracefulClose closing_;
-    SendSocket connection_; // last: destroyed first
+    SendSocket connection_; // last member, so that it is destroyed first
 };
 
 // --- opening --------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ Status BufferedSendCore::refuse() {
     return Status::again;
 }
 
-// Room for a message in the open page, or in a new one; nullptr: none now.
+// Space for a message in the open page or in a new one; nullptr: none now.
 std::byte* BufferedSendCore::reserve(std::size_t bytes) {
     std::byte* const out = filling_.writer.append(bytes);
     if (out != nullptr) return out;
@@ -179,7 +178,7 @@ std::byte* BufferedSendCore::reserve(std::size_t bytes) {
 }
 
 Status BufferedSendCore::send_large(MessageParts parts, std::size_t bytes) {
-    flush(); // the order
+    flush(); // to keep the order
     const std::size_t needed = (bytes + limits_.fragment - 1) / limits_.fragment;
     if (pages_.free_count() < needed) return refuse();
     for (std::size_t offset = 0; offset < bytes; offset += limits_.fragment) {
@@ -221,7 +220,7 @@ void BufferedSendCore::depart(const Departure& departure) {
     waiting_.push_back(departure);
 }
 
-// ok: the page is in the fabric's hands. Otherwise on_writable or on_closed follows.
+// ok: the page is in flight. Otherwise on_writable or on_closed follows.
 Status BufferedSendCore::post(const Departure& departure) {
     const Slice slice = pages_.slice(departure.page, departure.bytes);
     OutgoingFrame frame{
@@ -242,7 +241,7 @@ void BufferedSendCore::on_writable(SendSocket&) {
 
 void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion::Outcome) {
     const auto page = static_cast<std::uint32_t>(cookie);
-    // Whatever the outcome, the page is free; a connection that failed says so by on_closed.
+    // With any outcome the page is free; a failed connection is reported by on_closed.
     pages_.release(page);
     if (!is_connected()) return;
     if (closing_.has_begun()) {
@@ -256,7 +255,7 @@ void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion:
 
 void BufferedSendCore::close() {
     if (closing_.has_begun()) return;
-    flush(); // also where nothing can leave any more: send() finds no open page
+    flush(); // also if nothing can be sent any more: send() finds no open page
     if (!is_connected()) return connection_.close();
     closing_.begin(session());
     connection_.stop_reconnecting();
@@ -265,7 +264,7 @@ void BufferedSendCore::close() {
 
 void BufferedSendCore::abort() {
     connection_.abort();
-    flush(); // does not leave any more: send() finds no open page, and on_closed counts it
+    flush(); // it is not sent any more: send() finds no open page, and on_closed counts it
 }
 
 void BufferedSendCore::close_when_drained() {
@@ -278,17 +277,17 @@ void BufferedSendCore::on_closed(SendSocket&, const Closed& closed) {
     Closed last = closed;
     const std::size_t unsent = waiting_.size() + (open_page_ ? 1 : 0);
     if (unsent > 0) {
-        // All that left may have been taken; what was accepted was more.
+        // The receiver may have confirmed all that was sent, but more had been accepted.
         if (last.reason == CloseReason::orderly) last.reason = CloseReason::unconfirmed;
         last.unconfirmed_frames += unsent;
         last.detail += std::string{last.detail.empty() ? "" : "; "} +
-                       "pages that have not left: " + std::to_string(unsent);
+                       "pages that were not sent: " + std::to_string(unsent);
     }
     for (const Departure& departure : std::exchange(waiting_, {}))
         pages_.release(departure.page);
     if (open_page_) pages_.release(*std::exchange(open_page_, std::nullopt));
     filling_.writer = PageWriter{};
-    NETIO_CHECK(pages_in_use() == 0); // every frame in the fabric's hands has been answered
+    NETIO_CHECK(pages_in_use() == 0); // every frame in flight has been completed
     capacity_wanted_ = false;
     handler_.on_closed(socket_, last);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The sending side of a point-to-point connection for small messages: they are copied into pages,
-// and a page leaves when it is full, at the watermark, after the flush time, or on flush(). A
-// ListenSocket at the other end hands each message over by itself.
+// The sending side of a point-to-point connection for small messages. They are copied into pages; a
+// page is sent when it is full, at the watermark, after the flush time, or on flush(). A
+// ListenSocket at the other end delivers each message separately.
 //
 //     struct Handler : netio::BufferedSendSocket::Handler { ... } handler;
 //     netio::BufferedSendSocket socket{*transport, {.flush_time = 100us}, handler};
@@ -11,9 +11,9 @@
 //     // in on_connected:
 //     Status status = socket.send(bytes);
 //
-// The bytes are copied before send() returns. A message larger than a page travels in several and
-// arrives whole, in order. What has not left when the connection ends is lost. Belongs to the
-// loop's thread; may be destroyed in any of its handlers.
+// The bytes are copied before send() returns. A message larger than a page is sent in several pages
+// and arrives whole, in order. Messages that were not sent when the connection ends are lost.
+// Belongs to the loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/base/export.hpp"
 #include "netio/coalescing/page.hpp"
@@ -36,55 +36,55 @@ class NETIO_EXPORT BufferedSendSocket final {
         SendSocket::Options socket{};
         std::size_t page_bytes = 64 * 1024; // less if the receiver's buffers are smaller
         std::size_t page_count = 128;
-        std::size_t watermark_bytes =
-            0; // a page leaves when it holds this many bytes; 0: when full
-        // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
-        // reason at most once in this time: the first after a pause leaves at the end of the turn.
+        std::size_t watermark_bytes = 0; // a page is sent when it has this many bytes; 0: when full
+        // The longest time that a message waits for its page to fill; 0: no timer. At most one page
+        // per flush time is sent for this reason; the first one after a pause is sent at the end of
+        // the turn.
         std::chrono::microseconds flush_time{40};
     };
 
     class Handler {
       public:
         virtual void on_connected(BufferedSendSocket&) {}
-        // A page is free again after send() said `again`.
+        // A page is free again after send() returned `again`.
         virtual void on_writable(BufferedSendSocket&) {}
-        // Refused, rejected, lost, closed ...: every page is free, the socket may connect again,
-        // or does so by itself (is_retrying).
+        // Refused, rejected, lost, closed ...: every page is free. The socket may connect again, or
+        // does so by itself (is_retrying).
         virtual void on_closed(BufferedSendSocket& socket, const Closed& closed) = 0;
 
       protected:
         ~Handler() = default;
     };
 
-    // Monotonic since construction.
+    // Since construction; they do not decrease.
     struct Counters {
         std::uint64_t messages = 0; // accepted
         std::uint64_t bytes = 0;    // of those messages
-        std::uint64_t pages = 0;    // that were closed to be sent
-        std::uint64_t again = 0;    // refusals for want of a page
+        std::uint64_t pages = 0;    // closed for sending
+        std::uint64_t again = 0;    // calls that returned again, because no page was free
     };
 
-    // Throws std::invalid_argument naming the option and what is allowed.
+    // Throws std::invalid_argument, which names the option and the allowed values.
     BufferedSendSocket(Transport& transport, const Options& options, Handler& handler);
     ~BufferedSendSocket();
     BufferedSendSocket(const BufferedSendSocket&) = delete;
     BufferedSendSocket& operator=(const BufferedSendSocket&) = delete;
 
-    // Tries every address of the host over every provider that reaches it, best first;
-    // on_connected or on_closed follows. Not while connected or connecting (checked).
+    // Tries every address of the host over every provider that reaches it, best first; on_connected
+    // or on_closed follows. Must not be called while connected or connecting (checked).
     void connect(const Address& remote);
-    // Ends in order: on_closed(orderly) when the user of the receiver has been given everything
-    // that was accepted; on_closed(unconfirmed), with a count, if it receives nothing more for
-    // socket.session.close_timeout, or not everything within close_limit.
+    // Closes in order. on_closed(orderly) follows when the user of the receiver has received
+    // everything that was accepted. on_closed(unconfirmed), with a count, follows if it receives
+    // nothing more for socket.session.close_timeout, or not everything within close_limit.
     void close();
-    // Ends at once: on_closed(local) follows, which says how much is unconfirmed.
+    // Closes at once: on_closed(local) follows; it reports how much is unconfirmed.
     void abort();
 
-    // ok: it will be sent. again: all pages are under way, nothing was taken, and on_writable says
-    // when to try again. too_large: never possible on this connection. closed: not connected, or
-    // closing.
+    // ok: it will be sent. again: all pages are in flight, nothing was taken; on_writable follows
+    // when it is worth trying again. too_large: never possible on this connection. closed: not
+    // connected, or closing.
     Status send(std::span<const std::byte> message) {
-        // The usual case takes no call: there is an open page, and it has room.
+        // Usually no function call is needed: there is an open page with space.
         NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedSendSocket");
         std::byte* const out = filling_.writer.append(message.size());
         if (out == nullptr) return sendv({&message, 1});
@@ -92,17 +92,17 @@ class NETIO_EXPORT BufferedSendSocket final {
         count(message.size());
         return Status::ok;
     }
-    // The parts, one after the other, are one message.
+    // The parts together are one message.
     Status sendv(MessageParts parts);
-    // Sends what is coalesced now.
+    // Sends all coalesced messages now.
     void flush();
 
     bool is_connected() const noexcept;
-    // With socket.reconnect: it connects again by itself; valid from on_closed on.
+    // With socket.reconnect: whether it connects again by itself; valid from on_closed on.
     bool is_retrying() const noexcept;
     // The largest message that send() takes; valid while connected.
     std::size_t message_limit() const noexcept;
-    // Pages that are being filled, wait, or are in the fabric's hands.
+    // Pages that are being filled, are queued, or are in flight.
     std::size_t pages_in_use() const noexcept;
     const Counters& counters() const noexcept {
         NETIO_CHECK_CALLER(*this, "BufferedSendSocket");
@@ -111,14 +111,14 @@ class NETIO_EXPORT BufferedSendSocket final {
     SendSnapshot snapshot() const noexcept;
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;
-    // Ends the program if another thread runs the loop now; in builds for debugging each call does.
+    // Ends the program if another thread runs the loop now; debug builds check each call.
     void check_caller(const char* type, const char* call) const noexcept;
 
   private:
     friend class BufferedSendCore;
-    // The page that is being filled, at hand for send().
+    // The page that is being filled, for the inline part of send().
     struct Filling {
-        PageWriter writer; // without an open page it has room for nothing
+        PageWriter writer; // without an open page it has no space
         std::size_t watermark_bytes = 0;
         Counters counters;
     };
@@ -133,7 +133,7 @@ class NETIO_EXPORT BufferedSendSocket final {
     std::unique_ptr<BufferedSendCore> core_;
 };
 
-// Throws std::invalid_argument naming the option and what is allowed.
+// Throws std::invalid_argument, which names the option and the allowed values.
 NETIO_EXPORT void validate(const BufferedSendSocket::Options& options);
 
 } // namespace netio::inline v0_3

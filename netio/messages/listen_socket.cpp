@@ -29,7 +29,7 @@ constexpr std::size_t closes_per_turn = 64;
 
 // --- one sender -----------------------------------------------------------------------------
 
-// One connected sender: what is behind a ReceiveSocket.
+// One connected sender: the implementation of a ReceiveSocket.
 class ReceiveCore final {
   public:
     ReceiveCore(EventLoop& its_loop, std::size_t largest_message_bytes) noexcept
@@ -68,7 +68,7 @@ void ReceiveCore::resume() {
 void ReceiveCore::close() {
     closed = true;
     session->close();
-    resume(); // drops what waits, so that the sender learns that it was not taken
+    resume(); // discards waiting messages; the sender is notified
 }
 
 void ReceiveCore::abort() {
@@ -129,7 +129,7 @@ struct ListenSocket::Impl final : private SessionListener::Handler, private Sess
     std::optional<Closed> end; // after close() or abort()
     std::vector<const Session*> to_close;
     bool* destroyed = nullptr;
-    Timer end_timer; // closes the next senders, and reports the end when the last one is gone
+    Timer end_timer; // closes further senders, and reports the end when the last one has closed
 
   private:
     void on_incoming(IncomingSession& incoming) override;
@@ -144,7 +144,7 @@ struct ListenSocket::Impl final : private SessionListener::Handler, private Sess
     void continue_ending();
     void hand_over(ReceiveCore& peer, std::span<const std::byte> message,
                    std::optional<std::uint64_t> immediate);
-    // Returns what is wrong with the frame; empty if it is good.
+    // Returns the problem of the frame; empty if it is valid.
     std::string_view take_frame(ReceiveCore& peer, const IncomingFrame& frame);
     std::string_view take_message(ReceiveCore& peer, const IncomingFrame& frame);
     std::string_view take_page(ReceiveCore& peer, std::span<const std::byte> body);
@@ -177,7 +177,7 @@ ListenSocket::Impl::~Impl() {
 
 // --- the end --------------------------------------------------------------------------------
 
-// Closes some of them, so that a turn of the loop stays short; the rest follows in later turns.
+// Closes some senders, so that a turn of the loop stays short; the others follow in later turns.
 void ListenSocket::Impl::close_some() {
     for (std::size_t i = 0; i < closes_per_turn && !to_close.empty(); ++i) {
         const auto found = peers.find(to_close.back());
@@ -189,7 +189,7 @@ void ListenSocket::Impl::close_some() {
 
 void ListenSocket::Impl::continue_ending() {
     if (!to_close.empty()) return close_some();
-    if (peers.empty()) handler.on_listen_closed(socket, Closed{*end}); // may destroy it
+    if (peers.empty()) handler.on_listen_closed(socket, Closed{*end}); // may destroy the socket
 }
 
 // --- senders --------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ void ListenSocket::Impl::on_frame(Session& session, const IncomingFrame& frame) 
 std::string_view ListenSocket::Impl::take_frame(ReceiveCore& peer, const IncomingFrame& frame) {
     if (frame.flags != 0 && frame.kind != messages::message_kind) return "a flag that is not known";
     if (frame.kind == messages::fragment_kind) return take_fragment(peer, frame.body);
-    if (peer.reassembly.in_progress()) return "something else before the last fragment";
+    if (peer.reassembly.in_progress()) return "another frame before the last fragment";
     if (frame.kind == messages::page_kind) return take_page(peer, frame.body);
     if (frame.kind == messages::message_kind) return take_message(peer, frame);
     return "a frame of a kind that is not known";
@@ -281,7 +281,7 @@ void ListenSocket::Impl::hand_over(ReceiveCore& peer, std::span<const std::byte>
 
 std::string_view ListenSocket::Impl::take_fragment(ReceiveCore& peer,
                                                    std::span<const std::byte> body) {
-    if (body.size() < messages::fragment_extension_bytes) return "a fragment without its place";
+    if (body.size() < messages::fragment_extension_bytes) return "a fragment without its header";
     const Reassembly::Outcome outcome = peer.reassembly.take(
         messages::decode_fragment(body), body.subspan(messages::fragment_extension_bytes));
     if (outcome == Reassembly::Outcome::complete) {
@@ -300,7 +300,7 @@ void ListenSocket::Impl::on_closed(Session& session, const Closed& closed) {
     const auto node = peers.extract(&session);
     const bool announced = node.mapped()->announced;
     if (end) {
-        // The user does not know a peer that never finished the handshake.
+        // The user does not know a peer that did not finish the handshake.
         if (announced && closed.reason != CloseReason::orderly &&
             end->reason == CloseReason::orderly) {
             end->reason = CloseReason::unconfirmed;
@@ -332,7 +332,7 @@ void ListenSocket::close() {
     impl_->end = Closed{.reason = CloseReason::orderly, .detail = {}};
     stop_listening();
     for (const auto& [session, peer] : impl_->peers) {
-        peer->closed = true; // no message any more
+        peer->closed = true; // no further message
         impl_->to_close.push_back(session);
     }
     impl_->close_some();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The receiving side of point-to-point connections: a listen socket makes a receive socket for
-// every sender that connects, and owns it. It serves buffered and unbuffered senders alike: pages
-// are unpacked, fragments put together. Receive buffers are allocated, registered and posted by the
-// library; the sender learns their size and refuses larger messages.
+// The receiving side of point-to-point connections: a listen socket creates and owns a receive
+// socket for every sender that connects. It serves buffered and unbuffered senders: it unpacks
+// pages and reassembles fragments. The library allocates, registers and posts the receive buffers;
+// the sender learns their size and refuses larger messages.
 //
 //     netio::ListenSocket socket{*transport, {.addresses = {{"10.0.0.1", 1234}}}, handler};
 //
@@ -28,30 +28,30 @@ namespace netio::inline v0_3 {
 class ReceiveCore;
 class ServerKeys;
 
-// One connected sender. Lent to handlers; gone when on_closed has returned.
+// One connected sender. Owned by the listen socket; destroyed when on_closed has returned.
 class NETIO_EXPORT ReceiveSocket final {
   public:
-    explicit ReceiveSocket(ReceiveCore& core) noexcept : core_{core} {} // the library does
+    explicit ReceiveSocket(ReceiveCore& core) noexcept : core_{core} {} // called by the library
     ReceiveSocket(const ReceiveSocket&) = delete;
     ReceiveSocket& operator=(const ReceiveSocket&) = delete;
 
     std::string peer_address() const;
-    // Hands over no more, from the next message on: what has arrived waits, and the sender stops
-    // when all receive buffers here are full. What had arrived when the sender died waits as well,
-    // and on_closed after it. After close() and abort() it does nothing.
+    // Stops delivery, from the next message on. Messages that have arrived wait, and the sender
+    // stops when all receive buffers here are full. If the sender has died, its messages wait as
+    // well, and on_closed comes after them. Has no effect after close() or abort().
     void pause();
-    // Goes on in one of the loop's next turns.
+    // Continues in one of the next turns of the loop.
     void resume();
-    // Ends in order: no further message is handed over; the sender learns if it had sent more.
+    // Closes in order: no further message is delivered; the sender is notified if it had sent more.
     void close();
-    // Ends at once: on_closed(local) follows.
+    // Closes at once: on_closed(local) follows.
     void abort();
     struct Counters {
-        std::uint64_t messages = 0; // handed over
+        std::uint64_t messages = 0; // delivered
         std::uint64_t bytes = 0;    // of those messages
     };
     const Counters& counters() const noexcept;
-    // For the user: what belongs to this sender, a number or an object that goes with it.
+    // For the user: a number or pointer that belongs to this sender.
     std::uint64_t tag = 0;
     std::shared_ptr<void> context;
 
@@ -63,12 +63,14 @@ class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
         AddressList addresses{};
-        bool open = false;                           // any peer of other machines may connect
+        bool open = false;                           // peers of other machines may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
-        std::size_t peer_limit = 4096;               // senders connected at once
-        // Senders of one host; 0: half of peer_limit. Where there are keys, their limit counts.
+        std::size_t peer_limit = 4096;               // connected senders
+        // Limit of senders per host; 0: half of peer_limit. With keys, the limit of the keys
+        // applies.
         std::size_t links_per_host = 0;
-        // Of a buffered sender's message that is larger than a page; a larger one is refused there.
+        // Limit of a buffered sender's message that is larger than a page; the sender refuses
+        // larger ones.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
         std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
     };
@@ -76,45 +78,45 @@ class NETIO_EXPORT ListenSocket final {
     class Handler {
       public:
         virtual void on_connected(ReceiveSocket&) {}
-        // A message; its bytes are valid during the call only. Immediate data is unbuffered only.
+        // The bytes are valid during the call only. Only unbuffered messages have immediate data.
         virtual void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
                                 std::optional<std::uint64_t> immediate) = 0;
         virtual void on_closed(ReceiveSocket&, const Closed&) {}
-        // After close() or abort(), behind the on_closed of every sender.
+        // After close() or abort(), after the on_closed of every sender.
         virtual void on_listen_closed(ListenSocket&, const Closed&) {}
 
       protected:
         ~Handler() = default;
     };
 
-    // Monotonic since construction.
+    // Since construction; they do not decrease.
     struct Counters {
-        std::uint64_t messages = 0; // handed over
+        std::uint64_t messages = 0; // delivered
         std::uint64_t bytes = 0;    // of those messages
         std::uint64_t connected = 0;
-        // The loop's observer is notified of both (netio/base/observer.hpp).
+        // Both are also reported to the loop's observer (netio/base/observer.hpp).
         std::uint64_t rejected = 0;
         std::uint64_t accept_failed = 0;
     };
 
-    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
-    // served by no provider.
+    // Throws std::invalid_argument for an invalid option, and FabricError if an address is in use,
+    // not local, or served by no provider.
     ListenSocket(Transport& transport, Options options, Handler& handler);
     ~ListenSocket();
     ListenSocket(const ListenSocket&) = delete;
     ListenSocket& operator=(const ListenSocket&) = delete;
 
-    // No further sender can connect; connected senders stay.
+    // No further sender can connect; connected senders remain.
     void stop_listening() noexcept;
-    // stop_listening(), and ends every connection in order; on_listen_closed follows.
+    // Calls stop_listening() and closes every connection in order; on_listen_closed follows.
     void close();
-    // The same, at once.
+    // The same, but closes at once.
     void abort();
 
-    // Where it listens.
+    // The addresses where it listens.
     std::vector<Endpoint> endpoints() const;
     std::size_t peer_count() const noexcept;
-    // The connected senders, in no order. Good until the next of the loop's events.
+    // The connected senders, unordered. Valid until the next event of the loop.
     std::vector<ReceiveSocket*> peers() const;
     const Counters& counters() const noexcept;
 
@@ -123,7 +125,7 @@ class NETIO_EXPORT ListenSocket final {
     std::unique_ptr<Impl> impl_;
 };
 
-// NetIO has a listen socket for each kind of send socket; this one serves both.
+// NetIO has one listen socket for each kind of send socket; this class serves both.
 using BufferedListenSocket = ListenSocket;
 
 } // namespace netio::inline v0_3

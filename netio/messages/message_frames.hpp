@@ -27,13 +27,14 @@ inline FragmentExtension encode(const FragmentPlace& place) noexcept {
     wire::store(out.data() + 4, place.total);
     return out;
 }
-// The caller has made sure that there are enough bytes.
+// The caller guarantees that `in` has enough bytes.
 inline FragmentPlace decode_fragment(std::span<const std::byte> in) noexcept {
     return {.offset = wire::load<std::uint32_t>(in.data()),
             .total = wire::load<std::uint32_t>(in.data() + 4)};
 }
 
-// The service's bytes in the handshake: the largest message that the receiving side reassembles.
+// The service's bytes in the handshake: the size of the largest message that the receiving side
+// reassembles.
 inline constexpr std::size_t service_bytes = 4;
 
 inline Hello hello(std::uint32_t largest_message_bytes) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Messages from point to point. Installed as <netio/messages.hpp>.
+// Point-to-point messages. Installed as <netio/messages.hpp>.
 
 #include "netio/context.hpp"
 #include "netio/messages/buffered_send_socket.hpp"

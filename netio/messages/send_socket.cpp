@@ -4,7 +4,7 @@
 #include "netio/base/back_off.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/base/outlook.hpp"
+#include "netio/base/retry_policy.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/session/connector.hpp"
@@ -26,7 +26,7 @@ void validate(const SendSocket::Options& options) {
     require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
 
-// The session that is the connection, and the search for one.
+// The session of the connection, and the connector that searches for one.
 struct SendSocket::Impl final : private Session::Handler, private Connector::Handler {
     Impl(SendSocket& user, Transport& transport_, Options options_, SendSocket::Handler& handler_);
 
@@ -38,8 +38,8 @@ struct SendSocket::Impl final : private Session::Handler, private Connector::Han
     EventLoop& loop() const noexcept { return transport.loop(); }
     bool is_connected() const noexcept { return session && session->is_open(); }
     Counters counters() const noexcept;
-    Outlook::Proof proof() const noexcept {
-        return options.key ? Outlook::Proof::by_key : Outlook::Proof::none;
+    RetryPolicy::Proof proof() const noexcept {
+        return options.key ? RetryPolicy::Proof::by_key : RetryPolicy::Proof::none;
     }
     void start();
 
@@ -49,12 +49,12 @@ struct SendSocket::Impl final : private Session::Handler, private Connector::Han
     SendSocket::Handler& handler;
     Connector connector;
     std::string provider;
-    std::uint64_t connections = 0; // that were open
-    Counters ended;                // of the connections before this one
+    std::uint64_t connections = 0; // established
+    Counters ended;                // of earlier connections
     Address remote;
-    TimePoint opened{}; // this connection
+    TimePoint opened{}; // of this connection
     BackOff back_off;
-    Outlook outlook; // of attempts at remote
+    RetryPolicy retry_policy; // of attempts at remote
     SendTimes times; // of messages with a completion
     bool closing = false;
     Timer retry_timer;
@@ -82,12 +82,12 @@ SendSocket::Impl::Impl(SendSocket& user, Transport& transport_, Options options_
       back_off{{.first = options.retry_interval,
                 .limit = std::max(options.retry_interval, options.retry_limit),
                 .seed = transport_.draw_number()}},
-      outlook{proof()}, retry_timer{transport_.loop(), [this] { retry(); }} {
+      retry_policy{proof()}, retry_timer{transport_.loop(), [this] { retry(); }} {
     validate(options);
 }
 
 void SendSocket::Impl::start() {
-    outlook.begin_attempt();
+    retry_policy.begin_attempt();
     connector.connect(remote, options.local_host, options.key);
 }
 
@@ -104,7 +104,7 @@ void SendSocket::Impl::on_route(const Session::Target& target) {
 }
 
 void SendSocket::Impl::on_connect_failed(const Closed& closed) {
-    conclude(closed, outlook.may_change(closed));
+    conclude(closed, retry_policy.may_change(closed));
 }
 
 void SendSocket::Impl::conclude(const Closed& closed, bool may_change) {
@@ -127,7 +127,7 @@ SendSocket::Counters SendSocket::Impl::counters() const noexcept {
 
 void SendSocket::Impl::on_open(Session&) {
     connector.cancel();
-    outlook.on_let_in();
+    retry_policy.on_let_in();
     ++connections;
     opened = transport.loop().now();
     handler.on_connected(socket);
@@ -147,8 +147,8 @@ void SendSocket::Impl::on_writable(Session&) {
 }
 
 void SendSocket::Impl::on_closed(Session& last, const Closed& closed) {
-    outlook.on_refused(refusal_of(last.rejection()));
-    // A listener that has accepted this socket, or a connection that lasted, is tried again soon.
+    retry_policy.on_refused(refusal_of(last.rejection()));
+    // After a listener has accepted this socket, or a connection lasted, the first retry is soon.
     const bool stood =
         !connector.is_connecting() && transport.loop().now() - opened >= options.retry_limit;
     if (stood || last.has_heard()) back_off.reset();
@@ -175,7 +175,7 @@ void SendSocket::connect(const Address& remote) {
     impl_->retry_timer.cancel();
     impl_->closing = false;
     impl_->remote = remote;
-    impl_->outlook = Outlook{impl_->proof()};
+    impl_->retry_policy = RetryPolicy{impl_->proof()};
     impl_->start();
 }
 

@@ -59,7 +59,7 @@ std::string ClientKey::look() const {
     }
 }
 
-std::shared_ptr<access::AuthClient> ClientKey::dial(const access::GateAddress& dialled) const {
+std::shared_ptr<access::AuthClient> ClientKey::dial(const access::AuthAddress& dialled) const {
     const std::lock_guard lock{in_use_->mutex};
     return std::make_shared<access::AuthClient>(
         in_use_->key,

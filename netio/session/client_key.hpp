@@ -13,7 +13,7 @@
 
 namespace netio::access::inline v0_3 {
 class AuthClient;
-struct GateAddress;
+struct AuthAddress;
 } // namespace netio::access::inline v0_3
 
 namespace netio::inline v0_3 {
@@ -22,7 +22,7 @@ class NETIO_EXPORT ClientKey final {
   public:
     struct Options {
         std::string file{}; // with one key, made by `netio key new --client`
-        // Requested from the peer; less is not accepted.
+        // Requested from the peer; a lower protection is not accepted.
         access::Protection protection = access::Protection::none;
     };
 
@@ -40,7 +40,7 @@ class NETIO_EXPORT ClientKey final {
     struct InUse; // the key and its file
     // Checks the file at the start of an attempt. Returns a new problem, or an empty text.
     std::string look() const;
-    std::shared_ptr<access::AuthClient> dial(const access::GateAddress& dialled) const;
+    std::shared_ptr<access::AuthClient> dial(const access::AuthAddress& dialled) const;
 
     std::unique_ptr<InUse> in_use_;
     access::Protection protection_;

@@ -79,7 +79,7 @@ void Connector::look_at_key() const {
     const std::string problem = key_->look();
     Observer* const observer = transport_.loop().observer;
     if (!problem.empty() && observer != nullptr)
-        observer->on_key_file_problem(problem + "; the keys of before stay in force");
+        observer->on_key_file_problem(problem + "; the previous keys stay in force");
 }
 
 void Connector::search() {
@@ -97,7 +97,7 @@ void Connector::search() {
     } catch (const std::system_error& error) { // no thread or no descriptor
         reasons_.push_back(
             {.reason = CloseReason::failed,
-             .detail = "cannot look for a way to " + to_string(remote) + ": " + error.what()});
+             .detail = "cannot look for a route to " + to_string(remote) + ": " + error.what()});
         turn_.start(Duration::zero());
     }
 }

@@ -62,8 +62,8 @@ class Connector {
     // This route has failed: the same route follows for another attempt, or the next one, or
     // on_connect_failed with all the reasons.
     void try_next(const Closed& closed);
-    // The user has closed: on_connect_failed(local) follows, and no route. Only while no session
-    // for a route exists; otherwise its owner closes the session.
+    // The user has closed: on_connect_failed(local) follows, and no further route. Only if no
+    // session for a route exists; otherwise its owner closes the session.
     void close();
     // Connected, or no longer wanted: nothing follows.
     void cancel() noexcept;

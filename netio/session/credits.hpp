@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Flow control by credits: permission to send, so that every message finds a posted receive.
+// Flow control by credits: permissions to send, so that every message finds a posted receive.
 //
 // Every message on a connection, of either direction and of every kind, uses one receive that the
 // peer has posted. One receive is reserved, so that credits can be returned when everything else
 // must wait. One object per endpoint, a plain value; not thread-safe. Messages are:
 //   frame   returns the credits that are owed; may use the reserve if there are any
-//   write   a remote write with notification by the fabric: it has no room for credits
+//   write   a remote write with notification by the fabric: it has no space for credits
 //   credit  a frame with nothing but credits
 // The rules, R13 and R14 of docs/stream-protocol.md, are explored exhaustively in
-// tests/model/credits_model_test.cpp: no receive queue is overrun, nobody waits for ever, and idle
-// endpoints fall silent.
+// tests/model/credits_model_test.cpp: no receive queue is overrun, no endpoint waits forever, and
+// idle endpoints become silent.
 //
 //     if (credits.can_send_frame()) { frame.credits = credits.on_frame_sent(); post(frame); }
 //     else if (credits.must_return()) { ...the same, with nothing but the credits in it... }
@@ -25,20 +25,21 @@
 
 namespace netio::inline v0_3 {
 
-// One receive for a message, one in reserve for credits, and one more, or the threshold at which
-// credits are returned has no room.
+// One receive for a message, one in reserve for credits, and one more, so that the threshold at
+// which credits are returned can be reached.
 inline constexpr std::uint32_t least_receive_count = 3;
 inline constexpr std::uint32_t most_receive_count = 32'767; // the wire carries 15 bits
 
 struct CreditOptions {
     std::uint32_t receive_count = 0;      // posted here, see least_receive_count
-    std::uint32_t peer_receive_count = 0; // posted by the peer, as it said when connecting
-    // Credits are returned without waiting for another frame when so many are owed; from 2 to
-    // receive_count - 1. 1 would have two idle endpoints thank each other for ever. 0: half.
+    std::uint32_t peer_receive_count = 0; // posted by the peer, as it announced when connecting
+    // Credits are returned without waiting for another frame when this many are owed; from 2 to
+    // receive_count - 1. With 1, two idle endpoints would return each other's credits forever. 0:
+    // half of receive_count.
     std::uint32_t return_threshold_count = 0;
 };
 
-// What the peer did that the scheme does not allow; the connection cannot be used any more.
+// A violation of the credit rules by the peer; the connection cannot be used any more.
 enum class [[nodiscard]] CreditError : std::uint8_t{
     none,
     overrun,     // more credits returned than were used
@@ -72,8 +73,7 @@ class Credits {
     // A credit frame is to be sent now; it may use the reserve.
     bool must_return() const noexcept { return available_ > 0 && owed_ >= threshold_; }
 
-    // The next frame is the last one of all: it may use the reserve, which is not needed
-    // afterwards.
+    // The next frame is the last one: it may use the reserve, which is not needed afterwards.
     void give_up_reserve() noexcept { last_ = true; }
 
     // Returns the credits to put into the frame.
@@ -151,9 +151,9 @@ class Credits {
     }
     static constexpr std::uint32_t most_parts = 8;
     static std::uint32_t half_of(std::uint32_t count) noexcept { return count < 4 ? 2 : count / 2; }
-    // A window grows over long round trips. The peer would have no credits for half of each round
-    // trip if they were returned by halves. So they are returned in eight parts, or fewer if the
-    // peer has fewer receives, and not more often than before the window grew.
+    // A window grows over long round trips. If credits were returned in halves, the peer would have
+    // none for half of each round trip. So they are returned in eight parts, or fewer if the peer
+    // has fewer receives, and not more often than before the window grew.
     void pace_returns() noexcept {
         const std::uint32_t parts = std::min(most_parts, options_.peer_receive_count - 1);
         threshold_ =

@@ -37,8 +37,8 @@ void DrainTimeout::end() noexcept {
 
 std::string DrainTimeout::verdict() const {
     return is_limit_over()
-               ? "not taken everything within " + std::to_string(times_.in_all.count()) + " ms"
-               : "taken nothing more for " + std::to_string(times_.timeout.count()) + " ms";
+               ? "not received everything within " + std::to_string(times_.in_all.count()) + " ms"
+               : "received nothing more for " + std::to_string(times_.timeout.count()) + " ms";
 }
 
 GracefulClose::GracefulClose(EventLoop& loop, const SessionOptions& options)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Time-outs for peers that have to take what is left for them. Only time in which the own loop was
-// running counts, so that a slow handler or a stopped process is not blamed on the peer.
+// Time-outs for peers that must receive remaining data. Only time in which this side's loop was
+// running counts, so that a slow handler or a stopped process here does not count against the peer.
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/session_options.hpp"
@@ -38,20 +38,20 @@ class StallAwareTimer {
     Timer timer_;
 };
 
-// Two time-outs of waiting for others to take what is left for them: since their last progress, and
-// in total.
+// Two time-outs for peers that must receive remaining data: since their last progress, and in
+// total.
 class DrainTimeout {
   public:
     struct Times {
         std::chrono::milliseconds timeout; // since the last progress
         std::chrono::milliseconds in_all;
     };
-    // `overdue` is called when one of them is over. It may destroy this.
+    // `overdue` is called when one of the times has passed. It may destroy this.
     DrainTimeout(EventLoop& loop, const Times& times, std::function<void()> overdue)
         : loop_{loop}, times_{times}, timer_{loop, std::move(overdue)} {}
 
     void begin();
-    // The others have taken something. Ignored unless begin() was called.
+    // The peers have made progress. Ignored unless begin() was called.
     void on_progress();
     void end() noexcept;
 
@@ -59,7 +59,7 @@ class DrainTimeout {
     const std::optional<TimePoint>& limit() const noexcept { return limit_; }
     bool is_limit_over() const noexcept { return attended(loop_) >= *limit_; }
     const Times& times() const noexcept { return times_; }
-    // Text for a log: what the others failed to do.
+    // Text for a log: what the peers failed to do.
     std::string verdict() const;
 
   private:
@@ -69,9 +69,9 @@ class DrainTimeout {
     StallAwareTimer timer_;
 };
 
-// The close() of a socket that still has something to hand to its session, and so cannot close the
-// session yet. Until then the session's time-outs count here: SessionOptions::close_timeout since
-// the last progress, and close_limit in total. The session gets the remaining time.
+// The close() of a socket that still has data for its session, and so cannot close the session yet.
+// Until then the session's time-outs count here: SessionOptions::close_timeout since the last
+// progress, and close_limit in total. The session gets the remaining time.
 class GracefulClose {
   public:
     GracefulClose(EventLoop& loop, const SessionOptions& options);
@@ -80,11 +80,11 @@ class GracefulClose {
     // finish(). May be called again.
     void begin(Session& session);
     bool has_begun() const noexcept { return session_ != nullptr; }
-    // Something was sent, or the peer has taken something.
+    // Something was sent, or the peer has received something.
     void on_progress() { timeout_.on_progress(); }
     // Everything was sent: closes the session. May be called again.
     void finish();
-    // The session is gone.
+    // The session was destroyed.
     void forget() noexcept;
 
   private:

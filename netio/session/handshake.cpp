@@ -66,7 +66,7 @@ std::string_view to_string(RejectCode code) noexcept {
     case RejectCode::receive_too_small:
         return "the receive buffers (receive_bytes) are too small for it";
     case RejectCode::full:
-        return "it has no room for another peer, or for another of this host";
+        return "it has no free slot for another peer, or for another of this host";
     case RejectCode::service_data:
         return "it does not accept what this side asks for";
     case RejectCode::messages_too_large:
@@ -217,9 +217,9 @@ Closed Handshake::take_answer(std::span<const std::byte> data) {
     const RejectCode problem = decode(data, hello_.service_data.size, peer_);
     if (problem != RejectCode::none || peer_.service != hello_.service) {
         return {.reason = CloseReason::protocol_error,
-                .detail = "accepted with connection data that is not ours"};
+                .detail = "accepted with connection data of another protocol"};
     }
-    // Before anything else of the answer is used.
+    // Checked before any other part of the answer is used.
     if (std::string unproved = check_proof(data); !unproved.empty()) {
         return {.reason = CloseReason::not_admitted, .detail = std::move(unproved)};
     }
@@ -235,7 +235,8 @@ std::size_t Handshake::add_proof(ConnectionData& data, std::size_t size) {
     const bool has_key =
         auth_ != nullptr || (admitted_ != nullptr && admitted_->result().id() != access::anyone);
     if (!has_key) return size;
-    NETIO_CHECK_MSG(size == access::auth_hello_bytes, "the gate wants four bytes of every service");
+    NETIO_CHECK_MSG(size == access::auth_hello_bytes,
+                    "authentication needs four bytes of each service");
     static_assert(std::tuple_size_v<ConnectionData> == access::auth_request_bytes);
     if (auth_) {
         access::ClientNonce nonce;
@@ -248,8 +249,8 @@ std::size_t Handshake::add_proof(ConnectionData& data, std::size_t size) {
     return bytes;
 }
 
-// Checks the accepting side's proof, after its hello was found valid. Returns what is wrong with
-// it.
+// Checks the accepting side's proof, after its hello was found valid. Returns the problem of the
+// proof; empty if it is valid.
 std::string Handshake::check_proof(std::span<const std::byte> data) {
     if (!auth_) {
         const bool is_plain = data[access::auth_flags_at] == std::byte{0};
@@ -306,7 +307,7 @@ std::optional<std::uint16_t> Handshake::take_open(std::span<const std::byte> bod
 
 void Handshake::explain(Closed& closed) const {
     if (rejection_.code == RejectCode::none) return;
-    closed.may_pass = refusal_of(rejection_.code) == Outlook::Refusal::passing;
+    closed.may_pass = refusal_of(rejection_.code) == RetryPolicy::Refusal::passing;
     closed.detail += ": " + std::string{to_string(rejection_.code)};
     if (rejection_.code == RejectCode::prove_key && !auth_)
         closed.detail += "; this side was given none";

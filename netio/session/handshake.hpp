@@ -7,7 +7,7 @@
 
 #include "netio/access/auth.hpp"
 #include "netio/access/frame_seal.hpp"
-#include "netio/base/outlook.hpp"
+#include "netio/base/retry_policy.hpp"
 #include "netio/base/status.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
@@ -84,10 +84,10 @@ enum class RejectCode : std::uint8_t {
 };
 std::string_view to_string(RejectCode code) noexcept;
 // What the code means for later attempts, if the intended peer sent it.
-constexpr Outlook::Refusal refusal_of(RejectCode code) noexcept {
-    if (code == RejectCode::not_admitted) return Outlook::Refusal::by_gate;
+constexpr RetryPolicy::Refusal refusal_of(RejectCode code) noexcept {
+    if (code == RejectCode::not_admitted) return RetryPolicy::Refusal::not_admitted;
     const bool may_pass = code == RejectCode::full || code == RejectCode::no_resources;
-    return may_pass ? Outlook::Refusal::passing : Outlook::Refusal::lasting;
+    return may_pass ? RetryPolicy::Refusal::passing : RetryPolicy::Refusal::lasting;
 }
 
 struct Rejection {
@@ -165,7 +165,7 @@ class Handshake {
 
     // Writes the connection data to connect or to accept with. Returns the number of bytes.
     std::size_t put_hello(ConnectionData& data);
-    // Takes the accepting side's answer. `detail` says what is wrong with it; empty: nothing.
+    // Takes the accepting side's answer. `detail` has the problem; empty: none.
     Closed take_answer(std::span<const std::byte> data);
     // Takes the accepting side's rejection.
     void take_rejection(std::span<const std::byte> data);
@@ -178,7 +178,7 @@ class Handshake {
     // The exchange of session keys, once both sides are authenticated, or null if the level of
     // protection has none. This side changes its key after `key_bytes`.
     access::KeyExchange* exchange(std::uint64_t key_bytes);
-    // Destroys the exchange, and its secrets, when it is over.
+    // Destroys the exchange, and its secrets, after it has ended.
     void forget_exchange() noexcept { exchange_.reset(); }
 
     access::Protection protection() const noexcept;

@@ -44,7 +44,7 @@ class Liveness {
         return std::nullopt;
     }
     // Whether a heartbeat is due: nothing was sent since the last call, or the loop was stalled
-    // since then, so that what was sent may be old.
+    // since then, so that the last frame may be old.
     bool must_beat(const Look& look) noexcept {
         const bool was_away = look.stalled > std::exchange(asked_stalled_, look.stalled);
         const bool has_sent = std::exchange(sent_, false) && !was_away;
@@ -74,7 +74,7 @@ class Liveness {
   private:
     struct Heard {
         TimePoint when;
-        Duration stalled{0}; // total time by then in which our loop did not look
+        Duration stalled{0}; // total time by then in which this side's loop did not look
     };
     // For how long the loop was stalled when the sign arrived is unknown; since then it was at most
     // the time that has passed.

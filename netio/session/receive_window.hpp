@@ -2,8 +2,9 @@
 #pragma once
 
 // The receiving half of a session: receive buffers, whose number follows the load, and arrivals
-// that the user has not taken yet, in order. While the user pauses, an arrival keeps its receive,
-// so the peer gets no credit for it and stops sending when it has no more. Not thread-safe.
+// that the user has not received yet, in order. While the user pauses, an arrival keeps its
+// receive, so the peer gets no credit for it and stops sending when it has no more. Not
+// thread-safe.
 
 #include "netio/access/frame_seal.hpp"
 #include "netio/base/byte_budget.hpp"
@@ -290,7 +291,7 @@ class ReceiveWindow {
         std::uint8_t kind = 0;                // FrameKind::written: `notice`, and no content
         std::uint8_t flags = 0;
         std::uint32_t notice = 0;
-        std::span<const std::byte> body; // what is still to be delivered of it
+        std::span<const std::byte> body; // the part that is still to be delivered
         bool continued = false;
     };
 
@@ -345,7 +346,7 @@ class ReceiveWindow {
         return !opener_ || opener_->open(frame);
     }
 
-    // There is room for each receive that the peer knows of.
+    // There is space for each receive that the peer knows of.
     void push(const Arrival& arrival) noexcept {
         if (is_of_service(arrival)) {
             ++frames_;
@@ -399,7 +400,7 @@ class ReceiveWindow {
     }
     bool is_paused() const noexcept { return paused_; }
     // Whether an arrival can be delivered. While paused, messages of the service wait, and so do
-    // the session's own messages after them.
+    // later messages of the session itself.
     bool has_work() const noexcept {
         return count_ > 0 && (!paused_ || !is_of_service(arrivals_[first_]));
     }

@@ -123,7 +123,8 @@ class SendWindow {
     // Both return whether it is possible now; if not, take_wish() returns true once it is.
     bool request_send() noexcept;
     bool request_write() noexcept;
-    // Whether something that was requested in vain is possible now. Resets the request.
+    // Whether a send or write that was impossible when requested is possible now. Resets the
+    // request.
     bool take_wish() noexcept;
 
     // Return ok, again, closed (the connection), too_large or too_many_segments. Both throw

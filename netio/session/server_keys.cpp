@@ -16,16 +16,16 @@
 namespace netio::inline v0_3 {
 namespace {
 
-access::GateAddress in_numbers(const Address& address) {
+access::AuthAddress in_numbers(const Address& address) {
     const std::optional<access::Host> host = access::parse_host(address.host);
     require_option(host && address.port != 0, "dialled_as: " + to_string(address) +
                                                   " must be an address in numbers, and a port");
     return {.host = *host, .port = address.port};
 }
 
-std::vector<access::GateAddress> in_numbers(const std::vector<Address>& addresses) {
+std::vector<access::AuthAddress> in_numbers(const std::vector<Address>& addresses) {
     require_option(addresses.size() <= 8, "dialled_as takes at most 8 addresses");
-    std::vector<access::GateAddress> found;
+    std::vector<access::AuthAddress> found;
     for (const Address& address : addresses)
         found.push_back(in_numbers(address));
     return found;
@@ -35,7 +35,7 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
     require_time("look_interval", options.look_interval);
     require_between("links_per_host", options.links_per_host, 1, UINT32_MAX);
     return {.key_file = options.file,
-            .least = options.least,
+            .min_protection = options.min_protection,
             .lacks_aes = !access::processor_has_aes(),
             .links_per_host = options.links_per_host,
             .dialled_as = in_numbers(options.dialled_as)};
@@ -43,8 +43,8 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
 
 std::string opened_by_a_line(const std::string& file, const std::string& address) {
     return file + ": the line `0 anyone` is in force, and " + address +
-           " can be reached from other machines; take it out, or say open where it listens if that "
-           "is meant";
+           " can be reached from other machines; remove the line, or set open where it listens if "
+           "this is intended";
 }
 
 } // namespace
@@ -89,11 +89,11 @@ std::string Authenticator::shortage(const access::AuthServer::Verdict& verdict) 
     case access::Shortage::none:
         break;
     case access::Shortage::proofs:
-        return who + " connects too often; none of its next is let in for up to 16 s";
+        return who + " connects too often; its next connections are rejected for up to 16 s";
     case access::Shortage::links_of_key:
-        return who + " has as many connections as it may have";
+        return who + " has its maximum number of connections";
     case access::Shortage::links_of_host:
-        return "its host has as many connections as one may have; it comes with " + who;
+        return "its host has the maximum number of connections; it uses " + who;
     }
     return {};
 }
@@ -113,7 +113,7 @@ void Authenticator::look() {
     Observer* const observer = loop_.observer;
     if (observer == nullptr) return;
     if (!news->problem.empty())
-        observer->on_key_file_problem(news->problem + "; the keys of before stay in force");
+        observer->on_key_file_problem(news->problem + "; the previous keys stay in force");
     else if (!requires_key() && !guarded_.empty())
         observer->on_key_file_problem(opened_by_a_line(options_.file, guarded_.begin()->second));
     for (std::size_t at = 0; at < ended.size(); ++at)

@@ -32,15 +32,15 @@ class NETIO_EXPORT ServerKeys final {
   public:
     struct Options {
         std::string file{}; // made by `netio key new`
-        // Minimum that clients must request.
-        access::Protection least = access::Protection::none;
+        // The lowest protection that clients must request.
+        access::Protection min_protection = access::Protection::none;
         // Simultaneous connections of one host, whatever their keys. More than the default of
         // `links=` (64), so that one key cannot lock out the other keys of its host.
         std::uint32_t links_per_host = 256;
         std::chrono::milliseconds look_interval{1000}; // between checks of the file
-        // Addresses that clients dial, in numbers, where the network translates them to an address
-        // of this machine (NAT, a container's port): a client's proof covers the address that it
-        // dialled. At most 8.
+        // Numeric addresses that clients dial, if the network translates them to an address of this
+        // machine (NAT, a container's port): a client's proof covers the address that it dialled.
+        // At most 8.
         std::vector<Address> dialled_as{};
     };
 
@@ -52,13 +52,13 @@ class NETIO_EXPORT ServerKeys final {
     ServerKeys(const ServerKeys&) = delete;
     ServerKeys& operator=(const ServerKeys&) = delete;
 
-    // Monotonic since construction.
+    // Since construction; they do not decrease.
     struct Counters {
         std::uint64_t admitted = 0;
         std::uint64_t challenged = 0; // first attempts: each client makes one before admission
         std::uint64_t busy = 0;       // a key or a host had its maximum of connections
         std::uint64_t refused = 0;
-        std::size_t sessions = 0; // now
+        std::size_t sessions = 0; // at the moment
     };
     Counters counters() const noexcept;
 

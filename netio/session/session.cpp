@@ -81,7 +81,7 @@ Session::Session(Transport& transport, ConnectionRequest& request, const Hello& 
     if (admitted) {
         admitted->set_revocation([this] {
             fail(CloseReason::not_admitted,
-                 "the key of " + connection_->peer_address() + " is no longer what it was");
+                 "the key of " + connection_->peer_address() + " was removed or changed");
         });
     }
     // Before there is an endpoint, because a request that has one cannot be rejected with a reason.
@@ -176,8 +176,8 @@ bool Session::take_keys(std::span<const std::byte> message) {
     if (!is_genuine || !exchange.is_complete()) {
         fail(CloseReason::not_admitted,
              connection_->peer_address() +
-                 " has not shown in the exchange of keys that it is who came through the gate; "
-                 "somebody stands between, or has changed a message");
+                 " has not proved in the exchange of keys that it is the authenticated peer; "
+                 "a message may have been modified in transit");
         return false;
     }
     send_.seal_with(exchange.sealer());
@@ -258,7 +258,7 @@ bool Session::request_write_capacity() {
     return send_.request_write() && is_open();
 }
 
-// The caller ensures that there is a slot and a credit.
+// The caller ensures a free slot and a credit.
 bool Session::send_own(FrameKind kind, std::span<const std::byte> body) {
     return post_or_fail([&] { return send_.send_own(*connection_, kind, body); }) == Status::ok;
 }
@@ -324,11 +324,11 @@ void Session::on_deadline() {
         return fail(CloseReason::handshake_timeout, peer + " connected and sent no open frame");
     case State::open:
         if (attended(loop_) >= shutdown_.limit()) {
-            return fail(CloseReason::unconfirmed, peer + " has not taken everything within " +
+            return fail(CloseReason::unconfirmed, peer + " has not received everything within " +
                                                       milliseconds(options_.close_limit));
         }
         return abort_with({.reason = CloseReason::unconfirmed,
-                           .detail = peer + " has taken nothing more for " +
+                           .detail = peer + " has received nothing more for " +
                                      milliseconds(options_.close_timeout)},
                           too_slow_for(options_.close_timeout));
     case State::parting:
@@ -378,8 +378,8 @@ void Session::advance_shutdown() {
     }
 }
 
-// Notifies the peer only if no frame is in the fabric: a peer that does not take those would not
-// take another one either, and their memory is needed.
+// Notifies the peer only if no frame is in flight: a peer that does not receive those would not
+// receive another one either, and their memory is needed.
 void Session::abort_with(Closed verdict, const AbortReason& reason) {
     if (state_ == State::parting) return;
     const bool may_send = state_ == State::open || state_ == State::awaiting_open;
@@ -450,7 +450,7 @@ void Session::on_completion(const Completion& completion) {
         if (sent.cookie) handler_.on_sent(*this, *sent.cookie, completion.outcome);
         if (watch.destroyed()) return;
         if (state_ == State::parting && send_.is_idle()) return fail(verdict_->reason, {});
-        if (!sent.own) await_peer(); // sending a heartbeat is no progress
+        if (!sent.own) await_peer(); // a heartbeat is no progress
         return go_on();
     }
     if (completion.outcome != Completion::Outcome::done) return;
@@ -493,12 +493,11 @@ bool Session::take_arrival(const Completion& completion) {
         if (bytes.size() < frame_header_bytes)
             return protocol_error("sent a frame without a header");
         const FrameHeader header = decode_frame_header(bytes.first<frame_header_bytes>());
-        // First, because an unsealed header proves nothing, not even an order.
+        // Checked first, because an unsealed header proves nothing, not even the order.
         if (!receive_.open(bytes)) {
-            return protocol_error(
-                "sent a frame of kind " + std::to_string(header.kind) +
-                " whose tag is wrong; somebody has changed it on its way, or left "
-                "out, repeated or moved one");
+            return protocol_error("sent a frame of kind " + std::to_string(header.kind) +
+                                  " whose tag is wrong; a frame was modified, removed, repeated or "
+                                  "reordered in transit");
         }
         if (!receive_.is_next(header.sequence)) {
             return protocol_error("sent frame " + std::to_string(header.sequence) +
@@ -574,8 +573,8 @@ bool Session::take_own_frame(ReceiveWindow::Arrival& arrival) {
         if (body.size() != sizeof(std::uint32_t)) return unexpected();
         const auto count = wire::load<std::uint32_t>(body.data());
         if (count > most_session_receive_count || send_.on_window(count) != CreditError::none) {
-            return protocol_error("says that it has " + std::to_string(count) +
-                                  " receives, which cannot be");
+            return protocol_error("announces " + std::to_string(count) +
+                                  " receives, which is impossible");
         }
         return true;
     }

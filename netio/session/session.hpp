@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A session is an established connection that speaks our protocol: frames in both directions, flow
-// control by receive credits, heartbeats, an orderly shutdown. Sockets are made of sessions; users
-// of sockets do not see them.
+// A session is an established connection with this library's protocol: frames in both directions,
+// flow control by receive credits, heartbeats, an orderly shutdown. Sockets are built on sessions;
+// users of sockets do not see them.
 //
 //     connecting:  opening --connected, keys exchanged, open frame sent--> open
 //     accepting:   opening --connected, keys exchanged--> awaiting the open frame --> open
@@ -51,7 +51,7 @@ class Session final : private Connection::Handler {
         virtual void on_written(Session& session, std::uint32_t notice);
         virtual void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) = 0;
         // The peer has shut down: nothing more arrives, and nothing more can be sent. Returns true
-        // if the user has received everything; if not, confirm() follows once it has.
+        // if the user has received everything; otherwise the service calls confirm() later.
         virtual bool on_shutdown(Session& session);
         // Frames can be sent again, after send() returned `again`.
         virtual void on_writable(Session& session) = 0;
@@ -75,8 +75,8 @@ class Session final : private Connection::Handler {
     Session(Transport& transport, const Target& target, const Hello& hello,
             const SessionOptions& options, Handler& handler);
     // Accepts a peer whose hello was checked (by netio/session/session_listener.hpp). Keeps its
-    // admission and its slot until the session is destroyed. Throws as
-    // ConnectionRequest::make_connection.
+    // admission and its slot until the session is destroyed. Throws what
+    // ConnectionRequest::make_connection throws.
     Session(Transport& transport, ConnectionRequest& request, const Hello& peer, const Hello& hello,
             const SessionOptions& options, Handler& handler, std::unique_ptr<AdmittedPeer> admitted,
             access::PeerSlot slot);
@@ -114,17 +114,17 @@ class Session final : private Connection::Handler {
     KeptBytes keep(std::vector<std::byte> message);
     KeepStats kept() const { return receive_.kept(loop_.now()); }
 
-    // Ends in order: nothing can be sent any more, what was sent arrives, then on_closed(orderly);
-    // or on_closed(unconfirmed) if the peer does not confirm. Messages that the peer sends before
-    // it receives the shutdown still arrive. `by`, on the clock of attended(), is a time limit in
-    // addition to close_limit.
+    // Closes in order: nothing can be sent any more, what was sent arrives, then
+    // on_closed(orderly); or on_closed(unconfirmed) if the peer does not confirm. Messages that the
+    // peer sends before it receives the shutdown still arrive. `by`, on the clock of attended(), is
+    // a time limit in addition to close_limit.
     void close(TimePoint by = TimePoint::max());
-    // Ends at once: outstanding sends are canceled, then on_closed(local).
+    // Closes at once: outstanding sends are canceled, then on_closed(local).
     void abort();
-    // Ends at once for a reason that the service found.
+    // Closes at once for a reason that the service found.
     void fail(CloseReason reason, std::string detail);
-    // Ends because the peer took nothing for this time. The peer is notified if that needs no
-    // waiting: if no frame is in the fabric, and there is a credit. `reason` is for this side.
+    // Closes at once because the peer received nothing for this time. The peer is notified if that
+    // needs no waiting: if no frame is in flight, and there is a credit. `reason` is for this side.
     void cut_off(CloseReason reason, std::string detail, Duration took_nothing_for);
     // The service does not deliver this many frames of the peer to its user. Reported to the peer.
     void add_unread(std::uint32_t count) noexcept;
@@ -140,7 +140,7 @@ class Session final : private Connection::Handler {
     const Hello& peer() const noexcept { return handshake_.peer(); }
     // What the peer may do here; null: everything.
     const access::Rights* rights() const noexcept { return handshake_.rights(); }
-    // Why the listener rejected this side; none: it did not, or gave no reason.
+    // Why the listener rejected this side; `none` if it did not, or gave no reason.
     RejectCode rejection() const noexcept { return handshake_.rejection(); }
     const Capabilities& capabilities() const noexcept { return connection_->capabilities(); }
     // Slices of a frame that are sent without copying. Valid while open.
@@ -193,7 +193,7 @@ class Session final : private Connection::Handler {
     Status post_or_fail(Post post);
     void deliver_arrivals();
     void deliver(const ReceiveWindow::Arrival& arrival);
-    // Sends what is due of the session itself, then notifies the service if it may send.
+    // Sends due frames of the session itself, then notifies the service if it may send.
     void go_on();
     void advance_shutdown();
     void await_peer();

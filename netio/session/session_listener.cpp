@@ -38,7 +38,7 @@ class WatchedRequest final : public ConnectionRequest {
     std::span<const std::byte> data() const noexcept override { return request_.data(); }
     std::string peer_address() const override { return peer_address_; }
     access::Host source() const override { return request_.source(); }
-    access::GateAddress dialled() const override { return request_.dialled(); }
+    access::AuthAddress dialled() const override { return request_.dialled(); }
     MemoryDomain& domain() override { return request_.domain(); }
     bool guards_memory() const noexcept override { return request_.guards_memory(); }
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
@@ -75,11 +75,11 @@ std::string reason_for_operators(RejectCode code) {
     case RejectCode::receive_too_small:
         return "its receive buffers are too small";
     case RejectCode::full:
-        return "there is no place for another peer";
+        return "there is no free slot for another peer";
     case RejectCode::service_data:
-        return "what it asks for is not acceptable";
+        return "its request is not acceptable";
     case RejectCode::messages_too_large:
-        return "it does not take messages as large as may come";
+        return "it does not accept messages as large as may be sent";
     default:
         return {};
     }
@@ -97,10 +97,10 @@ FabricError explained(const FabricError& error, const Address& address,
         const Address& own = listener->address();
         if (own.port != address.port) continue;
         if (own.host != address.host && !stands_for_all(own) && !stands_for_all(address)) continue;
-        return {error.code(), "cannot listen at " + to_string(address) + " beside " +
+        return {error.code(), "cannot listen at " + to_string(address) + " together with " +
                                   to_string(own) +
-                                  ", which is in the same list and has it in use ([::] stands for "
-                                  "all addresses of IPv4, too)"};
+                                  ", which is in the same list and uses it ([::] includes all "
+                                  "addresses of IPv4)"};
     }
     return error;
 }
@@ -159,7 +159,7 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
             try {
                 listeners_.push_back(transport_.listen(provider, address, reach, *this));
             } catch (const FabricError& error) {
-                // The best provider must work; the others share its port where they can.
+                // The best provider must work; the others share its port if they can.
                 if (first) throw explained(error, address, listeners_);
                 tell_unused(transport_.loop(),
                             {.provider = provider, .address = address, .why = error.what()});
@@ -202,7 +202,7 @@ bool SessionListener::authenticate(ConnectionRequest& request, const Hello& peer
     if (!options_.keys) {
         if (peer.flags == 0) return true;
         // The peer expects a proof that this side cannot give.
-        refusal = "it shows a key, and there are none here";
+        refusal = "it uses a key, and this side has none";
         reject_request(request, {.code = RejectCode::not_admitted});
         return false;
     }
@@ -269,7 +269,7 @@ void SessionListener::on_request(ConnectionRequest& request) {
 
 void SessionListener::take_request(ConnectionRequest& request, std::string& refusal) {
     const DestructionWatch watch{destroyed_};
-    EventLoop& loop = transport_.loop(); // outlives this listener
+    EventLoop& loop = transport_.loop(); // it outlives this listener
     const auto fail = [&](const FabricError& why) {
         if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
         if (Observer* const observer = loop.observer)

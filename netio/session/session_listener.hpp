@@ -83,11 +83,12 @@ class SessionListener final : private Listener::Handler {
     struct Options {
         Service service = Service::messages;
         std::vector<Address> addresses;
-        bool open = false; // addresses may be reachable from other machines without keys
+        bool open = false;             // peers of other machines may connect without keys
         std::size_t service_bytes = 0; // size of the service's data in a peer's hello
         std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
         std::size_t place_limit = SIZE_MAX;                       // simultaneous peers
-        // Per host; 0: half of place_limit. With keys, their limit holds instead.
+        // Limit of peers per host; 0: half of place_limit. With keys, the limit of the keys
+        // applies.
         std::size_t links_per_host = 0;
         // The keys of admitted peers; null: all peers are admitted. With keys, service_bytes is 4
         // (checked).

@@ -13,7 +13,7 @@ namespace netio::inline v0_3 {
 
 struct SessionOptions {
     std::size_t receive_bytes =
-        66 * 1024;                  // per receive buffer; the largest frame that this side takes
+        66 * 1024;                  // per receive buffer; the largest frame that this side receives
     std::size_t receive_count = 64; // receive buffers, which limit the peer's credits
     // Bytes that the receive buffers may grow to while the peer is blocked over a long round trip.
     // Also limited by the transport's budget for all sessions (FabricOptions). 0: they do not grow.
@@ -22,7 +22,7 @@ struct SessionOptions {
     // Beyond this limit, kept buffers are not replaced, and the peer is blocked until some are
     // returned. 0: each kept buffer is missing at once.
     std::size_t keep_limit = 64 * 1024 * 1024;
-    std::size_t send_count = 64;               // simultaneous frames in the fabric
+    std::size_t send_count = 64;               // limit of frames in flight
     std::chrono::milliseconds heartbeat{5000}; // sends something at least this often; 0: never
     // Silence after which the peer is dead; 0: never. Only time in which the own loop was running
     // counts.
@@ -30,18 +30,18 @@ struct SessionOptions {
     std::chrono::milliseconds connect_timeout{5000};
     // From accepting a connection to its open frame; also for the answer to a key exchange.
     std::chrono::milliseconds handshake_timeout{5000};
-    // close(): since the last progress of the peer. A peer that still has something to take reports
-    // it at least once per heartbeat.
+    // close(): limit of the time without progress of the peer. A peer that still receives data
+    // reports progress at least once per heartbeat.
     std::chrono::milliseconds close_timeout{10000};
-    std::chrono::milliseconds close_limit{60000}; // close(): in total
+    std::chrono::milliseconds close_limit{60000}; // close(): limit in total
     // Bytes after which this side changes its sending key, with the protection integrity or
     // privacy.
     std::uint64_t key_bytes = std::uint64_t{1} << 34;
     bool remote_writes = false;   // the peer may write into memory of this side
-    bool never_immediate = false; // notify of writes by frames even if the fabric could
+    bool never_immediate = false; // report writes in frames even if the fabric could report them
 };
 
-// Throws std::invalid_argument naming the option and what is allowed.
+// Throws std::invalid_argument, which names the option and the allowed values.
 void validate(const SessionOptions& options);
 
 } // namespace netio::inline v0_3

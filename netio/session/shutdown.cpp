@@ -122,7 +122,7 @@ Closed closed_by(const AbortReason& reason, const std::string& peer_address) {
                           std::to_string(reason.why) + ")"};
     }
     return {.reason = CloseReason::too_slow,
-            .detail = peer_address + " has ended it: this side took nothing for " +
+            .detail = peer_address + " has ended it: this side received nothing for " +
                       std::to_string(reason.value) + " ms"};
 }
 

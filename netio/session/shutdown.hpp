@@ -6,12 +6,11 @@
 //
 //     shutdown      this side sends no more messages of the service
 //     shutdown ack  the user of this side has received everything before the peer's shutdown,
-//     except for
-//                   a number of frames that it no longer wanted
+//                   except for a number of frames that it no longer wanted
 //
-// A side that receives a shutdown answers with its own. When both sides have sent both, everything
-// is known to have arrived, and the connection may be closed. A shutdown with a body is no orderly
-// one: it gives the reason for an abort (docs/wire-formats.md, "Shutdown"). No I/O, no clock.
+// A side that receives a shutdown answers with its own. When both sides have sent both, each side
+// knows that everything has arrived, and the connection may be closed. A shutdown with a body is
+// not orderly: it has the reason for an abort (docs/wire-formats.md, "Shutdown"). No I/O, no clock.
 
 #include "netio/base/frame.hpp"
 #include "netio/base/status.hpp"
@@ -52,7 +51,7 @@ class Shutdown {
     bool peer_is_silent() const noexcept {
         return theirs_ != Theirs::open && ours_ == Ours::confirmed;
     }
-    // Whether each side knows that the other side knows.
+    // Whether both sides know that everything was exchanged.
     bool is_complete() const noexcept {
         return ours_ == Ours::confirmed && theirs_ == Theirs::confirmed;
     }
@@ -89,7 +88,7 @@ struct AbortReason {
     static constexpr std::uint8_t unknown_option = 2; // more may be added
 
     std::uint8_t why = too_slow;
-    // too_slow: milliseconds without progress of the peer; unknown_option: the type of the option
+    // too_slow: milliseconds in which the peer received nothing; unknown_option: the type of the option
     // of its open frame.
     std::uint32_t value = 0;
 

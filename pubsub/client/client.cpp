@@ -18,7 +18,7 @@ namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
-// Adds space for the tasks of the client itself: one of each destination, and those of the others.
+// Adds space for the client's own tasks: one of each destination, and those of the other parts.
 EventLoop::Options with_room(const Client::Options& options) {
     constexpr std::size_t of_others = 64;
     const std::size_t room = std::min(options.destination_limit, SIZE_MAX / 2) + of_others;
@@ -37,9 +37,10 @@ struct [[gnu::visibility("hidden")]] Client::Impl {
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
-    // Any thread. False: it will not run. Up to `loop.post_limit` tasks wait at a time.
+    // Any thread. Returns false if the task will not run. Up to `loop.post_limit` tasks wait at a
+    // time.
     bool post(std::function<void()> task);
-    // For tasks of the client itself, which have space of their own.
+    // For tasks of the client itself, which have separate space.
     bool post_own(std::function<void()> task);
     bool subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                    Client::OnAnswer on_answer, TimePoint end);
@@ -48,7 +49,7 @@ struct [[gnu::visibility("hidden")]] Client::Impl {
     }
 
     void run();
-    // The client's own thread.
+    // The functions below are called on the client's thread.
     void begin_to_close();
     void check_closed();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A publish/subscribe client that any thread may use. It has a loop and a thread of its own.
+// A publish/subscribe client that any thread may use. It has its own loop and thread.
 //
 //     pubsub::Client client{{.publishers = {{"10.0.0.1", 1234}}}};
 //     const pubsub::FidRange fids{pubsub::Fid{0}, pubsub::Fid{63}};
@@ -13,10 +13,10 @@
 //             sum += message.bytes.size();
 //
 // Messages go to a function on the client's thread, or into a bounded queue that any number of
-// threads read. If the queue is full, `when_full` applies: the client stops reading, so that the
-// publishers treat it as a slow subscriber, for ever or for a limited time; or it keeps the last
-// message of each fid; or it drops messages. The next message of a fid reports how many were lost
-// before it: dropped here or by the publisher, or published between two connections.
+// threads read. If the queue is full, `when_full` applies. The client stops reading, without a
+// limit or for a limited time, so that the publishers treat it as a slow subscriber; or it keeps
+// only the last message of each fid; or it drops messages. The next message of a fid reports how
+// many were lost before it: dropped here or by the publisher, or published between two connections.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
@@ -52,8 +52,8 @@ class NETIO_EXPORT Client final {
 
     // The policy for messages when the queue is full.
     struct WhenFull {
-        // disconnect: as block for `after`; then the client leaves its publishers for good.
-        WhenFull(SlowPolicy its_policy, // NOLINT: a policy is one
+        // disconnect: as block for `after`; then the client leaves its publishers permanently.
+        WhenFull(SlowPolicy its_policy, // NOLINT: converts
                  std::chrono::milliseconds after = std::chrono::milliseconds{10000})
             : policy{its_policy}, disconnect_after{after} {}
 
@@ -72,69 +72,70 @@ class NETIO_EXPORT Client final {
         OnMessage on_message{};    // empty: into the queue
         // As in SubscribeSocket, instead of that in `socket`; reported by on_event.
         std::chrono::milliseconds silence_hint{5000};
-        // One line for people, on the client's thread: connections, their ends, troubles of the
+        // One line for people, on the client's thread: connections, their ends, problems of the
         // bus.
         std::function<void(const std::string&)> on_event{};
         std::size_t queue_messages = 65536;
         std::size_t queue_bytes = std::size_t{64} << 20; // up to half as much is kept for reuse
         WhenFull when_full = SlowPolicy::block;
-        // Messages that publish() has queued. Half of it, as long as no fid is blocked by a slow
-        // subscriber; the other half is for the other fids then.
+        // Limit of the bytes of messages that publish() has queued. Messages of fids that a slow
+        // subscriber blocks may use half of it; the other half remains for other fids.
         std::size_t publish_queue_bytes = std::size_t{16} << 20;
-        // Of each connection of send(), which always reconnects.
+        // Options of each connection of send(), which always reconnects.
         BufferedSendSocket::Options send{};
-        std::size_t send_queue_bytes = std::size_t{16} << 20; // of each address
-        std::size_t destination_limit = 256;                  // addresses of send()
-        // Calls of subscribe() that wait for an answer; further calls get Answer::closed.
+        std::size_t send_queue_bytes = std::size_t{16} << 20; // per address
+        std::size_t destination_limit = 256;                  // number of addresses of send()
+        // Calls of subscribe() that wait for an answer; further calls return Answer::closed.
         std::size_t answer_limit = 65536;
     };
 
-    // Events beside messages, on the client's thread, in order with on_message, and with the same
-    // rules.
+    // Events other than messages, on the client's thread, in order with on_message, and with the
+    // same rules.
     struct Events {
-        // `count` messages of this fid were lost here: the publisher dropped them, or they were
-        // published between two connections. In the queue the next message of the fid reports it.
+        // `count` messages of this fid were lost at this position: the publisher dropped them, or
+        // they were published between two connections. With the queue, the next message of the fid
+        // reports it.
         std::function<void(Fid fid, std::uint64_t count)> on_missed;
         // The publisher refused these fids, perhaps after a lost connection. They are not requested
         // from it any more.
         std::function<void(const Subscriptions::Source&, const FidRange&, Subscriptions::Refusal)>
             on_refused;
-        // Another publish socket answers at the address, and counts from the beginning.
+        // Another publish socket answers at the address; its counts start from the beginning.
         std::function<void(const Subscriptions::Source&, const PublisherChange&)>
             on_publisher_changed;
     };
 
-    // Throws what the sockets throw.
+    // Throws what the constructors of the sockets throw.
     explicit Client(Options options);
     Client(Options options, Events events);
-    // Aborts what close() has not closed. Not on the client's thread.
+    // Aborts connections that close() has not closed. Must not be called on the client's thread.
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    // All of these may be called from any thread.
+    // All functions below may be called from any thread.
 
     enum class Answer : std::uint8_t {
         accepted, // a publisher has accepted all of them
-        // All configured publishers have rejected the client for good; on_event has the reasons.
-        // They are asked again with the next subscribe(), then for these fids too. Publishers on a
-        // bus are asked again after a while.
+        // All configured publishers have rejected the client permanently; on_event has the reasons.
+        // The next subscribe() asks them again, for these fids, too. Publishers on a bus are asked
+        // again after a while.
         refused,
-        pending,  // the time is over; the subscription remains, and may be accepted later
-        closed,   // the client has ended, or too many calls wait; nothing was done
-        canceled, // unsubscribe() was called for some of them before
-        // A publisher has refused some of them, as in Subscriptions::Refusal.
+        pending,  // the time-out has passed; the subscription remains, and may be accepted later
+        closed,   // the client has ended, or too many calls are waiting; nothing was done
+        canceled, // unsubscribe() was called for some of the fids before
+        // A publisher has refused some of the fids, as in Subscriptions::Refusal.
         no_room,
         policy,
         not_permitted,
     };
     using OnAnswer = std::function<void(Answer)>; // on the client's thread
-    // An empty list is accepted. False: as Answer::closed, and `answer` is not called.
+    // An empty list is accepted. Returns false, as Answer::closed, without calling `answer`.
     [[nodiscard]] bool subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                                  OnAnswer answer);
     std::future<Answer> subscribe(std::vector<FidRange> fids,
                                   std::optional<SlowPolicy> policy = {});
-    // Waits for the answer, for a year at most; with a time-out of 0 or less, and on the client's
+    // Waits for the answer, for a year at most. With a time-out of 0 or less, or on the client's
     // thread, it returns at once.
     Answer subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                      std::chrono::milliseconds timeout);
@@ -147,37 +148,38 @@ class NETIO_EXPORT Client final {
 
     // ok: the message will be published, in order with those of the same fid and thread.
     // no_subscribers: the same, but the fid has no subscriber now, or the client does not publish.
-    // again: no space now; there may be space for another fid. too_large, not_owned, closed.
+    // again: no space now; another fid may have space. too_large, not_owned, closed.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
-    // Waits until at least `count` subscribers have a subscription here. False: the time is over,
-    // or the client is closed or does not publish. Does not wait on the client's thread.
+    // Waits until at least `count` subscribers have a subscription here. Returns false if the
+    // time-out passes, or if the client is closed or does not publish. Does not wait on the
+    // client's thread.
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const;
     // Announces the publisher on the bus, with a name and fids; the client fills in its addresses,
-    // host and process. A further call replaces the announcement, close() withdraws it. on_event
-    // reports troubles. Throws std::invalid_argument if the client has no bus or does not publish;
+    // host and process. A further call replaces the announcement; close() withdraws it. on_event
+    // reports problems. Throws std::invalid_argument if the client has no bus or does not publish;
     // AnnouncementError.
     void announce(Announcement announcement);
-    // Sends a message to a ListenSocket; the first one connects. ok: it will be sent in order with
-    // those of the same thread and address, when there is a connection. What a broken connection
-    // has not confirmed is counted and not sent again. again: its queue is full, or its slot not
-    // free yet. too_large, closed. Throws std::length_error if destination_limit is reached and no
-    // destination is idle; an idle one without a connection is removed.
+    // Sends a message to a ListenSocket; the first message connects. ok: it will be sent when there
+    // is a connection, in order with those of the same thread and address. Messages that a broken
+    // connection has not confirmed are counted and not sent again. again: its queue is full, or its
+    // slot is not free yet. too_large, closed. Throws std::length_error if destination_limit is
+    // reached and no destination is idle; an idle one without a connection is removed.
     Status send(const Address& to, std::span<const std::byte> message);
     // Closes the connection in order, as close() does. The next message connects again.
     void disconnect(const Address& from);
-    // Runs a task on the client's thread. False: as Answer::closed.
+    // Runs a task on the client's thread. Returns false as Answer::closed.
     [[nodiscard]] bool post(std::function<void()> task);
 
     // Replaces `batch` by a batch of the queue, and waits if the queue is empty. Returns the number
-    // of messages; 0: none came, or the client has ended. Copies no message, and reuses the memory
-    // of the batch.
+    // of messages; 0 if none arrived in time or the client has ended. Copies no message, and reuses
+    // the memory of the batch.
     std::size_t poll(MessageBatch& batch,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
     template <typename Period>
     std::size_t poll(MessageBatch& batch, std::chrono::duration<std::int64_t, Period> timeout) {
         return poll(batch, clamped_milliseconds(timeout));
     }
-    // Appends up to `at_most` messages, each in memory of its own.
+    // Appends up to `at_most` messages, each in its own memory.
     std::size_t poll(std::vector<Message>& out, std::size_t at_most,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
     template <typename Period>
@@ -188,18 +190,19 @@ class NETIO_EXPORT Client final {
     // Readable while messages are queued; for event loops of the user.
     int pollable_fd() const noexcept;
 
-    // Closes in order, and waits for it and for the end of the thread: published messages arrive,
-    // and messages to connected addresses. A queue is discarded, counted and reported (on_event) if
-    // nothing of it was taken for close_timeout of its socket, or not all of it within close_limit;
-    // then the connection of an address is aborted, and subscribers get the same time again.
+    // Closes in order, and waits until that is done and the thread has ended. Published messages
+    // are delivered first, and messages to connected addresses. A queue is discarded, counted and
+    // reported (on_event) if it made no progress for close_timeout of its socket, or is not empty
+    // after close_limit; then the connection of an address is aborted, and subscribers get the same
+    // time again.
     void close();
 
     struct Counters {
         std::uint64_t messages = 0;      // arrived
-        std::uint64_t dropped = 0;       // of those, because the queue was full
+        std::uint64_t dropped = 0;       // of `messages`: because the queue was full
         std::uint64_t missed = 0;        // dropped by publishers, or between connections
         std::uint64_t restarts = 0;      // changes of a publisher at its address
-        std::uint64_t unknown_tails = 0; // of those, the former one had not sent totals
+        std::uint64_t unknown_tails = 0; // of `restarts`: the former publisher had not sent totals
         std::uint64_t refused = 0;       // ranges, by publishers; also after a lost connection
         std::uint64_t disconnected = 0;  // 1: left the publishers, because the queue stayed full
         std::uint64_t published = 0;

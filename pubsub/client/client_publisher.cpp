@@ -35,7 +35,7 @@ ClientPublisher::ClientPublisher(Transport& transport,
       parameters_{{"page_size", std::to_string(options.page_bytes)},
                   {"largest_message", std::to_string(options.publisher.largest_message_bytes)}},
       announced_{.bus = std::move(bus)}, announce_{calls.post, [this] { announce_next(); }} {
-    if (options.publisher.owned) owned_ = normalised(*options.publisher.owned);
+    if (options.publisher.fids) owned_ = normalised(*options.publisher.fids);
 }
 
 Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
@@ -50,7 +50,7 @@ Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std
 }
 
 void ClientPublisher::drain() {
-    wait_.on_progress(); // except from close(), a subscriber has taken something
+    wait_.on_progress(); // except from close(), a subscriber has made progress
     using Drained = ClientPublishQueue::Drained;
     const Drained drained = queue_.drain([this](const Publication& item) { return publish(item); },
                                          [this] { return loop_.time_is_up(); });
@@ -62,19 +62,19 @@ void ClientPublisher::drain() {
     } // else on_writable follows
 }
 
-// The socket still waits for subscribers to take what it has, and judges each by itself.
+// The socket still waits until subscribers have received its messages, each with its own time-outs.
 void ClientPublisher::give_up() {
     const std::string why = wait_.verdict();
     wait_.end();
     continue_.cancel();
     const std::size_t left = queue_.discard();
     unpublished_.fetch_add(left, std::memory_order_relaxed);
-    calls_.report("not published: " + std::to_string(left) +
-                  " messages; those who hold them up have " + why);
+    calls_.report("not published: " + std::to_string(left) + " messages; slow subscribers have " +
+                  why);
     socket_.close();
 }
 
-// False: no space yet.
+// Returns false if there is no space yet.
 bool ClientPublisher::publish(const Publication& item) {
     const Status status = socket_.publish(item.fid, item.bytes, item.status);
     if (status == Status::again) return false;

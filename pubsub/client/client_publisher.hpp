@@ -46,7 +46,7 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
         return unpublished_.load(std::memory_order_relaxed);
     }
 
-    // The client's thread. Publishes what is queued, as far as there is space in time, and closes.
+    // The client's thread. Publishes queued messages, as far as there is space in time, and closes.
     void close();
     bool is_over() const noexcept { return over_; }
 

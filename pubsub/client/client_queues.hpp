@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What other threads hand to the thread of a client: requests to run, messages to send and to
+// What other threads pass to the thread of a client: requests to run, messages to send and to
 // publish, and calls that wait for an answer.
 
 #include "netio/base/status.hpp"
@@ -35,9 +35,9 @@ namespace netio::pubsub::inline v0_3 {
 
 // How the parts of a client reach its thread and its user.
 struct ClientCalls {
-    // Any thread. For tasks of the client itself. False: the thread has ended.
+    // Any thread. For tasks of the client itself. Returns false if the thread has ended.
     std::function<bool(std::function<void()>)> post;
-    // The others on the thread of the client.
+    // The other functions are called on the client's thread.
     std::function<void(const std::string&)> report; // one line for people
     std::function<void()> ended;                    // a part that was closed
 };
@@ -203,8 +203,8 @@ class ClientPublishQueue {
         while (!closed_ && !takes(item, bytes)) {
             const TimePoint now = until == TimePoint::min() ? until : Clock::now();
             if (now >= until) return Status::again;
-            // Notified when much space is free, so that not each message that leaves wakes a
-            // thread. The second half changes without notice, so it is tried again soon.
+            // Notified when much space is free, so that not every sent message wakes a thread. The
+            // second half changes without notice, so it is tried again soon.
             ++putters_;
             space_.wait_until(lock, std::min(until, now + retry_interval));
             --putters_;
@@ -219,7 +219,7 @@ class ClientPublishQueue {
         const std::lock_guard lock{mutex_};
         return putters_;
     }
-    // Further put() return Status::closed, and so do those that wait.
+    // Further put() return Status::closed, and so do waiting ones.
     void close() {
         const std::lock_guard lock{mutex_};
         closed_ = true;
@@ -365,7 +365,7 @@ class PendingSubscribes {
         }
         return take(std::move(accepted));
     }
-    // Returns the calls that wait for any of the fids: they are refused, or not wanted any more.
+    // Returns the calls that wait for any of the fids, because these were refused or unsubscribed.
     std::vector<Waiter> end(const FidRange& fids) {
         std::vector<std::uint64_t> ended;
         for (const Item& item : overlapping(fids))
@@ -490,7 +490,7 @@ class WantedFids {
         found->second.erase(range);
         if (found->second.empty()) by_subscriber_.erase(found);
     }
-    // No more subscribers follow: ends waiting.
+    // No more subscribers follow: ends the waiting of all threads.
     void end() {
         const std::lock_guard lock{mutex_};
         ended_ = true;
@@ -506,8 +506,8 @@ class WantedFids {
         const std::lock_guard lock{mutex_};
         return by_subscriber_.size();
     }
-    // Waits until `count` subscribers have at least one subscription. False: the time is over, or
-    // end() was called.
+    // Waits until `count` subscribers have at least one subscription. Returns false if the time-out
+    // passes or end() is called.
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {
         std::unique_lock lock{mutex_};
         const auto enough = [&] { return by_subscriber_.size() >= count; };
@@ -521,7 +521,7 @@ class WantedFids {
     mutable std::mutex mutex_; // of what follows
     mutable std::condition_variable changed_;
     std::unordered_map<SubscriberId, Fids> by_subscriber_; // without empty ones
-    FidRangeMap<std::uint32_t> counts_;                    // of subscribers, where at least one
+    FidRangeMap<std::uint32_t> counts_;                    // number of subscribers, where not zero
     bool ended_ = false;
 };
 

@@ -28,9 +28,10 @@ struct Denial {
 Denial denial_of(Subscriptions::Refusal refusal) {
     switch (refusal) {
     case Subscriptions::Refusal::no_room:
-        return {Client::Answer::no_room, "it has no room for more ranges of one subscriber"};
+        return {Client::Answer::no_room, "it accepts no more ranges of one subscriber"};
     case Subscriptions::Refusal::policy:
-        return {Client::Answer::policy, "it would be held up more than its own policy allows"};
+        return {Client::Answer::policy,
+                "the policy would block it longer than its own policy does"};
     case Subscriptions::Refusal::not_permitted:
         break;
     }
@@ -48,7 +49,7 @@ ClientSubscriber::ClientSubscriber(EventLoop& loop, const Client::Options& optio
               .when_full = options.when_full.policy},
              [this] { resume_.request(); }},
       turn_end_{loop,
-                [this] { // other threads see what this turn has brought
+                [this] { // makes the messages of this turn visible to other threads
                     if (!queue_.hand_over()) pause();
                 }},
       disconnect_{loop, [this] { leave(); }} {
@@ -92,7 +93,7 @@ void ClientSubscriber::close() {
     answer(pending_.take_all(), Client::Answer::closed);
     if (!subscriptions_) return;
     subscriptions_->close();
-    subscriptions_->resume(); // discards what waits
+    subscriptions_->resume(); // discards waiting messages
 }
 
 void ClientSubscriber::end() {
@@ -140,7 +141,7 @@ void ClientSubscriber::leave() {
     increase(counted_.disconnected, 1);
     calls_.report("its queue was full for " +
                   std::to_string(options_.when_full.disconnect_after.count()) +
-                  " ms: it leaves the publishers");
+                  " ms: it disconnects from the publishers");
     answer(pending_.take_all(), Client::Answer::closed);
     subscriptions_->close();
 }
@@ -221,8 +222,9 @@ void ClientSubscriber::on_ended(Subscriptions&) {
         over_ = true;
         return calls_.ended();
     }
-    calls_.report("no publisher that was given lets us in; they are asked again with the next "
-                  "subscription");
+    calls_.report(
+        "all configured publishers reject this client; they are asked again with the next "
+        "subscription");
     answer(pending_.take_all(), Client::Answer::refused);
 }
 

@@ -20,7 +20,7 @@ namespace netio::pubsub::inline v0_3 {
 
 class ClientSubscriber final : private Subscriptions::Handler {
   public:
-    // The options must outlive it. Throws std::invalid_argument: an option.
+    // The options must outlive it. Throws std::invalid_argument for an invalid option.
     ClientSubscriber(EventLoop& loop, const Client::Options& options, Client::Events events,
                      const ClientCalls& calls);
     // Does nothing without publishers and a bus. Throws what Subscriptions and the bus throw.
@@ -30,7 +30,7 @@ class ClientSubscriber final : private Subscriptions::Handler {
     MessageQueue& queue() noexcept { return queue_; }
     void add_to(Client::Counters& counters) const;
 
-    // The client's thread. The answer is `pending` if it has not come until `end`.
+    // The client's thread. The answer is `pending` if there is none until `end`.
     void subscribe(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
                    const Client::OnAnswer& answer, TimePoint end);
     void unsubscribe(const FidRange& fids);

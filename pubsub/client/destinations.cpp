@@ -22,10 +22,10 @@ class Destinations::Destination final : public std::enable_shared_from_this<Dest
     void take_no_more() { queue_.close(); }
     // Requests close() in one of the next turns of the client's thread.
     void leave();
-    // Nothing is queued, and there is no connection as far as known.
+    // Whether nothing is queued, and there is no connection as far as is known.
     bool is_idle() { return !connected_.load(std::memory_order_relaxed) && queue_.empty(); }
 
-    // The client's thread. True: there is a connection or an attempt, whose end follows.
+    // The client's thread. Returns true if there is a connection or an attempt, whose end follows.
     bool close();
     bool is_closing() const noexcept { return closing_; }
 
@@ -109,7 +109,7 @@ void Destinations::Destination::try_later() {
 
 void Destinations::Destination::send_what_waits() {
     using Drained = ClientSendQueue<Item>::Drained;
-    if (wait_) wait_->on_progress(); // except from close(), the peer has taken something
+    if (wait_) wait_->on_progress(); // except from close(), the peer has made progress
     EventLoop& loop = all_.transport_->loop();
     const Drained drained = queue_.drain([this](const Item& item) { return send(item); },
                                          [&loop] { return loop.time_is_up(); });
@@ -122,7 +122,7 @@ void Destinations::Destination::send_what_waits() {
     }
 }
 
-// False: no space yet.
+// Returns false if there is no space yet.
 bool Destinations::Destination::send(const Item& item) {
     const Status status = socket_->send(item.bytes);
     if (status == Status::again || status == Status::closed) return false;
@@ -157,7 +157,7 @@ bool Destinations::Destination::close() {
     return true;
 }
 
-// The peer had as much time as the socket gives it for its pages.
+// The peer had the time that the socket allows for its pages.
 void Destinations::Destination::give_up() {
     all_.calls_.report(to_string(address_) + " has " + wait_->verdict());
     socket_->abort();

@@ -49,8 +49,8 @@ class Destinations {
 
     // The client's thread, which creates the sockets.
     void set_transport(Transport& transport) noexcept { transport_ = &transport; }
-    // Sends what is queued for a connection that is open or being established, and discards what is
-    // queued for a failed one.
+    // Sends the queue of a connection that is open or being established, and discards the queue of
+    // a failed one.
     void close();
     bool is_over() const noexcept { return open_ == 0; }
 

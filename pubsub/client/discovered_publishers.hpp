@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a Subscriptions knows of the publishers on its bus beside their connections: their names and
-// identities, which of them may connect, which are to be asked again, and which announcements wait.
+// What a Subscriptions knows of the publishers on its bus, except their connections: their names
+// and identities, which of them may connect, which are to be asked again, and which announcements
+// wait.
 
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/client/publisher_connection.hpp"
@@ -69,7 +70,7 @@ class ConnectionSlots {
     explicit ConnectionSlots(std::size_t limit) noexcept : limit_{limit} {}
 
     bool has_free() const noexcept { return held_.size() < limit_; }
-    // True: it has a slot, now or already. False: it waits for one.
+    // Returns true if it has a slot, from now on or already; false if it waits for one.
     bool take(PublisherId id) {
         if (held_.count(id) == 0 && !has_free()) {
             waiting_.insert(id);
@@ -111,8 +112,8 @@ class ConnectionSlots {
     bool reported_ = false;
 };
 
-// Publishers on a bus that have rejected the client for good, with their announced fids. They are
-// asked again after a pause, because a rejected key may be admitted later, and no announcement
+// Publishers on a bus that have rejected the client permanently, with their announced fids. They
+// are asked again after a pause, because a rejected key may be admitted later, and no announcement
 // reports that.
 class RejectedPublishers {
   public:

@@ -2,7 +2,7 @@
 #pragma once
 
 // The messages of a client that wait for poll(): collected in batches on the client's thread, taken
-// by any other.
+// by any other thread.
 
 #include "pubsub/core/conflation.hpp"
 #include "pubsub/core/fid_map.hpp"
@@ -86,7 +86,7 @@ class Mailbox {
 
     const Load& load() const noexcept { return load_; }
     bool empty() const noexcept { return waiting_.empty(); }
-    // At least half of the limit is free. Prevents pausing and resuming for each message.
+    // Whether at least half of the limit is free. Prevents pausing and resuming for each message.
     bool has_room() const noexcept {
         return load_.messages <= limit_.messages / 2 && load_.bytes <= limit_.bytes / 2;
     }
@@ -106,8 +106,8 @@ class Mailbox {
         return batch;
     }
     void keep(MessageBatch batch) {
-        // Keeps up to half of the limit, because the kernel maps and clears memory that is
-        // allocated anew for each batch.
+        // Keeps up to half of the limit, because for newly allocated memory of each batch the
+        // kernel would map and clear pages.
         const std::size_t capacity = batch.capacity();
         if (capacity == 0 || capacity > spare_bytes) return;
         if (spare_capacity_ + capacity > limit_.bytes / 2) return;
@@ -147,7 +147,7 @@ class BatchFiller {
                  .bytes = std::min(batch_bytes, limit.bytes - std::min(limit.bytes, load.bytes))};
     }
     // The fast path: there is space, no losses are to be reported, and afterwards the batch is
-    // neither full nor due. False: not so, and the message was not taken.
+    // neither full nor due. Otherwise returns false without taking the message.
     bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||
             batch_.bytes() + bytes.size() >= calm_.bytes) {
@@ -156,7 +156,7 @@ class BatchFiller {
         batch_.append({.fid = fid, .status = status, .missed = 0, .bytes = bytes});
         return true;
     }
-    // The mailbox is full with this batch, as far as known.
+    // Whether the mailbox is full with this batch, as far as is known.
     bool is_full() const noexcept {
         return seen_.messages + batch_.size() >= options_.limit.messages ||
                seen_.bytes + batch_.bytes() >= options_.limit.bytes;
@@ -166,8 +166,8 @@ class BatchFiller {
                options_.when_full == SlowPolicy::disconnect;
     }
 
-    // False: the message was dropped, or with `newest` conflated until there is space. With `block`
-    // a message is taken even if the mailbox is full, because it cannot be refused.
+    // Returns false if the message was dropped, or, with `newest`, conflated until there is space.
+    // With `block` a message is taken even if the mailbox is full, because it cannot be refused.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         if (!blocks() && is_full()) {
             options_.when_full == SlowPolicy::newest ? keep(fid, bytes, status) : drop(fid);
@@ -178,7 +178,7 @@ class BatchFiller {
     }
     // Dropped messages of all fids since the construction.
     std::uint64_t dropped() const noexcept { return dropped_; }
-    // Conflated messages wait here.
+    // Whether conflated messages wait here.
     bool keeps() const noexcept { return newest_.has_messages(); }
     // `count` messages were lost before the next one of this fid.
     void add_missed(Fid fid, std::uint64_t count) {
@@ -194,7 +194,7 @@ class BatchFiller {
         missed_.clear();
         missing_ = 0;
     }
-    // The batch is large enough to be handed over.
+    // Whether the batch is large enough to be handed over.
     bool is_due() const noexcept {
         return batch_.size() >= batch_messages || batch_.bytes() >= batch_bytes;
     }
@@ -252,16 +252,16 @@ class MessageQueue {
     MessageQueue(const MessageQueue&) = delete;
     MessageQueue& operator=(const MessageQueue&) = delete;
 
-    // The client's thread. False: no more messages should follow until `resume`. Other threads see
-    // the messages after hand_over(), which is due at the end of the loop's turn, and after
-    // `resume`.
+    // The client's thread. Returns false if no more messages should follow until `resume`. Other
+    // threads see the messages after hand_over(), which is due at the end of the loop's turn, and
+    // after `resume`.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         return filler_.put_fast(fid, bytes, status) || put_slow(fid, bytes, status);
     }
     // `count` messages of this fid were lost here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
-    // Adds a gap of no messages, for readers that have to look at something else.
+    // Adds an empty gap, so that readers wake up and check for other events.
     void put_mark();
     // No message follows. Unreported losses are queued.
     void end();

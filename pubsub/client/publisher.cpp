@@ -30,14 +30,13 @@ pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
     socket.publisher.slow_policy = options.slow_policy;
     socket.publisher.close_timeout = options.close_timeout;
     socket.publisher.close_limit = options.close_limit;
-    socket.publisher.owned.reset();
+    socket.publisher.fids.reset();
     if (options.fids)
-        socket.publisher.owned.emplace(options.fids->ranges().begin(),
-                                       options.fids->ranges().end());
+        socket.publisher.fids.emplace(options.fids->ranges().begin(), options.fids->ranges().end());
     return socket;
 }
 
-// Other machines reach an address that stands for all under this host's name.
+// The address for subscribers: a wildcard address is replaced by the name of this host.
 std::string announced_address(Endpoint endpoint) {
     const auto host = access::parse_host(endpoint.address.host);
     if (host && access::is_any(*host)) endpoint.address.host = pubsub::this_host();
@@ -55,8 +54,8 @@ std::string default_name(const Address& address) {
 
 } // namespace
 
-// What belongs to the loop is made, used and destroyed on the context's thread: all of it is in
-// OnLoop. The rest may be used by any thread.
+// Everything that belongs to the loop is in OnLoop, and is created, used and destroyed on the
+// context's thread. The other members may be used by any thread.
 struct Publisher::Impl {
     struct OnLoop;
 
@@ -130,8 +129,8 @@ struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler,
     Impl& impl;
     EventLoop& loop;
     Timer go_on;
-    DrainTimeout wait; // at the end, for room
-    Timer limit;       // of closing in all
+    DrainTimeout wait; // during close(), for space
+    Timer limit;       // of the whole close()
     LineLimiter gone;
     bool closing = false;
     bool has_had_subscribers = false;
@@ -163,7 +162,7 @@ void Publisher::Impl::OnLoop::announce() {
 }
 
 void Publisher::Impl::OnLoop::drain() {
-    wait.on_progress(); // room became free, or close() has begun
+    wait.on_progress(); // space became free, or close() has begun
     using Drained = pubsub::ClientPublishQueue::Drained;
     const Drained drained =
         impl.outbox.drain([this](const pubsub::Publication& item) { return publish(item); },
@@ -176,7 +175,7 @@ void Publisher::Impl::OnLoop::drain() {
     } // else on_writable follows
 }
 
-// False: there is no room for its fid yet.
+// Returns false if there is no space for its fid yet.
 bool Publisher::Impl::OnLoop::publish(const pubsub::Publication& item) {
     const Status status = socket.publish(item.fid, item.bytes, item.status);
     if (status == Status::again) return false;
@@ -186,7 +185,7 @@ bool Publisher::Impl::OnLoop::publish(const pubsub::Publication& item) {
     return true;
 }
 
-// The socket goes on with what it has taken, and judges each subscriber by itself.
+// The socket continues with what it has taken, and checks each subscriber separately.
 void Publisher::Impl::OnLoop::give_up() {
     const std::string why = wait.verdict();
     wait.end();
@@ -221,8 +220,8 @@ void Publisher::Impl::OnLoop::on_closed(pubsub::PublishSocketBase&, const Closed
     } else if (closed.reason != CloseReason::orderly) {
         write_log(name + " did not end in order: " + explain(closed));
     } else if (published > 0 && !has_had_subscribers) {
-        write_log(name + " had no subscriber: nobody received its " + std::to_string(published) +
-                  " messages");
+        write_log(name + " had no subscriber: " + std::to_string(published) +
+                  " messages were not received");
     }
     const std::lock_guard lock{impl.mutex};
     impl.over = true;
@@ -284,7 +283,7 @@ Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::ui
     const Status put = outbox.put(
         {.fid = fid, .status = status, .bytes = {message.begin(), message.end()}}, until);
     if (put != Status::ok) return put;
-    // Also where no subscriber wants it: those that were connected before learn what they lost.
+    // Also without subscribers: those that were connected before learn how many messages they lost.
     drain_task.request();
     return wanted.has(fid) ? Status::ok : Status::no_subscribers;
 }
@@ -294,7 +293,7 @@ std::string Publisher::Impl::refusal(Fid fid, std::size_t size, Status status) c
         "publisher " + to_string(endpoints.front().address) + ", fid " + to_string(fid) + ": ";
     switch (status) {
     case Status::again:
-        return name + "no room for the message for " +
+        return name + "no space for the message for " +
                (context.is_own_thread() ? "now; the context's own thread does not wait"
                                         : std::to_string(options.publish_timeout.count()) +
                                               " ms (publish_timeout): subscribers are too slow");

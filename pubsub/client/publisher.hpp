@@ -9,12 +9,12 @@
 //     publisher.publish_value(8, 3.14);
 //
 // It copies each message into a bounded queue, from which the thread of its Context sends it to all
-// subscribers that want the fid. The messages that one thread publishes under one fid arrive in
-// order. A message that no subscriber wants is counted, so that a subscriber that was connected
-// before learns how many it lost.
+// subscribers of the fid. Messages that one thread publishes under one fid arrive in order.
+// Messages of a fid without subscribers are counted, so that a subscriber that was connected before
+// learns how many it lost.
 //
-// The destructor calls close(). A Publisher may be a global object. A child process that is forked
-// must not use one of its parent; its destructor does nothing there.
+// The destructor calls close(). A Publisher may be a global object. A forked child process must not
+// use a Publisher of its parent; its destructor does nothing there.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/endpoint.hpp"
@@ -44,51 +44,52 @@ namespace netio::inline v0_3 {
 class NETIO_EXPORT Publisher final {
   public:
     struct Options {
-        std::optional<Context> context{}; // none: one of its own
-        // How long publish() waits while there is no room. A subscriber that is gone without a word
-        // is noticed after socket.publisher.session.dead_after, 30 s.
+        std::optional<Context> context{}; // nullopt: creates its own
+        // How long publish() waits while there is no space. A subscriber that disappears without
+        // closing its connection is detected after socket.publisher.session.dead_after, 30 s.
         std::chrono::milliseconds publish_timeout{60000};
-        // Bytes of messages, with 48 bytes for each, that wait for the context's thread.
+        // Limit of the bytes of messages, plus 48 bytes for each, that wait for the context's
+        // thread.
         std::size_t queue_limit_bytes = std::size_t{16} << 20;
-        // What happens to a subscriber that does not keep up.
+        // What happens to a slow subscriber.
         pubsub::SlowPolicy slow_policy = pubsub::SlowPolicy::block;
-        // close(): how long a subscriber may make no progress before it is cut off, and how long
-        // closing may take in all.
+        // close(): how long a subscriber may make no progress before it is disconnected, and how
+        // long closing may take in total.
         std::chrono::milliseconds close_timeout{10000};
         std::chrono::milliseconds close_limit{60000};
-        // Whether other machines may connect though there are no keys: then traffic is not
-        // encrypted, and anybody that reaches the address may subscribe.
+        // Whether peers of other machines may connect without keys. Then traffic is not encrypted,
+        // and any peer that can reach the address may subscribe.
         bool allow_remote_anonymous = false;
-        // Made on the context's loop: context.run([&] { keys = ...; }).
+        // Must be created on the context's loop: context.run([&] { keys = ...; }).
         std::shared_ptr<ServerKeys> keys{};
-        // Announces the publisher on this bus, under a name that is unique there, with `fids`. An
-        // empty name stands for host, process and port; subscribers recognise a publisher that was
-        // started again by its name.
+        // Announces the publisher on this bus, with `fids`, under a name that is unique there. An
+        // empty name means host, process and port. Subscribers recognise a restarted publisher by
+        // its name.
         std::optional<Bus> bus{};
         std::string name{};
-        // The fids that it publishes: others are refused with not_owned. None: every fid.
+        // The fids that it publishes; others are refused with not_owned. nullopt: every fid.
         std::optional<FidSet> fids{};
-        // The rest: pages, flush time, limits. The options above replace what this one says.
+        // Further options: pages, flush time, limits. The options above override them.
         pubsub::BufferedPublishSocket::Options socket{};
     };
 
-    // Listens at these addresses; port 0 is any free port. Throws std::invalid_argument: an option
-    // or an address; FabricError: an address cannot be used.
+    // Listens at these addresses; port 0 means any free port. Throws std::invalid_argument for an
+    // invalid option or address, and FabricError if an address cannot be used.
     explicit Publisher(AddressList addresses);
     Publisher(AddressList addresses, Options options);
     ~Publisher();
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
 
-    // Any thread may call all of these.
+    // All functions below may be called from any thread.
 
-    // Waits while there is no room. True: at least one subscriber wants the fid; false: none did at
-    // the moment of the call. Throws Error: again (no room for publish_timeout; on the context's
-    // thread, at once), too_large, not_owned, closed.
+    // Waits while there is no space. Returns whether the fid had at least one subscriber when it
+    // was called. Throws Error: again (no space for publish_timeout; on the context's thread,
+    // without waiting), too_large, not_owned, closed.
     //
     // A message is a range of bytes or of characters (std::string, std::vector<std::uint8_t>,
-    // std::span<const std::byte>, ...). A string literal goes without the character that ends it;
-    // an array of char that is not const goes as a whole.
+    // std::span<const std::byte>, ...). A string literal is sent without its terminating null
+    // character; an array of char that is not const is sent as a whole.
     bool publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
     bool publish(Fid fid, std::string_view message, std::uint8_t status = 0) {
         return publish(fid, std::as_bytes(std::span{message}), status);
@@ -101,16 +102,16 @@ class NETIO_EXPORT Publisher final {
     bool publish(Fid fid, char (&message)[Size], std::uint8_t status = 0) {
         return publish(fid, std::as_bytes(std::span{message}), status);
     }
-    // The bytes of a value: a number, an enumerator, a structure of them. Of a structure, bytes
-    // between its members are sent as well.
+    // Publishes the bytes of a value: a number, an enumerator, or a structure of them. Padding
+    // bytes of a structure are sent as well.
     template <MessageValue Value>
     bool publish_value(Fid fid, const Value& value, std::uint8_t status = 0) {
         return publish(fid, std::as_bytes(std::span{&value, 1}), status);
     }
 
-    // The same without waiting. ok; no_subscribers: accepted as well, but no subscriber wanted the
-    // fid at the moment of the call; again: no room now, perhaps for another fid; too_large,
-    // not_owned, closed.
+    // The same without waiting. ok; no_subscribers: accepted, but the fid had no subscriber when it
+    // was called; again: no space now, but another fid may have space; too_large, not_owned,
+    // closed.
     Status try_publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
     Status try_publish(Fid fid, std::string_view message, std::uint8_t status = 0) {
         return try_publish(fid, std::as_bytes(std::span{message}), status);
@@ -128,8 +129,8 @@ class NETIO_EXPORT Publisher final {
         return try_publish(fid, std::as_bytes(std::span{&value, 1}), status);
     }
 
-    // Waits until `count` subscribers have a subscription each. False: the time is over, or the
-    // publisher is closed. On the context's thread it does not wait.
+    // Waits until `count` subscribers have a subscription each. Returns false if the time-out
+    // passes, or if the publisher is closed. Does not wait on the context's thread.
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const;
     template <typename Period>
     bool wait_for_subscribers(std::size_t count,
@@ -137,19 +138,19 @@ class NETIO_EXPORT Publisher final {
         return wait_for_subscribers(count, clamped_milliseconds(timeout));
     }
 
-    // Ends in order: sends what was published, waits until every subscriber has confirmed it, and
-    // returns. It gives up on a subscriber after close_timeout without progress, and on all after
-    // close_limit; the log then has a line. On the context's thread it does not wait.
+    // Closes in order: sends what was published, waits until every subscriber has confirmed it, and
+    // returns. Disconnects a subscriber after close_timeout without progress, and all subscribers
+    // after close_limit; then it writes a log line. Does not wait on the context's thread.
     void close();
 
-    // Where it listens, with the port that was chosen.
+    // The addresses where it listens, with the port that was chosen.
     std::vector<Endpoint> endpoints() const;
-    Address address() const; // the first of them
+    Address address() const; // the first one
 
     struct Stats {
-        std::uint64_t published = 0;           // given to the network, or counted for nobody
-        std::uint64_t without_subscribers = 0; // of those: no subscriber wanted the fid
-        std::uint64_t unpublished = 0;         // accepted, and given up by close()
+        std::uint64_t published = 0;           // sent, or published without subscribers
+        std::uint64_t without_subscribers = 0; // of `published`: the fid had no subscriber
+        std::uint64_t unpublished = 0;         // accepted, and discarded by close()
         std::size_t subscribers = 0;           // with at least one subscription, now
     };
     Stats stats() const;

@@ -18,10 +18,11 @@ void PublisherConnection::open(Transport& transport, const SubscribeSocket::Opti
     account_.limit_fids(options.fid_limit);
     SubscribeSocket::Options own = options;
     own.publisher = parse_address(addresses_[first_]);
-    own.other_addresses.clear();
+    own.fallback_addresses.clear();
     for (std::size_t i = 1; i < addresses_.size(); ++i)
-        own.other_addresses.push_back(parse_address(addresses_[(first_ + i) % addresses_.size()]));
-    own.continuity = past_.continuity;
+        own.fallback_addresses.push_back(
+            parse_address(addresses_[(first_ + i) % addresses_.size()]));
+    own.resume_state = past_.resume_state;
     socket_ = std::make_unique<SubscribeSocket>(transport, std::move(own),
                                                 static_cast<SubscribeSocket::Handler&>(*this));
 }
@@ -36,7 +37,7 @@ void PublisherConnection::leave(std::size_t further) {
               .gaps = past_.gaps + socket_->arrivals().missed(),
               .pauses = all.pauses,
               .complete = socket_->arrivals().complete(),
-              .continuity = socket_->continuity()};
+              .resume_state = socket_->resume_state()};
     merge(past.seen, socket_->seen());
     past_ = std::move(past);
     open_ = moved_ = false;
@@ -52,23 +53,23 @@ void PublisherConnection::become(PublisherId id, const std::string& name,
     moved_ = is_to_be_told();
 }
 
-std::shared_ptr<Continuity> PublisherConnection::continuity() const {
-    return socket_ ? socket_->continuity() : past_.continuity;
+std::shared_ptr<ResumeState> PublisherConnection::resume_state() const {
+    return socket_ ? socket_->resume_state() : past_.resume_state;
 }
 
 void PublisherConnection::forget(const FidRange& range) {
     // Another publisher may own the fids by now, so that this socket is still subscribed.
     if (is_to_be_told()) socket_->unsubscribe(range);
-    if (const auto positions = continuity()) positions->forget_tails(range);
+    if (const auto positions = resume_state()) positions->forget_tails(range);
 }
 
 std::size_t PublisherConnection::known_fids() const noexcept {
-    const std::size_t reached = past_.continuity ? past_.continuity->fids() : 0;
+    const std::size_t reached = past_.resume_state ? past_.resume_state->fids() : 0;
     return std::max(reached, account_.fids().size());
 }
 
 Subscriptions::Told PublisherConnection::told() const {
-    const auto positions = continuity();
+    const auto positions = resume_state();
     const std::uint64_t open_tails = positions && positions->has_open_tail() ? 1 : 0;
     Subscriptions::Told told{.source = source_,
                              .connected = is_connected(),
@@ -142,8 +143,8 @@ void PublisherConnection::on_subscribed(SubscribeSocket& socket, const FidRange&
 void PublisherConnection::on_unsubscribed(SubscribeSocket& socket, const FidRange& range) {
     const std::weak_ptr<const bool> life = life_;
     user_.handler.on_unsubscribed(user_.subscriptions, source_, range);
-    // After the user, who may read the sums: until the handler returns, the arrivals contain these
-    // fids. If the handler has left the publisher, all arrivals were added already.
+    // After the user's handler, which may read the sums: until it returns, the arrivals contain
+    // these fids. If the handler has left the publisher, all arrivals were added already.
     if (life.expired() || !account_.is_connected()) return;
     account_.end_subscription(range, socket.arrivals());
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One of the publishers of a Subscriptions: its socket, its figures over all connections, and
+// One of the publishers of a Subscriptions: its socket, its statistics over all connections, and
 // whether the announced process answers.
 
 #include "pubsub/client/subscriptions.hpp"
-#include "pubsub/core/continuity.hpp"
 #include "pubsub/core/fid_assignment.hpp"
+#include "pubsub/core/resume_state.hpp"
 #include "pubsub/core/shown_fids.hpp"
 #include "pubsub/core/subscriptions_snapshot.hpp"
 
@@ -64,7 +64,7 @@ class AnnouncedProcess {
     bool another_ = false;  // the answering process was not announced
 };
 
-// Adds a row to the figures of ShownFids.
+// Adds a row to the statistics of ShownFids.
 void add_row(ArrivedFigures& sum, Fid fid, const Account::Row& row);
 
 class PublisherConnection;
@@ -74,13 +74,13 @@ class PublisherConnection final : private SubscribeSocket::Handler {
   public:
     class Owner {
       public:
-        // May destroy the connection. `reached`: the end of a connection, and not of an attempt.
+        // May destroy the connection. `reached`: the end of a connection, not of an attempt.
         virtual void on_closed(PublisherConnection& connection, const Subscriptions::Ending& ending,
                                bool reached) = 0;
 
         virtual void on_connected(PublisherConnection& connection) = 0;
         // The instance of its publish socket is known now, or has changed: it has accepted its
-        // first subscription. False: the connection was destroyed.
+        // first subscription. Returns false if the connection was destroyed.
         virtual bool on_identified(PublisherConnection& connection) = 0;
 
       protected:
@@ -104,19 +104,19 @@ class PublisherConnection final : private SubscribeSocket::Handler {
 
     // Connects if it has no socket. Events may follow.
     void open(Transport& transport, const SubscribeSocket::Options& options);
-    // Closes the socket; no events follow. Its figures remain. The next attempt begins `further`
+    // Closes the socket; no events follow. Its statistics remain. The next attempt begins `further`
     // addresses later.
     void leave(std::size_t further = 0);
     // Changes its identity; an existing socket stays connected.
     void become(PublisherId id, const std::string& name, std::vector<std::string> addresses);
-    // True once if become() was called while its end was still to be reported: after that it is
-    // left and opened at the new addresses.
+    // Returns true once if become() was called while its end was still to be reported: after that
+    // it is left and opened at the new addresses.
     bool take_moved() noexcept { return std::exchange(moved_, false); }
     // The user unsubscribed: fids that were not granted again since a lost connection do not count
     // as lost.
     void forget(const FidRange& range);
     bool was_connected() const noexcept { return account_.connections() > 0; }
-    // Number of fids that it has figures of.
+    // Number of fids that it has statistics of.
     std::size_t known_fids() const noexcept;
     SubscribeSocket* socket() noexcept { return socket_.get(); } // nullptr: not opened
     bool is_connected() const noexcept { return socket_ && socket_->is_connected(); }
@@ -134,17 +134,17 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     SourceFigures figures() const;
 
   private:
-    // The figures of former sockets.
+    // The statistics of former sockets.
     struct Past {
         FramesSeen seen;
         Subscriptions::Sums sums;
         std::uint64_t gaps = 0;
         std::uint64_t pauses = 0;
         bool complete = false; // of the last socket
-        std::shared_ptr<Continuity> continuity;
+        std::shared_ptr<ResumeState> resume_state;
     };
 
-    std::shared_ptr<Continuity> continuity() const; // nullptr: never opened
+    std::shared_ptr<ResumeState> resume_state() const; // nullptr: never opened
 
     void on_connected(SubscribeSocket& socket) override;
     void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The figures of all publishers of a Subscriptions: of the current ones, and of those that are gone
-// from the bus. A publisher that returns under its name continues its figures. Bounded; of
+// The statistics of all publishers of a Subscriptions: of the current ones, and of those that are
+// gone from the bus. A publisher that returns under its name continues its statistics. Bounded; of
 // forgotten publishers the sums remain.
 
 #include "pubsub/client/publisher_connection.hpp"
@@ -30,7 +30,7 @@ class PublisherHistory {
     void keep(std::unique_ptr<PublisherConnection> connection);
     // The publisher of that name is back; nullptr: none is known.
     std::unique_ptr<PublisherConnection> take(const std::string& name);
-    // The user unsubscribed from these.
+    // The user unsubscribed from these fids.
     void forget(const FidRange& range);
 
     std::vector<Subscriptions::Told> told() const;

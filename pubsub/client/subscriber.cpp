@@ -25,7 +25,7 @@ namespace {
 
 using pubsub::Subscriptions;
 
-// Only one thread changes it.
+// For a counter that only one thread changes.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
@@ -33,7 +33,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
 const char* reason_of(Subscriptions::Refusal refusal) {
     switch (refusal) {
     case Subscriptions::Refusal::no_room:
-        return "it has no room for more ranges of one subscriber (ranges_per_subscriber_limit)";
+        return "it accepts no more ranges of one subscriber (ranges_per_subscriber_limit)";
     case Subscriptions::Refusal::policy:
         return "the policy would make it wait longer than its own slow_policy does";
     case Subscriptions::Refusal::not_permitted:
@@ -57,11 +57,11 @@ Subscriptions::Options subscriptions_options(AddressList publishers, pubsub::Dis
 
 } // namespace
 
-// What belongs to the loop is made, used and destroyed on the context's thread: all of it is in
-// OnLoop. The rest may be used by any thread.
+// Everything that belongs to the loop is in OnLoop, and is created, used and destroyed on the
+// context's thread. The other members may be used by any thread.
 struct Subscriber::Impl {
     struct OnLoop;
-    // The batch that is being read. Iterators hold it while they refer to a message of it.
+    // The batch that is being read. Iterators refer to it while they refer to a message of it.
     struct Reading {
         std::timed_mutex mutex; // held while a reader waits for messages
         std::shared_ptr<pubsub::MessageBatch> batch = std::make_shared<pubsub::MessageBatch>();
@@ -79,8 +79,8 @@ struct Subscriber::Impl {
     bool close(std::chrono::milliseconds timeout);
 
     // Calls use(message, batch) for the next message, which is valid as long as the batch is
-    // unchanged; `held` is the batch of the message before, if its iterator has one. False: the
-    // time is over, or the end.
+    // unchanged; `held` is the batch of the previous message, if its iterator has one. Returns
+    // false at the time limit or at the end.
     template <typename Use>
     bool take(std::shared_ptr<pubsub::MessageBatch>& held, std::chrono::milliseconds timeout,
               Use use);
@@ -107,8 +107,8 @@ struct Subscriber::Impl {
     mutable std::condition_variable changed;
     pubsub::FidRangeMap<std::monostate> unanswered; // fids that no publisher has accepted
     std::deque<std::string> refusals;               // of subscriptions, not thrown yet
-    std::string failure;                            // at the end; empty: in order
-    std::atomic<bool> over{false};                  // nothing more will arrive
+    std::string failure;                            // at the end; empty: closed in order
+    std::atomic<bool> over{false};                  // no further message will arrive
 
     std::unique_ptr<OnLoop> on_loop;
 };
@@ -116,7 +116,7 @@ struct Subscriber::Impl {
 struct Subscriber::Impl::OnLoop final : Subscriptions::Handler {
     OnLoop(Impl& its_impl, AddressList publishers, const Bus* its_bus)
         : impl{its_impl}, turn_end{impl.context.loop(),
-                                   [this] { // what this turn has brought is there for readers
+                                   [this] { // makes the messages of this turn available to readers
                                        if (!impl.queue.hand_over()) subscriptions.pause();
                                    }},
           bus{its_bus == nullptr
@@ -167,10 +167,10 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler {
     Impl& impl;
     LineLimiter lines;
     bool closing = false;
-    std::map<std::string, std::string> complaints; // by publisher: what was logged last of it
+    std::map<std::string, std::string> complaints; // by publisher: the last warning in the log
     std::map<std::string, std::string> failures;   // by publisher: why it will not come back
-    pubsub::FidMap<std::uint64_t> lost;            // told
-    pubsub::FidMap<std::uint64_t> lost_before;     // with on_message: not told yet
+    pubsub::FidMap<std::uint64_t> lost;            // reported
+    pubsub::FidMap<std::uint64_t> lost_before;     // with on_message: not reported yet
     Timer turn_end;
     std::unique_ptr<pubsub::Discovery> bus;
     Subscriptions subscriptions;
@@ -181,7 +181,7 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler {
 void Subscriber::Impl::OnLoop::close() {
     if (std::exchange(closing, true)) return;
     subscriptions.close();
-    subscriptions.resume(); // what waits is not wanted any more
+    subscriptions.resume(); // discards waiting messages
 }
 
 void Subscriber::Impl::OnLoop::end() {
@@ -201,7 +201,8 @@ void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {
     }
 }
 
-// What publishers have said at their end that they had sent, beyond what they told before.
+// Adds the messages that publishers reported in their totals at the end, beyond those reported
+// before.
 void Subscriber::Impl::OnLoop::add_lost_by_totals() {
     pubsub::FidMap<std::uint64_t> all;
     for (const Subscriptions::Told& told : subscriptions.told())
@@ -275,7 +276,7 @@ void Subscriber::Impl::OnLoop::on_closed(Subscriptions&, const Subscriptions::So
     const std::string text = "publisher " + source.name + ": " + explain(ending.closed);
     if (!ending.retrying && !in_order) failures[source.name] = text;
     if (in_order) return;
-    // Once for each reason, however often it is tried again.
+    // Logs each reason once, however often the connection is tried again.
     std::string& last = complaints[source.name];
     const std::string reason{to_string(ending.closed.reason)};
     if (last != reason) log(text + (ending.retrying ? "; trying again" : ""));
@@ -407,13 +408,13 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
             use(Message{item.fid, item.bytes, item.status, item.missed}, reading);
             return true;
         }
-        // The queue reuses the batch's memory, so no other iterator may hold it.
+        // The queue reuses the batch's memory, so no other iterator may refer to it.
         if (reading.iterators > (held == reading.batch ? 1U : 0U))
             reading.batch = std::make_shared<pubsub::MessageBatch>();
         held.reset();
         reading.iterators = 0;
         reading.next = 0;
-        const bool was_over = over; // then all that there is was in the queue
+        const bool was_over = over; // if so, all remaining messages were in the queue
         const TimePoint now = for_ever ? TimePoint{} : Clock::now();
         const auto left = for_ever    ? longest_time
                           : end > now ? std::chrono::ceil<std::chrono::milliseconds>(end - now)

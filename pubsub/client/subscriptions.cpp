@@ -50,7 +50,7 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
         PublisherId id{};
         TimePoint since;
     };
-    // Connections to publishers that are asked for nothing, to find out whether they answer.
+    // Connections to publishers without requests, to find out whether they answer.
     struct Trials {
         std::vector<Trial> current;
         PublisherId last{};            // the last one that was begun; they take turns
@@ -64,9 +64,9 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
     void check_ended();
 
     void carry_out(std::span<const FidAssignment::Order> orders);
-    // Also schedules what is left for the next turns. May destroy this.
+    // Also schedules the remaining work for the next turns. May destroy this.
     void carry_out(const FidAssignment::Outcome& outcome);
-    // Does one piece of the pending work: a publisher that waits for a slot, a slice of a changed
+    // Does one unit of the pending work: a publisher that waits for a slot, a slice of a changed
     // claim, or the next announcement.
     void do_next();
     void apply(const Announcement& announcement);
@@ -74,7 +74,7 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
     PublisherConnection& enter(const std::string& name, std::vector<std::string> addresses);
     // Requires a slot.
     void open(PublisherConnection & connection);
-    // The publisher is gone. Its figures remain, and continue if it returns.
+    // The publisher is gone. Its statistics remain, and continue if it returns.
     void drop(PublisherId id);
 
     void schedule_trials();
@@ -143,7 +143,7 @@ Subscriptions::Impl::Impl(Transport& the_transport, Subscriptions::Options its_o
     for (const Address& publisher : options.publishers) {
         PublisherConnection& connection = enter(to_string(publisher), {to_string(publisher)});
         carry_out(assignment.add(connection.id()).orders);
-        slots.take(connection.id()); // for ever
+        slots.take(connection.id()); // permanently
         open(connection);
     }
     if (options.bus != nullptr) options.bus->watch(static_cast<Discovery::Handler&>(*this));
@@ -230,7 +230,7 @@ void Subscriptions::Impl::do_next() {
     if (unreported) {
         on_trouble("more publishers than publisher_limit; " +
                    publishers.at(*unreported)->source().name +
-                   " and who else is found waits until another one is gone");
+                   " and others found later wait until another one is gone");
     } else if (next_with_slot) {
         carry_out(assignment.ask(*next_with_slot).orders);
     } else if (!assignment.is_settled()) {
@@ -289,7 +289,7 @@ void Subscriptions::Impl::apply(const Announcement& announcement) {
     std::vector<std::string> addresses = addresses_of(announcement);
     if (addresses.empty()) {
         return on_trouble(announcement.name + " on '" + announcement.host +
-                          "' announces no address that leads there from here");
+                          "' announces no address that can be reached from here");
     }
     PublisherConnection* known = discovered.find(announcement.name);
     if (known != nullptr && known->addresses() != addresses) {
@@ -356,16 +356,16 @@ void Subscriptions::Impl::drop(PublisherId id) {
 
 // --- identities -----------------------------------------------------------------------------
 
-// With keys only authenticated publishers are accepted, but anybody may announce fids first, at
-// addresses that do not answer. So the claimants of contested fids are tried beside the owner, some
-// at a time, and the first that is authenticated gets the fids. A trial takes as long as an attempt
-// at one address; a claimant that has not answered is left for the next one.
+// With keys only authenticated publishers are accepted, but any host may announce fids first, at
+// addresses that do not answer. So claimants of contested fids are tried in addition to the owner,
+// a few at a time, and the first that is authenticated gets the fids. A trial takes as long as an
+// attempt at one address; if a claimant has not answered, the next one is tried.
 void Subscriptions::Impl::schedule_trials() {
     if (!closing && (options.socket.key || !next_trial.armed())) next_trial.start(Duration::zero());
 }
 
-// Whether contested fids are to be asked of a publisher that has not answered, that another process
-// answers for, or that has no slot.
+// Whether contested fids are owned by a publisher that has not answered, for which another process
+// answers, or that has no slot.
 bool Subscriptions::Impl::is_awaited(PublisherId id, PublisherConnection& connection) const {
     if (!assignment.is_contested(id)) return false;
     if (slots.is_waiting(id)) return true;
@@ -373,7 +373,7 @@ bool Subscriptions::Impl::is_awaited(PublisherId id, PublisherConnection& connec
     return connection.socket() != nullptr && !answers && !connection.socket()->wanted().empty();
 }
 
-// Ends the trials whose time is over, or all.
+// Ends the trials whose time has passed, or all.
 void Subscriptions::Impl::end_trials(bool all) {
     const TimePoint now = transport.loop().now();
     std::erase_if(trials.current, [&](const Trial& trial) {

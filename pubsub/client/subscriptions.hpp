@@ -51,8 +51,8 @@ class NETIO_EXPORT Subscriptions final {
         // them are remembered; the oldest are forgotten first.
         std::size_t remembered_fids_limit = 1000000;
     };
-    // A publisher on a bus that rejects for good, for instance the key, is asked again after this
-    // multiple of the socket's retry_limit; only with wait_for_publisher.
+    // A publisher on a bus that rejects permanently, for instance because of the key, is asked
+    // again after this multiple of the socket's retry_limit; only with wait_for_publisher.
     static constexpr int refused_pause = 10;
 
     // A current or former publisher.
@@ -99,17 +99,17 @@ class NETIO_EXPORT Subscriptions final {
         // Two publishers announce the same fids. Reported once for a changed announcement, for up
         // to 32 owners.
         virtual void on_contest(Subscriptions&, const Contest&) {}
-        // A trouble of the bus, one line for people. Connections are not affected.
+        // A problem of the bus, one line for people. Connections are not affected.
         virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
-        // After close() the last event. Otherwise no publisher is left that could reconnect, or all
-        // have rejected for good: they are asked again with the next subscribe().
+        // After close(), the last event. Otherwise: no publisher is left that could reconnect, or
+        // all have rejected permanently; the next subscribe() asks them again.
         virtual void on_ended(Subscriptions&) {}
 
       protected:
         ~Handler() = default;
     };
 
-    // Throws std::invalid_argument: an option.
+    // Throws std::invalid_argument for an invalid option.
     Subscriptions(Transport& transport, Options options, Handler& handler);
     ~Subscriptions();
     Subscriptions(const Subscriptions&) = delete;
@@ -118,21 +118,21 @@ class NETIO_EXPORT Subscriptions final {
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     void unsubscribe(const FidRange& range);
-    // All connections, as in SubscribeSocket.
+    // Pauses all connections, as in SubscribeSocket.
     void pause();
     void resume();
     // Closes all connections in order; on_ended follows. Messages that have not arrived by now are
-    // not wanted, so that the losses are known even if a publisher does not confirm the end.
+    // not counted as lost, so the losses are known even if a publisher does not confirm the end.
     void close();
 
-    // The figures of one publisher address, over all its connections.
+    // The statistics of one publisher address, over all its connections.
     struct Told {
         Source source;
         bool connected = false;
         std::string provider; // of the last connection
         FramesSeen seen;
         FidMap<Account::Row> fids;
-        Account::Row others; // sum of the fids beyond SubscribeSocket::Options::fid_limit
+        Account::Row others; // sum of the fids above SubscribeSocket::Options::fid_limit
         std::uint64_t connections = 0;
         std::uint64_t changes = 0; // of the publisher at the address
         // Publishers that ended without totals, and the current one while it is away or has not
@@ -146,7 +146,7 @@ class NETIO_EXPORT Subscriptions final {
         std::uint64_t bytes = 0;
     };
     Sums sums() const;
-    // The figures at this moment for display: of up to `fids` fids, and of the same ones in each
+    // The statistics at this moment, for display: of up to `fids` fids, which are the same in each
     // call with the same number. The cost grows with the number of publishers and of shown fids.
     SubscriptionsSnapshot snapshot(std::size_t fids = 1000);
     std::size_t connected_count() const noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What has arrived from one publisher address over any number of connections, and what is known to
-// be lost. No I/O.
+// Counts the messages that have arrived from one publisher address over any number of connections,
+// and those that are known to be lost. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid_map.hpp"
@@ -29,8 +29,8 @@ class Account {
             return *this;
         }
     };
-    // A row for each fid up to a limit, and one row for all others, so that a publisher of ever new
-    // fids does not control the memory.
+    // A row for each fid up to a limit, and one row for all others, so that a publisher that sends
+    // new fids all the time cannot exhaust the memory.
     struct Rows {
         FidMap<Row> fids;
         Row others;
@@ -48,7 +48,7 @@ class Account {
         arrivals.fids().for_each(
             [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
     }
-    // `arrivals` is about to forget the range, which was unsubscribed.
+    // Called before `arrivals` forgets the range, which was unsubscribed.
     void end_subscription(const FidRange& range, const ArrivalCounter& arrivals) {
         arrivals.fids().for_each_in(
             range, [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });

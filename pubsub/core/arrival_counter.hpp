@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What has arrived at a subscriber, per fid, compared with the totals of the publisher at the
-// orderly end. No I/O.
+// Counts what has arrived at a subscriber, per fid, and compares it with the totals that the
+// publisher sends when it closes in order. No I/O.
 
 #include "pubsub/core/fid_map.hpp"
 

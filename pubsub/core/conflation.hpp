@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Conflation, the policy `newest`: of each fid only the last message is stored for a subscriber
-// that does not keep up. No I/O.
+// Conflation, the policy `newest`: for a slow subscriber, only the last message of each fid is
+// stored. No I/O.
 
 #include "netio/coalescing/page.hpp"
 #include "pubsub/core/fid_map.hpp"
@@ -20,12 +20,12 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Of each fid the last message, and the number of earlier messages that were dropped and not yet
+// The last message of each fid, and the number of earlier messages that were dropped and not yet
 // reported.
 //
-// The store is limited in bytes. Where a message does not fit, those of the fids are dropped that
-// had no message for the longest time. A message that is larger than the limit is not stored. The
-// count of a fid's dropped messages precedes its stored message.
+// The store is limited in bytes. If a message does not fit, those of the fids are dropped that had
+// no message for the longest time. A message that is larger than the limit is not stored. The count
+// of a fid's dropped messages precedes its stored message.
 class ConflationStore {
   public:
     // The cost of a message in addition to its bytes.
@@ -41,11 +41,11 @@ class ConflationStore {
     // Stores the newest message of a fid. Returns the fid of each message that was dropped for it,
     // possibly its own; valid until the next call.
     std::span<const Fid> put(Fid fid, MessageParts parts, std::uint8_t status);
-    // The result for a message that was published before every message that put() was called with
+    // The result for a message that was published before every message with which put() was called
     // for the fid and that was not taken out yet.
     enum class Older : std::uint8_t {
         kept,
-        missed,  // no room. It is counted, so that an earlier one is not taken for the last
+        missed,  // no space. It is counted, so that an earlier one is not taken for the last
         not_last // of its fid; it is not counted here
     };
     Older put_older(Fid fid, MessageParts parts, std::uint8_t status);
@@ -57,9 +57,9 @@ class ConflationStore {
     const Message& front() const noexcept { return kept_.front(); }
     void pop_front();
 
-    // Removes these fids, a set as in fid_ranges.hpp. Returns the counts of dropped messages, with
-    // those that were stored until now, in the order of the fids; `dropped`: the fids of the
-    // latter.
+    // Removes these fids, a set as in fid_ranges.hpp. Returns the counts of dropped messages,
+    // including those that were stored until now, in the order of the fids; `dropped`: the fids of
+    // the latter.
     struct Forgotten {
         std::vector<FidCount> missed;
         std::vector<Fid> dropped;
@@ -99,7 +99,7 @@ class ConflationTable {
         : limit_{limit_bytes}, pieces_limit_{ranges_limit + std::max(ranges_limit, least_pieces)} {}
 
     // The subscriber has this policy for these fids, a set as in fid_ranges.hpp, from now on;
-    // nullopt: it has unsubscribed. Returns what must be reported to it before anything else.
+    // nullopt: it has unsubscribed. Returns what must be reported to it first.
     ConflationStore::Forgotten note(SubscriberId subscriber, std::span<const FidRange> set,
                                     std::optional<SlowPolicy> policy);
     void remove(SubscriberId subscriber) { entries_.erase(subscriber); }

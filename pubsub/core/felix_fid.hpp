@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What FELIX puts into a fid. The text form and selections are in pubsub/core/fid_layout.hpp.
+// The parts of a FELIX fid. The text form and selections are in pubsub/core/fid_layout.hpp.
 
 #include "pubsub/core/fid.hpp"
 
@@ -23,7 +23,7 @@ struct FelixFid {
     friend bool operator==(const FelixFid&, const FelixFid&) = default;
 };
 
-// Of each value the bits that it has room for.
+// Uses of each value the bits that its field has.
 constexpr Fid to_fid(const FelixFid& parts) noexcept {
     const auto at = [](std::uint64_t value, unsigned lowest, unsigned bits) {
         return (value & ((std::uint64_t{1} << bits) - 1)) << lowest;

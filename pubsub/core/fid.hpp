@@ -32,7 +32,7 @@ concept FidInteger = std::integral<Type> && !std::same_as<Type, bool> && !Charac
 class Fid {
   public:
     constexpr Fid() noexcept = default;
-    // Any integer is a fid, but for bool and characters. Throws std::invalid_argument for a
+    // Any integer converts to a fid, except bool and characters. Throws std::invalid_argument for a
     // negative number; a negative constant does not compile in a constant expression.
     template <fid_detail::FidInteger Integer>
     constexpr Fid(Integer value) noexcept(!std::signed_integral<Integer>) { // NOLINT: converts
@@ -70,7 +70,7 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
     return out << to_string(fid);
 }
 
-// All fids from first to last, both included; a single fid is a range of one. first <= last.
+// All fids from first to last, both included, with first <= last. A single fid is a range of one.
 struct FidRange {
     Fid first{};
     Fid last{};

@@ -110,7 +110,7 @@ FidAssignment::Outcome FidAssignment::add(PublisherId publisher) {
 
 // --- whose a fid is -------------------------------------------------------------------------
 
-// Makes it the owner of the fids without one.
+// Makes it the owner of those fids that have no owner.
 void FidAssignment::assign_free(PublisherId publisher, std::span<const FidRange> fids,
                                 Outcome& outcome) {
     std::vector<FidRange> free;
@@ -179,7 +179,7 @@ FidAssignment::Outcome FidAssignment::reach(PublisherId publisher) {
     return outcome;
 }
 
-// Passes what it owned to the next publishers that claim it.
+// Passes its fids to the next publishers that claim them.
 void FidAssignment::release(PublisherId publisher, std::span<const FidRange> fids,
                             Outcome& outcome) {
     std::vector<FidRange> left = owned(publisher, fids);
@@ -285,7 +285,7 @@ void FidAssignment::change(PublisherId publisher, Claim& claim, Fid last, Outcom
     assign_free(publisher, fresh, outcome);
 }
 
-// Passes what it owns to the heirs in order, as far as they claim it. Returns the rest.
+// Passes its fids to the heirs in order, as far as they claim them. Returns the rest.
 std::vector<FidRange> FidAssignment::hand_over(PublisherId publisher,
                                                std::span<const PublisherId> heirs,
                                                Outcome& outcome) {

@@ -65,8 +65,8 @@ class FidAssignment {
     Outcome add(PublisherId publisher);
     // A publisher that was found, or that has changed its claim. Applies the first slice.
     Outcome claim(PublisherId publisher, std::span<const FidRange> fids);
-    // The publisher could not be reached: what others claim too is asked of the next of them. With
-    // `for_good` it owns nothing until it claims again.
+    // The publisher could not be reached: fids that others claim too are requested from the next of
+    // them. With `for_good` it owns nothing until it claims again.
     Outcome yield(PublisherId publisher, bool for_good);
     // Repeats the requests of a publisher that could not be asked before.
     Outcome ask(PublisherId publisher);
@@ -81,7 +81,7 @@ class FidAssignment {
     std::vector<FidRange> claimed(PublisherId publisher) const;
     // It claimed fids that another publisher owned, or the reverse.
     bool is_contested(PublisherId publisher) const { return contested_.count(publisher) > 0; }
-    // It has claimed, and has not yielded for good since.
+    // Whether it has claimed, and has not yielded permanently since.
     bool is_claimant(PublisherId publisher) const { return claims_.count(publisher) > 0; }
     // No further orders for it follow. Applies the first slice of the removal of its claim.
     Outcome remove(PublisherId publisher);

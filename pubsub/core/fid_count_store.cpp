@@ -7,7 +7,7 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-// Seven bits in a byte, the lowest first; the last byte has its top bit clear.
+// Seven bits per byte, the lowest first; the last byte has its top bit clear.
 void append_number(std::vector<std::uint8_t>& bytes, std::uint64_t number) {
     for (; number >= 0x80; number >>= 7)
         bytes.push_back(static_cast<std::uint8_t>(number | 0x80));
@@ -65,7 +65,7 @@ FidCountStore::Run FidCountStore::encoded(std::span<const FidCount> counts) {
     return run;
 }
 
-// Calls visit(entry) for those of a block until it returns false.
+// Calls visit(entry) for the entries of a block until it returns false.
 template <typename Visit>
 void FidCountStore::visit_block(const Run& run, std::size_t block, Visit visit) {
     std::uint64_t fid = to_integer(run.blocks[block].first);
@@ -95,7 +95,7 @@ std::vector<FidCount> FidCountStore::merged(const Run& older, const Run& newer) 
     const std::vector<FidCount> news = decoded(newer);
     std::vector<FidCount> both;
     both.reserve(olds.size() + news.size());
-    // Of equal fids it takes that of the first range.
+    // For equal fids it takes the entry of the first range.
     std::ranges::set_union(news, olds, std::back_inserter(both), {}, &FidCount::fid,
                            &FidCount::fid);
     return both;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Counts of many fids that seldom change and are seldom looked up, in little memory: where fids are
-// near each other, an entry takes two bytes and as many as the digits of its count need. No I/O.
+// Counts of many fids that seldom change and are seldom looked up, in little memory: if fids are
+// close together, an entry takes two bytes plus the digits of its count. No I/O.
 //
-// The counts lie in runs, sorted by fid and compressed. Each call of add() makes a run; runs of
-// about the same length are merged, so that there are few, and an entry is copied seldom.
+// The counts are stored in runs, sorted by fid and compressed. Each call of add() creates a run.
+// Runs of about the same length are merged, so there are few runs, and an entry is seldom copied.
 
 #include "pubsub/core/fid.hpp"
 
@@ -21,7 +21,7 @@ class FidCountStore {
   public:
     // Different fids, ascending. These counts replace those of the same fids.
     void add(std::span<const FidCount> counts);
-    // 0: there is none.
+    // Returns 0 if there is no count.
     std::uint64_t find(Fid fid) const noexcept;
 
     // Memory in use.
@@ -45,7 +45,7 @@ class FidCountStore {
     template <typename Visit>
     static void visit_block(const Run& run, std::size_t block, Visit visit);
 
-    std::vector<Run> runs_; // the newest last; each has more than twice as many as the next
+    std::vector<Run> runs_; // the newest last; each has more than twice as many counts as the next
 };
 
 } // namespace netio::pubsub::inline v0_3

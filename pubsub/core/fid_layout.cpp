@@ -24,7 +24,7 @@ constexpr std::uint64_t all_ones(unsigned bits) noexcept {
     refuse_selection("more than " + std::to_string(selected_ranges_limit) + " ranges of fids");
 }
 
-// How many ranges they become, without making them.
+// The number of ranges, without creating them.
 std::size_t count_of(const SteppedRange& range) {
     if (range.last < range.first) refuse_selection("ends before it begins");
     if (range.step == 0) refuse_selection("has the step 0");
@@ -46,13 +46,13 @@ void append_range(std::vector<FidRange>& ranges, const SteppedRange& range) {
     }
 }
 
-// Numbers below 2^bits as such, in the order given.
+// Whether the set contains all numbers below 2^bits.
 bool is_everything(const std::vector<FidRange>& set, unsigned bits) {
     return set.size() == 1 && to_integer(set[0].first) == 0 &&
            to_integer(set[0].last) == all_ones(bits);
 }
 
-// Each of `high` with each of `low`, which has so many bits.
+// Each range of `high` combined with each of `low`, which has this many bits.
 std::vector<FidRange> combined(const std::vector<FidRange>& high, const std::vector<FidRange>& low,
                                unsigned bits) {
     std::vector<FidRange> ranges;
@@ -115,7 +115,7 @@ FidLayout::FidLayout(std::string name, std::vector<Field> fields)
             refuse_selection(name_ + ": the field '" + each.name +
                              "' does not fit, or overlaps another");
         if (each.usual > all_ones(each.bits))
-            refuse_selection(name_ + ": what is usual for '" + each.name +
+            refuse_selection(name_ + ": the usual value of '" + each.name +
                              "' does not fit into it");
         if (std::ranges::count(fields_, each.name, &Field::name) != 1)
             refuse_selection(name_ + ": two fields are called '" + each.name + "'");
@@ -155,7 +155,7 @@ std::vector<FidRange> FidLayout::select(const Choices& choices) const {
         if (values.empty()) refuse_selection(field(name).name + ": no value");
         static_cast<void>(field(name));
     }
-    std::vector<FidRange> fids{{}}; // of the bits below; those that no field has are 0
+    std::vector<FidRange> fids{{}}; // of the bits below; bits of no field are 0
     for (auto each = fields_.rbegin(); each != fields_.rend(); ++each) {
         const auto chosen = choices.find(each->name);
         const SteppedRange usual{.first = each->usual, .last = each->usual};
@@ -184,7 +184,8 @@ const FidLayout& felix_layout() {
 std::vector<FidRange> masked_fids(std::uint64_t mask, std::uint64_t value) {
     if ((value & ~mask) != 0)
         refuse_selection("has bits in the value that the mask has not: no fid matches");
-    // The bits below the mask's lowest are one range; any other free bit doubles their number.
+    // The bits below the mask's lowest bit form one range; each other free bit doubles the number
+    // of ranges.
     const unsigned low = mask == 0 ? 64 : static_cast<unsigned>(std::countr_zero(mask));
     if (low == 64) return {{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
     const std::uint64_t free = ~mask & ~all_ones(low);

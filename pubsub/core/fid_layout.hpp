@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Fids by what their bits mean: a layout names fields, prints a fid by them, and selects the fids
-// whose fields have given values. FELIX's is felix_layout(); another one is made of its fields:
+// The meaning of the bits of fids: a layout names fields, prints a fid by its fields, and selects
+// the fids whose fields have given values. felix_layout() is FELIX's; other layouts are defined by
+// their fields:
 //
 //     const netio::pubsub::FidLayout crate{"crate", {{.name = "crate", .lowest = 8, .bits = 8},
 //                                                    {.name = "channel", .lowest = 0, .bits = 8}}};
@@ -23,7 +24,8 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// What a selection may become; a larger one is refused, and could not be subscribed to.
+// The limit of the ranges of a selection. A larger selection is refused; it could not be subscribed
+// to.
 inline constexpr std::size_t selected_ranges_limit = std::size_t{1} << 20;
 
 // first, first + step, ... up to last.
@@ -41,21 +43,22 @@ class NETIO_EXPORT FidLayout {
         std::string name;
         unsigned lowest = 0; // bit
         unsigned bits = 1;
-        std::uint64_t usual = 0; // where nothing is said
+        std::uint64_t usual = 0; // if no value is given
     };
-    using Choices = std::map<std::string, std::vector<SteppedRange>>; // of each field the values
+    using Choices = std::map<std::string, std::vector<SteppedRange>>; // the values of each field
 
-    // Throws std::invalid_argument: fields overlap, do not fit, or are named twice.
+    // Throws std::invalid_argument if fields overlap, do not fit, or have the same name.
     FidLayout(std::string name, std::vector<Field> fields);
 
     const std::string& name() const noexcept { return name_; }
-    const std::vector<Field>& fields() const noexcept { return fields_; } // from the highest bits
-    // Throws std::invalid_argument: there is no such field.
+    const std::vector<Field>& fields() const noexcept { return fields_; } // the highest bits first
+    // Throws std::invalid_argument if there is no such field.
     std::uint64_t value(Fid fid, std::string_view field) const;
-    // {detector: 3, link: 5}: the fields that are not as usual. As a number where it has bits that
-    // no field has.
+    // {detector: 3, link: 5}: the fields that differ from their usual values. A number if a bit is
+    // set that belongs to no field.
     std::string print(Fid fid) const;
-    // As a set of ranges. Throws std::invalid_argument naming the field and what is allowed.
+    // The selection as a set of ranges. Throws std::invalid_argument, which names the field and the
+    // allowed values.
     std::vector<FidRange> select(const Choices& choices) const;
 
   private:
@@ -65,13 +68,15 @@ class NETIO_EXPORT FidLayout {
     std::vector<Field> fields_;
 };
 
-// version, detector, connector, virtual, link, elink, to_flx, protocol, stream; the version is 1.
+// version, detector, connector, virtual, link, elink, to_flx, protocol, stream; the usual version
+// is 1.
 NETIO_EXPORT const FidLayout& felix_layout();
 
-// All fids with these bits where the mask has any, as a set of ranges. Throws
-// std::invalid_argument: there is none, or there are too many ranges.
+// All fids that have these bits at the positions that are set in the mask, as a set of ranges.
+// Throws std::invalid_argument if there is none, or if there are too many ranges.
 NETIO_EXPORT std::vector<FidRange> masked_fids(std::uint64_t mask, std::uint64_t value);
-// Throws std::invalid_argument: it ends before it begins, the step is 0, or there are too many.
+// Throws std::invalid_argument if the range ends before it begins, the step is 0, or there are too
+// many ranges.
 NETIO_EXPORT std::vector<FidRange> stepped_fids(const SteppedRange& range);
 
 } // namespace netio::pubsub::inline v0_3

@@ -134,8 +134,8 @@ class FidMap {
     }
 
     // Iterates in parts over a map that does not change in the meantime: calls visit(fid, value)
-    // for the entries at the next `count` places until it returns false, and returns the place to
-    // continue from. It begins at 0 and ends at places().
+    // for the entries in the next `count` slots until it returns false, and returns the slot to
+    // continue from. The first slot is 0, the end is places().
     std::size_t places() const noexcept { return slots_.size(); }
     template <typename Visit>
     std::size_t visit_places(std::size_t first, std::size_t count, Visit visit) const {
@@ -181,9 +181,9 @@ class FidMap {
         shift_ = static_cast<unsigned>(64 - std::countr_zero(slots));
         place_anew();
     }
-    // Fids collide as if a peer had chosen them so, which would slow down each look-up. Places all
-    // fids again with a secret random multiplier. Only then, so that the order of visits is
-    // otherwise the same in every run.
+    // Called if fids collide often: a peer may have chosen them to slow down each look-up. Places
+    // all fids again, with a secret random multiplier. Only then, so that otherwise the order of
+    // visits is the same in every run.
     void scatter_anew() {
         multiplier_ = draw() | 1;
         place_anew();
@@ -195,7 +195,7 @@ class FidMap {
         for (Slot& slot : old)
             if (!is_vacant(slot)) slots_[free_place(slot.fid)] = std::move(slot);
     }
-    // Random, so that no peer can choose it next.
+    // Random, so that a peer cannot choose it next.
     void choose_vacant() {
         Fid other{draw()};
         while (other == vacant_ || find(other) != nullptr)

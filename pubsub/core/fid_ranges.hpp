@@ -19,7 +19,7 @@ namespace netio::pubsub::inline v0_3 {
 
 inline constexpr Fid last_fid{UINT64_MAX};
 
-// The set of all fids that any of the ranges has.
+// The set of all fids in any of the ranges.
 std::vector<FidRange> normalised(std::span<const FidRange> ranges);
 // The fids of the set `from` that are not in `range`.
 std::vector<FidRange> without(std::span<const FidRange> from, const FidRange& range);
@@ -72,7 +72,7 @@ class FidRangeMap {
         friend bool operator==(const Piece&, const Piece&) = default;
     };
 
-    // Replaces what the range had.
+    // Replaces earlier values in the range.
     void assign(const FidRange& range, const Value& value) {
         erase(range);
         FidRange whole = range;

@@ -19,7 +19,7 @@ FidSet& FidSet::add(const FidRange& range) {
     if (range.last < range.first) {
         throw std::invalid_argument{"a range of fids ends before it begins: " + to_string(range)};
     }
-    // Of those that overlap or touch it. Written so that the last fid has no successor.
+    // The ranges that overlap or touch it. Written so that the last fid needs no successor.
     const auto begin = std::ranges::partition_point(ranges_, [&](const FidRange& each) {
         return each.last < range.first && each.last.value() + 1 < range.first.value();
     });

@@ -17,12 +17,12 @@ namespace netio::inline v0_3 {
 class NETIO_EXPORT FidSet final {
   public:
     FidSet() = default;
-    // Throws std::invalid_argument: a range ends before it begins.
+    // Throws std::invalid_argument if a range ends before it begins.
     explicit FidSet(std::initializer_list<FidRange> ranges);
     explicit FidSet(std::span<const FidRange> ranges);
 
     FidSet& add(Fid fid) { return add(FidRange{.first = fid, .last = fid}); }
-    FidSet& add(const FidRange& range); // throws as the constructor
+    FidSet& add(const FidRange& range); // throws as the constructor does
 
     bool contains(Fid fid) const noexcept;
     bool empty() const noexcept { return ranges_.empty(); }

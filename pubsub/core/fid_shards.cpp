@@ -11,7 +11,7 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-// One less than there are: 2^64 of them is no number of 64 bits.
+// The number of fids minus one: 2^64 does not fit into 64 bits.
 std::uint64_t last_position(std::span<const FidRange> fids) {
     std::uint64_t last = 0;
     for (std::size_t i = 0; i < fids.size(); ++i)
@@ -19,7 +19,7 @@ std::uint64_t last_position(std::span<const FidRange> fids) {
     return last;
 }
 
-// The first `count` of the fids, which go from `from`.
+// Removes the first `count` fids from `from` and returns them.
 std::vector<FidRange> take_first(std::vector<FidRange>& from, std::uint64_t count) {
     std::vector<FidRange> taken;
     while (count > 0 && !from.empty()) {
@@ -42,7 +42,7 @@ std::vector<FidRange> take_first(std::vector<FidRange>& from, std::uint64_t coun
 } // namespace
 
 FidShards FidShards::divide(std::span<const FidRange> fids, std::size_t count) {
-    if (count == 0) throw std::invalid_argument{"fids are divided among one shard at least"};
+    if (count == 0) throw std::invalid_argument{"fids must be divided into at least one shard"};
     std::vector<FidRange> left = normalised(fids);
     std::vector<std::vector<FidRange>> shards(count);
     if (count == 1 || left.empty()) {
@@ -50,7 +50,7 @@ FidShards FidShards::divide(std::span<const FidRange> fids, std::size_t count) {
         return FidShards{shards};
     }
     const std::uint64_t last = last_position(left);
-    const std::uint64_t remainder = last % count + 1; // up to `count`: all have one more then
+    const std::uint64_t remainder = last % count + 1; // up to `count`: then all have one more
     for (std::size_t i = 0; i < count; ++i)
         shards[i] = take_first(left, last / count + (i < remainder ? 1 : 0));
     return FidShards{shards};
@@ -68,7 +68,7 @@ FidShards::FidShards(std::span<const std::vector<FidRange>> shards) {
         for (const FidRange& range : shards_.back()) {
             if (const auto shared = owners_.pieces(range); !shared.empty()) {
                 throw std::invalid_argument{
-                    "fids that two have: " + to_string(shared.front().range) + ", of shard " +
+                    "fids of two shards: " + to_string(shared.front().range) + ", of shard " +
                     std::to_string(shared.front().value) + " and of " + std::to_string(i)};
             }
             owners_.assign(range, i);

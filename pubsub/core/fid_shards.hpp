@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which of several loops, or processes, a fid belongs to: each has a shard of the space of fids,
-// and no fid has two. Values in, values out; no I/O.
+// Divides fids among several loops or processes: each has a shard of the fids, and no fid belongs
+// to two shards. A plain value; no I/O.
 //
 //     const auto shards = pubsub::FidShards::divide({{Fid{0}, Fid{63}}}, 2);
-//     const std::vector<pubsub::FidRange>& fids = shards.of(0); // Publisher::Options::owned there
+//     const std::vector<pubsub::FidRange>& fids = shards.of(0); // Publisher::Options::fids there
 //     const std::optional<std::size_t> owner = shards.owner(Fid{7}); // where Fid{7} is published
 
 #include "netio/base/export.hpp"
@@ -22,18 +22,18 @@ namespace netio::pubsub::inline v0_3 {
 
 class NETIO_EXPORT FidShards {
   public:
-    // Consecutive fids to each of `count` shards, as many to one as to another; where that leaves a
-    // remainder, the first ones have one more. Throws std::invalid_argument: no shard.
+    // Divides the fids into `count` shards of consecutive fids, of the same size as far as
+    // possible; the first ones may have one more. Throws std::invalid_argument if count is 0.
     static FidShards divide(std::span<const FidRange> fids, std::size_t count);
     static FidShards divide(std::initializer_list<FidRange> fids, std::size_t count) {
         return divide(std::span{fids.begin(), fids.size()}, count);
     }
-    // A shard for each list. Throws std::invalid_argument: two have the same fid, or a range ends
-    // before it begins.
+    // Creates a shard for each list. Throws std::invalid_argument if two lists contain the same
+    // fid, or if a range ends before it begins.
     explicit FidShards(std::span<const std::vector<FidRange>> shards);
 
     std::size_t count() const noexcept { return shards_.size(); }
-    // Nothing: nobody's.
+    // Returns nullopt if the fid is in no shard.
     std::optional<std::size_t> owner(Fid fid) const;
     // Disjoint, not adjacent, ascending.
     const std::vector<FidRange>& of(std::size_t shard) const { return shards_.at(shard); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What publish() needs of a fid, and nothing else: a header of its own because the publish() of
-// users is inline. No I/O.
+// The state of a fid that publish() needs. In a separate header, because the publish() of users is
+// inline. No I/O.
 
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/wire.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Decodes the frames of a publisher (messages, gaps, totals, positions) and counts what arrives. It
-// rejects a frame that breaks the protocol, and fids that were never subscribed to, so that a peer
+// Decodes the frames of a publisher (messages, gaps, totals, positions) and counts arrivals. It
+// rejects frames that violate the protocol, and fids that were never subscribed to, so that a peer
 // controls neither what the user receives nor how much memory its counters need. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
-#include "pubsub/core/continuity.hpp"
 #include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/core/resume_state.hpp"
 #include "pubsub/core/subscription_state.hpp"
 #include "pubsub/core/wire.hpp"
 
@@ -24,7 +24,7 @@ namespace netio::pubsub::inline v0_3 {
 class FrameReceiver {
   public:
     enum class Outcome : std::uint8_t {
-        malformed, // after what was passed to the sink
+        malformed, // after the part that was passed to the sink
         too_many_fids,
         no_memory, // to reassemble a fragmented message
         taken,
@@ -36,9 +36,9 @@ class FrameReceiver {
         std::size_t largest_message_bytes = 0;
         std::size_t fids = SIZE_MAX; // with counters
     };
-    // Resumes at the positions of `continuity`; nullptr: none.
-    explicit FrameReceiver(Limits limits, std::shared_ptr<Continuity> continuity = {})
-        : continuity_{continuity ? std::move(continuity) : std::make_shared<Continuity>()},
+    // Resumes at the positions of `resume_state`; nullptr: no positions.
+    explicit FrameReceiver(Limits limits, std::shared_ptr<ResumeState> resume_state = {})
+        : resume_state_{resume_state ? std::move(resume_state) : std::make_shared<ResumeState>()},
           reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
 
     // Takes each frame except answers. sink.take_message(fid, bytes, status) and
@@ -53,34 +53,34 @@ class FrameReceiver {
     };
     template <typename Sink>
     Outcome take(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
-    // The part of the body that was left. The caller passes it as the next frame.
+    // The part of the body that is left. The caller passes it as the next frame.
     std::span<const std::byte> rest() const noexcept { return rest_; }
 
     // Discards an incomplete message of the last connection.
     void begin_connection() {
         reassembly_.abandon();
         arrivals_.forget_all();
-        continuity_->begin_connection();
+        resume_state_->begin_connection();
     }
-    // `in_order`: as in Continuity.
+    // `in_order`: as in ResumeState.
     void end_connection(bool in_order) {
         reassembly_.abandon();
-        continuity_->end_connection(arrivals_, in_order);
+        resume_state_->end_connection(arrivals_, in_order);
     }
-    void begin_subscription(const FidRange& range) { continuity_->begin(range); }
+    void begin_subscription(const FidRange& range) { resume_state_->begin(range); }
     void end_subscription(const FidRange& range) {
         arrivals_.forget(range);
-        continuity_->forget(range);
+        resume_state_->forget(range);
     }
 
     const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
     const FramesSeen& seen() const noexcept { return seen_; }
-    // Of the publish socket; 0: not known.
-    std::uint64_t instance() const noexcept { return continuity_->instance(); }
-    const std::shared_ptr<Continuity>& continuity() const noexcept { return continuity_; }
+    // The instance of the publish socket; 0: not known.
+    std::uint64_t instance() const noexcept { return resume_state_->instance(); }
+    const std::shared_ptr<ResumeState>& resume_state() const noexcept { return resume_state_; }
 
   private:
-    // The counters of a fid. nullptr: it was not subscribed to, or fid_limit_ is reached.
+    // The counters of a fid. Returns nullptr if it was not subscribed to, or fid_limit_ is reached.
     Arrivals* counters_of(Fid fid, const SubscriptionState& subscriptions) {
         if (Arrivals* const counters = arrivals_.find(fid)) return counters;
         if (!subscriptions.grants(fid) || arrivals_.fids().size() >= fid_limit_) return nullptr;
@@ -111,7 +111,7 @@ class FrameReceiver {
                         const SubscriptionState& subscriptions);
 
     ArrivalCounter arrivals_;
-    std::shared_ptr<Continuity> continuity_;
+    std::shared_ptr<ResumeState> resume_state_;
     Reassembly reassembly_;
     std::size_t fid_limit_;
     FramesSeen seen_;
@@ -187,17 +187,17 @@ FrameReceiver::Outcome FrameReceiver::take_positions(std::span<const std::byte> 
     const SubscriptionState::Request* const request = subscriptions.awaited(extension->request);
     if (!positions || request == nullptr) return Outcome::malformed;
     const std::vector<FidRange> asked = normalised(request->ranges);
-    if (const auto change = continuity_->meet(extension->instance)) {
+    if (const auto change = resume_state_->meet(extension->instance)) {
         if (!sink.take_change(*change)) return Outcome::taken;
     }
     for (const FidCount& position : *positions) {
         const Fid fid = position.fid;
         if (!contains(asked, fid)) return Outcome::malformed;
         if (subscriptions.grants(fid)) continue; // the request changes only its policy
-        if (continuity_->fids() >= fid_limit_ && !continuity_->knows(fid)) {
+        if (resume_state_->fids() >= fid_limit_ && !resume_state_->knows(fid)) {
             return Outcome::too_many_fids;
         }
-        const std::uint64_t missed = continuity_->take(position);
+        const std::uint64_t missed = resume_state_->take(position);
         if (missed > 0 && !sink.take_missed(fid, missed)) return Outcome::taken;
     }
     return Outcome::taken;

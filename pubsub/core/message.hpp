@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A message as a subscriber receives it, and what a publisher takes for one.
+// A message as a subscriber receives it, and the types that a publisher accepts as a message.
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
@@ -30,7 +30,7 @@ inline constexpr bool is_byte_like =
     std::is_same_v<Type, signed char> || std::is_same_v<Type, unsigned char> ||
     std::is_same_v<Type, char8_t>;
 
-// Refers to memory elsewhere, which would not be sent.
+// A type that refers to memory elsewhere, which would not be sent.
 template <typename Type>
 inline constexpr bool refers = std::is_pointer_v<Type> || std::is_member_pointer_v<Type> ||
                                std::is_null_pointer_v<Type> || std::ranges::view<Type>;
@@ -47,13 +47,13 @@ inline constexpr bool refers<std::array<Element, Size>> = refers<Element>;
 
 } // namespace message_detail
 
-// Bytes or characters, one after the other in memory.
+// Bytes or characters that are contiguous in memory.
 template <typename Range>
 concept MessageBytes =
     std::ranges::contiguous_range<const Range> && std::ranges::sized_range<const Range> &&
     message_detail::is_byte_like<std::ranges::range_value_t<const Range>>;
 
-// What a message may be the memory of.
+// A type whose memory may be sent as a message.
 template <typename Value>
 concept MessageValue =
     std::is_object_v<Value> && std::is_trivially_copyable_v<Value> && !std::is_array_v<Value> &&
@@ -63,15 +63,15 @@ template <MessageBytes Range>
 std::span<const std::byte> as_message_bytes(const Range& range) noexcept {
     return std::as_bytes(std::span{std::ranges::data(range), std::ranges::size(range)});
 }
-// A string literal, without the character that ends it.
+// A string literal, without its terminating null character.
 template <std::size_t Size>
 std::span<const std::byte> as_message_bytes(const char (&text)[Size]) noexcept {
     const std::size_t size = text[Size - 1] == '\0' ? Size - 1 : Size;
     return std::as_bytes(std::span{static_cast<const char*>(text), size});
 }
 
-// A message that was received. It refers to memory of the subscriber, and is valid until the next
-// message is taken from there; an OwnedMessage is a copy that lasts.
+// A received message. It refers to memory of the subscriber, and is valid until the next message is
+// taken from the subscriber; OwnedMessage is an independent copy.
 class Message {
   public:
     Message() = default;
@@ -86,7 +86,7 @@ class Message {
     std::string_view text() const noexcept {
         return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
     }
-    // The value that publish_value() was given. Throws Error: the message has another size.
+    // The value that was passed to publish_value(). Throws Error if the message has another size.
     template <MessageValue Value>
     Value value() const {
         if (size() != sizeof(Value)) {
@@ -98,10 +98,10 @@ class Message {
         std::memcpy(&value, bytes_.data(), sizeof value);
         return value;
     }
-    // The byte that the publisher has given with it.
+    // The byte that the publisher has set for the message.
     std::uint8_t status() const noexcept { return status_; }
-    // So many messages of this fid were published since the one before and did not arrive: the
-    // subscriber was too slow and a policy dropped them, or it was not connected.
+    // The number of messages of this fid that were published after the previous one and did not
+    // arrive: a policy dropped them because the subscriber was too slow, or it was not connected.
     std::uint64_t lost_before() const noexcept { return lost_before_; }
 
   private:
@@ -111,7 +111,7 @@ class Message {
     std::uint8_t status_ = 0;
 };
 
-// As handlers of sockets get it: valid during the call.
+// A message that is passed to the handler of a socket: valid during the call.
 using MessageView = Message;
 
 // A copy of a message.
@@ -122,7 +122,7 @@ class OwnedMessage {
         : fid_{message.fid()}, lost_before_{message.lost_before()},
           bytes_{message.bytes().begin(), message.bytes().end()}, status_{message.status()} {}
 
-    // Valid as long as this copy is there and unchanged.
+    // Valid while this copy exists and is unchanged.
     Message view() const noexcept { return {fid_, bytes_, status_, lost_before_}; }
     Fid fid() const noexcept { return fid_; }
     std::span<const std::byte> bytes() const noexcept { return bytes_; }

@@ -26,7 +26,7 @@ class MessageBatch {
         // Lost messages of this fid before this one: dropped here or by the publisher, or published
         // between two connections.
         std::uint64_t missed = 0;
-        bool is_gap = false; // no message: at the end, the losses after the last one of the fid
+        bool is_gap = false; // no message: the losses after the last message of the fid
         std::span<const std::byte> bytes; // valid until the batch changes
     };
 

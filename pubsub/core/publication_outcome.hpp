@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The outcome of an unbuffered publication: the numbers of subscribers, of those that had
-// subscribed to its fid when it was published. No I/O.
+// The outcome of an unbuffered publication: how many of the subscribers that had subscribed to its
+// fid when it was published received it. No I/O.
 
 #include "netio/base/require_cxx20.hpp"
 
@@ -11,7 +11,7 @@
 namespace netio::pubsub::inline v0_3 {
 
 struct PublicationOutcome {
-    std::uint32_t sent = 0;         // all of it was sent
+    std::uint32_t sent = 0;         // the whole message was sent
     std::uint32_t missed = 0;       // dropped by their policy; reported to them as a gap
     std::uint32_t unsubscribed = 0; // before it was sent to them (try_publish)
     // The session ended before all of it was known to be sent. If only the acknowledgement was
@@ -24,7 +24,7 @@ struct PublicationOutcome {
     friend bool operator==(const PublicationOutcome&, const PublicationOutcome&) = default;
 };
 
-// Of one subscriber.
+// The outcome for one subscriber.
 enum class Fate : std::uint8_t { sent, missed, unsubscribed, lost };
 
 inline void count(PublicationOutcome& outcome, Fate fate) noexcept {

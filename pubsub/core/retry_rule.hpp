@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Whether a subscriber tries again after its connection has ended, or an attempt at one, and with
-// which receive buffers. Values in, decisions out: no I/O, no clock.
+// Decides whether a subscriber tries again after a connection or an attempt has ended, and with
+// which receive buffers. Pure decisions: no I/O, no clock.
 
 #include "netio/base/back_off.hpp"
-#include "netio/base/outlook.hpp"
+#include "netio/base/retry_policy.hpp"
 #include "netio/base/status.hpp"
 
 #include <cstddef>
@@ -18,37 +18,38 @@ class RetryRule {
         bool wait_for_publisher = true;
         bool reconnect = false;
         bool reconnect_after_end = true;
-        Outlook::Proof proof = Outlook::Proof::none; // of the publisher
+        RetryPolicy::Proof proof = RetryPolicy::Proof::none; // of the publisher
         std::size_t receive_bytes = 0;
         std::size_t receive_bytes_limit = 0;
         BackOff::Options back_off;
     };
     explicit RetryRule(const Options& options) noexcept
-        : options_{options}, back_off_{options.back_off}, outlook_{options.proof},
+        : options_{options}, back_off_{options.back_off}, retry_policy_{options.proof},
           receive_bytes_{options.receive_bytes} {}
 
-    // An attempt begins: one route after the other is tried.
-    void begin_attempt() noexcept { outlook_.begin_attempt(); }
+    // An attempt begins; it tries one route after another.
+    void begin_attempt() noexcept { retry_policy_.begin_attempt(); }
     void begin_route() noexcept { receive_bytes_ = options_.receive_bytes; }
-    // Of a buffer on this route.
+    // The size of a receive buffer on this route.
     std::size_t receive_bytes() const noexcept { return receive_bytes_; }
     // A route was refused.
-    void on_refused(Outlook::Refusal refusal) noexcept { outlook_.on_refused(refusal); }
+    void on_refused(RetryPolicy::Refusal refusal) noexcept { retry_policy_.on_refused(refusal); }
     void on_open() noexcept {
         was_open_ = true;
-        options_.receive_bytes = receive_bytes_; // who asked for them is the publisher
-        if (options_.reconnect) outlook_.on_let_in();
+        options_.receive_bytes = receive_bytes_; // the publisher required this size
+        if (options_.reconnect) retry_policy_.on_let_in();
     }
-    // One that accepted and never said a word was too busy to hear us: it is not there yet.
+    // A publisher that accepted and never sent anything was too busy: this counts as not connected.
     void on_closed(bool has_heard) noexcept { was_open_ = was_open_ && has_heard; }
-    // It serves us.
+    // The publisher has answered a request.
     void on_answered() noexcept { back_off_.reset(); }
-    // The user has been told of the end.
+    // The user has been notified of the end.
     void conclude() noexcept { was_open_ = false; }
 
-    // Somebody refused us and wants larger buffers, and is believed within bounds: the same route
-    // again with larger ones, once. They are kept if it is open then, since anybody may ask for
-    // them. Whoever then wants still more has to wait as for a publisher that is not there.
+    // A peer refused this side and requires larger buffers. Within the limit, the same route is
+    // tried once more with larger ones. They are kept only if the connection opens then, because
+    // any peer may require them. If a peer then requires even more, the subscriber waits as for a
+    // publisher that is not there.
     bool may_enlarge(const Closed& closed) noexcept {
         if (receive_bytes_ != options_.receive_bytes || !wants_larger(closed)) return false;
         receive_bytes_ = closed.required_receive_bytes;
@@ -57,19 +58,19 @@ class RetryRule {
 
     enum class Next : unsigned char { nothing, wait, at_once };
     struct Wishes {
-        bool any = false;    // something is wanted
-        bool totals = false; // the publisher has ended, and told its totals
+        bool any = false;    // fids are wanted
+        bool totals = false; // the publisher has closed, and sent its totals
     };
     // After the end of a connection, or of all routes of an attempt.
     Next next(const Closed& closed, const Wishes& wishes) const noexcept {
         if (closed.reason == CloseReason::local) return Next::nothing;
         if (!was_open_) {
             const bool again = options_.wait_for_publisher &&
-                               (outlook_.may_change(closed) || wants_larger(closed));
+                               (retry_policy_.may_change(closed) || wants_larger(closed));
             return again ? Next::wait : Next::nothing;
         }
         if (closed.reason == CloseReason::orderly && !wishes.totals) {
-            // It let us go because nothing was wanted any more, and meanwhile something may be.
+            // The publisher closed because nothing was wanted; fids may be wanted in the meantime.
             return wishes.any ? Next::at_once : Next::nothing;
         }
         const bool has_ended = closed.reason == CloseReason::orderly;
@@ -91,7 +92,7 @@ class RetryRule {
 
     Options options_;
     BackOff back_off_;
-    Outlook outlook_;
+    RetryPolicy retry_policy_;
     std::size_t receive_bytes_;
     bool was_open_ = false; // this connection has been established
 };

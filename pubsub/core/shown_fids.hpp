@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The fids whose figures are shown, up to a limit: the first ones, and the same ones from then on,
-// so that no time series ends. Their figures are summed for each snapshot; further fids, even a
-// million, cost nothing. No I/O.
+// The fids that are displayed, up to a limit: the first ones, which then stay the same, so that no
+// time series ends. Their values are summed for each snapshot; further fids, even a million, cost
+// nothing. No I/O.
 //
 //     shown.begin_look(1000);
 //     shown.add(counts, [](Figures& sum, Fid, std::uint64_t count) { sum.messages += count; });
@@ -17,7 +17,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Figures have a member `fid`.
+// Figures must have a member `fid`.
 template <typename Figures>
 class ShownFids {
   public:
@@ -34,7 +34,7 @@ class ShownFids {
                 return !is_full();
             });
         }
-        // Iterates over the smaller one.
+        // Iterates over the smaller of the two.
         if (values.size() <= sums_.size()) {
             return values.for_each([&](Fid fid, const Value& value) {
                 if (Figures* const sum = sums_.find(fid)) take(*sum, fid, value);
@@ -56,7 +56,7 @@ class ShownFids {
         all.resize(std::min(all.size(), limit_));
         return all;
     }
-    // Further fids may exist.
+    // Whether further fids may exist.
     bool is_full() const noexcept { return sums_.size() >= limit_; }
 
   private:

@@ -21,7 +21,7 @@ enum class SlowPolicy : std::uint8_t {
 inline constexpr std::array slow_policies{SlowPolicy::block, SlowPolicy::drop,
                                           SlowPolicy::disconnect, SlowPolicy::newest};
 
-// Whether publishing never waits for such a subscriber, which misses messages instead.
+// Whether publishing never waits for such a subscriber; messages for it are dropped instead.
 constexpr bool may_miss(SlowPolicy policy) noexcept {
     return policy == SlowPolicy::drop || policy == SlowPolicy::newest;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The figures of a subscriber at one moment, for display (Subscriptions::snapshot). Plain values,
-// which may be passed to another thread. Counters do not decrease.
+// The statistics of a subscriber at one moment, for display (Subscriptions::snapshot). Plain
+// values, which may be passed to another thread. Counters do not decrease.
 
 #include "pubsub/core/fid.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Of one publisher over all its connections, even after it is gone.
+// One publisher over all its connections, even after it is gone.
 struct SourceFigures {
     std::string name; // on the bus, or the address; empty: all forgotten publishers together
     bool connected = false;
@@ -35,7 +35,8 @@ struct ArrivedFigures {
 struct SubscriptionsSnapshot {
     std::vector<SourceFigures> sources;
     std::vector<ArrivedFigures> fids; // up to the requested number, in ascending order
-    // Of all fids. If not all are listed, a fid of several publishers counts for each of them.
+    // The number of all fids. If not all are listed, a fid of several publishers counts for each of
+    // them.
     std::size_t fid_count = 0;
 };
 

@@ -84,7 +84,7 @@ std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> bod
 
 enum class SubscriptionResult : std::uint32_t {
     accepted = 0,
-    // The others: no part of the request was carried out.
+    // The other codes: no part of the request was carried out.
     table_full = 1,
     policy_refused = 2, // it blocks the publisher more than the policy of the publisher does, or it
                         // is `newest` and the publisher does not conflate

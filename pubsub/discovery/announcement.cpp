@@ -161,7 +161,7 @@ json written(const std::vector<AnnouncedFids>& fids) {
 std::string announced_text_flaw(std::string_view text) {
     if (text.size() > announced_text_limit)
         return "longer than " + std::to_string(announced_text_limit) + " bytes";
-    if (has_unseen(text)) return "a control character, or one that cannot be seen";
+    if (has_unprintable(text)) return "a control character or an invisible character";
     return {};
 }
 

@@ -41,7 +41,7 @@ struct Announcement {
     // Unique on the bus: letters, digits and ._- , the first a letter or a digit.
     std::string name{};
     std::uint64_t instance = 0; // drawn at start-up; another one is another process
-    std::uint64_t counter = 0;  // moves while the publisher is alive
+    std::uint64_t counter = 0;  // changes regularly while the publisher is alive
     std::vector<AnnouncedFids> fids{};
     std::vector<std::string> addresses{};            // PROVIDER:HOST:PORT, in order of preference
     std::string mode{};                              // buffered, unbuffered
@@ -50,23 +50,23 @@ struct Announcement {
     int pid = 0;
     std::string started{}; // for people: UTC
     std::string metrics{}; // HOST:PORT, or empty
-    // The publisher is gone if the counter has not moved for this time; 0: the reader's lease.
+    // The publisher is gone if the counter has not changed for this time; 0: the reader's lease.
     std::chrono::milliseconds lease{0};
 
     friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 
-// The place and the problem in an announcement. One printable line, whatever the input.
+// The position and the problem in an announcement. One printable line for any input.
 class NETIO_EXPORT AnnouncementError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-// The problem of a text in an announcement; empty: none.
+// The problem of a text in an announcement; empty if there is none.
 NETIO_EXPORT std::string announced_text_flaw(std::string_view text);
-// Throws AnnouncementError: a violated limit or rule.
+// Throws AnnouncementError if a limit or rule is violated.
 NETIO_EXPORT void validate(const Announcement& announcement);
-// The announcement as JSON. Throws as validate().
+// The announcement as JSON. Throws what validate() throws.
 NETIO_EXPORT std::string to_text(const Announcement& announcement);
 // Throws AnnouncementError.
 NETIO_EXPORT Announcement parse_announcement(std::string_view text);

@@ -22,7 +22,7 @@ namespace {
 
 class BusDiscovery final : public Discovery {
   public:
-    BusDiscovery(EventLoop& loop, std::unique_ptr<Board> registry, const BusOptions& options)
+    BusDiscovery(EventLoop& loop, std::unique_ptr<Registry> registry, const BusOptions& options)
         : loop_{loop}, registry_{std::move(registry)}, options_{options} {}
     ~BusDiscovery() override {
         if (destroyed_ != nullptr) *destroyed_ = true;
@@ -90,7 +90,7 @@ class BusDiscovery final : public Discovery {
     }
 
     EventLoop& loop_;
-    std::unique_ptr<Board> registry_; // until watch()
+    std::unique_ptr<Registry> registry_; // until watch()
     BusOptions options_;
     Handler* handler_ = nullptr;
     std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
@@ -101,8 +101,8 @@ class BusDiscovery final : public Discovery {
 
 class BusAnnouncer final : public Announcer {
   public:
-    BusAnnouncer(EventLoop& loop, std::unique_ptr<Board> registry, const Announcement& announcement,
-                 Handler& handler, const BusOptions& options)
+    BusAnnouncer(EventLoop& loop, std::unique_ptr<Registry> registry,
+                 const Announcement& announcement, Handler& handler, const BusOptions& options)
         : handler_{handler}, thread_{loop, std::move(registry),
                                      [mail = mail_, announcement,
                                       options](RegistryThread::Shared& shared) {
@@ -221,7 +221,7 @@ struct BusKinds {
     std::vector<BusKind> list;
 };
 
-std::unique_ptr<Board> open_registry(std::string_view where, const BusOptions& options) {
+std::unique_ptr<Registry> open_registry(std::string_view where, const BusOptions& options) {
     check(options);
     BusKinds& kinds = BusKinds::of_the_process();
     const std::lock_guard lock{kinds.mutex};

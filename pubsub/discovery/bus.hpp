@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Opens a bus: a directory that all hosts see, or an etcd (docs/discovery.md). A thread of its own
+// Opens a bus: a directory that all hosts share, or an etcd (docs/discovery.md). Its own thread
 // does all I/O, so that no file server and no network blocks the loop.
 
 #include "netio/base/export.hpp"
 #include "netio/loop/event_loop.hpp"
-#include "pubsub/discovery/board.hpp"
 #include "pubsub/discovery/discovery.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -18,26 +18,26 @@
 namespace netio::pubsub::inline v0_3 {
 
 struct BusOptions {
-    // A publisher whose counter has not moved for this time is gone; publishers move it three times
-    // as often. A publisher announces its lease; the lease of a reader applies to announcements
-    // without one.
+    // A publisher whose counter has not changed for this time is gone; publishers change it three
+    // times as often. A publisher announces its lease; the lease of a reader applies to
+    // announcements without one.
     std::chrono::milliseconds lease{10000};
     // How often a whole directory is read, because inotify does not report changes by other hosts.
     std::chrono::milliseconds poll{1000};
     std::size_t publisher_limit = 8192; // further ones are ignored
 };
 
-// Another back end, for instance the etcd of the program netio. Each of its boards is used by one
-// thread of its own.
+// Another back end, for instance the etcd of the program netio. Each of its registries is used by
+// one thread of its own.
 struct BusKind {
     bool (*is_one)(std::string_view where) noexcept = nullptr;
-    std::unique_ptr<Board> (*open)(std::string_view where, const BusOptions& options) = nullptr;
-    std::string spelling; // what `where` looks like, for error messages
+    std::unique_ptr<Registry> (*open)(std::string_view where, const BusOptions& options) = nullptr;
+    std::string spelling; // the form of `where`, for error messages
 };
-// For the whole process from now on. Any thread.
+// Adds a kind for the whole process. Any thread.
 NETIO_EXPORT void add_bus_kind(const BusKind& kind);
 
-// `where`: a directory, or the spelling of an added kind. Throws std::invalid_argument: `where`, or
+// `where`: a directory, or the form of an added kind. Throws std::invalid_argument for `where` or
 // an option. A bus that cannot be reached is reported with on_trouble.
 NETIO_EXPORT std::unique_ptr<Discovery> open_bus(EventLoop& loop, std::string_view where,
                                                  BusOptions options = {});
@@ -56,7 +56,7 @@ NETIO_EXPORT std::uint64_t draw_instance();
 
 namespace netio::inline v0_3 {
 
-// Where publishers are found by fid, for netio::Publisher and netio::Subscriber:
+// A bus where publishers are found by fid, for netio::Publisher and netio::Subscriber:
 // Bus{"/shared/bus"}.
 struct Bus {
     std::string where{};

@@ -47,7 +47,7 @@ std::string random_tag() {
     return std::to_string(source()) + std::to_string(source());
 }
 
-// The name of the publisher of a file; empty: not an announcement.
+// The name of the publisher of a file; empty if it is not an announcement.
 std::string_view name_of(std::string_view file) {
     if (!file.ends_with(suffix)) return {};
     const std::string_view name = file.substr(0, file.size() - suffix.size());
@@ -55,7 +55,7 @@ std::string_view name_of(std::string_view file) {
 }
 
 [[noreturn]] void fail(const std::string& what, int error) {
-    throw BoardError{what + ": " + std::generic_category().message(error)};
+    throw RegistryError{what + ": " + std::generic_category().message(error)};
 }
 
 // Reads regular files up to the limit only, so that no pipe, device or endless file blocks the
@@ -66,9 +66,9 @@ std::string read_whole(int directory, const std::string& file) {
     struct stat status {};
     if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
         fail("'" + file + "' cannot be read", errno);
-    if (!S_ISREG(status.st_mode)) throw BoardError{"'" + file + "' is no file"};
+    if (!S_ISREG(status.st_mode)) throw RegistryError{"'" + file + "' is no file"};
     if (status.st_size > static_cast<off_t>(announcement_bytes_limit))
-        throw BoardError{"'" + file + "' is too large for an announcement"};
+        throw RegistryError{"'" + file + "' is too large for an announcement"};
     std::string text(announcement_bytes_limit < static_cast<std::size_t>(status.st_size)
                          ? announcement_bytes_limit
                          : static_cast<std::size_t>(status.st_size),
@@ -154,8 +154,8 @@ void DirectoryRegistry::write_whole(int directory, const std::string& file,
     if (::renameat(directory, temporary.c_str(), directory, file.c_str()) != 0) give_up(errno);
 }
 
-// Removes files that a crash left behind, which every reader would read for ever. Both times are of
-// the file server, so that the clock of this machine does not matter. Errors are ignored.
+// Removes files that a crash left, which every reader would otherwise read forever. Both times are
+// of the file server, so the clock of this machine does not matter. Errors are ignored.
 void DirectoryRegistry::sweep(int directory, const std::string& own_file) const {
     struct stat own {};
     if (::fstatat(directory, own_file.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return;
@@ -177,7 +177,7 @@ void DirectoryRegistry::sweep(int directory, const std::string& own_file) const 
         for_each_file(directory, [&](const std::string& file) {
             if (is_left_over(file)) ::unlinkat(directory, file.c_str(), 0);
         });
-    } catch (const BoardError&) { // the next publisher tries again
+    } catch (const RegistryError&) { // the next publisher tries again
         return;
     }
 }
@@ -240,12 +240,12 @@ void DirectoryRegistry::look_at_all(int directory, Visitor& visitor) {
                 names.emplace(name);
             }
         });
-    } catch (const BoardError& error) {
-        throw BoardError{"cannot read '" + path_ + "': " + error.what()};
+    } catch (const RegistryError& error) {
+        throw RegistryError{"cannot read '" + path_ + "': " + error.what()};
     }
     if (too_many) {
         visitor.on_unreadable("'" + path_ + "' has more than " + std::to_string(file_limit) +
-                              " announcements: the others are passed over");
+                              " announcements: the others are ignored");
     }
     for (const auto& [name, stamp] : std::map{known_})
         names.insert(name); // its file may be gone
@@ -258,7 +258,7 @@ void DirectoryRegistry::look_at(int directory, const std::string& name, Visitor&
     struct stat status {};
     if (::fstatat(directory, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT && known_.erase(name) > 0) visitor.on_removed(name);
-        return; // another error is found again by the next look, or is over then
+        return; // if another error persists, the next look finds it again
     }
     const Stamp stamp{.inode = status.st_ino,
                       .bytes = status.st_size,
@@ -270,7 +270,7 @@ void DirectoryRegistry::look_at(int directory, const std::string& name, Visitor&
         const std::string text = read_whole(directory, file);
         known_.insert_or_assign(name, stamp);
         visitor.on_text(name, text);
-    } catch (const BoardError& error) {
+    } catch (const RegistryError& error) {
         struct stat again {};
         if (::fstatat(directory, file.c_str(), &again, AT_SYMLINK_NOFOLLOW) == 0)
             visitor.on_unreadable("in '" + path_ + "' " + error.what());

@@ -5,7 +5,7 @@
 // reports changes by this machine. Changes by other machines on a shared file system are found when
 // the whole directory is read, once per `poll`.
 
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 #include "pubsub/discovery/registry_thread.hpp"
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-class DirectoryRegistry final : public Board {
+class DirectoryRegistry final : public Registry {
   public:
     // A file that was not written for this time, by the clock of the file server, was left by a
     // crash.

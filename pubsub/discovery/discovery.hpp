@@ -23,9 +23,9 @@ class NETIO_EXPORT Discovery {
         // A new publisher, or a changed announcement. Another instance of the same name is another
         // process; its predecessor is not reported as gone.
         virtual void on_announced(const Announcement& announcement) = 0;
-        // The publisher has withdrawn, or its counter has not moved during the lease.
+        // The publisher has withdrawn, or its counter has not changed during the lease.
         virtual void on_gone(const std::string& name) = 0;
-        // One line for people. Repeated troubles are rate-limited.
+        // One line for people. Repeated problems are rate-limited.
         virtual void on_trouble(const std::string& what) = 0;
         // All announcements of the first look have been reported.
         virtual void on_caught_up() {}
@@ -41,7 +41,7 @@ class NETIO_EXPORT Discovery {
 
     // Reports all announcements, and then each change. Called once.
     virtual void watch(Handler& handler) = 0;
-    // No event follows; for a handler that is destroyed before this.
+    // No event follows; for a handler that is destroyed before the Discovery.
     virtual void unwatch() noexcept = 0;
 };
 

@@ -34,7 +34,7 @@ Hosts hosts_of(const Announcement& announcement) {
     return hosts;
 }
 
-// Empty: an address that other hosts may reach, or loopback.
+// Returns an empty text for an address that other hosts may reach, or loopback.
 std::string flaw_of(const access::Host& host) {
     if (access::is_any(host)) return "it stands for every host that reads it";
     if (access::is_link_local(host))

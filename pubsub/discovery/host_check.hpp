@@ -2,7 +2,7 @@
 #pragma once
 
 // Finds announced addresses that programs on other hosts cannot use, so that their publisher can
-// warn about them: otherwise only the subscribers notice, and they cannot repair it.
+// warn about them. Otherwise only the subscribers notice, and they cannot correct it.
 
 #include "pubsub/discovery/announcement.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Why a host name cannot be resolved; empty: it can. May block, and is called on another thread.
+// Why a host name cannot be resolved; empty if it can. May block; called on another thread.
 using ResolveHost = std::function<std::string(const std::string& host)>;
 std::string resolve_here(const std::string& host); // by the system's resolver
 
@@ -23,9 +23,9 @@ class HostCheck {
     explicit HostCheck(Tell tell, ResolveHost resolve = resolve_here)
         : tell_{std::move(tell)}, resolve_{std::move(resolve)} {}
 
-    // Calls `tell` with one line for people for each such host: before it returns for an address in
-    // numbers, and on another thread for a name that cannot be resolved. A resolver may take half a
-    // minute to give up; the thread is not waited for, and may outlive this. Loopback is no
+    // Calls `tell` with one line for people for each such host: before it returns for a numeric
+    // address, and on another thread for a name that cannot be resolved. A resolver may need half a
+    // minute until it fails; the thread is not waited for, and may outlive this. Loopback is no
     // problem: it is announced on purpose. Does nothing if the addresses are those of the last
     // call.
     void look(const Announcement& announcement);

@@ -90,7 +90,7 @@ std::vector<std::string> LeaseTracker::expire(TimePoint now) {
         --alive_;
         bytes_ -= bytes_of(held.last);
         gone.push_back(name);
-        // Keeps what is needed to recognise it.
+        // Keeps only the values that identify it.
         held.last = {.name = name, .instance = held.last.instance, .counter = held.last.counter};
     }
     return gone;
@@ -117,13 +117,13 @@ void RegistryNews::add(RegistryNews&& later) {
                     std::make_move_iterator(later.troubles.end()));
 }
 
-void RegistryReader::look(Board& registry, TimePoint now) {
+void RegistryReader::look(Registry& registry, TimePoint now) {
     now_ = now;
     try {
         registry.look(*this);
-    } catch (const BoardError& error) {
+    } catch (const RegistryError& error) {
         warn(std::string{error.what()} +
-             (was_read_ ? "; who was there is taken to be there still" : ""));
+             (was_read_ ? "; known publishers are assumed to be there still" : ""));
         tracker_.excuse_all(now);
         return;
     }
@@ -143,7 +143,7 @@ void RegistryReader::on_text(const std::string& name, const std::string& text) {
         if (announcement.name != name)
             throw AnnouncementError{"name: it is '" + announcement.name + "'"};
     } catch (const AnnouncementError& error) {
-        return warn("the announcement '" + name + "' is passed over: " + error.what());
+        return warn("the announcement '" + name + "' is ignored: " + error.what());
     }
     switch (tracker_.saw(announcement, now_)) {
     case LeaseTracker::Seen::found:
@@ -152,11 +152,11 @@ void RegistryReader::on_text(const std::string& name, const std::string& text) {
         break;
     case LeaseTracker::Seen::contested:
         warn("two publishers have the name '" + name + "'; one is on host '" + announcement.host +
-             "', process " + std::to_string(announcement.pid) + ", and is passed over");
+             "', process " + std::to_string(announcement.pid) + ", and is ignored");
         break;
     case LeaseTracker::Seen::refused:
         warn("more than " + std::to_string(publisher_limit_) +
-             " publishers, or more is said of them than is kept: the others are passed over");
+             " publishers, or too much memory for their announcements: the others are ignored");
         break;
     case LeaseTracker::Seen::alive:
     case LeaseTracker::Seen::stale:

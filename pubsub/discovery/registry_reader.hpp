@@ -6,7 +6,7 @@
 
 #include "netio/base/time.hpp"
 #include "pubsub/discovery/announcement.hpp"
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -27,29 +27,29 @@ class RateLimitedWarnings {
     static constexpr std::chrono::minutes interval{1};
     static constexpr std::size_t limit = 32; // different ones in an interval
 
-    // Returns the line to report; `nullopt`: none.
+    // Returns the line to report, or `nullopt`.
     std::optional<std::string> line_for(const std::string& warning, TimePoint now) {
         std::erase_if(reported_, [&](const auto& each) { return now - each.second >= interval; });
         if (reported_.contains(warning) || reported_.size() > limit) return {};
         const bool last = reported_.size() == limit;
         reported_.emplace(warning, now);
-        return last ? "the bus has more troubles than are told" : warning;
+        return last ? "the bus has more problems than are reported" : warning;
     }
 
   private:
     std::map<std::string, TimePoint> reported_;
 };
 
-// Which publishers are alive. An announcement lives while its counter moves, measured by the clock
-// of the reader, so that no clock needs to be correct. Expired announcements stay known, so that
-// what a killed publisher left behind is not found again.
+// Decides which publishers are alive. An announcement is alive while its counter changes, measured
+// by the clock of the reader, so that no clock needs to be correct. Expired announcements are
+// remembered, so that an entry of a killed publisher is not reported again.
 class LeaseTracker {
   public:
     enum class Seen : std::uint8_t {
         found,     // a new publisher
         changed,   // a known publisher with a changed announcement, or another instance
-        alive,     // unchanged, but its counter moved
-        stale,     // its counter did not move
+        alive,     // unchanged, but its counter has changed
+        stale,     // its counter has not changed
         contested, // a replaced instance is back, so two publishers have the name; ignored
         refused,   // a limit was reached
     };
@@ -62,8 +62,9 @@ class LeaseTracker {
         : lease_{lease}, limit_{limit}, bytes_limit_{bytes_limit} {}
 
     Seen saw(const Announcement& announcement, TimePoint now);
-    // The registry itself ends leases, and still has the announcement. False: it was refused, and
-    // there may be space now; or it is contested, and the lease of the other one may be over.
+    // The registry itself ends leases, and still has the announcement. Returns false if it was
+    // refused and there may be space now, or if it is contested and the lease of the other one may
+    // have ended.
     bool keep(std::string_view name, TimePoint now);
     // The announcement was removed. Returns whether the publisher was alive.
     bool withdrawn(std::string_view name);
@@ -72,7 +73,7 @@ class LeaseTracker {
     // The registry could not be read: renews all leases.
     void excuse_all(TimePoint now);
 
-    TimePoint next_expiry() const; // TimePoint::max(): none
+    TimePoint next_expiry() const; // TimePoint::max(): no lease
     std::size_t alive() const noexcept { return alive_; }
 
   private:
@@ -117,13 +118,13 @@ struct RegistryNews {
 
 // Converts the texts of a registry into changes of publishers and warnings. Does no I/O except
 // through the registry; has no clock.
-class RegistryReader final : private Board::Visitor {
+class RegistryReader final : private Registry::Visitor {
   public:
     RegistryReader(Duration lease, std::size_t publisher_limit)
         : publisher_limit_{publisher_limit}, tracker_{lease, publisher_limit} {}
 
     // Reads the registry. Does not throw: errors become warnings.
-    void look(Board& registry, TimePoint now);
+    void look(Registry& registry, TimePoint now);
     RegistryNews take_news();
     TimePoint next_expiry() const { return tracker_.next_expiry(); }
 

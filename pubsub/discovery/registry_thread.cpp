@@ -22,7 +22,7 @@ bool readable_within(int descriptor, std::chrono::milliseconds time) {
 
 } // namespace
 
-RegistryThread::RegistryThread(EventLoop& loop, std::unique_ptr<Board> registry, Work work,
+RegistryThread::RegistryThread(EventLoop& loop, std::unique_ptr<Registry> registry, Work work,
                                std::function<bool()> take)
     : loop_{loop}, shared_{std::make_shared<Shared>(std::move(registry))}, take_{std::move(take)},
       thread_{new std::thread{start_without_signals([shared = shared_, run = std::move(work)] {

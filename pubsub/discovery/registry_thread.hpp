@@ -5,7 +5,7 @@
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/loop/process.hpp"
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -45,9 +45,9 @@ class WakeUp {
     int descriptor_;
 };
 
-// A registry on a thread of its own, and its news for the loop. The state that both threads use is
-// kept alive by the work while it runs. If the work does not end in time, because a file server
-// does not answer, the thread is detached.
+// A registry with its own thread, and its news for the loop. The work keeps the state that both
+// threads use alive while it runs. If the work does not end in time, because a file server does not
+// answer, the thread is detached.
 class RegistryThread final : private EventSource {
   public:
     // How long the destructor waits for the work to end.
@@ -56,8 +56,8 @@ class RegistryThread final : private EventSource {
     // What the work uses.
     class Shared {
       public:
-        explicit Shared(std::unique_ptr<Board> registry) : registry_{std::move(registry)} {}
-        Board& registry() noexcept { return *registry_; }
+        explicit Shared(std::unique_ptr<Registry> registry) : registry_{std::move(registry)} {}
+        Registry& registry() noexcept { return *registry_; }
         bool ended() const noexcept { return ended_; }
         // Wakes the loop, which calls `take`.
         void notify() noexcept { news_->call(); }
@@ -66,7 +66,7 @@ class RegistryThread final : private EventSource {
 
       private:
         friend class RegistryThread;
-        std::unique_ptr<Board> registry_;
+        std::unique_ptr<Registry> registry_;
         std::atomic<bool> ended_{false};
         std::shared_ptr<WakeUp> news_ = std::make_shared<WakeUp>();
         WakeUp done_;
@@ -75,11 +75,11 @@ class RegistryThread final : private EventSource {
 
     // `take` runs in the loop after notify(). It returns whether news is left for the next turn,
     // and may destroy this. Throws std::system_error.
-    RegistryThread(EventLoop& loop, std::unique_ptr<Board> registry, Work work,
+    RegistryThread(EventLoop& loop, std::unique_ptr<Registry> registry, Work work,
                    std::function<bool()> take);
     ~RegistryThread() override;
 
-    // Ends Board::wait().
+    // Ends Registry::wait().
     void interrupt() noexcept {
         loop_.check_caller("Announcer", "update");
         shared_->registry().interrupt();

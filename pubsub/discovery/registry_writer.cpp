@@ -14,14 +14,14 @@ void RegistryWriter::update(Announcement announcement) {
     written_ = false;
 }
 
-void RegistryWriter::refresh(Board& registry, TimePoint now) {
+void RegistryWriter::refresh(Registry& registry, TimePoint now) {
     try {
         const std::optional<Announcement> there = stored(registry);
         if (!lease_.may_write(there, registry.has_leases(), now)) {
             written_ = false;
             return warn("another publisher announces itself as '" + announcement_.name +
                             "' (host '" + there->host + "', process " + std::to_string(there->pid) +
-                            "), so this one is not found; give each a name of its own",
+                            "), so this one is not found; give each a different name",
                         now);
         }
         if (written_ && there && registry.keep(announcement_.name)) return;
@@ -29,16 +29,16 @@ void RegistryWriter::refresh(Board& registry, TimePoint now) {
         written_ = false;
         registry.put(announcement_.name, to_text(announcement_));
         written_ = true;
-    } catch (const BoardError& error) {
+    } catch (const RegistryError& error) {
         warn(std::string{error.what()} + "; new subscribers may not find this publisher", now);
     }
 }
 
-void RegistryWriter::withdraw(Board& registry) {
+void RegistryWriter::withdraw(Registry& registry) {
     try {
         const std::optional<Announcement> there = stored(registry);
         if (there && there->instance == announcement_.instance) registry.remove(announcement_.name);
-    } catch (const BoardError& error) { // the lease ends by itself
+    } catch (const RegistryError& error) { // the lease ends by itself
         return;
     }
 }
@@ -48,7 +48,7 @@ std::vector<std::string> RegistryWriter::take_troubles() {
 }
 
 // A malformed announcement counts as none.
-std::optional<Announcement> RegistryWriter::stored(Board& registry) const {
+std::optional<Announcement> RegistryWriter::stored(Registry& registry) const {
     const std::optional<std::string> text = registry.get(announcement_.name);
     if (!text) return {};
     try {

@@ -14,16 +14,16 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Decides whether a publisher may write under its name. At its start it takes the name from
-// whatever its predecessor left. If it finds another instance later, that one started later: it
-// waits until the lease of the other instance ends, so that the two never alternate. If the
-// registry itself ends leases, that is when no announcement is stored any more.
+// Decides whether a publisher may write under its name. At its start it takes the name over from
+// its predecessor. If it finds another instance later, that one started later: it waits until the
+// lease of the other instance ends, so that the two never alternate. If the registry itself ends
+// leases, it waits until no announcement is stored any more.
 class NameLease {
   public:
     NameLease(std::uint64_t instance, Duration lease) : instance_{instance}, other_{lease, 1} {}
 
-    // `there`: what is stored under the name now. `lives`: the registry itself ends leases, so that
-    // the owner of `there` is alive.
+    // `there`: the announcement stored under the name now. `lives`: the registry itself ends
+    // leases, so the owner of `there` is alive.
     bool may_write(const std::optional<Announcement>& there, bool lives, TimePoint now) {
         if (!there || there->instance == instance_ || !taken_) {
             if (there && there->instance != instance_) other_.saw(*there, now);
@@ -41,8 +41,8 @@ class NameLease {
     LeaseTracker other_;
 };
 
-// Keeps one announcement in a registry: writes it again with a moved counter, retries after an
-// error, and withdraws it at the end. Does no I/O except through the registry; has no clock.
+// Keeps one announcement in a registry: rewrites it with a changed counter, retries after an error,
+// and withdraws it at the end. Does no I/O except through the registry; has no clock.
 class RegistryWriter {
   public:
     RegistryWriter(Announcement announcement, std::chrono::milliseconds lease)
@@ -53,14 +53,14 @@ class RegistryWriter {
     // Replaces the announcement from the next refresh on, except its name and instance.
     void update(Announcement announcement);
     // These do not throw: errors become warnings.
-    void refresh(Board& registry, TimePoint now);
-    void withdraw(Board& registry);
+    void refresh(Registry& registry, TimePoint now);
+    void withdraw(Registry& registry);
     std::vector<std::string> take_troubles();
-    // The current announcement is stored.
+    // Whether the current announcement is stored.
     bool is_written() const noexcept { return written_; }
 
   private:
-    std::optional<Announcement> stored(Board& registry) const;
+    std::optional<Announcement> stored(Registry& registry) const;
     void warn(const std::string& trouble, TimePoint now);
 
     Announcement announcement_;

@@ -11,7 +11,7 @@ Closed ShutdownState::result() const {
     if (unconfirmed_ > 0) {
         closed.reason = CloseReason::unconfirmed;
         closed.detail = std::to_string(unconfirmed_) +
-                        " subscriber(s) did not confirm that they have everything";
+                        " subscriber(s) did not confirm that they received everything";
     }
     if (aborted_) closed.reason = CloseReason::local;
     return closed;
@@ -20,13 +20,13 @@ Closed ShutdownState::result() const {
 std::string EvictionPolicy::verdict(const SubscriberProgress& subscriber,
                                     const ShutdownState& shutdown, TimePoint now) const {
     if (subscriber.limited && subscriber.time >= patience_.disconnect_after) {
-        return "took nothing for more than " + std::to_string(patience_.disconnect_after.count()) +
-               " ms";
+        return "received nothing for more than " +
+               std::to_string(patience_.disconnect_after.count()) + " ms";
     }
     if (shutdown.has_begun() && subscriber.time >= patience_.close_timeout) {
-        return "took nothing while the publisher was ending";
+        return "received nothing while the publisher was closing";
     }
-    if (shutdown.is_overdue(now)) return "did not take everything within close_limit";
+    if (shutdown.is_overdue(now)) return "did not receive everything within close_limit";
     return {};
 }
 

@@ -128,7 +128,7 @@ class MemoryBudget {
     static constexpr std::size_t others = 4;
 
     std::size_t pool_;
-    std::size_t reserve_; // that `block` and `disconnect` subscribers leave free
+    std::size_t reserve_; // memory that `block` and `disconnect` subscribers leave free
     std::size_t used_ = 0;
     std::size_t most_used_ = 0; // since take_least_free()
     std::size_t subscribers_ = 0;
@@ -154,10 +154,10 @@ class ProgressMonitor {
     // A subscriber without progress for this long is stalled.
     static constexpr std::chrono::milliseconds stalled_after{100};
     // A subscriber without progress for this long is reported as slow. Shorter stalls are common
-    // and cost nothing: a subscriber that computes, a process that waits for a core.
+    // and cost nothing: a subscriber that computes, a process that waits for a processor.
     static constexpr std::chrono::seconds reported_after{1};
 
-    // `shortest`: the shortest of the times that are watched for.
+    // `shortest`: the shortest time-out that is observed.
     explicit ProgressMonitor(Duration shortest) noexcept
         : period_{
               std::clamp<Duration>(shortest / 8, std::chrono::microseconds{100}, stalled_after)} {}

@@ -24,7 +24,7 @@ PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
     require_between("newest_bytes", options.newest_bytes, 1, SIZE_MAX);
     return PageBudget{{.page_bytes = options.page_bytes,
                        .page_count = options.page_count,
-                       .share_bytes = options.share_bytes,
+                       .queue_limit_bytes = options.queue_limit_bytes,
                        .watermark_bytes = options.watermark_bytes,
                        .largest_message_bytes = options.publisher.largest_message_bytes}};
 }
@@ -190,8 +190,8 @@ Status BufferedPublisher::append(Group& group, Fid fid, MessageParts parts, std:
     return Status::ok;
 }
 
-// The group's page holds what it was opened for. While its subscribers are busy it is filled
-// further, which delays no message.
+// The group's page has reached its first size. While its subscribers are busy it is filled further,
+// which delays no message.
 void BufferedPublisher::leave_or_fill_further(Group& group) {
     if (open_.is_early(group)) {
         if (!is_busy(group)) return flush_page(group.place, counters_.pages_left.idle);
@@ -217,7 +217,7 @@ std::byte* BufferedPublisher::reserve(Group& group, Fid fid, std::uint8_t status
 template <typename Attempt>
 bool BufferedPublisher::make_room(std::size_t bytes, Attempt attempt) {
     if (attempt()) return true;
-    flush_all(counters_.pages_left.full); // frees what they do not use now, and the rest later
+    flush_all(counters_.pages_left.full); // frees unused memory now, the rest later
     // Memory of droppable messages, and of pages that are sent to no subscriber, must be reclaimed
     // here, because no event follows that would end the wait. Free memory may be fragmented: then
     // more is reclaimed than `bytes`.

@@ -44,10 +44,10 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // slow_policy decides about the next page. At most half of the memory.
         // 0: 1 MiB if the policy blocks, 4 MiB if it is drop, but at least four pages and at most
         // half of the memory.
-        std::size_t share_bytes = 0;
+        std::size_t queue_limit_bytes = 0;
         // Memory per subscriber with slow_policy `newest`, in addition to that of the pages: for
-        // the last message of each fid. When it is full, the messages of those fids are dropped,
-        // and reported as missed, that had none for the longest time.
+        // the last message of each fid. When it is full, the messages of the fids that have had
+        // none for the longest time are dropped, and reported as missed.
         std::size_t newest_bytes = std::size_t{4} * 1024 * 1024;
         // A page with this many bytes is sent. 0: at about 64 KiB while its subscribers are idle,
         // and when full while they are busy.
@@ -58,17 +58,17 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         bool flush_when_idle = false; // a page is sent when its sessions have nothing to send
     };
 
-    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
-    // served by no provider.
+    // Throws std::invalid_argument for an invalid option, and FabricError if an address is in use,
+    // not local, or served by no provider.
     BufferedPublishSocket(Transport& transport, const Options& options, Handler& handler);
     ~BufferedPublishSocket() override;
 
     // ok: it will be sent. no_subscribers: the fid has no subscriber. again: nothing was taken;
     // on_writable follows when it is worth trying again. too_large: never possible. closed: after
-    // close(). not_owned: the fid is another loop's (Publisher::Options::owned).
+    // close(). not_owned: the fid belongs to another loop (Publisher::Options::fids).
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
-        // The usual case takes a few dozen instructions: the fid's group has an open page with
-        // room. No page is open after close().
+        // Usually this takes a few dozen instructions: the fid's group has an open page with space.
+        // No page is open after close().
         NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedPublishSocket");
         detail::FidState* const state = fids_->find_current(fid);
         if (state == nullptr || message.size() > message_limit_) {
@@ -87,7 +87,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     Status publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
                     std::uint8_t status = 0);
 
-    // Sends all coalesced messages, or those of the fid, with all that share its page.
+    // Sends all coalesced messages, or those of the fid together with the others on its page.
     void flush();
     void flush(Fid fid);
     void close() override;

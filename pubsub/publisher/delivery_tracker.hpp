@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The state of zero-copy publications: which of them still have deliveries pending
-// (DeliveryTracker), and which subscribers still have to take those that try_publish() could send
-// to some only (PartialDeliveries). No I/O.
+// The state of zero-copy publications: which of them have pending deliveries (DeliveryTracker), and
+// which subscribers have not been sent a publication that try_publish() could send only to some
+// (PartialDeliveries). No I/O.
 
 #include "netio/base/check.hpp"
 #include "netio/base/cookie.hpp"
@@ -24,7 +24,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Names a publication from begin() to its end; a later one in the same place has another id.
+// Identifies a publication from begin() to its end; a later one in the same slot has another id.
 enum class PublicationId : std::uint64_t {};
 
 // A publication begins with the user's cookie. It gets a pending delivery for every frame to every
@@ -54,7 +54,7 @@ class DeliveryTracker {
 
     void add_pending(PublicationId id, std::size_t count = 1) { find(id).pending += count; }
 
-    // The fate of the publication for one subscriber.
+    // The outcome of the publication for one subscriber.
     void note(PublicationId id, Fate fate) { count(find(id).ended.outcome, fate); }
 
     struct Ended {
@@ -101,20 +101,19 @@ class DeliveryTracker {
 // The publications of try_publish() that some subscribers have not taken. Whether a subscriber
 // takes one now is the caller's answer.
 //
-//     outlook --ok, again--> nothing is stored
-//             --partial--> open --resume: partial--> open
-//                               --resume: ok--> closed
-//                               --ticket abandoned--> take_over_abandoned: the library sends the
-//                               rest
-//                               --take_over_all--> the same, for all of them
+//     expected_status --ok, again--> nothing is stored
+//                     --partial--> open --resume: partial--> open
+//                                       --resume: ok--> closed
+//                                       --ticket abandoned--> take_over_abandoned: the library
+//                                                             sends the rest
+//                                       --take_over_all--> the same, for all publications
 //
 // Rules:
 //   1. A subscriber takes a publication once: it is removed from the list when it does.
-//   2. While a fid has an open publication, outlook() is `again`: a newer message of that fid would
-//      overtake it at the subscribers that are left.
+//   2. While a fid has an open publication, expected_status() returns `again`: a newer message of
+//      that fid would overtake it at the subscribers that are left.
 //   3. A subscriber that is gone or has unsubscribed is removed and owes nothing. A later
-//   subscriber
-//      is never on the list.
+//      subscriber is never on the list.
 //   4. A publication whose list is empty stays open until its ticket is resumed or abandoned, so
 //      that it does not complete while its user still holds the ticket.
 class PartialDeliveries {
@@ -132,7 +131,7 @@ class PartialDeliveries {
 
     // The status of a first attempt: no_subscribers, again, partial or ok.
     template <typename Members, typename CanTake>
-    Status outlook(Fid fid, const Members& subscribers, CanTake can_take) const {
+    Status expected_status(Fid fid, const Members& subscribers, CanTake can_take) const {
         if (std::empty(subscribers)) return Status::no_subscribers;
         if (holds(fid)) return Status::again;
         if (std::ranges::none_of(subscribers, can_take)) return Status::again;
@@ -166,7 +165,7 @@ class PartialDeliveries {
     // Returns the publications that it was removed from.
     std::vector<PublicationId> forget(SubscriberId subscriber, std::span<const FidRange> fids);
 
-    // What the library has to finish, and for which subscribers. These publications are closed.
+    // The publications that the library has to finish, and for which subscribers. They are closed.
     using Rest = std::vector<std::pair<PublicationId, std::vector<SubscriberId>>>;
     Rest take_over_abandoned();
     Rest take_over_all();

@@ -11,8 +11,8 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-// The defaults of limit_of(). If the publisher waits for a subscriber, a larger queue would only
-// let pages leave the processor's cache between being written and being sent. If it drops, the
+// The defaults of limit_of(). If the publisher waits for a subscriber, with a larger queue pages
+// would only leave the processor's cache between being written and being sent. If it drops, the
 // queue is the pause that a subscriber survives without loss.
 constexpr std::size_t blocking_limit_bytes = std::size_t{1} << 20;
 constexpr std::size_t dropping_limit_bytes = std::size_t{4} << 20;
@@ -30,17 +30,17 @@ PageBudget::PageBudget(const Options& options)
                                                             : options.watermark_bytes},
       early_bytes_{options.watermark_bytes == 0 ? std::min(page_bytes_, early_page_bytes)
                                                 : page_bytes_},
-      share_bytes_{options.share_bytes} {
+      queue_limit_bytes_{options.queue_limit_bytes} {
     require_between("page_bytes", options.page_bytes, 256, netio::page::message_limit);
     require_between("page_count", options.page_count, 2, std::size_t{1} << 20);
     pool_ = ByteArena::rounded(page_bytes_) * options.page_count;
-    require_option(share_bytes_ <= pool_ / 2,
-                   "share_bytes is " + std::to_string(share_bytes_) +
+    require_option(queue_limit_bytes_ <= pool_ / 2,
+                   "queue_limit_bytes is " + std::to_string(queue_limit_bytes_) +
                        "; one stopped subscriber must not keep more than half of the memory from "
                        "the others, which is page_bytes * page_count = " +
                        std::to_string(pool_) + " bytes");
     require_between("watermark_bytes", options.watermark_bytes, 0, page_bytes_);
-    // The fragments of a large message may use all memory but one page, which other groups may
+    // The fragments of a large message may use all memory except one page, which other groups may
     // hold.
     message_limit_ =
         std::min(options.largest_message_bytes, (options.page_count - 1) * page_bytes_);
@@ -51,7 +51,7 @@ std::size_t PageBudget::set_aside() const noexcept {
 }
 
 std::size_t PageBudget::limit_of(SlowPolicy policy) const noexcept {
-    if (share_bytes_ > 0) return share_bytes_;
+    if (queue_limit_bytes_ > 0) return queue_limit_bytes_;
     const std::size_t usual =
         policy == SlowPolicy::drop ? dropping_limit_bytes : blocking_limit_bytes;
     return std::min(pool_ / 2, std::max(4 * page_bytes_, usual));
@@ -188,7 +188,7 @@ bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
     const std::size_t bytes = std::max(record_bytes, std::min(whole, limits_.early_bytes()));
     auto page = store_.open(record_bytes, bytes);
     if (!page) {
-        // Groups with few messages must not keep memory that others need.
+        // Groups with few messages must not occupy memory that others need.
         shrink(part);
         page = store_.open(record_bytes, bytes);
     }
@@ -206,7 +206,7 @@ bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
 
 bool OpenPages::fill_further(const Group& group) {
     Open& open = pages_[static_cast<std::uint32_t>(group.place)];
-    // open() has limited `most` by what was free then.
+    // open() has limited `most` by the memory that was free then.
     const std::size_t bytes = std::min(open.most, open.bytes + limits_.early_bytes());
     if (bytes == open.bytes || !store_.extend(open.page, bytes)) return false;
     open.bytes = bytes;
@@ -222,7 +222,7 @@ std::byte* OpenPages::append(Group& group, Fid fid, std::uint8_t status, std::si
     return out;
 }
 
-// The record that reaches the watermark must come to append(), after which the page is sent.
+// The record that reaches the watermark must go through append(), after which the page is sent.
 void OpenPages::limit_writer(const Open& open) noexcept {
     open.group->writer.resize(std::min(open.bytes, limits_.watermark_bytes() - 1));
 }
@@ -238,7 +238,7 @@ OpenPages::Filled OpenPages::take(std::size_t place) {
 
 std::vector<std::uint32_t> OpenPages::take_pages(std::size_t bytes) {
     shrink(0);
-    // Free memory may be fragmented into pieces that are too small to be worth a frame.
+    // Free memory may be fragmented into pieces that are too small for a frame.
     for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
         std::vector<std::uint32_t> pages = store_.open_for(bytes, smallest, limits_.page_bytes());
         if (!pages.empty()) return pages;
@@ -247,7 +247,7 @@ std::vector<std::uint32_t> OpenPages::take_pages(std::size_t bytes) {
 }
 
 std::size_t OpenPages::free(std::size_t unsealed) {
-    // To half of their part: so the next pages have room, and not each of them gets here again.
+    // To half of their part, so that the next pages have space and do not all come here again.
     if (store_.free() < limits_.pool() / 2 && store_.free() + limits_.set_aside() < unsealed)
         shrink(limits_.set_aside() / (2 * pages_.size()));
     return store_.free();

@@ -25,7 +25,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// What happens with the next page, or with all pages of the next message, for a subscriber.
+// The decision about the next page, or all pages of the next message, for a subscriber.
 enum class Admit : std::uint8_t {
     enqueue,
     drop,  // the subscriber misses it, by its policy
@@ -38,11 +38,11 @@ class PageBudget {
     struct Options {
         std::size_t page_bytes = 0;
         std::size_t page_count = 0;
-        std::size_t share_bytes = 0;     // 0: limit_of() has defaults
+        std::size_t queue_limit_bytes = 0; // 0: limit_of() has defaults
         std::size_t watermark_bytes = 0; // 0: page_bytes, or early_bytes() for idle subscribers
         std::size_t largest_message_bytes = 0;
     };
-    // Throws std::invalid_argument naming the option and what is allowed.
+    // Throws std::invalid_argument, which names the option and the allowed values.
     explicit PageBudget(const Options& options);
 
     std::size_t page_bytes() const noexcept { return page_bytes_; }
@@ -63,7 +63,7 @@ class PageBudget {
 
     // What a subscriber may hold while the pool is not short.
     std::size_t limit_of(SlowPolicy policy) const noexcept;
-    // What the subscriber would hold in addition.
+    // The memory that the subscriber would hold in addition.
     struct Offer {
         std::size_t bytes = 0;
         // It needs several pages: with it a subscriber may hold at most half of the pool, unless it
@@ -81,7 +81,7 @@ class PageBudget {
     std::size_t page_bytes_;
     std::size_t watermark_bytes_;
     std::size_t early_bytes_;
-    std::size_t share_bytes_;
+    std::size_t queue_limit_bytes_;
     std::size_t pool_;
     std::size_t message_limit_;
 };
@@ -158,7 +158,7 @@ class PageStore {
               MemoryBudget& budget);
 
     void add_user(std::uint32_t page) noexcept { ++pages_[page].users; }
-    // The last user's release frees the page.
+    // The page is freed when its last user releases it.
     void release(std::uint32_t page, MemoryBudget& budget);
     // Frees a page that was never sealed.
     void abandon(std::uint32_t page) { arena_.release(pages_.release(page).piece); }
@@ -214,8 +214,8 @@ class OpenPages {
     bool fill_further(const Group& group);
     // Where a message goes in the group's open page; nullptr if it does not fit.
     std::byte* append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
-    // The group's page must be sent now. That includes a page that has room for its first message
-    // only, for want of memory: a subscriber that can be sent it now may not be able to later.
+    // The group's page must be sent now. This includes a page that, for lack of memory, has space
+    // for its first message only: a subscriber that can receive it now may not be able to later.
     bool is_due(const Group& group) const noexcept {
         const std::size_t used = group.writer.used();
         return used >= limits_.watermark_bytes() ||
@@ -236,10 +236,10 @@ class OpenPages {
     // Pages without a group, for a message that needs several. Returns none if there is not enough
     // memory.
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
-    // Shortens every open page to `bytes`, or to what it holds.
+    // Shortens every open page to `bytes`, or to the size of its content.
     void shrink(std::size_t bytes);
-    // The memory that is left when all open pages are full. `unsealed`: what the budget has free.
-    // Where little is left, memory that few messages would need is freed first.
+    // The memory that is left when all open pages are full. `unsealed`: the free memory of the
+    // budget. If little is left, memory that a few messages would need is freed first.
     std::size_t free(std::size_t unsealed);
 
     bool empty() const noexcept { return pages_.size() == 0; }

@@ -19,31 +19,31 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-constexpr std::size_t default_remainder_limit = 64;
+constexpr std::size_t default_queue_limit_messages = 64;
 
 PublishSocket::Options checked(PublishSocket::Options options) {
     validate(options.publisher);
     require_option(options.publisher.slow_policy != SlowPolicy::newest,
-                   "slow_policy newest is for a BufferedPublishSocket, which copies what it keeps; "
-                   "where memory is lent use drop");
-    // Half of a limit of one would be nothing.
+                   "slow_policy newest is for a BufferedPublishSocket, which copies messages; use "
+                   "drop for messages that are not copied");
+    // With a limit of 1, half of it would be 0.
     require_between("outstanding_limit", options.outstanding_limit, 2, UINT32_MAX);
-    require_option(options.remainder_limit <= options.outstanding_limit / 2,
-                   "remainder_limit is " + std::to_string(options.remainder_limit) +
+    require_option(options.queue_limit_messages <= options.outstanding_limit / 2,
+                   "queue_limit_messages is " + std::to_string(options.queue_limit_messages) +
                        "; one stopped subscriber must not keep more than half of "
                        "outstanding_limit, which is " +
                        std::to_string(options.outstanding_limit) + ", from the others");
-    if (options.remainder_limit == 0) {
-        options.remainder_limit =
-            std::clamp<std::size_t>(options.outstanding_limit / 4, 1, default_remainder_limit);
+    if (options.queue_limit_messages == 0) {
+        options.queue_limit_messages =
+            std::clamp<std::size_t>(options.outstanding_limit / 4, 1, default_queue_limit_messages);
     }
     return options;
 }
 
 } // namespace
 
-// Sends messages from the user's memory: which subscribers still have to take which of them, and
-// when their cookies are returned.
+// Sends messages from the user's memory: keeps which subscribers have not been sent which of them,
+// and when their cookies are returned.
 class ZeroCopyPublisher final : public PublisherCore {
   public:
     ZeroCopyPublisher(Transport& transport, const PublishSocket::Options& options,
@@ -159,23 +159,23 @@ PublishSocket::Attempt ZeroCopyPublisher::try_publish(Fid fid, std::span<const S
     const auto can_take = [this](const Interest& each) {
         return each.policy == SlowPolicy::drop || subscriber_of(each).can_send_now();
     };
-    const Status outlook = partial_.outlook(fid, members, can_take);
-    if (outlook == Status::no_subscribers) {
+    const Status expected = partial_.expected_status(fid, members, can_take);
+    if (expected == Status::no_subscribers) {
         ++found.published;
         ++counters_.without_subscribers;
-        return {.status = outlook, .ticket = {}};
+        return {.status = expected, .ticket = {}};
     }
     // An abandoned publication waits in the subscriber's queue. A queue that has reached its limit
     // must be sent first, or it would hold memory that other fids need.
     const auto can_be_left = [&](const Interest& each) {
         return can_take(each) || may_wait(subscriber_of(each));
     };
-    if (outlook == Status::partial && must_wait_for(members, can_be_left))
+    if (expected == Status::partial && must_wait_for(members, can_be_left))
         return {.status = refuse(fid), .ticket = {}};
     for (const Interest& member : members)
         if (!can_take(member)) wait_for(member);
     std::optional<PublicationId> id;
-    if (outlook != Status::again) {
+    if (expected != Status::again) {
         reclaim_memory();
         id = begin(cookie);
     }
@@ -231,7 +231,7 @@ bool ZeroCopyPublisher::takes(const Interest& member) noexcept {
     if (member.policy != SlowPolicy::drop) return may_wait(subscriber);
     const QueueUsage& usage = subscriber.queue().usage();
     if (subscriber.queue().gaps_are_full()) return false;
-    return usage.waiting < options_.remainder_limit &&
+    return usage.waiting < options_.queue_limit_messages &&
            (usage.all() == 0 || usage.all() < budget().allowance(SIZE_MAX));
 }
 
@@ -240,7 +240,7 @@ bool ZeroCopyPublisher::may_wait(const Subscriber& subscriber) noexcept {
     const QueueUsage& usage = subscriber.queue().usage();
     const MemoryBudget& memory = budget();
     if (subscriber.queue().gaps_are_full()) return false;
-    return usage.waiting < options_.remainder_limit &&
+    return usage.waiting < options_.queue_limit_messages &&
            (memory.is_plenty(1, memory.free()) ||
             usage.all() < memory.waiting_limit(memory.free()));
 }
@@ -316,8 +316,8 @@ void ZeroCopyPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) 
     count_dropped(fid);
 }
 
-// Within a call of the user's: `frames` pending deliveries are completed, by default the one that
-// begin() has added.
+// Called within a call of the user's: `frames` pending deliveries are completed, by default the one
+// that begin() has added.
 void ZeroCopyPublisher::seal(PublicationId id, std::size_t frames) {
     const auto ended = tracker_.complete(id, frames);
     if (!ended) return;

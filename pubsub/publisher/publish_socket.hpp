@@ -51,7 +51,7 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
         std::size_t outstanding_limit = 256;
         // The queue limit: publications that may be queued for one subscriber; then its slow_policy
         // decides. At most half of outstanding_limit. 0: a quarter of that, at most 64.
-        std::size_t remainder_limit = 0;
+        std::size_t queue_limit_messages = 0;
     };
 
     class Handler : public Publisher::Handler {
@@ -64,8 +64,8 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
         ~Handler() = default;
     };
 
-    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
-    // served by no provider.
+    // Throws std::invalid_argument for an invalid option, and FabricError if an address is in use,
+    // not local, or served by no provider.
     PublishSocket(Transport& transport, const Options& options, Handler& handler);
     ~PublishSocket() override;
 
@@ -76,15 +76,15 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     };
     static constexpr std::size_t header_limit = 8;
 
-    // Registers memory with the devices that subscribers use. Otherwise the first publication to
-    // each of them does that: it takes as long as pinning the memory, and a failure ends the
+    // Registers memory with the devices that subscribers use. Otherwise the first publication over
+    // each device does that: it takes as long as pinning the memory, and a failure ends the
     // subscriber's session. Throws FabricError, which names the remedy.
     void prepare(RegisteredBuffer& buffer);
 
     // ok: on_publish_completed follows. no_subscribers: the fid has no subscriber; nothing follows.
     // again: no subscriber got it; on_writable follows when it is worth trying again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().
-    // not_owned: the fid is another loop's (Publisher::Options::owned).
+    // not_owned: the fid is another loop's (Publisher::Options::fids).
     // While a frame is in flight to a subscriber, the next messages that may share one wait for its
     // completion, or for enough bytes (32 KiB), even if the session has capacity; try_publish()
     // sends each at once.

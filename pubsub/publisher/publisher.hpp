@@ -28,7 +28,7 @@ namespace netio::pubsub::inline v0_3 {
 // The page format has 30 bits for the size of a message.
 inline constexpr std::size_t largest_message_limit = (std::size_t{1} << 30) - 1;
 
-// A connected subscriber, for the user.
+// A connected subscriber, for display and for the user's own data.
 struct SubscriberPeer {
     SubscriberId id{};
     std::string address;
@@ -39,12 +39,12 @@ class NETIO_EXPORT PublishSocketBase {
   public:
     struct Options {
         AddressList addresses{};
-        bool open = false; // addresses that other machines reach may be used without keys
+        bool open = false;                  // peers of other machines may connect without keys
         std::shared_ptr<ServerKeys> keys{}; // of the peers that may connect; null: all may
         // The fids of this socket, if several loops publish (pubsub/core/fid_shards.hpp):
         // publishing another fid returns not_owned, and a subscription to more fids gets these.
         // nullopt: all.
-        std::optional<std::vector<FidRange>> owned{};
+        std::optional<std::vector<FidRange>> fids{};
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
         SessionOptions session = {.receive_bytes = 4096, .receive_count = 8, .window_limit = 0};
         // A subscriber may ask, for some of its fids, for a policy that blocks the publisher less.
@@ -52,8 +52,8 @@ class NETIO_EXPORT PublishSocketBase {
         SlowPolicy slow_policy = SlowPolicy::block;
         std::chrono::milliseconds disconnect_after{10000};
         std::size_t subscriber_limit = 4096;
-        // Subscribers per host; 0: half of subscriber_limit. Where there are keys, their limit
-        // counts.
+        // Limit of subscribers per host; 0: half of subscriber_limit. With keys, the limit of the
+        // keys applies.
         std::size_t links_per_host = 0;
         std::size_t ranges_per_subscriber_limit = 16384;
         // Requests and replies that may be queued for one subscriber; one more request ends its
@@ -81,14 +81,14 @@ class NETIO_EXPORT PublishSocketBase {
         // After publish returned `again`: it is worth trying again.
         virtual void on_writable(PublishSocketBase&) {}
         // The last event, after close() or abort(). orderly: every subscriber has confirmed that it
-        // has everything; otherwise the detail has the number of those that did not.
+        // has received everything; otherwise the detail has the number of those that have not.
         virtual void on_closed(PublishSocketBase&, const Closed&) {}
 
       protected:
         ~Handler() = default;
     };
 
-    // Monotonic since the construction of the publisher, except where stated.
+    // Since construction; they do not decrease, except where stated.
     struct Counters {
         std::uint64_t messages = 0; // accepted with at least one subscriber
         std::uint64_t without_subscribers = 0;
@@ -106,7 +106,7 @@ class NETIO_EXPORT PublishSocketBase {
             std::uint64_t asked = 0;
         };
         PagesLeft pages_left;
-        // Of the accepted messages. Not adjacent to their number, or g++ 12 adds the two as a
+        // Bytes of the accepted messages. Not adjacent to their number, or g++ 12 adds the two as a
         // vector, with 7 instructions per message instead of 2.
         std::uint64_t bytes = 0;
         std::size_t subscribers = 0; // now
@@ -134,7 +134,7 @@ class NETIO_EXPORT PublishSocketBase {
     PublisherSnapshot snapshot() { return snapshot(SnapshotLimits{}); }
 };
 
-// Throws std::invalid_argument naming the option and what is allowed.
+// Throws std::invalid_argument, which names the option and the allowed values.
 NETIO_EXPORT void validate(const PublishSocketBase::Options& options);
 
 using Publisher = PublishSocketBase;

@@ -14,7 +14,7 @@ namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::size_t service_bytes = 4; // the largest message
-// Peers ask as often as they want, and sorting a million fids takes a tenth of a second.
+// Peers may ask at any rate, and sorting a million fids takes a tenth of a second.
 constexpr std::chrono::seconds listing_interval{1};
 constexpr std::array all_fids{FidRange{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
 
@@ -30,7 +30,7 @@ std::string_view refusal_reason(SubscriptionResult result) {
     case SubscriptionResult::table_full:
         return "it has as many ranges as ranges_per_subscriber_limit allows";
     case SubscriptionResult::policy_refused:
-        return "its policy would hold up more than slow_policy does, or is one that only buffered "
+        return "its policy would block longer than slow_policy does, or is one that only buffered "
                "publishers have";
     case SubscriptionResult::not_permitted:
         return "its key does not permit it";
@@ -72,9 +72,9 @@ bool is_stalled_with_droppable(const Subscriber& subscriber) noexcept {
 void validate(const Publisher::Options& options) {
     validate(options.session);
     require_option(!options.addresses.empty(), "addresses must not be empty");
-    for (const FidRange& range : options.owned.value_or(std::vector<FidRange>{}))
+    for (const FidRange& range : options.fids.value_or(std::vector<FidRange>{}))
         require_option(range.first <= range.last,
-                       "owned: " + to_string(range) + " ends before it begins");
+                       "fids: " + to_string(range) + " ends before it begins");
     require_time("disconnect_after", options.disconnect_after);
     require_time("close_timeout", options.close_timeout);
     require_time("close_limit", options.close_limit, options.close_timeout);
@@ -89,7 +89,7 @@ void validate(const Publisher::Options& options) {
 PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& options,
                              const Terms& terms, const User& user)
     : options_{options}, user_{user}, loop_{transport.loop()},
-      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.owned,
+      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.fids,
                terms.keeps_newest},
       instance_{transport.draw_number()}, budget_{terms.pool, terms.largest},
       eviction_{
@@ -311,7 +311,8 @@ void PublisherCore::answer(Subscriber& subscriber, std::uint32_t request, Subscr
 
 void PublisherCore::take_fids_question(Subscriber& subscriber, const FidsQuestion& question) {
     if (subscriber.queue().positions_are_full()) {
-        return subscriber.fail(CloseReason::protocol_error, "asks and does not take the answers");
+        return subscriber.fail(CloseReason::protocol_error,
+                               "sends requests and does not receive the answers");
     }
     const auto& fids = fan_out_.fids().fids;
     const bool is_due =
@@ -349,8 +350,8 @@ void PublisherCore::notify_writable() {
     user_.handler.on_writable(user_.publisher);
 }
 
-// While the publisher closes, a subscriber is asked to confirm its totals after it was sent what is
-// conflated for it.
+// While the publisher closes, a subscriber is asked to confirm its totals after its conflated
+// messages were sent.
 void PublisherCore::on_turn_of_conflated(Subscriber& subscriber) {
     send_conflated(subscriber);
     if (shutdown_.has_begun() && !subscriber.has_conflated) send_totals(subscriber);
@@ -467,7 +468,7 @@ void PublisherCore::evict_largest_holder() {
     for (const SubscriberId each : EvictionPolicy::evicted(std::move(holders), budget_, need)) {
         subscribers_[each].fail(
             CloseReason::too_slow,
-            "took nothing of what was being sent to it, and the others need the memory");
+            "received nothing of the data in flight to it, and the others need the memory");
     }
 }
 

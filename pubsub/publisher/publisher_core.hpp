@@ -99,7 +99,7 @@ class PublisherCore : private SessionListener::Handler {
     const Publisher::Counters& counters() noexcept;
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits);
 
-    // Every subscriber is sent what is queued for it, then its totals, and is closed when it has
+    // Sends each subscriber its queue, then its totals, and closes its session when it has
     // confirmed them.
     void close();
     // Every session ends at once.
@@ -113,10 +113,10 @@ class PublisherCore : private SessionListener::Handler {
     // The sessions use memory of the derived class, so its destructor calls this first.
     void destroy_sessions() noexcept;
 
-    // --- what the derived class implements; where it is not said otherwise, the core does nothing
-    // after the call, so that the user's handler may destroy the socket
+    // --- implemented by the derived class. Unless stated otherwise, the core does nothing after
+    // the call, so that the user's handler may destroy the socket
 
-    // The groups become void: sends what is coalesced for them. Must not call the user.
+    // The groups become invalid: sends the messages coalesced for them. Must not call the user.
     virtual void before_change() {}
     // Hands everything that is pending over to the subscribers. Must not call the user.
     virtual void before_end() {}
@@ -129,10 +129,10 @@ class PublisherCore : private SessionListener::Handler {
                           std::optional<SlowPolicy> /*policy*/) {}
     // Sends the messages that are conflated for the subscriber. Must not call the user.
     virtual void send_conflated(Subscriber& /*subscriber*/) {}
-    // Frames of what was sent with this cookie are not used any more.
+    // Frames that were sent with this cookie are not used any more.
     virtual void on_returned(const SendQueue::Returned& returned) = 0;
-    // The subscriber is not sent what was queued for it with these cookies, one item and what
-    // continues it: enters the messages into the gap, or conflates them. Returns how many the
+    // Items queued with these cookies (one item and its continuations) are not sent to the
+    // subscriber: adds their messages to the gap, or conflates them. Returns how many messages the
     // subscriber misses. Must not call the user.
     virtual std::uint64_t on_taken_back(Subscriber& subscriber,
                                         const SendQueue::TakenBack& taken) = 0;
@@ -148,7 +148,7 @@ class PublisherCore : private SessionListener::Handler {
         return subscribers_[member.subscriber];
     }
     MemoryBudget& budget() noexcept { return budget_; }
-    // publish() returns the status: it was blocked.
+    // publish() was blocked and returns this status.
     Status refuse(Fid fid);
     void note_partial() noexcept { blocked_.begin(loop_.now()); }
     void count_dropped(Fid fid);
@@ -161,16 +161,16 @@ class PublisherCore : private SessionListener::Handler {
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }
     // Something is queued for a subscriber or in flight to it: its progress must be watched.
     void watch_progress();
-    // Where the pool is too short for `needed`, drops what is queued for subscribers whose policy
+    // If the pool is too short for `needed`, drops what is queued for subscribers whose policy
     // allows it: first for stalled ones, then for those that hold most.
     void reclaim_memory(std::size_t needed = 0) {
         if (budget_.is_short(needed)) reclaim(needed);
     }
-    // For messages that are conflated, and for which there was no memory.
+    // For conflated messages for which there was no memory.
     void retry_conflated();
 
   private:
-    friend class Subscriber; // whose events these are, and the listener's
+    friend class Subscriber; // handles the events of subscribers and of the listener
 
     void on_incoming(IncomingSession& incoming) override;
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
@@ -187,9 +187,9 @@ class PublisherCore : private SessionListener::Handler {
         return budget_.post_limit(ProgressMonitor::stalled(subscriber.progress));
     }
     void on_turn_of_conflated(Subscriber& subscriber);
-    // Nothing may be sent to the subscriber any more; what is queued is returned after this.
+    // Nothing may be sent to the subscriber any more; its queued items are returned after this.
     void on_subscriber_gone(Subscriber& subscriber);
-    // The subscriber has nothing any more, and is destroyed here.
+    // Nothing of the subscriber is left, and it is destroyed here.
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed);
 
     void take_request(Subscriber& subscriber, SubscriberRequest request);
@@ -212,7 +212,7 @@ class PublisherCore : private SessionListener::Handler {
     User user_;
     EventLoop& loop_;
     FanOut fan_out_;
-    const std::uint64_t instance_; // names this count of published messages
+    const std::uint64_t instance_; // identifies this count of published messages
     std::size_t announced_count_ = 0;
     struct {
         LatencyHistogram former_latency; // of subscribers that are gone

@@ -22,10 +22,10 @@ struct SubscriberFigures {
     Duration connected_for{};
     std::size_t waiting = 0;       // in its queue
     std::size_t most_waiting = 0;  // since the last snapshot
-    std::size_t posted = 0;        // to the fabric
+    std::size_t posted = 0;        // passed to the fabric and not completed
     std::size_t queued = 0;        // entries of its queue: pages or messages, gaps, answers, lists
     std::size_t queued_counts = 0; // counts of fids in queued gaps and positions
-    std::size_t credits = 0;       // its receive buffers that are free for us
+    std::size_t credits = 0;       // free receive buffers of the subscriber
     std::size_t least_credits = 0; // since the last snapshot
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
@@ -48,7 +48,7 @@ struct FidFigures {
     std::uint64_t dropped = 0;  // summed over all subscribers
 };
 
-// The most entries that a snapshot has.
+// The limits of the number of entries in a snapshot.
 struct SnapshotLimits {
     std::size_t fids = 1000;
     std::size_t subscribers = 1000;

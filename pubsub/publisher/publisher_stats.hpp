@@ -67,7 +67,7 @@ class SubscriberStats {
     void note_waiting(std::size_t amount) noexcept {
         most_waiting_ = std::max(most_waiting_, amount);
     }
-    // The number of receives that the peer has left for us.
+    // The number of free receives of the peer for this side.
     void note_credits(std::size_t count) noexcept {
         least_credits_ = std::min(least_credits_, count);
     }

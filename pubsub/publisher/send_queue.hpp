@@ -8,8 +8,8 @@
 //            session.send(frame.outgoing(), frame.cookie) == Status::ok)
 //         queue.posted();
 //
-// The queue calls nobody. prepare() returns the next frame and posted() removes it; an item that is
-// not needed any more is returned by the cookie it was queued with. Small messages that wait one
+// The queue makes no calls. prepare() returns the next frame and posted() removes it; an item that
+// is not needed any more is returned by the cookie it was queued with. Small messages that wait one
 // after another are copied into one frame; pages share a frame without a copy, and are one page to
 // the peer. Every cookie is returned exactly as often as frames_for() reports: by on_sent(),
 // take_back() or take_rest().
@@ -98,8 +98,8 @@ void copy_message(const ZeroCopyMessage& message, std::byte* out) noexcept;
 // Without posted() the next begin() starts the same page again.
 class SmallMessageBatcher {
   public:
-    // Larger messages get a frame of their own: where the kernel copies what is sent, and where a
-    // device reads the memory itself, so that ours would be the only copy.
+    // Larger messages get separate frames. The kernel copies what is sent anyway; if a device reads
+    // the memory itself, the copy here would be the only one.
     static constexpr std::size_t message_limit = 49152;
     static constexpr std::size_t device_message_limit = 8192;
     // Memory for one peer: at most this many pages of at most this size, allocated at first use.
@@ -151,7 +151,7 @@ class SmallMessageBatcher {
 
 // --- counts ---------------------------------------------------------------------------------
 
-// The numbers of messages per fid that a subscriber has missed and was not told yet.
+// The numbers of messages per fid that a subscriber has missed and that were not reported yet.
 class PendingGaps {
   public:
     void add(Fid fid, std::uint64_t count) { missed_[fid] += count; }
@@ -188,13 +188,13 @@ using CountList = std::function<TotalsPart(std::span<FidCount>)>;
 // complete.
 class CountListEncoder {
   public:
-    // A bit for each frame that is in flight in memory; 0: the counts are in the extension.
+    // A bit for each frame in flight that uses the memory; 0: the counts are in the extension.
     using Places = std::uint32_t;
 
     // The next frame of the gaps; nothing precedes them in its extension. Returns nullopt if as
     // many frames are in flight as may be.
     std::optional<Places> prepare(PendingGaps& gaps, std::size_t body_limit, ReadyFrame& frame);
-    // The same for a list, which follows what is in the frame's extension already.
+    // The same for a list, which follows the existing content of the frame's extension.
     std::optional<Places> prepare(const CountList& list, std::size_t body_limit, ReadyFrame& frame);
     // What was prepared last, into `place`, is in flight. Returns whether that was the last of the
     // list, or of the gaps if they have no new counts.
@@ -342,9 +342,9 @@ class SendQueue {
         std::size_t frames = 0;
         std::optional<Fate> fate; // of the item, with its last frame; frames end in order
     };
-    // The frame with this cookie was sent, or never will be. Appends what is returned with it: one
-    // item or several, or none if the frame was the queue's own. Returns when the first of these
-    // was queued.
+    // The frame with this cookie was sent, or never will be. Appends the items that are returned
+    // with it: one or several, or none if the frame was the queue's own. Returns when the first of
+    // these was queued.
     TimePoint on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned);
     // Removes the droppable item that was queued last and those that continue it. A gap takes its
     // place: the caller fills `gap` and calls settle(). Gaps that become adjacent are merged, so
@@ -356,7 +356,7 @@ class SendQueue {
         DroppableQueue<Item>::Place place; // of the gap
     };
     TakenBack take_back();
-    // The caller has filled the gap of the last take_back(). An empty gap is removed.
+    // The caller has filled the gap of the last take_back(). Removes the gap if it is empty.
     void settle(const TakenBack& taken);
     // Everything that is not posted, for a peer that is gone.
     std::vector<Returned> take_rest(std::size_t body_limit);

@@ -90,7 +90,7 @@ void Subscriber::pump() {
     if (queue_.should_batch(room_)) return; // until a frame in flight is sent
     room_.slice_limit = session_->segment_limit();
     ReadyFrame frame;
-    // Capacity first: prepare() copies small messages, which is of no use without it.
+    // Checks the capacity first: prepare() copies small messages, which is useless without it.
     while (!queue_.has_drained() && session_->request_capacity()) {
         room_.post_limit = core_.post_limit(*this);
         if (!queue_.prepare(room_, frame)) break;

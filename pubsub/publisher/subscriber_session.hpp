@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One connected subscriber of a publisher: its session, the queue of what it is still to be sent,
-// its pending requests, and the stage of its life.
+// One connected subscriber of a publisher: its session, the queue of what is still to be sent to
+// it, its pending requests, and the stage of its life.
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/session_listener.hpp"
@@ -62,7 +62,8 @@ class Subscriber final : private Session::Handler {
     void add_request(SubscriberRequest request) { requests_.push_back(std::move(request)); }
     // Requests that wait, and replies that are queued.
     std::size_t open_requests() const noexcept { return requests_.size() + queue_.answers(); }
-    // The subscriber misses messages. It is told in order, as soon as something has been sent.
+    // The subscriber misses messages. This is reported to it in order, as soon as something has
+    // been sent.
     void add_gap(Fid fid, std::uint64_t count);
     // The same for messages that the stats have counted already.
     void queue_gap(const FidCount& missed);
@@ -97,14 +98,14 @@ class Subscriber final : private Session::Handler {
     Stage stage() const noexcept { return stage_; }
     void set_stage(Stage stage) noexcept { stage_ = stage; }
 
-    // Sends conflated messages if it is their turn; otherwise sees to it that they have a turn.
+    // Sends conflated messages if it is their turn; otherwise ensures that they get a turn.
     void offer_capacity();
 
     // Reports to the loop's observer when the subscriber has made no progress for
     // ProgressMonitor::reported_after, and when it makes progress again. `before`: how long it had
     // made none until now.
     void report_stall(Duration before) const;
-    // The figures of a snapshot; restarts those that cover the time since the previous one.
+    // The statistics of a snapshot; restarts those that cover the time since the previous one.
     SubscriberFigures take_figures(TimePoint now);
 
     SubscriberStats stats{TimePoint{}};
@@ -112,7 +113,7 @@ class Subscriber final : private Session::Handler {
     bool announced = false;       // the user knows it
     bool confirmed = false;       // it is gone after it has confirmed the totals
     bool has_conflated = false;   // the publisher stores messages that follow the queue
-    std::vector<FidRange> former; // its subscriptions when it went
+    std::vector<FidRange> former; // its subscriptions when it was gone
 
   private:
     void pump();

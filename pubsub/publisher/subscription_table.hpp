@@ -2,7 +2,7 @@
 #pragma once
 
 // The subscriptions of a publisher: which subscribers get the messages of a fid and by which policy
-// (SubscriptionTable, FanOut), how many messages that are, what a subscriber's key permits
+// (SubscriptionTable, FanOut), the number of these messages, what a subscriber's key permits
 // (permitted()), and which fids were published (FidListing). No I/O, no clock.
 
 #include "netio/access/rights.hpp"
@@ -26,7 +26,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// A subscriber that wants fids by one policy. It may want other fids by another policy.
+// A subscriber that wants fids with one policy. It may want other fids with another policy.
 struct Interest {
     SubscriberId subscriber{};
     SlowPolicy policy = SlowPolicy::block;
@@ -56,7 +56,7 @@ class SubscriptionTable {
     // `removed`. Returns false as add() does: removing the middle of a range makes two.
     [[nodiscard]] bool remove(Interest subscriber, const FidRange& range,
                               std::vector<FidRange>& removed);
-    // Returns what the subscriber had.
+    // Returns the fids that the subscriber had.
     std::vector<FidRange> remove_subscriber(Interest subscriber);
 
     GroupId find(Fid fid) const;
@@ -103,7 +103,7 @@ struct Group : detail::GroupWriter {
     static constexpr std::size_t nowhere = SIZE_MAX;
 
     std::vector<Interest> members;
-    std::size_t place = nowhere; // for the caller: of what it keeps for this group
+    std::size_t place = nowhere; // for the caller: the position of its data for this group
 };
 
 // Finds the subscribers of a fid, and counts its messages.
@@ -114,13 +114,13 @@ class FanOut {
   public:
     using Owned = std::optional<std::vector<FidRange>>;
 
-    // `own_policy`: of subscribers that do not ask for another. `owned`: the fids that are
+    // `own_policy`: of subscribers that do not request another. `owned`: the fids that are
     // published here; nullopt: all. `keeps_newest`: SlowPolicy::newest is available.
     FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned = {},
            bool keeps_newest = true);
 
     struct Found {
-        // The number of messages that were accepted or had no subscriber: the caller counts.
+        // The number of messages that were accepted or had no subscriber; the caller increments it.
         std::uint64_t& published;
         Group* group; // without members if the fid has no subscriber or is not published here
     };
@@ -135,7 +135,7 @@ class FanOut {
     // For inline lookups.
     detail::FidTable& fids() noexcept { return fids_; }
 
-    // The whole request is accepted, or nothing of it.
+    // A request is accepted or refused as a whole.
     struct Addition {
         SubscriptionResult result = SubscriptionResult::accepted;
         // The number of messages published so far, of each fid that is new to the subscriber. Fids
@@ -145,7 +145,7 @@ class FanOut {
     SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
         return subscribe(subscriber, wishes_of(request)).result;
     }
-    // The same where the policy differs between the fids.
+    // The same for policies that differ between the fids.
     struct Wish {
         FidRange fids;
         SlowPolicy policy = SlowPolicy::block;
@@ -165,7 +165,7 @@ class FanOut {
     bool keeps_newest() const noexcept { return keeps_newest_; }
     bool wants(SubscriberId subscriber, Fid fid) const;
     bool wants_anything(SubscriberId subscriber) const;
-    // Of a fid that the subscriber wants.
+    // For a fid that the subscriber wants.
     SlowPolicy policy_of(SubscriberId subscriber, Fid fid) const;
 
     // Memory for the fids of all subscribers: a few bytes each.
@@ -240,7 +240,8 @@ constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
     return SlowPolicy::block;
 }
 
-// A key that grants a policy by default grants no more than the publisher has.
+// Limits a policy that a key grants by default: it does not block longer than the publisher's own
+// policy, and `newest` becomes `drop` if the publisher does not conflate.
 struct OwnPolicies {
     SlowPolicy policy = SlowPolicy::block;
     bool keeps_newest = false;
@@ -266,9 +267,9 @@ struct FidPage {
 // the list is made only after fids were added, and not more often than the caller allows.
 class FidListing {
   public:
-    // Whether the list was made from fewer fids.
+    // Whether fids were added since the list was made.
     bool is_outdated(std::size_t fid_count) const noexcept { return made_from_ != fid_count; }
-    // From a map of all fids.
+    // Makes the list from a map of all fids.
     template <typename Value>
     void make(const FidMap<Value>& fids) {
         std::vector<Fid> list;

@@ -35,14 +35,14 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
         : transport_{transport}, options_{std::move(options)}, on_end_{std::move(on_end)},
           connector_{transport, *this}, end_timer_{transport.loop(), [this] { on_time(); }} {
         std::vector<Address> addresses{options_.publisher};
-        addresses.insert(addresses.end(), options_.other_addresses.begin(),
-                         options_.other_addresses.end());
+        addresses.insert(addresses.end(), options_.fallback_addresses.begin(),
+                         options_.fallback_addresses.end());
         connector_.connect(std::move(addresses), options_.local_host, options_.key);
         end_timer_.start(options_.timeout);
     }
 
   private:
-    // What a publisher with default pages requires, as of SubscribeSocket.
+    // The size that a publisher with default pages requires, as in SubscribeSocket.
     static constexpr std::size_t first_receive_bytes = std::size_t{258} * 1024;
 
     void on_route(const Session::Target& target) override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Asks a publisher which fids it publishes, over a connection of its own:
+// Asks a publisher which fids it publishes, over a separate connection:
 //
 //     pubsub::FidQuery query{*transport, {.publisher = {"10.0.0.1", 1234}},
 //                            [](const pubsub::FidQuery::Result& result) {
@@ -34,11 +34,11 @@ class NETIO_EXPORT FidQuery final {
   public:
     struct Options {
         Address publisher{};
-        std::vector<Address> other_addresses{}; // of the same publisher, tried in order
+        std::vector<Address> fallback_addresses{}; // of the same publisher, tried in order
         std::string local_host{};               // empty: any
         std::shared_ptr<const ClientKey> key{}; // nullptr: none
-        // Empty: the whole list. Otherwise, for each of these ranges, whether any of its fids is
-        // published, and the nearest published fids.
+        // If empty, asks for the whole list. Otherwise asks for each of these ranges whether any of
+        // its fids is published, and for the nearest published fids.
         std::vector<FidRange> near{};
         std::size_t range_limit = 65536; // of the whole list; further ranges are omitted
         // The limit of the receive buffers, which are as large as the publisher requires.

@@ -71,7 +71,8 @@ class RequestQueue {
             free_slots_.push_back(i);
     }
 
-    // False: no space; on_sent, on_writable or the end of the connection follows.
+    // Returns false if there is no space; on_sent, on_writable or the end of the connection
+    // follows.
     bool send_request(Session& session, const SubscriptionState::Request& request) {
         const std::size_t bytes = request_header_bytes + request.ranges.size() * range_bytes;
         const bool positions = positions_ && request.subscribe;
@@ -191,8 +192,8 @@ Closed ended(CloseReason reason, std::string detail = {}) {
 
 std::vector<Address> all_addresses(const SubscribeSocket::Options& options) {
     std::vector<Address> addresses{options.publisher};
-    addresses.insert(addresses.end(), options.other_addresses.begin(),
-                     options.other_addresses.end());
+    addresses.insert(addresses.end(), options.fallback_addresses.begin(),
+                     options.fallback_addresses.end());
     return addresses;
 }
 
@@ -302,11 +303,11 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
     : socket{the_socket}, transport{the_transport}, options{std::move(its_options)},
       handler{the_handler}, requests{subscriptions, options.reconnect},
       receiver{{.largest_message_bytes = options.largest_message_bytes, .fids = options.fid_limit},
-               options.continuity},
+               options.resume_state},
       retry_rule{{.wait_for_publisher = options.wait_for_publisher,
                   .reconnect = options.reconnect,
                   .reconnect_after_end = options.reconnect_after_end,
-                  .proof = options.key ? Outlook::Proof::by_key : Outlook::Proof::none,
+                  .proof = options.key ? RetryPolicy::Proof::by_key : RetryPolicy::Proof::none,
                   .receive_bytes = options.session.receive_bytes,
                   .receive_bytes_limit = options.receive_bytes_limit,
                   .back_off = {.first = options.retry_interval,
@@ -319,7 +320,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
       silence{transport,
               {.after = options.silence_hint,
                .query = {.publisher = options.publisher,
-                         .other_addresses = options.other_addresses,
+                         .fallback_addresses = options.fallback_addresses,
                          .local_host = options.local_host,
                          .key = options.key,
                          .receive_bytes_limit = options.receive_bytes_limit}},
@@ -331,7 +332,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
 
 SubscribeSocket::Impl::~Impl() {
     if (destroyed != nullptr) *destroyed = true;
-    if (receiver.continuity().use_count() > 1) end_connection(false); // another socket resumes
+    if (receiver.resume_state().use_count() > 1) end_connection(false); // another socket resumes
 }
 
 // --- connecting -----------------------------------------------------------------------------
@@ -385,7 +386,7 @@ void SubscribeSocket::Impl::close() {
     closing = true;
     if (session) {
         session->close();
-        session->resume(); // discards what waits, so that the publisher learns of the end
+        session->resume(); // discards waiting messages, so that the publisher learns of the end
     } else {
         connector.cancel();
         retry_timer.start(Duration::zero()); // reports the end, because no session does
@@ -420,7 +421,7 @@ void SubscribeSocket::Impl::on_closed(Session& over, const Closed& closed) {
 void SubscribeSocket::Impl::end_connection(bool in_order) {
     silence.stop();
     for (const FidRange& range : subscriptions.leaving())
-        receiver.continuity()->forget(range); // no answer follows
+        receiver.resume_state()->forget(range); // no answer follows
     receiver.end_connection(in_order);
 }
 
@@ -604,7 +605,8 @@ FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
 
 // --- the public class -----------------------------------------------------------------------
 
-// Destroyed by the loop after the socket: a function may be running that destroys it.
+// Destroyed by the loop after the socket, because a function that destroys the socket may be
+// running.
 class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
   public:
     explicit FunctionHandler(Functions functions) : functions_{std::move(functions)} {}
@@ -657,7 +659,7 @@ SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functio
     : functions_{std::make_unique<FunctionHandler>(std::move(functions))} {
     require_option(!publisher.empty(), "a subscriber needs the address of its publisher");
     options.publisher = publisher.front();
-    options.other_addresses = std::vector<Address>{publisher.begin() + 1, publisher.end()};
+    options.fallback_addresses = std::vector<Address>{publisher.begin() + 1, publisher.end()};
     impl_ = std::make_unique<Impl>(network_of(loop), std::move(options),
                                    static_cast<Handler&>(*functions_), *this);
 }
@@ -691,9 +693,10 @@ void SubscribeSocket::subscribe(std::span<const FidRange> ranges,
 }
 
 void SubscribeSocket::unsubscribe(const FidRange& range) {
-    // Not wanted any more, so that messages published since a lost connection do not count as lost.
+    // The fids are not wanted any more, so messages published since a lost connection do not count
+    // as lost.
     Impl& self = impl();
-    self.receiver.continuity()->forget_tails(range);
+    self.receiver.resume_state()->forget_tails(range);
     self.release(range);
 }
 
@@ -744,8 +747,8 @@ std::uint64_t SubscribeSocket::publisher_instance() const noexcept {
     return impl().receiver.instance();
 }
 
-std::shared_ptr<Continuity> SubscribeSocket::continuity() const {
-    return impl().receiver.continuity();
+std::shared_ptr<ResumeState> SubscribeSocket::resume_state() const {
+    return impl().receiver.resume_state();
 }
 
 const FramesSeen& SubscribeSocket::seen() const noexcept {

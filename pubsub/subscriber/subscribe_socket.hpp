@@ -49,13 +49,13 @@ class ClientKey;
 
 namespace netio::pubsub::inline v0_3 {
 
-class Continuity;
+class ResumeState;
 
 class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
         Address publisher{};
-        AddressList other_addresses{};          // of the same publisher, tried after it in order
+        AddressList fallback_addresses{};       // of the same publisher, tried after it in order
         std::string local_host{};               // empty: any
         std::shared_ptr<const ClientKey> key{}; // for authentication; nullptr: none
         // Receive buffers for the publisher's pages. Larger messages arrive in fragments of this
@@ -83,10 +83,10 @@ class NETIO_EXPORT SubscribeSocket final {
         // the publisher is asked over another connection whether it publishes them. If not,
         // on_nothing_published follows. 0: never.
         std::chrono::milliseconds silence_hint{0};
-        // continuity() of a former socket that this one replaces, perhaps at another address:
+        // resume_state() of a former socket that this one replaces, perhaps at another address:
         // messages published between the two are reported as after a lost connection. nullptr:
         // none.
-        std::shared_ptr<Continuity> continuity{};
+        std::shared_ptr<ResumeState> resume_state{};
     };
 
     class Handler {
@@ -115,13 +115,13 @@ class NETIO_EXPORT SubscribeSocket final {
         // The publisher dropped `count` messages of this fid here in the stream, because this
         // subscriber is too slow.
         virtual void on_gap(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
-        // With `reconnect`: after the last connection to the same publish socket, `count` messages
-        // of this fid, which was subscribed then, were published and did not arrive. Comes before
+        // With `reconnect`: `count` messages of this fid, which was subscribed, were published
+        // after the last connection to the same publish socket and did not arrive. Comes before
         // on_subscribed.
         virtual void on_missed(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
-        // With `reconnect`: another publish socket than in the last connection, which counts from
-        // the beginning. The losses at the end of the former one are known only if it had sent its
-        // totals.
+        // With `reconnect`: another publish socket than in the last connection; its counts start
+        // from the beginning. The losses at the end of the former one are known only if it had sent
+        // its totals.
         virtual void on_publisher_changed(SubscribeSocket&, const PublisherChange&) {}
         // With `silence_hint`: the publisher has not published these fids so far. Up to 8 ranges at
         // a time, once a minute at most. A publisher of version 0.2 cannot report it.
@@ -137,34 +137,34 @@ class NETIO_EXPORT SubscribeSocket final {
         ~Handler() = default;
     };
 
-    // What is called in place of a Handler, as far as it is set. Each function may destroy the
+    // Functions that are called instead of a Handler, as far as they are set. Each may destroy the
     // socket.
     struct Functions {
-        // lost_before() has what on_lost was given since the message before.
+        // lost_before() is the sum that on_lost has reported since the previous message.
         std::function<void(netio::MessageView message)> on_message{};
-        // So many messages of this fid were published and did not arrive: this subscriber was too
-        // slow and a policy dropped them, or it was not connected.
+        // `count` messages of this fid were published and did not arrive: a policy dropped them
+        // because this subscriber was too slow, or it was not connected.
         std::function<void(Fid fid, std::uint64_t count)> on_lost{};
         std::function<void()> on_connected{};
         std::function<void(const FidRange& fids)> on_subscribed{};
-        // The publisher refuses these, for whatever reason.
+        // The publisher refuses these fids, for any reason.
         std::function<void(const FidRange& fids)> on_refused{};
         std::function<void(const PublisherChange& change)> on_publisher_changed{};
         std::function<void(const Closed& closed, bool retrying)> on_closed{};
     };
-    // On the loop's own network (network_of), with the addresses of one publisher. Without options
-    // it connects again after a connection was lost, until the publisher ends in order.
+    // Uses the loop's own network (network_of), and the addresses of one publisher. Without
+    // options, it reconnects after a connection was lost, until the publisher closes in order.
     SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions);
     SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions, Options options);
     // Connects from the loop. Tries all addresses of the publisher and all providers that reach it,
-    // the best first. Throws std::invalid_argument: an option.
+    // the best first. Throws std::invalid_argument for an invalid option.
     SubscribeSocket(Transport& transport, Options options, Handler& handler);
     ~SubscribeSocket();
     SubscribeSocket(const SubscribeSocket&) = delete;
     SubscribeSocket& operator=(const SubscribeSocket&) = delete;
 
-    // `policy` applies to these fids if this subscriber is too slow; without it, the policy of the
-    // publisher. The last policy for a fid counts.
+    // `policy` applies to these fids if this subscriber is too slow; without it, the publisher's
+    // policy applies. The last policy for a fid counts.
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     // Also while not connected: then messages of these fids do not count as lost later.
@@ -172,7 +172,7 @@ class NETIO_EXPORT SubscribeSocket final {
     // As unsubscribe(), for fids that another socket receives for the same user from now on. If
     // they are subscribed here again, messages published since a lost connection count as lost.
     void release(const FidRange& range);
-    // Closes in order, finally. on_closed is the only event that follows.
+    // Closes in order, permanently. on_closed is the only event that follows.
     void close();
     // Closes at once. on_closed(local) is the only event that follows.
     void abort();
@@ -188,7 +188,7 @@ class NETIO_EXPORT SubscribeSocket final {
     void resume();
     bool is_paused() const noexcept;
 
-    // Monotonic since construction.
+    // Since construction; they do not decrease.
     struct Counters {
         std::uint64_t messages = 0; // passed to the handler
         std::uint64_t bytes = 0;    // of those messages
@@ -204,7 +204,7 @@ class NETIO_EXPORT SubscribeSocket final {
     std::uint64_t publisher_instance() const noexcept;
     // With `reconnect`: the positions in the stream of each fid, for a socket that replaces this
     // one.
-    std::shared_ptr<Continuity> continuity() const;
+    std::shared_ptr<ResumeState> resume_state() const;
     // Which kinds of frames have arrived.
     const FramesSeen& seen() const noexcept;
     const ArrivalCounter& arrivals() const noexcept;
@@ -219,7 +219,7 @@ class NETIO_EXPORT SubscribeSocket final {
     std::unique_ptr<Impl> impl_;
 };
 
-// Throws std::invalid_argument naming the option and what is allowed.
+// Throws std::invalid_argument, which names the option and the allowed values.
 NETIO_EXPORT void validate(const SubscribeSocket::Options& options);
 
 } // namespace netio::pubsub::inline v0_3

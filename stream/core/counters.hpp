@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the two directions of a stream have counted. (Letters with numbers are the rules of
+// The counters of the two directions of a stream. (Letters with numbers are the rules of
 // docs/stream-protocol.md.)
 
 #include "netio/base/require_cxx20.hpp"
@@ -19,11 +19,11 @@ struct SenderCounters {
     std::uint64_t adverts_received = 0;
     std::uint64_t adverts_rejected_by_phase = 0;
     std::uint64_t adverts_rejected_by_sequence = 0;
-    // Waits between two transfers, however often next_transfer was asked meanwhile
-    std::uint64_t waits_for_ring = 0;   // for want of ring space
-    std::uint64_t waits_for_advert = 0; // hoping for an advert (P1, direct-only)
+    // Waits between two transfers; one wait counts once, however often next_transfer was called
+    std::uint64_t waits_for_ring = 0;   // for ring space
+    std::uint64_t waits_for_advert = 0; // for an advert (P1, direct-only)
     std::uint64_t waits_for_drain = 0;  // for the peer to empty the ring (P8)
-    std::uint64_t ring_bytes = 0;       // of the peer's ring, now
+    std::uint64_t ring_bytes = 0;       // of the peer's ring, at the moment
     std::uint64_t ring_growths = 0;     // R15
 };
 
@@ -36,9 +36,9 @@ struct ReceiverCounters {
     std::uint64_t adverts = 0;
     std::uint64_t adverts_revoked = 0; // R7
     std::uint64_t acks = 0;
-    std::uint64_t ring_bytes = 0;    // of the ring, now
+    std::uint64_t ring_bytes = 0;    // of the ring, at the moment
     std::uint64_t ring_growths = 0;  // R15
-    std::uint64_t ring_refusals = 0; // P11: a larger one was wanted, and there was no memory
+    std::uint64_t ring_refusals = 0; // P11: growth was not possible, because there was no memory
 };
 
 } // namespace netio::stream::inline v0_3

@@ -3,9 +3,9 @@
 
 // Fifo: a queue in one contiguous, growing piece of memory.
 //
-// The stream's state machines keep their sends, receives and adverts in it: once it has grown to
-// the largest number that was ever open it allocates no more, it can be indexed from the front, and
-// copying it is one allocation (the model checker copies states by the million). Not thread-safe.
+// The stream's state machines keep their sends, receives and adverts in it. It allocates only until
+// it has reached its largest size, it can be indexed from the front, and a copy needs one
+// allocation (the model checker copies states by the million). Not thread-safe.
 
 #include "netio/base/check.hpp"
 
@@ -48,8 +48,8 @@ class Fifo {
     }
 
   private:
-    // Moving the rest to the front at the latest when half is used up keeps the cost per item
-    // constant.
+    // The remaining items move to the front at the latest when half of the memory is used up, so
+    // the cost per item is constant.
     static constexpr std::size_t compaction_count = 32;
 
     std::vector<T> items_;

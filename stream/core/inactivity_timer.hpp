@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// InactivityTimer: how long no byte has moved while this process was able to look. If a look
-// returns later than its end, the process was stopped in between; that extra time does not count.
+// InactivityTimer: how long no byte was transferred while this process was able to check. If a
+// check returns later than its end, the process was stopped in between; that extra time does not
+// count.
 //
 //     while (!inactivity.has_expired()) {
 //         look, until inactivity.look_end(now) at most
@@ -21,7 +22,7 @@ class InactivityTimer {
     // 0: no limit.
     explicit InactivityTimer(std::chrono::milliseconds limit) noexcept : limit_{limit} {}
 
-    // Short looks bound how much of a stop is counted: at most a quarter of the limit.
+    // Short checks limit how much of a stop is counted: at most a quarter of the limit.
     TimePoint look_end(TimePoint begin) const noexcept {
         return limit_ > Duration{0} ? begin + longest_look() : TimePoint::max();
     }

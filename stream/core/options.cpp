@@ -58,7 +58,7 @@ void validate(const SenderOptions& options) {
                 options.longest_transfer_bytes <= transfer_limit_bytes,
             "longest_transfer_bytes", options.longest_transfer_bytes,
             "it must be from 1 to 536870911");
-    // An answer is promised to a direct transfer only (P10).
+    // Only a direct transfer is always answered (P10).
     require(options.patience_threshold_bytes > 0, "patience_threshold_bytes",
             options.patience_threshold_bytes, "without a direct transfer there is no answer");
     require(options.ring_transfer_limit_bytes > 0, "ring_transfer_limit_bytes",
@@ -76,11 +76,11 @@ void validate(const ReceiverOptions& options) {
             "only an indirect-only receiver works without adverts");
     require(options.batch_limit_count > 0, "batch_limit_count", options.batch_limit_count,
             "a control message carries at least one item");
-    // P3 and P6 together: with an empty ring the sender must know of enough space to go on.
+    // P3 and P6 together: with an empty ring, the sender must know of enough space to continue.
     require(options.ack_threshold_bytes <= std::max<std::uint64_t>(1, options.ring_bytes / 2),
             "ack_threshold_bytes", options.ack_threshold_bytes,
             "it must be at most half of ring_bytes");
-    // P11: or one acknowledgement alone would look like a ring that is too small.
+    // P11: otherwise a single acknowledgement would look like a ring that is too small.
     require(!ring_may_grow(options) || options.ack_threshold_bytes <= options.ring_bytes / 4,
             "ack_threshold_bytes", options.ack_threshold_bytes,
             "it must be at most a quarter of ring_bytes if the ring may grow");

@@ -34,7 +34,7 @@ std::string_view to_string(ProtocolError error) noexcept {
     case ProtocolError::end_mismatch:
         return "end of the stream at another position";
     case ProtocolError::memory_named:
-        return "memory named where bytes come in frames";
+        return "memory address where bytes come in frames";
     }
     return "unknown error";
 }

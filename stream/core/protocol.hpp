@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The values that the two state machines of a stream take and give, and the protocol's constants.
+// The input and output values of the two state machines of a stream, and the protocol's constants.
 // docs/stream-protocol.md has the rules (R1 ...) and policies (P1 ...) that the code cites.
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class Sequence {
     friend constexpr Sequence operator+(Sequence position, std::uint64_t bytes) noexcept {
         return Sequence{position.value_ + bytes};
     }
-    // Bytes from `earlier` to `later`; the caller knows that they are in this order.
+    // Bytes from `earlier` to `later`, which must be in this order.
     friend constexpr std::uint64_t operator-(Sequence later, Sequence earlier) noexcept {
         return later.value_ - earlier.value_;
     }
@@ -64,7 +64,7 @@ static_assert(Phase{UINT32_MAX}.next() == Phase{0} && !Phase{UINT32_MAX}.is_dire
               "wrapping keeps the parity");
 static_assert(Phase{0} - Phase{UINT32_MAX} == 1);
 
-// Chosen by the caller, opaque to the state machines, returned in the results.
+// Chosen by the caller and returned in the results; the state machines do not interpret it.
 enum class SendId : std::uint64_t {};
 enum class ReceiveId : std::uint64_t {};
 
@@ -73,7 +73,7 @@ enum class TransferKind : std::uint8_t {
     indirect, // into the receiver's ring
 };
 
-// What an indirect transfer says in addition to its length.
+// The part of an indirect transfer's notice in addition to its length.
 struct RingNotice {
     bool waited = false; // P11: the sender had to wait for ring space before it
     bool first = false;  // R15: it is the first into the ring that was announced last
@@ -81,23 +81,23 @@ struct RingNotice {
     friend bool operator==(const RingNotice&, const RingNotice&) = default;
 };
 
-// What a peer that lends no memory is sent in one frame: a transfer, or a part of one (R16).
+// The content of a frame to a peer that offers no memory: a transfer, or a part of one (R16).
 struct FrameNotice {
     TransferKind kind = TransferKind::direct;
     RingNotice ring{}; // of an indirect transfer
-    bool more = false; // of a direct one: it goes on in the next frame
+    bool more = false; // of a direct one: it continues in the next frame
 
     friend bool operator==(const FrameNotice&, const FrameNotice&) = default;
 };
 
 // A violation of the protocol by the peer. The connection cannot be used any more: after the first
-// error a state machine accepts no input, and its only output are the completions of what was
-// finished before. `none` is success.
+// error, a state machine accepts no input, and its only outputs are the completions of operations
+// that were finished before. `none` is success.
 enum class [[nodiscard]] ProtocolError : std::uint8_t{
     none,
     advert_malformed,   // length 0, or an odd phase
     advert_limit,       // more adverts outstanding than agreed
-    advert_phase,       // a phase that cannot be on its way now
+    advert_phase,       // a phase that no advert can have now
     advert_ahead,       // sequence number of bytes that were not sent yet
     advert_behind,      // sequence number more than a ring behind
     ack_out_of_range,   // acknowledges less than before, or more than was sent
@@ -105,10 +105,10 @@ enum class [[nodiscard]] ProtocolError : std::uint8_t{
     direct_unexpected,  // direct transfer while the head receive is not open for one
     direct_too_long,    // direct transfer longer than the rest of the head receive
     ring_overrun,       // indirect transfer into bytes that are in use, or across the ring's end
-    ring_unexpected,    // a ring, or a transfer into one, that was not asked for, or is no larger
+    ring_unexpected,    // a ring, or a transfer into one, that was not requested or is not larger
     transfer_after_end, // data, or a second end, after the end of the stream
     end_mismatch,       // the end announces another total than the bytes that arrived
-    memory_named,       // a place in memory, of a peer whose bytes come in frames (R16)
+    memory_named,       // a memory address, from a peer whose bytes come in frames (R16)
 };
 
 std::string_view to_string(ProtocolError error) noexcept;
@@ -123,7 +123,7 @@ struct AdvertTerms {
     friend bool operator==(const AdvertTerms&, const AdvertTerms&) = default;
 };
 
-// An advert at the side that owns the memory: the open part of a receive.
+// An advert on the side that owns the memory: the open part of a receive.
 struct LocalAdvert {
     AdvertTerms terms{};
     ReceiveId id{};
@@ -132,7 +132,7 @@ struct LocalAdvert {
     friend bool operator==(const LocalAdvert&, const LocalAdvert&) = default;
 };
 
-// An advert at the side that will write: where the memory is, in the owner's terms.
+// An advert on the side that will write: the address of the memory, as the owner knows it.
 struct Advert {
     AdvertTerms terms{};
     std::uint64_t address = 0;
@@ -141,18 +141,20 @@ struct Advert {
     friend bool operator==(const Advert&, const Advert&) = default;
 };
 
-// Where the bytes of indirect transfers lie in one ring (R4).
+// The position of indirect transfers in one ring (R4).
 //
 // Both sides count indirect bytes from the beginning of the stream, through all rings that a
-// direction has had (R15). A ring holds the bytes from `begin` on, the first of them at its start.
+// direction has had (R15). A ring contains the bytes from `begin` on, the first of them at its
+// start.
 struct RingSpan {
     std::uint64_t begin = 0; // indirect bytes of the rings before this one
     std::uint64_t bytes = 0;
 
-    // Of the byte at this position, which is in this ring.
+    // The offset of the byte at this position, which must be in this ring.
     std::uint64_t offset(std::uint64_t position) const { return (position - begin) % bytes; }
     std::uint64_t bytes_to_end(std::uint64_t position) const { return bytes - offset(position); }
-    // Between what was copied out of all rings so far, and what was written into this one.
+    // Bytes of this ring in use, given the totals of bytes copied out of all rings, and written
+    // into them.
     std::uint64_t used_bytes(std::uint64_t copied, std::uint64_t written) const {
         return written - std::max(copied, begin);
     }
@@ -174,13 +176,13 @@ struct Piece {
 // `piece_count` pieces that next_transfer filled in, one after another.
 struct Transfer {
     TransferKind kind = TransferKind::direct;
-    std::uint64_t number = 0; // 0, 1, 2 ...; name it in on_transfer_done
+    std::uint64_t number = 0; // 0, 1, 2 ...; to be passed to on_transfer_done
     Sequence sequence{};      // of its first byte; not sent
     std::uint32_t bytes = 0;
     std::size_t piece_count = 0;
-    std::uint64_t address = 0;     // direct: where to write, in the peer's terms
+    std::uint64_t address = 0;     // direct: the address in the peer's memory
     std::uint64_t key = 0;         // direct
-    std::uint64_t ring_offset = 0; // indirect: where to write, from the start of the peer's ring
+    std::uint64_t ring_offset = 0; // indirect: the offset in the peer's ring
     RingNotice notice{};           // indirect
 
     friend bool operator==(const Transfer&, const Transfer&) = default;
@@ -197,7 +199,7 @@ struct Copy {
     friend bool operator==(const Copy&, const Copy&) = default;
 };
 
-// Where the bytes of a frame belong.
+// Where to put the bytes of a frame.
 struct Place {
     ReceiveId id{};           // direct
     std::uint32_t ring = 0;   // indirect; as in Copy
@@ -209,7 +211,7 @@ struct Place {
 struct ReceiveCompletion {
     ReceiveId id{};
     std::uint64_t bytes = 0;
-    // The stream has ended, so `bytes` may be less than was asked for, even 0.
+    // The stream has ended, so `bytes` may be less than requested, even 0.
     bool end_of_stream = false;
 
     friend bool operator==(const ReceiveCompletion&, const ReceiveCompletion&) = default;

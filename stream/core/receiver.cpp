@@ -24,7 +24,7 @@ ProtocolError Receiver::on_transfer(TransferKind kind, std::uint32_t bytes, Ring
 }
 
 ProtocolError Receiver::on_frame(const FrameNotice& notice, std::uint32_t bytes, Place& place) {
-    // R16: after the bytes that the receive, or the ring, holds already.
+    // R16: after the bytes that the receive, or the ring, contains already.
     if (!receives_.empty())
         place = {.id = receives_.front().id, .offset = receives_.front().filled};
     const ProtocolError error = take(notice, bytes);
@@ -43,7 +43,8 @@ ProtocolError Receiver::take(const FrameNotice& notice, std::uint32_t bytes) {
 }
 
 ProtocolError Receiver::on_direct(std::uint32_t bytes, bool more) {
-    // R8: it was written to the receive at the head of the queue, after the bytes it holds already.
+    // R8: it was written to the receive at the head of the queue, after the bytes that this
+    // contains already.
     if (!phase_.is_direct() || ring_used_bytes() > 0 || receives_.empty() ||
         !receives_.front().advertised) {
         return fail(ProtocolError::direct_unexpected);
@@ -64,7 +65,7 @@ ProtocolError Receiver::on_direct(std::uint32_t bytes, bool more) {
 
 ProtocolError Receiver::on_indirect(std::uint32_t bytes, RingNotice notice) {
     if (notice.first && !change_ring()) return fail(ProtocolError::ring_unexpected); // R14
-    // R4. The write has happened already; at this point we can only stop believing the peer.
+    // R4. The write has happened already; the only possible reaction is to end the connection.
     if (ring_.bytes == 0 || bytes > ring_.free_bytes(ring_copied_, ring_received_) ||
         bytes > ring_.bytes_to_end(ring_received_)) {
         return fail(ProtocolError::ring_overrun);
@@ -86,13 +87,13 @@ ProtocolError Receiver::on_indirect(std::uint32_t bytes, RingNotice notice) {
     return error_;
 }
 
-// P11: the sender saw a full ring when it had to wait, and when its next transfer comes, a round
-// trip after the acknowledgement that let it go, nearly all of the ring was copied and
-// acknowledged: so that is more than three quarters of it in a round trip. Had the user or the
-// copying been the reason, most of it would be here still.
+// P11: when the sender had to wait, the ring was full. Its next transfer comes one round trip after
+// the acknowledgement that ended the wait. If nearly all of the ring was copied and acknowledged by
+// then, more than three quarters of it pass in one round trip. If the user or the copying were the
+// reason, most of the bytes would still be here.
 bool Receiver::ring_is_too_small() const {
     if (ring_refused_ || ring_.bytes >= options_.ring_limit_bytes) return false;
-    // R15: two rings at most. A peer that keeps the rules does not wait before that.
+    // R15: two rings at most. A peer that follows the rules does not wait before that.
     if (announced_ring_bytes_ > 0 || old_ring_ || unused_ring_) return false;
     return ring_received_ - ring_acked_ <= ring_.bytes / 4;
 }
@@ -110,8 +111,8 @@ void Receiver::refuse_ring() {
     ++counters_.ring_refusals;
 }
 
-// R15: the peer says with its first transfer into the new ring that it has left the old one, so no
-// more writes come for that; what is in it is still to be copied.
+// R15: with its first transfer into the new ring, the peer announces that it does not use the old
+// one any more. No more writes come for the old ring; bytes in it are still to be copied.
 bool Receiver::change_ring() {
     if (announced_ring_bytes_ == 0) return false;
     old_ring_ = ring_;
@@ -155,7 +156,7 @@ std::optional<LocalAdvert> Receiver::next_advert() {
     if (!phase_.is_direct()) { // R6
         phase_ = phase_.next();
         ++counters_.phase_switches;
-        // R5: after a revocation the estimate counts from what was delivered.
+        // R5: after a revocation, the estimate counts from the delivered bytes.
         if (options_.readvertise) estimate_ = delivered_;
     }
     Receive& receive = receives_[index];
@@ -194,11 +195,11 @@ Sequence Receiver::advert_sequence() const {
 
 std::optional<Copy> Receiver::next_copy(std::uint64_t limit_bytes) {
     NETIO_CHECK_MSG(limit_bytes > 0, "a copy step of 0 bytes");
-    if (error_ != ProtocolError::none) return std::nullopt; // R14: the ring may be spoilt
+    if (error_ != ProtocolError::none) return std::nullopt; // R14: its bytes may be invalid
     if (copying_bytes_ > 0 || ring_used_bytes() == 0 || receives_.empty()) return std::nullopt;
     const Receive& front = receives_.front();
     const RingSpan& ring = old_ring_ ? *old_ring_ : ring_;
-    const std::uint64_t end = old_ring_ ? ring_.begin : ring_received_; // of what is in it
+    const std::uint64_t end = old_ring_ ? ring_.begin : ring_received_; // of the bytes in it
     copying_bytes_ = std::min({limit_bytes, end - ring_copied_, front.bytes - front.filled,
                                ring.bytes_to_end(ring_copied_)});
     return Copy{front.id, front.filled, old_ring_ ? ring_number_ - 1 : ring_number_,
@@ -250,7 +251,7 @@ ProtocolError Receiver::fail(ProtocolError error) {
 }
 
 // The next `bytes` of the stream are in the front receive. R5: an advertised wait-all receive was
-// counted in full, an advertised plain one as 1 byte, one that was never advertised not at all.
+// counted in full, an advertised plain one as 1 byte, and one that was never advertised not at all.
 void Receiver::deliver(std::uint64_t bytes) {
     Receive& front = receives_.front();
     delivered_ += bytes;
@@ -263,14 +264,14 @@ void Receiver::complete_front() {
     if (first_unadvertised_ > 0) --first_unadvertised_;
     if (front.advertised) {
         --open_adverts_;
-        // R5: take back the byte that the advert counted.
+        // R5: removes the byte that the advert counted.
         if (!front.wait_all && front.filled > 0) estimate_ = Sequence{estimate_.value() - 1};
     }
     completions_.push_back(ReceiveCompletion{front.id, front.filled, is_finished()});
 }
 
-// Receives that need nothing more once they are at the front: empty ones (R11), and all of them
-// after the end (R12).
+// Completes receives that need no more bytes when they are at the front: empty ones (R11), and all
+// of them after the end (R12).
 void Receiver::complete_trivial() {
     while (!receives_.empty() && (receives_.front().bytes == 0 || is_finished()))
         complete_front();

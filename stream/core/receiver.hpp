@@ -45,36 +45,37 @@ class Receiver {
     // Throws std::invalid_argument (stream/core/options.hpp).
     explicit Receiver(const ReceiverOptions& options);
 
-    // A user's receive; receives are filled in the order of posting. It completes with what one
-    // transfer, or the ring, had for it, or with `wait_all` only when it is full (R9). One of 0
-    // bytes completes in its turn (R11). Its memory is lent until it completes: it may have been
+    // A user's receive; receives are filled in the order of posting. It completes with the bytes of
+    // one transfer or of the ring, or, with `wait_all`, only when it is full (R9). A receive of 0
+    // bytes completes in its turn (R11). Its memory is in use until it completes: it may have been
     // advertised, and a receive cannot be withdrawn.
     void post(ReceiveId id, std::uint64_t bytes, bool wait_all);
 
     ProtocolError on_transfer(TransferKind kind, std::uint32_t bytes, RingNotice notice = {});
-    // The same for bytes that came in a frame (R16), and where the caller is to put them, at once.
+    // The same for bytes that came in a frame (R16); reports where the caller must put them, at
+    // once.
     ProtocolError on_frame(const FrameNotice& notice, std::uint32_t bytes, Place& place);
     // The peer sent `total_bytes` and will send no more (R12).
     ProtocolError on_fin(std::uint64_t total_bytes);
 
-    // The next advert to send, if one may be sent now (R3). What it gave counts as sent.
+    // The next advert to send, if one may be sent now (R3). A returned advert counts as sent.
     std::optional<LocalAdvert> next_advert();
 
-    // A run of bytes to copy, not longer than `limit_bytes`; nothing while the one before it is not
-    // reported by on_copied(). Copying in small steps keeps other work from waiting.
+    // Bytes to copy, at most `limit_bytes`; nullopt until on_copied() has reported the previous
+    // copy. Copying in small steps does not delay other work.
     std::optional<Copy> next_copy(std::uint64_t limit_bytes = unlimited_bytes);
     void on_copied();
 
     // The size of a larger ring that the stream may need (P11), until one of the next three calls.
     std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
-    // It is not, as RingGauge decides (stream/core/rtt_estimator.hpp).
+    // The ring is large enough, as RingGauge decides (stream/core/rtt_estimator.hpp).
     void postpone_ring() noexcept { wanted_ring_.reset(); }
-    // The ring exists, and its announcement was sent after all messages before.
+    // The ring exists, and its announcement was sent after all earlier messages.
     void announce_ring();
-    // There is no memory for it: the ring stays as it is.
+    // There is no memory for it: the ring stays unchanged.
     void refuse_ring();
-    // The number (Copy::ring) of a ring that is neither written to nor copied from any more, once
-    // (R15).
+    // The number (Copy::ring) of a ring that is not used any more, neither by writes nor by copies.
+    // Each number is returned once (R15).
     std::optional<std::uint32_t> next_unused_ring();
 
     // The total of ring bytes copied out, when it is due (P6, P10), and when anything is
@@ -94,21 +95,21 @@ class Receiver {
     std::uint64_t unacknowledged_bytes() const noexcept { return ring_copied_ - ring_acked_; }
     std::size_t open_advert_count() const noexcept { return open_adverts_; }
     std::size_t open_receive_count() const noexcept { return receives_.size(); }
-    // Bytes that the receive at the front holds already.
+    // Bytes that the receive at the front contains already.
     std::uint64_t front_filled_bytes() const {
         return receives_.empty() ? 0 : receives_.front().filled;
     }
-    // The peer has ended the stream and every byte of it is in a receive.
+    // Whether the peer has ended the stream and every byte of it is in a receive.
     bool is_finished() const noexcept { return ended_ && ring_used_bytes() == 0; }
     ProtocolError error() const noexcept { return error_; }
     const ReceiverOptions& options() const noexcept { return options_; }
     const ReceiverCounters& counters() const noexcept { return counters_; }
 
-    // Aborts if the state contradicts itself.
+    // Aborts if the state is inconsistent.
     void check_invariants() const;
 
   private:
-    friend struct Describe; // of tests/model: tells states apart
+    friend struct Describe; // for tests/model: distinguishes states
 
     struct Receive {
         ReceiveId id;
@@ -160,14 +161,15 @@ class Receiver {
     ReceiverCounters counters_;
 };
 
-// Puts what a receiver has to tell its peer into one control message (P5).
+// Puts the messages of a receiver for its peer into one control message (P5).
 //
 // A late acknowledgement costs nothing, but an early one lets a waiting sender fill the ring at
-// once, which makes the adverts after it stale. So adverts go first, and acknowledgements that are
-// not due yet ride along. The published order and one item per message are a switch.
+// once, which makes the adverts after it stale. So adverts are sent first, and acknowledgements
+// that are not due yet are sent with them. The published order and one item per message are an
+// option.
 //
-// Adds to `message` until it is full or nothing is left to tell. `complete_advert(LocalAdvert)`
-// gives the Advert with the address and key of the memory. Send the message only if it has items:
+// Adds to `message` until it is full or nothing is left to send. `complete_advert(LocalAdvert)`
+// returns the Advert with the address and key of the memory. Send the message only if it has items:
 // what was taken from the receiver counts as sent.
 template <class CompleteAdvert>
 void collect_control(Receiver& receiver, CompleteAdvert&& complete_advert,

@@ -11,13 +11,13 @@ bool RingGauge::confirms(Duration now, std::uint64_t total_bytes, std::uint64_t 
     begin_bytes_ = total_bytes;
     const Duration elapsed = now - std::exchange(begin_, now);
     if (!std::exchange(is_running_, true)) return false;
-    constexpr double round_trips = 2; // a transfer has more bytes in flight than the wire holds
+    constexpr double round_trips = 2; // more bytes are in flight than the path holds
     return static_cast<double>(elapsed.count()) * static_cast<double>(ring_bytes) <=
            round_trips * static_cast<double>(round_trip_.count()) * static_cast<double>(bytes);
 }
 
 void RttEstimator::on_control(Duration now) {
-    // Over a shorter way the peer's receives are free again soon enough.
+    // Over a shorter distance, the peer's receives are free again soon enough.
     constexpr Duration long_round_trip = std::chrono::milliseconds{1};
     constexpr int controls_per_round_trip = 16; // a peer may have as few as 4 receives
     if (gauge_) return;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// RttEstimator: the round-trip time to the peer, measured while the two sides connect, before
-// other traffic can delay the messages. Two decisions follow from it: whether the ring is too small
-// for the distance (RingGauge, docs/stream-protocol.md, P11), and how far apart control messages
-// leave.
+// RttEstimator: the round-trip time to the peer, measured while the two sides connect, before other
+// traffic can delay the messages. It serves two decisions: whether the ring is too small for the
+// distance (RingGauge, docs/stream-protocol.md, P11), and the pause between control messages.
 //
-// Pure: all functions take times as values, from any rising clock.
+// Pure: all functions take times as values, from any monotonic clock.
 
 #include <algorithm>
 #include <chrono>
@@ -18,9 +17,9 @@ namespace netio::stream::inline v0_3 {
 // RingGauge: distinguishes a ring that is too small for the distance from a ring that a slow link
 // keeps full.
 //
-// The order of events cannot: a ring's worth of bytes on a long way and a ring's worth of bytes in
-// the queue before a short way look alike from both ends. So the gauge compares how long a ring's
-// worth of bytes takes to arrive with the round-trip time.
+// The order of events cannot distinguish them: a ring's worth of bytes on a long path, and a ring's
+// worth of bytes queued before a short path, look the same from both ends. So the gauge compares
+// the time in which a ring's worth of bytes arrives with the round-trip time.
 class RingGauge {
   public:
     using Duration = std::chrono::nanoseconds;
@@ -29,9 +28,9 @@ class RingGauge {
     // ring larger than necessary, in proportion.
     explicit RingGauge(Duration round_trip) : round_trip_{round_trip} {}
 
-    // To be called whenever Receiver::wanted_ring() suspects the ring. `total_bytes`: all bytes
-    // that have arrived until `now`, through the ring or directly. True if the bytes since the
-    // previous call came at the rate of at least one ring in two round trips.
+    // To be called whenever Receiver::wanted_ring() suggests a larger ring. `total_bytes`: all
+    // bytes that have arrived until `now`, through the ring or directly. Returns whether the bytes
+    // since the previous call came at the rate of at least one ring in two round trips.
     bool confirms(Duration now, std::uint64_t total_bytes, std::uint64_t ring_bytes);
 
   private:
@@ -72,9 +71,9 @@ class RttEstimator {
     // Empty until the peer's first control message.
     std::optional<RingGauge>& gauge() noexcept { return gauge_; }
 
-    // How long to wait between two control messages. Each one uses a receive of the peer, and the
-    // peer has few. Over a long way, all control messages at once would leave none for the rest of
-    // the round trip, so they are spread. 0 over a short way.
+    // How long to wait between two control messages. Each one uses a receive of the peer, which has
+    // few. Over a long distance, all control messages at once would leave none for the rest of the
+    // round trip, so they are spread. 0 over a short distance.
     Duration control_pause() const noexcept { return control_pause_; }
 
   private:

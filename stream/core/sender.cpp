@@ -34,8 +34,8 @@ ProtocolError Sender::on_advert(const Advert& advert) {
     ++counters_.adverts_received;
     peer_receives_ = true;
     adverts_.push_back(advert);
-    // A stale advert never becomes usable again, for S_s and P_s only grow. Dropping it at once
-    // bounds the queue by the peer's open adverts, even if nothing is sent for long.
+    // A stale advert never becomes usable again, because S_s and P_s only grow. Dropping it at once
+    // limits the queue to the peer's open adverts, even if nothing is sent for a long time.
     discard_stale_adverts();
     if (error_ == ProtocolError::none && adverts_.size() > options_.advert_limit_count) {
         return fail(ProtocolError::advert_limit); // R14
@@ -48,24 +48,24 @@ ProtocolError Sender::on_ack(std::uint64_t total_bytes) {
     if (total_bytes < ring_acked_ || total_bytes > ring_sent_) {
         return fail(ProtocolError::ack_out_of_range); // R14
     }
-    peer_receives_ = total_bytes > ring_acked_; // else it says that it has no advert (P10)
+    peer_receives_ = total_bytes > ring_acked_; // otherwise it reports that it has no advert (P10)
     ring_acked_ = total_bytes;                  // R4, R10
     answered_ = true;                           // P10
     return error_;
 }
 
-// R15. Once the new ring is known there is no reason to wait until the old one is empty: where the
-// one ends and the other begins is said with the first transfer.
+// R15. When the new ring is known, there is no reason to wait until the old one is empty: the first
+// transfer into the new ring tells the peer where the old one ends.
 ProtocolError Sender::on_ring(std::uint64_t bytes) {
     if (error_ != ProtocolError::none) return error_;
-    // R14: a larger ring answers a wait for space in the present one, which thus is the only one in
-    // use: such a wait ends when bytes of it are acknowledged.
+    // R14: a larger ring answers a wait for space in the present ring. That is then the only one in
+    // use, because such a wait ends when bytes of it are acknowledged.
     if (!ring_asked_ || bytes <= ring_.bytes) return fail(ProtocolError::ring_unexpected);
     old_ring_bytes_ = ring_.bytes;
     ring_ = {.begin = ring_sent_, .bytes = bytes};
     ring_is_new_ = true;
     ring_asked_ = false;
-    if (wait_ == Wait::for_ring) wait_ = Wait::none; // which was that for the old one
+    if (wait_ == Wait::for_ring) wait_ = Wait::none; // the wait was for space in the old ring
     counters_.ring_bytes = bytes;
     ++counters_.ring_growths;
     return error_;
@@ -86,7 +86,7 @@ void Sender::on_transfer_done(std::uint64_t number) {
 std::optional<Transfer> Sender::next_transfer(std::span<Piece> pieces, std::size_t joined_count) {
     NETIO_CHECK_MSG(!pieces.empty(), "a transfer has at least one piece");
     if (error_ != ProtocolError::none || unsent_ == sends_.size()) return std::nullopt;
-    discard_stale_adverts(); // sending may have made some stale
+    discard_stale_adverts(); // sending may have made some adverts stale
     if (error_ != ProtocolError::none) return std::nullopt;
 
     const bool ring_allowed = options_.mode != TransferMode::direct_only && has_ring_space();
@@ -144,8 +144,8 @@ void Sender::discard_stale_adverts() {
             if (distance != 0) error_ = ProtocolError::advert_phase; // R14
             return;
         }
-        // Adverts come in the order of their phases, every even phase has one, and a rejected one
-        // takes us to the phase after it: so it is at most one phase away.
+        // Adverts come in the order of their phases, every even phase has one, and a rejected
+        // advert moves this side to the phase after it. So the distance is at most one phase.
         if (distance != 1 && distance != -1) {
             error_ = ProtocolError::advert_phase; // R14
             return;
@@ -153,8 +153,8 @@ void Sender::discard_stale_adverts() {
         if (distance > 0) {
             if (terms.sequence == next_) return; // R1
             if (terms.sequence > next_ || next_ - terms.sequence > ring_capacity_bytes()) {
-                // R14: the first advert of a phase says what was delivered, and the bytes behind
-                // that are in the ring or on their way into it.
+                // R14: the first advert of a phase reports the delivered bytes; later bytes are in
+                // the ring or in flight to it.
                 error_ = terms.sequence > next_ ? ProtocolError::advert_ahead
                                                 : ProtocolError::advert_behind;
                 return;
@@ -168,8 +168,8 @@ void Sender::discard_stale_adverts() {
     }
 }
 
-// P4: more than everything queued would fit one gathered transfer, and a write is under way whose
-// end will call us again.
+// P4: all queued sends together fit into less than one gathered transfer, and a write is in flight;
+// this function is called again when it ends.
 bool Sender::is_corked(std::size_t piece_limit, bool direct) const {
     const std::uint64_t room =
         direct ? std::min(options_.coalesce_limit_bytes, adverts_.front().terms.bytes)
@@ -192,10 +192,11 @@ bool Sender::has_ring_space() const {
     return !options_.avoid_slivers || free >= std::min(left, ring_.bytes / 8);
 }
 
-// P1: in a direct phase the next advert is usable whenever it comes, after one indirect transfer
-// not for a long time. So wait while the link has enough to do; and if many bytes went directly
-// since we last were short of adverts, also until the peer has answered the last of them: it sends
-// an advert, or says that it has none (P10). Short sends would not use an advert (P2).
+// P1: in a direct phase, the next advert is usable whenever it comes; after one indirect transfer
+// it is not usable for a long time. So wait while the link has enough to do. If many bytes were
+// sent directly since adverts were last short, wait also until the peer has answered the last of
+// them: it sends an advert, or reports that it has none (P10). Short sends would not use an advert
+// (P2).
 bool Sender::hopes_for_advert() {
     if (options_.mode != TransferMode::dynamic || !phase_.is_direct() || prefers_ring())
         return false;
@@ -205,24 +206,24 @@ bool Sender::hopes_for_advert() {
     return patient_ && !answered_;
 }
 
-// P8: an advert in an indirect phase is usable only if nothing is in the ring or on its way there
-// (R1), which a sender that always has something to send must bring about.
+// P8: an advert in an indirect phase is usable only if no bytes are in the ring or in flight to it
+// (R1). A sender that always has bytes to send must pause to reach this state.
 bool Sender::waits_for_drain() {
     if (!options_.drain || options_.mode != TransferMode::dynamic || phase_.is_direct() ||
         prefers_ring() || ring_sent_ - excursion_begin_ < excursion_bytes_) {
         return false;
     }
-    // Without a receiving user no advert comes, so the ring is filled.
+    // If the peer's user does not receive, no advert comes, so the ring is filled.
     if (!peer_receives_) return false;
     if (ring_sent_ - ring_acked_ >= prompt_ack_bytes(ring_.bytes)) return true;
-    begin_excursion(); // the ring is empty, and still there is no advert
+    begin_excursion(); // the ring is empty, and there is still no advert
     return false;
 }
 
-// P8: the wait costs a round trip, so it must be worth one: unless the adverts carried as many
-// bytes as the ring before them, it comes after twice as many the next time.
+// P8: the wait costs a round trip, so it must be worth it: unless the adverts carried as many bytes
+// as the ring before them, the next wait comes after twice as many.
 void Sender::begin_excursion() {
-    constexpr std::uint64_t most = 4'096; // times as many, so that better times are noticed
+    constexpr std::uint64_t most = 4'096; // maximum factor, so that a change is noticed
     const std::uint64_t shortest = shortest_excursion_bytes();
     excursion_bytes_ = direct_run_bytes_ >= excursion_bytes_
                            ? shortest
@@ -231,7 +232,7 @@ void Sender::begin_excursion() {
     direct_run_bytes_ = 0;
 }
 
-// R6: called only where the kind of transfer changes.
+// R6: called only when the kind of transfer changes.
 void Sender::set_phase(Phase phase) {
     phase_ = phase;
     ++counters_.phase_switches;
@@ -275,8 +276,8 @@ Transfer Sender::send_indirect(std::span<Piece> pieces, std::size_t joined_count
     return transfer;
 }
 
-// Fills the transfer with the next bytes: what fits of the first send, then whole sends as long as
-// all of it stays short (P4), or the pieces are few.
+// Fills the transfer with the next bytes: as much as fits of the first send, then whole sends as
+// long as the total stays short (P4) or the pieces are few.
 void Sender::gather(std::uint64_t room, std::span<Piece> pieces, std::size_t joined_count,
                     Transfer& transfer) {
     room = std::min<std::uint64_t>(room, options_.longest_transfer_bytes);

@@ -44,32 +44,34 @@ class Sender {
     // Throws std::invalid_argument (stream/core/options.hpp).
     explicit Sender(const SenderOptions& options);
 
-    // A user's send; sends travel in the order of submission. One of 0 bytes completes in its turn
-    // and puts nothing on the wire (R11). Not after finish().
+    // A user's send; sends are transferred in the order of submission. A send of 0 bytes completes
+    // in its turn without a transfer (R11). Must not be called after finish().
     void submit(SendId id, std::uint64_t bytes);
 
-    // No more sends: once all bytes are sent, next_fin() gives the end of the stream (R12). Once.
+    // No more sends follow: when all bytes are sent, next_fin() returns the end of the stream
+    // (R12). Called once.
     void finish();
 
     ProtocolError on_advert(const Advert& advert);
     // `total_bytes`: all ring bytes that the peer has copied out so far (R10).
     ProtocolError on_ack(std::uint64_t total_bytes);
-    // The peer has made a larger ring of this size. All transfers that next_transfer returns from
-    // now on are for the new ring (R15).
+    // The peer has created a larger ring of this size. All transfers that next_transfer returns
+    // from now on are for the new ring (R15).
     ProtocolError on_ring(std::uint64_t bytes);
-    // The write of transfer `number` is finished here: its memory is not read any more.
+    // The write of transfer `number` is complete: its memory is not read any more.
     void on_transfer_done(std::uint64_t number);
 
-    // The next write to post, if one is to be posted now. Fills in the first piece_count elements
-    // of `pieces`, which has room for at least one; more room allows more sends to be gathered
-    // (P4). Up to `joined_count` pieces cost nothing, so in the ring they may be long as well.
-    // Call it until it gives nothing; again after any other call.
+    // The next write to post now, if any. Fills in the first piece_count elements of `pieces`,
+    // which has space for at least one; with more space, more sends can be gathered (P4). Up to
+    // `joined_count` pieces cost nothing, so in the ring they may be long as well. Call it until it
+    // returns nullopt, and again after any other call.
     std::optional<Transfer> next_transfer(std::span<Piece> pieces, std::size_t joined_count = 0);
 
-    // Sends whose last byte's write is finished, in the order of submission.
+    // Sends whose last write is complete, in the order of submission.
     std::optional<SendId> next_completion();
 
-    // Total bytes of the stream, once, to be sent after all transfers on the same connection (R12).
+    // The total bytes of the stream. Returned once; to be sent after all transfers on the same
+    // connection (R12).
     std::optional<std::uint64_t> next_fin();
     bool has_given_fin() const noexcept { return fin_given_; }
 
@@ -79,7 +81,8 @@ class Sender {
         return ring_.free_bytes(ring_acked_, ring_sent_);
     }
     std::uint64_t ring_acked_bytes() const noexcept { return ring_acked_; }
-    // What is not acknowledged of the ring is too little to be so when the ring is empty (P6).
+    // Whether so little of the ring is unacknowledged that the peer may acknowledge it only later
+    // (P6).
     bool is_ring_read() const noexcept {
         return ring_sent_ - ring_acked_ < prompt_ack_bytes(ring_.bytes);
     }
@@ -89,11 +92,11 @@ class Sender {
     ProtocolError error() const noexcept { return error_; }
     const SenderCounters& counters() const noexcept { return counters_; }
 
-    // Aborts if the state contradicts itself.
+    // Aborts if the state is inconsistent.
     void check_invariants() const;
 
   private:
-    friend struct Describe; // of tests/model: tells states apart
+    friend struct Describe; // for tests/model: distinguishes states
 
     struct Send {
         SendId id;
@@ -119,7 +122,7 @@ class Sender {
     bool hopes_for_advert();
     bool waits_for_drain();
     void begin_excursion();
-    // All that may be in rings at once.
+    // Limit of the bytes in all rings together.
     std::uint64_t ring_capacity_bytes() const noexcept {
         return ring_.bytes + (ring_acked_ < ring_.begin ? old_ring_bytes_ : 0);
     }
@@ -136,9 +139,9 @@ class Sender {
 
     Sequence submitted_;     // end of the last send
     Sequence next_;          // S_s
-    Sequence done_;          // everything before it is written and finished
+    Sequence done_;          // all bytes before it are written and complete
     Phase phase_;            // P_s
-    Fifo<Send> sends_;       // q_S, and behind its front those sent but not finished
+    Fifo<Send> sends_;       // q_S; the first ones may be sent but not complete
     std::size_t unsent_ = 0; // first of sends_ with unsent bytes
     Fifo<Advert> adverts_;   // q_A
     RingSpan ring_;
@@ -150,11 +153,11 @@ class Sender {
 
     std::uint64_t burst_bytes_ = 0;      // P1: direct, since adverts were last short
     bool patient_ = false;               // P1
-    bool answered_ = false;              // P10: the peer has spoken since the last direct transfer
+    bool answered_ = false;              // P10: since the last direct transfer
     std::uint64_t direct_run_bytes_ = 0; // P8: direct, since the last excursion into the ring
-    std::uint64_t excursion_bytes_;      // P8: how long this one may be
+    std::uint64_t excursion_bytes_;      // P8: limit of this excursion
     std::uint64_t excursion_begin_ = 0;  // P8: ring_sent_ when it began
-    bool peer_receives_ = false;         // P8: so it seems; an advert or a copied byte has shown it
+    bool peer_receives_ = false;         // P8: as an advert or a copied byte has shown
 
     Fifo<Posted> posted_;
     std::uint64_t first_posted_ = 0; // number of posted_'s front

@@ -29,10 +29,10 @@ constexpr std::uint8_t frame_ring_flag = 1;
 constexpr std::uint8_t frame_waited_flag = 2;
 constexpr std::uint8_t frame_first_flag = 4;
 constexpr std::uint8_t frame_more_flag = 8;
-// No memory is longer, and sums of such lengths do not wrap.
+// No memory is larger, and sums of such lengths do not wrap.
 constexpr std::uint64_t longest_memory_bytes = std::uint64_t{1} << 62;
 
-// The pictures in the header, once more in numbers.
+// Checks that the constants match the diagrams in the header.
 static_assert(transfer_limit_bytes == first_bit - 1);
 static_assert(control_header_bytes ==
               2 * sizeof(std::uint8_t) + 6 * sizeof(std::uint8_t) + 2 * sizeof(std::uint64_t));
@@ -59,7 +59,7 @@ class Writer {
     std::size_t used_ = 0;
 };
 
-// The caller has checked that the bytes are there.
+// The caller has checked the number of bytes.
 class Reader {
   public:
     explicit Reader(std::span<const std::byte> bytes) : bytes_{bytes} {}
@@ -253,7 +253,7 @@ std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
 DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
     if (data.empty()) return DecodeError::truncated;
     Reader reader{data};
-    // A newer version may be longer, so its number comes first.
+    // A newer version may be longer, so the version is checked first.
     if (reader.get<std::uint8_t>() != hello_version) return DecodeError::unknown_version;
     const DecodeError length = check_length(data.size(), hello_bytes);
     if (length != DecodeError::none) return length;
@@ -272,11 +272,11 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
 
 namespace {
 
-// R16: the bytes of frames are copied once, whether an advert was there or not. So what is shorter
-// rather gathers in one frame for the ring, and needs no adverts (P2, P4, P7).
+// R16: the bytes of frames are copied once, with or without an advert. So shorter sends are
+// gathered in one frame for the ring, and need no adverts (P2, P4, P7).
 constexpr std::uint64_t gathered_bytes = 64 * 1024;
 
-// Where the policy is on.
+// The threshold of a policy that is on.
 std::uint64_t at_least(std::uint64_t threshold, std::uint64_t least) {
     return threshold > 0 ? std::max(threshold, least) : 0;
 }
@@ -332,8 +332,8 @@ SenderOptions agreed(const SenderOptions& options, const Hello& peer, std::uint6
         agreed.coalesce_limit_bytes = at_least(options.coalesce_limit_bytes, gathered);
         agreed.ring_transfer_limit_bytes =
             std::min(options.ring_transfer_limit_bytes, message_bytes);
-        // An advert that is waited for spares no copy (P1), nor does an empty ring bring one that
-        // is worth its round trip (P8).
+        // Waiting for an advert saves no copy (P1), and an empty ring brings no advert that is
+        // worth its round trip (P8).
         agreed.patience_threshold_bytes = unlimited_bytes;
         agreed.drain = false;
     }

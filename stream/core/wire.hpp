@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a stream sends in addition to the user's bytes. All numbers are little-endian.
+// The messages of a stream in addition to the user's bytes. All numbers are little-endian.
 //
-// Immediate data of a transfer (32 bits, what the smallest provider carries):
+// Immediate data of a transfer (32 bits, the minimum of all providers):
 //
 //      31        30        29        28                                0
 //     +---------+---------+---------+-----------------------------------+
@@ -12,8 +12,8 @@
 //     waited: it had to wait for ring space (P11); first: into the ring announced last (R15);
 //     both are 0 if it is not for the ring
 //
-// Control message: ADVERT, ACK and FIN parts in any combination, for one of them costs as much as
-// all together: one receive and one completion at the peer. Credits travel in the frame around it
+// Control message: ADVERT, ACK and FIN parts in any combination. One part costs as much as all
+// together: one receive and one completion at the peer. The header of the frame has the credits
 // (netio/base/frame.hpp).
 //
 //      0       1         2   8             16            24
@@ -29,8 +29,8 @@
 //     | sequence | phase | flags | address | key   | bytes |    flags: bit 0 wait-all
 //     +----------+-------+-------+---------+-------+-------+
 //
-// Ring: where the peer's indirect transfers go. The first message of each side, and another one for
-// each larger ring (R15).
+// Ring: the memory for the peer's indirect transfers. The first message of each side, and another
+// one for each larger ring (R15).
 //
 //      0         8      16           24
 //     +---------+------+------------+
@@ -38,13 +38,13 @@
 //     +---------+------+------------+
 //     bytes may be 0 in the first, if the receiver advertises every receive
 //
-// Frame of bytes: for a receiver that lends no memory (R16). The body is nothing but bytes; the
-// flags of the frame say whose:
+// Frame of bytes: for a receiver that offers no memory (R16). The body contains only bytes; the
+// flags of the frame have their destination:
 //
-//      bit 0 for the ring, else for the receive at the head
+//      bit 0 for the ring; if not set, for the receive at the head
 //      bit 1 it had to wait for ring space (P11), bit 2 first into the ring announced last (R15);
 //            both only with bit 0
-//      bit 3 only without bit 0: the transfer goes on in the next frame
+//      bit 3 only without bit 0: the transfer continues in the next frame
 //
 // Hello: the stream's part of the connection data, both ways.
 //
@@ -55,12 +55,12 @@
 //     +---------+-------+------------------+
 //     flags: bit 0 advertises receives,
 //            bit 1 sends into adverts only, so every receive must be advertised
-//            bit 2 says when it has nothing to advertise (P10)
+//            bit 2 reports when it has nothing to advertise (P10)
 //            bit 3 has a ring that may grow (P11)
-//            bit 4 lends memory to be written to; else bytes come to it in frames (R16)
+//            bit 4 offers memory for writes; if not set, bytes come in frames (R16)
 //
-// The decoders accept any bytes: they check every length and every bit that must be 0, and answer
-// with a DecodeError; `out` is meaningful only if that is `none`.
+// The decoders accept any bytes: they check every length and every bit that must be 0, and return a
+// DecodeError; `out` is valid only if that is `none`.
 
 #include "stream/core/options.hpp"
 #include "stream/core/protocol.hpp"
@@ -105,7 +105,7 @@ DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept;
 
 // --- Frame of bytes -----------------------------------------------------------------------------
 
-// `ring` is empty and `more` is false unless the kind allows it.
+// `ring` must be empty and `more` false unless the kind allows them.
 std::uint8_t encode_frame_flags(const FrameNotice& notice);
 DecodeError decode_frame_flags(std::uint8_t flags, FrameNotice& out) noexcept;
 
@@ -129,8 +129,8 @@ struct ControlMessage {
     }
 };
 
-// Writes the message to the front of `space`, which has room for control_limit_bytes, and gives its
-// length.
+// Writes the message to the start of `space`, which must have control_limit_bytes bytes, and
+// returns its length.
 std::size_t encode_control(const ControlMessage& message, std::span<std::byte> space);
 DecodeError decode_control(std::span<const std::byte> message, ControlMessage& out) noexcept;
 
@@ -168,22 +168,23 @@ struct Hello {
 std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept;
 DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept;
 
-// What two sides with different options agree on: each side says in its hello what it does and
-// needs, and adapts its own options to the peer's hello.
+// The agreement of two sides with different options: each side announces in its hello what it does
+// and needs, and adapts its own options to the peer's hello.
 
-// `lends`: its memory is written to by the peer.
+// `lends`: the peer writes to its memory.
 Hello hello_of(const SenderOptions& sender, const ReceiverOptions& receiver, bool lends);
 
-// Why the two sides cannot work together, in terms of the peer; empty if they can.
+// Why the two sides cannot work together, from the view of the peer; empty if they can.
 std::string_view misfit(const SenderOptions& sender, const ReceiverOptions& receiver,
                         const Hello& peer);
 
-// The options of our receiver with this peer, which writes into our memory or not.
+// The options of this side's receiver with this peer; `lends`: the peer writes into the memory
+// here.
 ReceiverOptions agreed(const ReceiverOptions& options, const Hello& peer, bool lends);
 
-// The options of our sender with this peer, whose first ring has `ring_bytes`. The longest write is
-// `message_bytes`; for a peer that lends no memory, the longest frame. Without a ring all transfers
-// are direct, so the options must not be indirect-only then.
+// The options of this side's sender with this peer, whose first ring has `ring_bytes`. The longest
+// write is `message_bytes`; for a peer that offers no memory, the longest frame. Without a ring all
+// transfers are direct, so the options must not be indirect-only then.
 SenderOptions agreed(const SenderOptions& options, const Hello& peer, std::uint64_t ring_bytes,
                      std::uint64_t message_bytes);
 

@@ -22,7 +22,7 @@ TimePoint later(TimePoint begin, std::chrono::milliseconds time) {
     return time > longest_time ? TimePoint::max() : begin + time;
 }
 
-// Of a limit, where 0 is none.
+// The end of a time limit; a limit of 0 means no end.
 TimePoint end_of(TimePoint begin, std::chrono::milliseconds limit) {
     return limit.count() > 0 ? later(begin, limit) : TimePoint::max();
 }
@@ -78,7 +78,7 @@ void BlockingEngine::interrupt(std::function<void()> task) {
     }
     interrupts_.push_back(std::move(task));
     has_interrupts_.store(true);
-    loop_.stop(); // it wakes up
+    loop_.stop(); // ends the wait
     if (caller_ == self) return;
     changed_.wait(lock, [this] { return interrupts_.empty(); });
 }
@@ -222,7 +222,8 @@ void BlockingConnection::read_exactly(std::span<std::byte> memory) {
                                                     " bytes; the next read returns them"};
 }
 
-// Fewer bytes than asked for: the stream ends after them. A call that fails takes none.
+// If it returns fewer bytes than requested, the stream ends after them. A call that fails consumes
+// none.
 std::size_t BlockingConnection::take(std::span<std::byte> memory, Fill fill, BlockingCall& call) {
     std::size_t filled = 0;
     try {
@@ -255,7 +256,7 @@ void BlockingConnection::take(std::span<std::byte> memory, Fill fill, BlockingCa
     }
 }
 
-// What a read that timed out reports.
+// The text of a read that timed out.
 std::string BlockingConnection::arrivals_of(std::size_t asked, std::size_t filled) const {
     const std::size_t arrived = filled + unread_.size() + static_cast<std::size_t>(partial_bytes());
     std::string text =
@@ -266,7 +267,7 @@ std::string BlockingConnection::arrivals_of(std::size_t asked, std::size_t fille
                    : text;
 }
 
-// Nothing is left to read, and nothing more comes.
+// Whether nothing is left to read, and nothing more will arrive.
 bool BlockingConnection::is_over() const noexcept {
     return !has_arrivals() && (closed_ || end_ == End::read || is_at_end());
 }
@@ -275,15 +276,15 @@ bool BlockingConnection::may_receive_directly(std::size_t bytes) const noexcept 
     return !has_arrivals() && !standing_ && !closed_ && bytes > copy_limit_bytes;
 }
 
-// Of the receive that is posted into memory of ours: bytes that arrived and were not read.
+// For a receive that is posted into this object's memory: bytes that arrived and were not read.
 std::uint64_t BlockingConnection::partial_bytes() const noexcept {
     if (!standing_) return 0;
     const std::uint64_t filled = socket_->filled_bytes();
     return filled > standing_read_bytes_ ? filled - standing_read_bytes_ : 0;
 }
 
-// Waits until bytes have arrived or no more will. A receive into our own memory stays posted after
-// a timeout. Returns false after a timeout.
+// Waits until bytes have arrived or no more will. A receive into this object's memory stays posted
+// after a timeout. Returns false after a timeout.
 bool BlockingConnection::wait_for_arrivals(BlockingCall& call,
                                            const std::function<bool()>& or_else) {
     if (unread_.empty() && !standing_ && !closed_ && end_ != End::read &&
@@ -303,8 +304,8 @@ std::size_t BlockingConnection::take_arrivals(std::span<std::byte> memory) {
     return bytes;
 }
 
-// Receives into the caller's memory, which is the caller's alone again when this returns. False:
-// the time is over.
+// Receives into the caller's memory, which is not used any more when this returns. Returns false
+// after a timeout.
 bool BlockingConnection::receive_directly(std::span<std::byte> memory, Fill fill,
                                           BlockingCall& call, std::size_t& filled) {
     RegisteredBuffer registered{memory, Access::remote_write};
@@ -316,15 +317,15 @@ bool BlockingConnection::receive_directly(std::span<std::byte> memory, Fill fill
     const bool in_time = call.run_until([this] { return received_.has_value(); });
     if (!in_time) {
         if (keep_receiving(memory.size())) return false;
-        disconnect("a call before timed out: " + call.verdict());
+        disconnect("an earlier call timed out: " + call.verdict());
     }
     filled += static_cast<std::size_t>(received_->bytes);
     return in_time;
 }
 
-// A receive cannot be withdrawn. Where this side copies what arrives, it goes on in memory of ours;
-// not where the peer writes to the caller's memory, nor without memory for it. No page of it is
-// used before bytes arrive there.
+// A receive cannot be withdrawn. If this side copies the arriving bytes, the receive continues in
+// memory of this object. That is not possible if the peer writes directly to the caller's memory,
+// or if there is no memory. The operating system provides its pages only when bytes arrive there.
 bool BlockingConnection::keep_receiving(std::size_t bytes) {
     try {
         auto memory = std::make_shared<RegisteredBuffer>(bytes, Access::remote_write);
@@ -337,7 +338,7 @@ bool BlockingConnection::keep_receiving(std::size_t bytes) {
     }
 }
 
-// Without memory for it there would be a gap in the stream: then no more is read of it.
+// Without memory for the bytes there would be a gap in the stream, so no more of it is read then.
 void BlockingConnection::put_back(std::span<const std::byte> bytes) {
     try {
         unread_.put_back(bytes);
@@ -348,8 +349,8 @@ void BlockingConnection::put_back(std::span<const std::byte> bytes) {
     }
 }
 
-// The peer waits in close() until it knows that everything was read here, and perhaps this is the
-// last call. What becomes of the peer it reports itself.
+// The peer waits in close() until it knows that everything was read here, and this may be the last
+// call. Errors of the peer are not reported here.
 void BlockingConnection::report_end(BlockingCall& call) {
     if (std::exchange(end_, End::read) != End::arrived || !socket_->peer_closes()) return;
     static_cast<void>(call.run_for(limits.farewell, [this] { return closed_.has_value(); }));
@@ -366,7 +367,7 @@ BlockingStream::Ready BlockingConnection::wait_for(int descriptor) {
                           [&ready] { ready = true; });
         } catch (const FabricError& error) {
             if (error.code() != std::errc::operation_not_permitted) throw;
-            ready = true; // a file: always readable, and epoll does not take it
+            ready = true; // a regular file: always readable, and epoll does not accept it
             loop().run_once();
         }
     }
@@ -397,7 +398,7 @@ void BlockingConnection::write(std::span<const std::byte> memory) {
     }
     if (closed_) throw_closed();
     if (memory.size() <= copy_limit_bytes) {
-        // The copy is ours: a short write returns before it has left.
+        // The copy belongs to this object: a short write returns before it is sent.
         const Slice slice = outgoing_.slice(sends_, memory.size());
         std::memcpy(slice.data, memory.data(), memory.size());
         send(slice);
@@ -407,7 +408,7 @@ void BlockingConnection::write(std::span<const std::byte> memory) {
     RegisteredBuffer registered = RegisteredBuffer::of_constant(memory);
     send(registered.slice());
     if (!call.run_until([this] { return sends_open_ == 0 || closed_; })) {
-        disconnect("a call before timed out: " + call.verdict());
+        disconnect("an earlier call timed out: " + call.verdict());
         throw timed_out(call, "the connection has ended, and the peer may have received a part of "
                               "this write");
     }
@@ -423,8 +424,8 @@ void BlockingConnection::send(const Slice& slice) {
     ++sends_open_;
 }
 
-// Long writes have waited, and short ones are in memory of ours: nothing is to be waited for. Two
-// peers that both write, shut down and then read would wait for each other.
+// Long writes have completed, and short ones are in this object's memory, so it need not wait.
+// Otherwise two peers that both write, shut down and then read would wait for each other.
 void BlockingConnection::shutdown_send() {
     const BlockingEngine::Use use{*engine_};
     if (closed_) throw_closed();
@@ -436,7 +437,7 @@ void BlockingConnection::shutdown_send() {
 void BlockingConnection::close() {
     BlockingCall call = begin();
     shut_down_ = true;
-    // A call before may have noticed how it ended, and reported nothing.
+    // An earlier call may have noticed the end without reporting it.
     if (!closed_) {
         socket_->close();
         if (!call.run_until([this] { return closed_.has_value(); })) {
@@ -449,15 +450,15 @@ void BlockingConnection::close() {
 
 // --- the end --------------------------------------------------------------------------------
 
-// Ends the connection, so that no memory of the caller's is in use any more. What has arrived can
-// still be read.
+// Ends the connection, so that memory of the caller is not used any more. Bytes that have arrived
+// can still be read.
 void BlockingConnection::disconnect(const std::string& why) {
     if (!closed_) socket_->disconnect();
     wait_for_reason();
     closed_->detail = why;
 }
 
-// The connection is gone, or the session was ended here: the peer has no part in it.
+// The connection is lost, or the session was ended here, so the wait does not depend on the peer.
 void BlockingConnection::wait_for_reason() {
     BlockingCall call{*engine_, {}, [] { return std::uint64_t{0}; }};
     static_cast<void>(call.run_until([this] { return closed_.has_value(); }));
@@ -473,7 +474,7 @@ void BlockingConnection::throw_closed() const {
     std::string why = closed_ ? to_string(*closed_) : "the connection is closed";
     if (dropped_bytes_ > 0) {
         why += "; " + std::to_string(dropped_bytes_) +
-               " bytes that had arrived were dropped for want of memory";
+               " bytes that had arrived were dropped for lack of memory";
     }
     throw StreamError{StreamError::Kind::closed, why};
 }
@@ -518,8 +519,8 @@ void BlockingConnection::on_end_of_stream(StreamSocket&) {
     end_ = End::arrived;
 }
 
-// It will be read, or not, by later calls. Where there is no memory for all of it, the beginning is
-// kept, as much as there is memory for.
+// Later calls may read the bytes. If there is not enough memory for all of them, the beginning is
+// kept.
 void BlockingConnection::on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) {
     for (std::uint64_t kept = arrived_bytes; kept > 0; kept /= 2) {
         try {

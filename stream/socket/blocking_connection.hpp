@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The internals of BlockingStream and BlockingListener: the loop that runs inside the calls, the
-// deadline of a call, and one connection.
+// The implementation of BlockingStream and BlockingListener: the loop that runs inside the calls,
+// the deadline of a call, and one connection.
 
 #include "stream/core/fifo.hpp"
 #include "stream/core/inactivity_timer.hpp"
@@ -31,15 +31,15 @@ namespace netio::stream::inline v0_3 {
 // (checked).
 class BlockingEngine {
   public:
-    // Of its own. Throws FabricError.
+    // With its own loop and transport. Throws FabricError.
     explicit BlockingEngine(const std::string& provider);
-    // Those of a test, which outlive it.
+    // With those of a test, which must outlive it.
     BlockingEngine(EventLoop& loop, Transport& transport);
 
     EventLoop& loop() noexcept { return loop_; }
     Transport& transport() noexcept { return transport_; }
 
-    // A call is in progress while this lives. A thread that is in a call may begin another one.
+    // Marks a call in progress while it lives. A thread that is in a call may begin another one.
     class Use {
       public:
         explicit Use(BlockingEngine& engine);
@@ -52,11 +52,11 @@ class BlockingEngine {
         bool is_outermost_;
     };
 
-    // Runs the task at once, or between two turns of the loop if another thread is in a call;
-    // returns when it has run. Inside a handler of this thread's call the task runs after this has
-    // returned. Any thread.
+    // Runs the task at once, or, if another thread is in a call, between two turns of the loop;
+    // returns after it has run. If called inside a handler of this thread's call, the task runs
+    // after the handler has returned. Any thread.
     void interrupt(std::function<void()> task);
-    // Runs what interrupt() has left for the call in progress.
+    // Runs the tasks that interrupt() has left for the call in progress.
     void run_interrupts();
 
   private:
@@ -72,7 +72,7 @@ class BlockingEngine {
     std::atomic<bool> has_interrupts_{false};
 };
 
-// Time limits of a call; 0: none.
+// Time limits of a call; 0: no limit.
 struct BlockingLimits {
     std::chrono::milliseconds call{0};
     std::chrono::milliseconds progress{0};
@@ -82,15 +82,15 @@ struct BlockingLimits {
 // One public call: its deadline, which is computed once, and the loop until then.
 class BlockingCall {
   public:
-    // `moved_bytes`: how many have moved so far. A change of it is progress.
+    // `moved_bytes`: the number of bytes transferred so far. A change of it is progress.
     BlockingCall(BlockingEngine& engine, const BlockingLimits& limits,
                  std::function<std::uint64_t()> moved_bytes);
 
-    // Runs the loop until `done`. Returns false if the time of the call is over before.
+    // Runs the loop until `done` returns true. Returns false if the time of the call ends before.
     bool run_until(const std::function<bool()>& done) { return run_until(done, end_); }
     // The same, for `time` at most.
     bool run_for(std::chrono::milliseconds time, const std::function<bool()>& done);
-    // Which limit is over. For StreamError.
+    // The limit that was exceeded, as a text for StreamError.
     std::string verdict() const;
 
   private:
@@ -105,11 +105,12 @@ class BlockingCall {
     std::uint64_t seen_bytes_;
 };
 
-// What is shorter is copied through registered memory that is kept; registering more than this
-// for one call costs less than the copy.
+// Limit of copies: shorter reads and writes are copied through registered memory that is kept.
+// Registering more than this for one call costs less than the copy.
 inline constexpr std::size_t copy_limit_bytes = 64 * 1024;
 
-// Where short writes are copied to: one after the other, and not more than the socket takes sends.
+// The memory into which short writes are copied, one after the other; at most as many as the socket
+// takes sends.
 class WriteSlots {
   public:
     explicit WriteSlots(std::size_t send_limit_count)
@@ -127,17 +128,17 @@ class WriteSlots {
     RegisteredBuffer memory_;
 };
 
-// Bytes that have arrived and that no read has returned, in their order.
+// Bytes that have arrived and were not read yet, in order.
 class UnreadBytes {
   public:
     bool empty() const noexcept { return pieces_.empty(); }
     std::size_t size() const noexcept;
-    // The next bytes of the stream. `owner`: of their memory, until they are read.
+    // Adds the next bytes of the stream. `owner`: of their memory, until they are read.
     void add(std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
-    // Bytes that a read has taken and cannot return: they come first again. Copies them. Throws
+    // Returns bytes that a read has taken but cannot deliver to the front. Copies them. Throws
     // std::bad_alloc.
     void put_back(std::span<const std::byte> bytes);
-    // Copies as many as there are and fit. Returns how many.
+    // Copies as many bytes as there are and fit. Returns their number.
     std::size_t take(std::span<std::byte> memory) noexcept;
     void clear() noexcept { pieces_ = {}; }
 
@@ -215,19 +216,19 @@ class BlockingConnection final : private StreamSocket::Handler {
     void on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) override;
     void on_closed(StreamSocket& socket, const Closed& closed) override;
 
-    std::shared_ptr<BlockingEngine> engine_; // a listener's, for the streams that it has accepted
+    std::shared_ptr<BlockingEngine> engine_; // shared with the listener that accepted the stream
     const std::shared_ptr<RegisteredBuffer> incoming_ =
         std::make_shared<RegisteredBuffer>(copy_limit_bytes, Access::remote_write);
     WriteSlots outgoing_;
     UnreadBytes unread_;
-    // Bytes that had arrived and were dropped for want of memory: none after them is read.
+    // Bytes that had arrived and were dropped for lack of memory: no later bytes are read.
     std::uint64_t dropped_bytes_ = 0;
-    std::uint64_t missing_bytes_ = 0; // of those, after what rest_ holds
-    // The memory of ours that a receive is posted to, and how much of it was read before that
+    std::uint64_t missing_bytes_ = 0; // of those: after the bytes in rest_
+    // Memory of this object that a receive is posted to, and how much of it was read before the
     // receive is complete.
     std::shared_ptr<RegisteredBuffer> standing_;
     std::size_t standing_read_bytes_ = 0;
-    std::shared_ptr<RegisteredBuffer> rest_; // what the ring held when the connection was lost
+    std::shared_ptr<RegisteredBuffer> rest_; // unread ring bytes of a lost connection
     bool connected_ = false;
     enum class End : std::uint8_t { none, arrived, read } end_ = End::none;
     bool shut_down_ = false; // no more writes
@@ -236,7 +237,7 @@ class BlockingConnection final : private StreamSocket::Handler {
     bool send_canceled_ = false;
     std::optional<Received> received_; // the answer to direct_cookie
     std::optional<Closed> closed_;
-    std::unique_ptr<StreamSocket> socket_; // last: destroyed first
+    std::unique_ptr<StreamSocket> socket_; // last member, so that it is destroyed first
 };
 
 } // namespace netio::stream::inline v0_3

@@ -144,7 +144,7 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
     EventLoop& loop() noexcept { return engine_->loop(); }
 
   private:
-    static constexpr std::size_t waiting_limit = 64; // connected, and not yet accepted
+    static constexpr std::size_t waiting_limit = 64; // connected, but not accepted yet
 
     std::deque<std::unique_ptr<BlockingConnection>>::iterator first_connected() {
         return std::ranges::find_if(waiting_,
@@ -161,7 +161,7 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
     BlockingStream::Options options_;
     std::shared_ptr<BlockingEngine> engine_;
     std::deque<std::unique_ptr<BlockingConnection>> waiting_;
-    std::optional<FabricError> accept_failed_; // the last one, until a call has said so
+    std::optional<FabricError> accept_failed_; // the last failure, until a call has reported it
     std::unique_ptr<StreamListener> listener_; // null: stopped
     std::vector<Endpoint> endpoints_;
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A stream for those who just want a socket: read, write and time-outs, over a loop that runs
-// inside the calls.
+// A stream with blocking calls: read, write and time-outs, over a loop that runs inside the calls.
 //
 //     auto peer = stream::BlockingStream::connect("10.0.0.1:1234", {.progress_timeout = 5s});
 //     peer.write(request);
@@ -12,26 +11,27 @@
 //     stream::BlockingListener listener{"0.0.0.0:1234", {.open = true}};
 //     stream::BlockingStream client = listener.accept();
 //
-// Every call throws StreamError when it cannot do its work, and a call that fails loses no byte
-// that has arrived: the next read returns it. After a time-out:
+// Every call throws StreamError when it cannot do its work. A call that fails loses no byte that
+// has arrived: the next read returns it. After a time-out:
 //
-//     read, read_exactly  the stream can be used on. Only where the peer writes straight to the
-//                         caller's memory has the connection ended: over RDMA or with
-//                         RemoteWrites::trusted, and with more than 64 KiB still to be read
-//     write               up to 64 KiB: nothing of it was sent, and the stream can be used on.
+//     read, read_exactly  the stream can be used further, except if the peer writes directly into
+//                         the caller's memory: over RDMA or with RemoteWrites::trusted, and with
+//                         more than 64 KiB still to be read. Then the connection has ended
+//     write               up to 64 KiB: nothing of it was sent, and the stream can be used further.
 //                         Longer: the connection has ended, unless the text says that nothing was
 //                         sent, and the peer may have received a part of it
 //     wait_for, accept    nothing has happened; call it again
 //     close               the stream is still closing; call it again
 //
-// The caller's memory is the caller's alone when a call returns or throws; after a read that throws
-// its contents are not specified. A time limit holds for a whole call, whatever the peer sends
-// meanwhile. A signal does not end a call.
+// The library does not use the caller's memory after a call has returned or thrown; after a read
+// that throws, its contents are not specified. A time limit holds for a whole call, even if the
+// peer sends meanwhile. A signal does not end a call.
 //
-// Threads: one at a time; a listener and the streams it has accepted count as one, and it outlives
-// them. Only BlockingListener::stop() may be called from any thread. Nothing is sent or received
-// between the calls, so heartbeats are off, and a stream that is not used keeps its peer waiting.
-// One that was moved from may only be destroyed or assigned to: other calls throw std::logic_error.
+// Threads: one at a time; a listener and the streams that it has accepted count as one, and the
+// listener must outlive them. Only BlockingListener::stop() may be called from any thread. Nothing
+// is sent or received between the calls, so heartbeats are off, and a peer waits while the stream
+// is not used. A moved-from object may only be destroyed or assigned to: other calls throw
+// std::logic_error.
 
 #include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
@@ -57,8 +57,8 @@ class NETIO_EXPORT StreamError : public std::runtime_error {
   public:
     enum class Kind : std::uint8_t {
         timed_out,
-        ended,  // read_exactly: the stream ended before; the next read returns what has arrived
-        closed, // there is no connection, or none any more; what() says why
+        ended,  // read_exactly: the stream ended too early; the next read returns what has arrived
+        closed, // there is no connection, or it has ended; what() has the reason
     };
     StreamError(Kind kind, const std::string& what) : std::runtime_error{what}, kind_{kind} {}
     Kind kind() const noexcept { return kind_; }
@@ -74,19 +74,20 @@ class NETIO_EXPORT BlockingStream {
     struct Options {
         StreamSocket::Options stream = {};
         std::string provider = "auto";
-        bool open = false; // a listener's address: other machines may reach it
-        std::optional<ServerKeys::Options> keys{}; // of the peers that a listener accepts
-        // Times must not be negative; more than a year means no limit. The limit of each call,
-        // whatever it does; 0: no limit.
+        bool open = false; // a listener's address: peers of other machines may connect
+        std::optional<ServerKeys::Options> keys{}; // of the peers that a listener admits
+        // Times must not be negative; more than a year means no limit. The limit of each call in
+        // total; 0: no limit.
         std::chrono::milliseconds call_timeout{0};
-        // Of a call while no byte moves and this process is not stopped; 0: no limit.
+        // Limit of a call while no byte is transferred and this process is not stopped; 0: no
+        // limit.
         std::chrono::milliseconds progress_timeout{0};
         // The call that reports the end of the stream waits up to this time, once, and not beyond
-        // its call_timeout, until a peer that is closing knows that everything was read: it may be
-        // the last call. 0: it does not wait.
+        // its call_timeout, until a closing peer has the confirmation that everything was read: it
+        // may be the last call. 0: it does not wait.
         std::chrono::milliseconds farewell_timeout{2'000};
-        // Is notified of events of the listener and of the streams it has accepted, or of the
-        // stream that connects: within their calls, on the thread that makes them. Outlives them.
+        // Receives events of the listener and of the streams that it has accepted, or of the stream
+        // that connects: during their calls, on the calling thread. Must outlive them.
         Observer* observer = nullptr;
     };
 
@@ -94,39 +95,40 @@ class NETIO_EXPORT BlockingStream {
     // the options), StreamError.
     static BlockingStream connect(std::string_view address, const Options& options);
     static BlockingStream connect(std::string_view address);
-    ~BlockingStream(); // aborts what was not closed
+    ~BlockingStream(); // aborts a connection that was not closed
     BlockingStream(BlockingStream&& other) noexcept;
     BlockingStream& operator=(BlockingStream&& other) noexcept;
 
-    // What there is, at least one byte; 0: the peer has ended the stream.
+    // Returns what has arrived, at least one byte; 0: the peer has ended the stream.
     std::size_t read(std::span<std::byte> memory);
     // Fills the memory, or throws StreamError and consumes nothing: the next read returns what had
     // arrived.
     void read_exactly(std::span<std::byte> memory);
-    // Returns when all of it is on its way, or, up to 64 KiB, when it was copied; that leaves in
-    // later calls at the latest. If the connection ends in the call, the peer may have received a
-    // part of it.
+    // Returns when everything was sent, or, up to 64 KiB, when it was copied; the copy is sent in
+    // later calls at the latest. If the connection ends during the call, the peer may have received
+    // a part of it.
     void write(std::span<const std::byte> memory);
-    // A write of up to 64 KiB would return without waiting.
+    // Whether a write of up to 64 KiB would return without waiting.
     bool has_capacity() const noexcept;
 
-    // Waits until there is something to read here, or the stream has ended and no read has said so
-    // yet (peer); or the descriptor is readable; or, if there was none, has_capacity(); whatever
-    // comes first. Bytes move meanwhile. A file is always readable. Throws StreamError if the
-    // connection is gone and nothing is left to read, FabricError if the descriptor is not open.
+    // Waits until the first of these: bytes can be read here, or the stream has ended and no read
+    // has reported it yet (peer); the descriptor is readable; without a descriptor, has_capacity().
+    // Bytes are transferred meanwhile. A regular file is always readable. Throws StreamError if the
+    // connection has ended and nothing is left to read, and FabricError if the descriptor is not
+    // open.
     enum class Ready : std::uint8_t { peer, descriptor, writable };
     static constexpr int no_descriptor = -1;
     Ready wait_for(int descriptor);
 
-    // No more writes; the peer reads the end of the stream after the last byte. Does not wait.
+    // Ends this direction; the peer reads the end of the stream after the last byte. Does not wait.
     void shutdown_send();
-    // shutdown_send(), and waits until the peer's side has received everything; but no longer than
-    // stream.session.close_timeout for a peer that reads nothing more, and than close_limit in all.
-    // However the connection ended, each close() reports the same: nothing, where that was in
-    // order. What the peer still sends is not received any more.
+    // Calls shutdown_send(), and waits until the peer's side has received everything, but not
+    // longer than stream.session.close_timeout for a peer that reads nothing more, nor than
+    // close_limit in total. Each further close() reports the same outcome: nothing, if the
+    // connection ended in order. Bytes that the peer still sends are not received.
     void close();
 
-    // From the next call on. Throw std::invalid_argument for a negative time.
+    // Applies from the next call on. Throws std::invalid_argument for a negative time.
     void set_call_timeout(std::chrono::milliseconds timeout);
     void set_progress_timeout(std::chrono::milliseconds timeout);
     template <typename Period>
@@ -148,7 +150,7 @@ class NETIO_EXPORT BlockingStream {
     std::unique_ptr<BlockingConnection> connection_;
 };
 
-// Throws std::invalid_argument naming the option and what is allowed.
+// Throws std::invalid_argument, which names the option and the allowed values.
 NETIO_EXPORT void validate(const BlockingStream::Options& options);
 
 class NETIO_EXPORT BlockingListener {
@@ -160,18 +162,19 @@ class NETIO_EXPORT BlockingListener {
     BlockingListener(const BlockingListener&) = delete;
     BlockingListener& operator=(const BlockingListener&) = delete;
 
-    // The next peer that connects. Throws FabricError if there is none yet, and one was rejected
-    // since the last call because there was no memory or no descriptor for it: the peer has been
-    // told, and the next call goes on. Throws StreamError (closed) after stop().
+    // Returns the next peer that connects. Throws FabricError if no peer has connected yet and one
+    // was rejected since the last call because there was no memory or no descriptor for it; the
+    // peer was notified, and accept() can be called again. Throws StreamError (closed) after
+    // stop().
     BlockingStream accept();
-    // Stops listening: the address is free again, a peer that connects is refused, and one that is
-    // connected and not accepted is disconnected. An accept() that waits in another thread throws.
-    // The streams that were accepted go on. From any thread, and again at any time.
+    // Stops listening: the address is free again, a peer that connects is refused, and a connected
+    // peer that is not accepted is disconnected. An accept() that waits in another thread throws.
+    // Accepted streams are not affected. Any thread; may be called repeatedly.
     void stop();
-    // With the port that was really bound.
+    // With the port that was actually bound.
     Address address() const;
     std::vector<Endpoint> endpoints() const; // the same, over each provider
-    // Runs within the calls only. For an observer that needs the loop that it observes.
+    // Runs only during the calls. For an observer that needs the loop.
     EventLoop& loop() noexcept;
 
   private:

@@ -4,8 +4,8 @@
 // BorrowedSlices: the memory that one direction of a stream has borrowed from the user, in the
 // order of the user's calls.
 //
-// A state machine knows each slice by its number, from 0; this queue returns the memory and the
-// user's cookie for a number. The front leaves when the user gets its memory back.
+// A state machine identifies each slice by its number, from 0; this queue returns the memory and
+// the user's cookie for a number. The front is removed when the user's memory is free again.
 
 #include "stream/core/fifo.hpp"
 

@@ -38,13 +38,14 @@ class RemoteWriteMode {
     static RemoteWriteMode sealed() { return {false, false}; }
 
     bool enabled() const noexcept { return enabled_; }
-    // The peer may offer its memory to this side.
+    // Whether the peer may offer its memory to this side.
     bool peer_may_enable() const noexcept { return peer_may_enable_; }
-    // Before the memory is announced to the peer. Throws FabricError if it cannot be registered.
+    // Called before the memory is announced to the peer. Throws FabricError if it cannot be
+    // registered.
     void prepare(const Slice& slice, MemoryDomain& domain) const {
         if (enabled_) static_cast<void>(slice.buffer->registration(domain));
     }
-    // Where the peer writes to; all 0 without remote writes.
+    // The range that the peer writes to; all 0 without remote writes.
     RemoteSlice place(const Slice& slice, MemoryDomain& domain) const {
         if (!enabled_) return {};
         const Registration& registration = slice.buffer->registration(domain);
@@ -86,19 +87,19 @@ class Incoming {
 
     const RemoteWriteMode& mode() const noexcept { return mode_; }
 
-    // Makes the first ring. Throws FabricError if there is no memory for it.
+    // Creates the first ring. Throws FabricError if there is no memory for it.
     RemoteRing open(const ReceiverOptions& options, MemoryDomain& domain);
 
     // ok, again. Throws FabricError if the memory cannot be registered. `domain` is null after the
     // end of the session: the peer writes no more, so the memory is not registered.
     Status receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDomain* domain);
 
-    // Bytes that the oldest receive holds while it is not complete.
+    // Bytes that the oldest, incomplete receive contains.
     std::uint64_t filled_bytes() const noexcept {
         return is_front_open() ? receiver_->front_filled_bytes() : 0;
     }
-    // Moves the oldest receive, with the bytes that it holds, to other memory of the same size.
-    // False: the peer writes into that memory, so it cannot be moved.
+    // Moves the oldest receive, with its bytes, to other memory of the same size. Returns false if
+    // the peer writes into that memory, so it cannot be moved.
     bool move_front(const Slice& to);
 
     ProtocolError on_transfer(const Immediate& transfer) {
@@ -108,7 +109,7 @@ class Incoming {
     ProtocolError on_frame(const FrameNotice& notice, std::span<const std::byte> bytes);
     ProtocolError on_end(std::uint64_t total_bytes) { return receiver_->on_fin(total_bytes); }
 
-    // Copies about `step_bytes` out of the ring. True: more bytes are left to copy.
+    // Copies about `step_bytes` out of the ring. Returns whether more bytes are left to copy.
     bool copy_out(std::uint64_t step_bytes);
     // Adds adverts and acknowledgements for the peer.
     void collect(ControlMessage& message, MemoryDomain& domain);
@@ -117,9 +118,9 @@ class Incoming {
 
     // The next receive that is complete.
     std::optional<Received> next_done();
-    // The next receive that is canceled, after the end of the connection, with the bytes it holds.
+    // The next receive that is canceled, after the end of the connection, with its bytes.
     std::optional<Received> next_canceled();
-    // The peer has ended the stream, and all its bytes are in receives.
+    // Whether the peer has ended the stream, and all its bytes are in receives.
     bool has_ended() const noexcept { return receiver_ && receiver_->is_finished(); }
 
     std::size_t receive_count() const noexcept { return receives_.size(); }

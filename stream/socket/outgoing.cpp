@@ -49,9 +49,9 @@ bool WriteChannel::take(const Transfer& transfer, std::span<const Slice> pieces,
 
 // --- frames ---------------------------------------------------------------------------------
 
-// Transfers travel in frames of the session; a direct transfer that is longer than a frame needs
-// several (R16). For a peer whose memory this side does not write to, so the peer must not name
-// addresses or keys.
+// Transfers are sent in frames of the session; a direct transfer that is longer than a frame needs
+// several (R16). Used for a peer whose memory this side does not write to, so the peer must not
+// announce addresses or keys.
 class FrameChannel final : public TransferChannel {
   public:
     ProtocolError on_ring(const RemoteRing& ring) override {
@@ -65,8 +65,8 @@ class FrameChannel final : public TransferChannel {
     void prepare(const Slice&, MemoryDomain&) override {} // the session registers it if necessary
     // The session copies more pieces than the provider takes; those are short (P4).
     std::size_t piece_count(const Session&) const override { return piece_limit; }
-    // A frame uses one receive of the peer, whatever its size. Queued sends share a frame, or half
-    // of the peer's memory would stay empty over a long way.
+    // A frame uses one receive of the peer, whatever its size. So queued sends share a frame;
+    // otherwise half of the peer's memory would stay empty over a long distance.
     std::size_t joined_count(const Session& session) const override {
         return session.segment_limit();
     }
@@ -78,8 +78,8 @@ class FrameChannel final : public TransferChannel {
     bool on_sent(std::uint64_t transfer) override;
 
   private:
-    // Sends the rest of the present transfer as far as there is capacity. False: the connection has
-    // broken.
+    // Sends the rest of the present transfer as far as there is capacity. Returns false if the
+    // connection has broken.
     bool send_frames(Session& session);
     Status send_frame(std::uint64_t bytes, Session& session);
     void drop(std::uint64_t bytes);
@@ -89,7 +89,8 @@ class FrameChannel final : public TransferChannel {
     std::size_t rest_begin_ = 0;
     std::uint64_t left_bytes_ = 0;
 
-    // For each transfer: its frames that have not left, plus one while a part of it waits here.
+    // For each transfer: the number of its frames in flight, plus one while a part of it waits
+    // here.
     Fifo<std::uint32_t> open_frames_;
     std::uint64_t first_open_ = 0; // number of the front
 };

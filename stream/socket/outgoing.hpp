@@ -2,7 +2,7 @@
 #pragma once
 
 // Outgoing: the sending direction of one stream connection: the user's sends, the state machine
-// that decides how their bytes travel, and the channel that carries them to the peer.
+// that decides how their bytes are transferred, and the channel that carries them to the peer.
 //
 // It makes no callbacks; the connection asks for completed sends.
 
@@ -22,7 +22,7 @@
 
 namespace netio::stream::inline v0_3 {
 
-// How the bytes of one direction travel after the state machine has decided which: written into
+// How the bytes of one direction are transferred, as the state machine has decided: written into
 // memory of the peer, or in frames of the session. The peer's hello selects one of the two for the
 // whole connection.
 class TransferChannel {
@@ -40,17 +40,18 @@ class TransferChannel {
     virtual void prepare(const Slice& slice, MemoryDomain& domain) = 0;
     // Pieces of one transfer, up to piece_limit.
     virtual std::size_t piece_count(const Session& session) const = 0;
-    // Pieces of these that leave without a copy, however long (Sender::next_transfer).
+    // The number of these pieces that are sent without a copy, however long
+    // (Sender::next_transfer).
     virtual std::size_t joined_count(const Session& session) const = 0;
-    // Whether the next transfer may begin. False: on_writable follows.
+    // Whether the next transfer may begin. If not, on_writable follows.
     virtual bool is_ready(Session& session) = 0;
-    // Takes a transfer with the memory of its pieces; only after is_ready(). False: the connection
-    // has broken, and its on_closed follows.
+    // Takes a transfer with the memory of its pieces; only after is_ready(). Returns false if the
+    // connection has broken; its on_closed follows.
     virtual bool take(const Transfer& transfer, std::span<const Slice> pieces,
                       Session& session) = 0;
-    // Bytes that were taken and not handed to the session yet.
+    // Bytes that were taken and not passed to the session yet.
     virtual std::uint64_t waiting_bytes() const = 0;
-    // The session reports that a part of this transfer has left. True: it was the last part.
+    // The session has sent a part of this transfer. Returns whether it was the last part.
     virtual bool on_sent(std::uint64_t transfer) = 0;
 };
 
@@ -64,22 +65,22 @@ class Outgoing {
     // ok, again (limit_count sends are outstanding), closed (after shutdown). Throws FabricError if
     // the memory cannot be registered.
     Status send(const Slice& slice, Cookie cookie, MemoryDomain& domain, TimePoint now);
-    // No more sends. Legal more than once.
+    // No more sends follow. May be called more than once.
     void shutdown();
 
     ProtocolError on_advert(const Advert& advert);
     ProtocolError on_ack(std::uint64_t total_bytes) { return sender_->on_ack(total_bytes); }
     // Ring bytes that the peer's user has received.
     std::uint64_t acknowledged_bytes() const noexcept { return sender_->ring_acked_bytes(); }
-    // So little of the ring is unread that the peer may not acknowledge it.
+    // Whether so little of the ring is unread that the peer may not acknowledge it.
     bool is_read() const noexcept { return sender_->is_ring_read(); }
     ProtocolError on_ring(const RemoteRing& ring);
-    // This transfer, or a part of it, has left.
+    // This transfer, or a part of it, was sent.
     void on_sent(std::uint64_t transfer) {
         if (channel_->on_sent(transfer)) sender_->on_transfer_done(transfer);
     }
 
-    // Hands to the session all that may be sent now.
+    // Passes everything that may be sent now to the session.
     void move(Session& session);
     // The total bytes of the stream, once, when the peer may be notified of the end.
     std::optional<std::uint64_t> next_end() {

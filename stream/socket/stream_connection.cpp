@@ -146,7 +146,7 @@ RemoteWriteMode mode_for(RemoteWrites choice, access::Protection protection, boo
     return RemoteWriteMode::choose(choice, may_write);
 }
 
-// Where there are keys, the key of the peer decides, even if the options trust all peers.
+// With keys, the key of the peer decides, even if the options trust all peers.
 RemoteWrites choice_for(const IncomingSession& incoming, RemoteWrites choice) {
     const bool trusts_all = choice == RemoteWrites::trusted && incoming.rights() != nullptr;
     return trusts_all ? RemoteWrites::guarded : choice;
@@ -164,7 +164,7 @@ netio::Hello session_hello(const StreamSocket::Options& options, const RemoteWri
     return hello;
 }
 
-// Where bytes arrive in frames, the session's receives have the size of these frames.
+// If bytes arrive in frames, the session's receives have the size of these frames.
 SessionOptions session_options(const StreamSocket::Options& options, const RemoteWriteMode& mode) {
     SessionOptions session = options.session;
     session.remote_writes = mode.enabled();
@@ -175,9 +175,9 @@ SessionOptions session_options(const StreamSocket::Options& options, const Remot
     return session;
 }
 
-// The session is open then, and the stream is not.
+// The error text for the case that the session opened, but the stream did not.
 std::string no_ring_of(const Session& session, std::chrono::milliseconds waited) {
-    return session.peer_address() + " has not told of its ring within " +
+    return session.peer_address() + " has not announced its ring within " +
            std::to_string(waited.count()) + " ms";
 }
 
@@ -227,7 +227,7 @@ void StreamConnection::on_open(Session& session) {
         return fail("speaks another version of the stream protocol");
     }
     if (peer_.lends_memory && !in_.mode().peer_may_enable()) {
-        return fail("lends memory, which nobody writes to where frames are sealed");
+        return fail("offers memory for writes, which sealed frames exclude");
     }
     if (const auto why = misfit(options.sender, options.receiver, peer_); !why.empty()) {
         return fail(std::string{why});
@@ -251,7 +251,7 @@ void StreamConnection::on_frame(Session&, const IncomingFrame& frame) {
     if (frame.kind == bytes_kind && state_ == State::open && !in_.mode().enabled()) {
         FrameNotice notice;
         if (decode_frame_flags(frame.flags, notice) != DecodeError::none) {
-            return fail("sent bytes with flags that cannot be");
+            return fail("sent bytes with impossible flags");
         }
         if (is_good(in_.on_frame(notice, frame.body))) wake();
         return;
@@ -313,7 +313,7 @@ void StreamConnection::on_written(Session&, std::uint32_t notice) {
     Immediate transfer;
     if (state_ != State::open || !in_.mode().enabled() ||
         decode_immediate(notice, transfer) != DecodeError::none) {
-        return fail("announced a write that cannot be");
+        return fail("announced an impossible write");
     }
     if (is_good(in_.on_transfer(transfer))) wake();
 }
@@ -369,7 +369,7 @@ void StreamConnection::close() {
     closing_ = true;
     if (state_ == State::opening) return session_->abort();
     if (state_ == State::open) leave_.begin(*session_);
-    shutdown_send(); // also wakes a connection that drains
+    shutdown_send(); // also wakes a draining connection
 }
 
 void StreamConnection::abort() {
@@ -397,8 +397,8 @@ void StreamConnection::wake() {
     if (!wake_.armed()) wake_.start({});
 }
 
-// In this order: copy out of the ring, report to the user what is complete, send control messages
-// (an early advert lets the peer continue directly), send bytes.
+// In this order: copy out of the ring, report completed operations to the user, send control
+// messages (an early advert lets the peer continue directly), send bytes.
 void StreamConnection::progress() {
     if (state_ == State::opening) return;
     delivery_.begin_turn();
@@ -437,8 +437,8 @@ void StreamConnection::send_controls() {
 
 // --- the end --------------------------------------------------------------------------------
 
-// The peer sends no more. The session confirms it when the ring is empty, or when the user takes
-// nothing more.
+// The peer sends no more. The session confirms this when the ring is empty, or when the user
+// receives no more.
 bool StreamConnection::on_shutdown(Session&) {
     wake();
     return false;
@@ -465,11 +465,12 @@ void StreamConnection::on_closed(Session&, const Closed& closed) {
     wake();
 }
 
-// Sends that cannot leave are released at once; what has arrived is delivered before on_closed.
+// Sends that cannot be sent are released at once; bytes that have arrived are delivered before
+// on_closed.
 void StreamConnection::drain() {
     if (out_.has_sends() && closed_.reason == CloseReason::orderly) {
         closed_.reason = CloseReason::unconfirmed;
-        closed_.detail = "the peer has closed, and not all that was to be sent had left";
+        closed_.detail = "the peer has closed before everything was sent";
     }
     if (!delivery_.cancel_sends()) return;
     if (delivery_.must_yield()) return wake();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// StreamConnection: one connection of a StreamSocket, or one attempt at it. It owns all state of
-// this connection, so the next connection starts with none of it.
+// StreamConnection: one connection of a StreamSocket, or one attempt to connect. It owns all state
+// of this connection, so the next connection starts with none of it.
 //
 //     opening --the peer's ring is known--> open --the session is gone--> draining --> ended
 //
-// Draining: bytes that arrived before the session was lost are still given to the user. The user's
-// handler is called by Delivery, and at the end by StreamSocket::Impl::on_ended. In each of these
-// calls the user may destroy the socket, and the connection with it.
+// Draining: bytes that arrived before the session was lost are still delivered to the user. The
+// user's handler is called by Delivery, and at the end by StreamSocket::Impl::on_ended. In each of
+// these calls the user may destroy the socket, and the connection with it.
 
 #include "stream/core/wire.hpp"
 #include "stream/socket/incoming.hpp"
@@ -30,7 +30,7 @@
 namespace netio::stream::inline v0_3 {
 
 // Sends control messages and rings as frames of the session. A long message needs registered memory
-// until it has left, so this outlives the session.
+// until it was sent, so this object outlives the session.
 class ControlChannel {
   public:
     // Before open() there is no memory, and has_free() is false.
@@ -39,11 +39,11 @@ class ControlChannel {
     void open();
 
     bool has_free() const noexcept { return !free_.empty(); }
-    // Only if has_free(). False: the connection has broken, and its on_closed follows.
+    // Only if has_free(). Returns false if the connection has broken; its on_closed follows.
     bool send(const ControlMessage& message, Session& session);
     static Status announce(const RemoteRing& ring, Session& session);
 
-    // Whether a completion of the session is one of a control message.
+    // Whether a completion of the session belongs to a control message.
     static bool owns(Cookie cookie) noexcept {
         return (static_cast<std::uint64_t>(cookie) & control_cookie) != 0;
     }
@@ -62,10 +62,10 @@ class ControlChannel {
     std::uint64_t sent_count_ = 0;
 };
 
-// Calls the user's handler: receives, sends, the end of the stream, and what is canceled.
+// Calls the user's handler: for receives, sends, the end of the stream, and canceled operations.
 //
 // The user may destroy the socket in each call, and Delivery with it. The functions that return a
-// bool then return false, and the caller must not touch the connection any more.
+// bool then return false, and the caller must not use the connection any more.
 //
 // One turn makes at least one call, and as many as the loop has time for; the rest waits for the
 // next turn.
@@ -78,18 +78,18 @@ class Delivery {
     Delivery& operator=(const Delivery&) = delete;
 
     void begin_turn() noexcept { call_count_ = 0; }
-    // The time of this turn is used up: the loop's other work comes first.
+    // Whether the time of this turn is used up, so that other work of the loop must run.
     bool must_yield() const;
 
-    // Receives that are complete, and after the last byte the end of the stream.
+    // Reports complete receives, and after the last byte the end of the stream.
     bool report_received();
     bool report_sent();
-    // send() returned `again`: on_writable is due when it would not.
+    // send() returned `again`: on_writable is due when it would succeed.
     void request_writable() noexcept { writable_requested_ = true; }
     bool report_writable();
 
     bool cancel_sends();
-    // Bytes have arrived that no receive is there for. Once.
+    // Reports bytes that have arrived without a receive. Called once.
     bool report_lost();
     bool cancel_receives();
 
@@ -97,7 +97,7 @@ class Delivery {
     bool has_lost() const noexcept { return has_lost_; }
 
   private:
-    // False: the user has destroyed this.
+    // Returns false if the user has destroyed this object.
     template <typename Call>
     bool call_user(Call call);
     bool report(const Received& received);
@@ -127,7 +127,8 @@ class StreamConnection final : private Session::Handler {
     void shutdown_send();
     void close();
     void abort();
-    // Ends the session at once. What has arrived is still given to the user, as after a loss.
+    // Ends the session at once. Bytes that have arrived are still delivered to the user, as after a
+    // loss.
     void disconnect();
     std::uint64_t filled_bytes() const noexcept { return in_.filled_bytes(); }
     bool move_receive(const Slice& to) { return in_.move_front(to); }
@@ -157,7 +158,7 @@ class StreamConnection final : private Session::Handler {
     bool is_good(ProtocolError error);
     void fail(const std::string& what);
 
-    // All work is done in a turn of its own, never in a call of the user.
+    // All work is done in a separate turn of the loop, never during a call of the user.
     void wake();
     void progress();
     void send_controls();
@@ -181,10 +182,10 @@ class StreamConnection final : private Session::Handler {
     bool closing_ = false; // close() or abort() was called
     Closed closed_;        // how the session ended, while draining
     Timer wake_;
-    TimePoint next_control_{}; // the next control message does not leave before
+    TimePoint next_control_{}; // the next control message is not sent before
     Timer control_timer_;
     StallAwareTimer ring_due_; // the peer's ring, while opening
-    GracefulClose leave_;      // what must be sent, and read, before the session may close
+    GracefulClose leave_;      // what must be sent and read before the session may close
 };
 
 // The state of a StreamSocket beyond one connection: its options, the search for a route to the

@@ -26,8 +26,8 @@ std::string IncomingStream::peer_address() const {
     return incoming_.peer_address();
 }
 
-// Offers peers that speak the protocol to the listener's handler, which may destroy the listener,
-// and with it this.
+// Offers peers with the stream protocol to the listener's handler, which may destroy the listener,
+// and with it this object.
 class StreamAcceptor final : private SessionListener::Handler {
   public:
     StreamAcceptor(Transport& transport, StreamListener::Options options,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Listens for streams: every peer that connects is offered to the handler, which accepts it into a
-// StreamSocket of its own, or leaves it, which rejects it.
+// Listens for streams. Every peer that connects is passed to the handler, which accepts it as a
+// StreamSocket; otherwise the peer is rejected.
 //
 //     void on_incoming(stream::IncomingStream& incoming) override {
 //         sockets.push_back(incoming.accept(options, handler)); // on_connected follows
@@ -37,13 +37,13 @@ class NETIO_EXPORT IncomingStream {
     // The rights of the peer's key (netio/access/rights.hpp). Null if the listener has no keys: the
     // peer may do everything.
     const access::Rights* rights() const noexcept;
-    // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
-    // memory, no descriptors, a device that refuses another endpoint), or if the peer has been
-    // answered. Do not catch it in on_incoming: the listener notifies the peer and the observer.
+    // Throws std::invalid_argument (options), and FabricError if this side lacks a resource
+    // (memory, descriptors, an endpoint of the device) or if the peer was already answered. Do not
+    // catch FabricError in on_incoming: the listener notifies the peer and the observer.
     std::unique_ptr<StreamSocket> accept(StreamSocket::Options options,
                                          StreamSocket::Handler& handler);
     // `why`: for the loop's observer. A peer that is neither accepted nor rejected is rejected
-    // without a reason. For a peer that has been answered it does nothing.
+    // without a reason. Does nothing if the peer was already answered.
     void reject(std::string why);
 
   private:
@@ -61,15 +61,15 @@ class NETIO_EXPORT StreamListener final {
   public:
     struct Options {
         AddressList addresses{};
-        bool open = false;                  // any peer of other machines may connect
+        bool open = false;                  // peers of other machines may connect
         std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
     };
 
     class Handler {
       public:
         virtual void on_incoming(IncomingStream& incoming) = 0;
-        // A peer was rejected because memory or descriptors were short here. The loop's observer is
-        // notified as well. May destroy the listener.
+        // A peer was rejected because this side has too little memory or too few descriptors. The
+        // loop's observer is notified as well. May destroy the listener.
         virtual void on_accept_failed(const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
 
@@ -77,8 +77,8 @@ class NETIO_EXPORT StreamListener final {
         ~Handler() = default;
     };
 
-    // Throws FabricError: an address is in use, not local, or served by no provider;
-    // std::invalid_argument: other machines reach it, and it is not said to be open.
+    // Throws FabricError if an address is in use, not local, or served by no provider. Throws
+    // std::invalid_argument if other machines can reach it, there are no keys, and `open` is false.
     StreamListener(Transport& transport, Options options, Handler& handler);
     ~StreamListener();
     StreamListener(const StreamListener&) = delete;

@@ -17,7 +17,7 @@ namespace {
 using namespace netio::access;
 using Message = std::vector<std::byte>;
 
-constexpr GateAddress address{.host = {}, .port = 12345};
+constexpr AuthAddress address{.host = {}, .port = 12345};
 
 // Each exchange has its own secrets. With common secrets, the fuzzer could learn a proof from the
 // comparisons that it observes in one exchange and use it in another.

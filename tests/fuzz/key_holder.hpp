@@ -21,7 +21,7 @@ class KeyHolder {
   public:
     using Message = std::vector<std::byte>;
 
-    KeyHolder(const access::Key& key, access::Protection level, const access::GateAddress& dialled,
+    KeyHolder(const access::Key& key, access::Protection level, const access::AuthAddress& dialled,
               std::uint64_t key_bytes)
         : level_{level}, key_bytes_{key_bytes}, gate_{std::in_place, key,
                                                       access::AuthClient::Options{.protection =

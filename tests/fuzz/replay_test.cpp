@@ -12,7 +12,7 @@
 #include <ostream>
 #include <string>
 
-namespace netio::fuzz::replay_test {
+namespace netio::fuzz {
 
 static void PrintTo(const Target* target, std::ostream* out) {
     *out << target->name;
@@ -57,4 +57,4 @@ INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus, testing::ValuesIn(Target::all()),
                          [](const auto& parameter) { return std::string{parameter.param->name}; });
 
 } // namespace
-} // namespace netio::fuzz::replay_test
+} // namespace netio::fuzz

@@ -116,7 +116,7 @@ void Stranger::dial(const Address& address, std::span<const std::byte> data) {
 // the level requires one.
 void Stranger::prove_key(const Address& address, const std::vector<std::byte>& hello,
                          Input& input) {
-    access::GateAddress dialled;
+    access::AuthAddress dialled;
     const auto search = scene_.transport().find_routes(
         address, {}, [&](const FoundRoutes& found) { dialled = found.routes.front().dialled; });
     scene_.run(std::chrono::milliseconds{1});

@@ -123,7 +123,7 @@ class Keys(Case):
         cases = {
             "line": (text.replace("links=64", "links=0"), 0o600, r":3: links= takes a number"),
             "twice": (text.replace("\nend", "\n" + text.split("\n")[2] + "\nend"), 0o600,
-                      r":4: the id 1 stands in line 3 already"),
+                      r":4: the id 1 is used in line 3 already"),
             "torn": (text[:-5], 0o600, r":3: the file ends here"),
             "kind": ("listen: here\n", 0o600, r":1: this is no key file"),
             "open": (text, 0o644, r"others have access to it \(mode 0644\); chmod 600"),
@@ -260,7 +260,7 @@ class KeyedPrograms(Case):
                 second = self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
                 for each in (first, second):
                     self.addCleanup(each.process.stdin.close)
-                server.wait_for("its host has as many connections as one may have")
+                server.wait_for("its host has the maximum number of connections")
                 self.assertIsNone(first.process.poll())
                 server.process.terminate()
 

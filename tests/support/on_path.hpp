@@ -148,7 +148,7 @@ class OnPath final : public ForwardingTransport {
         std::span<const std::byte> data() const noexcept override { return inner_.data(); }
         std::string peer_address() const override { return inner_.peer_address(); }
         access::Host source() const override { return inner_.source(); }
-        access::GateAddress dialled() const override { return inner_.dialled(); }
+        access::AuthAddress dialled() const override { return inner_.dialled(); }
         MemoryDomain& domain() override { return inner_.domain(); }
         bool guards_memory() const noexcept override { return inner_.guards_memory(); }
         std::unique_ptr<netio::Connection>

@@ -35,14 +35,16 @@ class AgreedKeys {
     AgreedKeys(EventLoop& loop, access::Protection level) : level_{level} {
         files_.permit(7, "services=all rma fids=0-63:block");
         server_ = std::make_shared<ServerKeys>(
-            loop, ServerKeys::Options{.file = files_.site(), .least = level});
+            loop, ServerKeys::Options{.file = files_.site(), .min_protection = level});
     }
     std::shared_ptr<ServerKeys> server() const { return server_; }
     std::shared_ptr<const ClientKey> client() {
         return std::make_shared<ClientKey>(
             ClientKey::Options{.file = files_.client(7), .protection = level_});
     }
-    ServerKeys::Options server_options() const { return {.file = files_.site(), .least = level_}; }
+    ServerKeys::Options server_options() const {
+        return {.file = files_.site(), .min_protection = level_};
+    }
 
   private:
     access::Protection level_;

@@ -22,8 +22,8 @@ class SimListener::Request final : public ConnectionRequest {
     access::Host source() const override {
         return SimNetwork::host_of(transport_.network().process_of(connection_));
     }
-    access::GateAddress dialled() const override {
-        return SimNetwork::gate_address_of(asking_.dialled);
+    access::AuthAddress dialled() const override {
+        return SimNetwork::auth_address_of(asking_.dialled);
     }
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
                                                 Connection::Handler& handler) override {

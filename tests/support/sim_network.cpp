@@ -21,8 +21,8 @@ access::Host SimNetwork::host_of(std::uint32_t process) {
         std::array{std::byte{10}, byte(process >> 16), byte(process >> 8), byte(process)});
 }
 
-access::GateAddress SimNetwork::gate_address_of(const Address& address) {
-    access::GateAddress result{.host = {}, .port = address.port};
+access::AuthAddress SimNetwork::auth_address_of(const Address& address) {
+    access::AuthAddress result{.host = {}, .port = address.port};
     if (const auto host = access::parse_host(address.host)) {
         result.host = *host;
     } else {

@@ -68,7 +68,7 @@ class SimNetwork {
     // The host of a process (each process has its own machine) or of an address; a host name that
     // is not numeric gets a number.
     static access::Host host_of(std::uint32_t process);
-    static access::GateAddress gate_address_of(const Address& address);
+    static access::AuthAddress auth_address_of(const Address& address);
     // The latest connection that this process has requested, or 0.
     std::uint64_t newest_connection(std::uint32_t process) const {
         const auto found = newest_.find(process);

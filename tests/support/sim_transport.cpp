@@ -111,7 +111,7 @@ std::unique_ptr<RouteSearch> SimTransport::find_routes(const Address& remote,
                 {.provider = provider,
                  .remote = {.host = host, .port = remote.port},
                  .local_host = local_host,
-                 .dialled = SimNetwork::gate_address_of({.host = host, .port = remote.port})});
+                 .dialled = SimNetwork::auth_address_of({.host = host, .port = remote.port})});
         }
     }
     return std::make_unique<SimSearch>(
@@ -145,7 +145,7 @@ std::unique_ptr<Listener> SimTransport::listen(const std::string& provider_name,
                                                const Address& local, const ListenOptions& options,
                                                Listener::Handler& handler) {
     Provider& chosen = provider(provider_name);
-    require_reach(SimNetwork::gate_address_of(local).host, local, options);
+    require_reach(SimNetwork::auth_address_of(local).host, local, options);
     Address address = local;
     if (address.port == 0) address.port = network_.next_port_++;
     if (fails(SimCall::listen) ||

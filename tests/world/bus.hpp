@@ -23,7 +23,7 @@ using BusTexts = std::map<std::string, std::string>;
 inline constexpr std::chrono::milliseconds bus_lease{1500};
 
 // The view of one process.
-class BusView final : public pubsub::Board {
+class BusView final : public pubsub::Registry {
   public:
     explicit BusView(BusTexts& texts) : texts_{texts} {}
 
@@ -59,7 +59,7 @@ class BusView final : public pubsub::Board {
 
   private:
     void reach() const {
-        if (cut_) throw pubsub::BoardError{"the bus is cut off"};
+        if (cut_) throw pubsub::RegistryError{"the bus is cut off"};
     }
 
     BusTexts& texts_;

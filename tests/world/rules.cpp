@@ -12,27 +12,26 @@ constexpr std::array all_rules{
          "A message arrives whole, in one posted receive; messages arrive in the order of sending.",
          "netio/transport.hpp"},
     Rule{RuleId::whole, "whole",
-         "A message larger than a subscriber's receive buffer is sent to it in fragments and "
+         "A message that is larger than a subscriber's receive buffer is sent in fragments and "
          "arrives whole.",
          "pubsub/publisher/publish_socket.hpp"},
     Rule{RuleId::gap_at_its_place, "a gap at its place",
-         "in the order of the stream, `count` messages of this fid are missing here",
+         "The publisher dropped `count` messages of this fid here in the stream",
          "pubsub/subscriber/subscribe_socket.hpp"},
     Rule{RuleId::gap_by_policy, "a gap by policy only",
-         "block,      // publishing to it says `again`: nothing is lost",
+         "block,      // publishing its fids returns `again`: nothing is dropped",
          "pubsub/core/slow_policy.hpp"},
     Rule{RuleId::newest_arrives, "the newest arrives",
-         "newest,     // it misses all but the newest of each fid", "pubsub/core/slow_policy.hpp"},
+         "newest,     // conflation: only the newest of each fid is sent",
+         "pubsub/core/slow_policy.hpp"},
     Rule{RuleId::orderly_is_everything, "orderly is everything",
-         "Nothing is lost silently: a publisher that ends in order tells every subscriber how much "
-         "there was.",
-         "README.md"},
+         "Every message arrives, or is counted as lost.", "README.md"},
     Rule{RuleId::served_in_the_end, "served in the end",
-         "The publisher has accepted; messages published from now on arrive.",
+         "The publisher has accepted. Messages published from now on arrive.",
          "pubsub/subscriber/subscribe_socket.hpp"},
     Rule{RuleId::books_balance, "the books balance",
-         "A subscriber's account of what has arrived, per fid, held against the publisher's totals "
-         "at the orderly end.",
+         "Counts what has arrived at a subscriber, per fid, and compares it with the totals that "
+         "the publisher sends when it closes in order.",
          "pubsub/core/arrival_counter.hpp"},
     Rule{RuleId::completed_once, "completed once", "Every accepted operation ends exactly once",
          "docs/architecture.md"},
@@ -45,26 +44,26 @@ constexpr std::array all_rules{
          "protocol_error,    // the peer sent something that its protocol does not allow",
          "netio/base/status.hpp"},
     Rule{RuleId::slow_was_slow, "who is cut off as slow was slow",
-         "too_slow,          // one side took nothing for too long, and the other has a policy for "
-         "that",
+         "too_slow,          // one side received nothing for too long, and the policy of the "
+         "other ended the connection",
          "netio/base/status.hpp"},
     Rule{RuleId::again_is_followed, "again is followed",
-         "again,             // nothing was sent to anyone: no room now, try again after "
+         "again,             // nothing was sent to any peer: no space now, try again after "
          "on_writable",
          "netio/base/status.hpp"},
     Rule{RuleId::slow_holds_up_only_its_own, "a slow one holds up only its own",
          "Publishing its fids waits for it; other fids go on", "docs/operations.md"},
     Rule{RuleId::close_is_bounded, "a close is bounded",
-         "close(): how long a subscriber may make no progress before it is cut off, and how long "
-         "closing may take in all.",
+         "close(): a subscriber that makes no progress for this long is disconnected, and the "
+         "limit of the whole close.",
          "pubsub/publisher/publisher.hpp"},
     Rule{RuleId::stream_close_is_bounded, "a stream's close is bounded",
-         "on_closed(unconfirmed) when it has taken nothing more for SessionOptions::close_timeout, "
-         "or not everything within close_limit",
+         "on_closed(unconfirmed) follows if it has read nothing more for "
+         "SessionOptions::close_timeout, or not everything within close_limit",
          "stream/socket/stream_socket.hpp"},
     Rule{RuleId::close_is_confirmed, "a close that nothing disturbs is confirmed",
-         "orderly: every subscriber has confirmed that it has everything; else the detail says how "
-         "many did not.",
+         "orderly: every subscriber has confirmed that it has received everything; otherwise the "
+         "detail has the number of those that have not.",
          "pubsub/publisher/publisher.hpp"},
     Rule{RuleId::nothing_left, "nothing is left",
          "Destroying a socket is immediate and silent; borrowed memory is free when the "
@@ -80,26 +79,26 @@ constexpr std::array all_rules{
     Rule{RuleId::deterministic, "the same every time", "a run is the same every time for a seed",
          "docs/testing.md"},
     Rule{RuleId::told_who_wants_it, "who wants it has it",
-         "no_subscribers,    // accepted, and nobody wants it; nothing was sent",
+         "no_subscribers,    // accepted without subscribers; nothing was sent",
          "netio/base/status.hpp"},
     Rule{RuleId::bytes_in_order, "bytes in order",
-         "Every byte the peer sent is in a receive, and it sends no more.",
+         "Every byte that the peer sent is in a receive, and no more follow.",
          "stream/socket/stream_socket.hpp"},
     Rule{RuleId::paused_takes_nothing, "who has paused takes nothing",
-         "Takes nothing more for the time being, from the next message, gap or answer on",
+         "Stops reading, from the next message, gap or answer on.",
          "pubsub/subscriber/subscribe_socket.hpp"},
     Rule{RuleId::turn_is_bounded, "a turn is bounded",
-         "What a turn may spend on tasks, sources and timers each. It looks between pieces of "
-         "work: a task, a timer, an event (a page with all its messages); what one takes comes on "
-         "top.",
+         "Limits of the time that a turn spends on tasks, on sources and on timers. The loop "
+         "checks it between units of work (a task, a timer, or an event: a page with all its "
+         "messages), so one unit may exceed it.",
          "netio/loop/event_loop.hpp"},
     Rule{RuleId::queue_is_limited, "a queue is limited",
          "publications whose memory is borrowed at once; beyond: `again`. As many more may have "
          "ended and are reported in the next turn",
          "docs/options.md"},
     Rule{RuleId::accounted_for, "accounted for",
-         "Each message is received, told missing, or of a publisher said to have ended with an "
-         "unknown tail.",
+         "Each message is received or reported as lost, except at the end of a publisher that "
+         "ended without totals, which is reported.",
          "pubsub/client/subscriptions.hpp"},
     Rule{RuleId::file_is_whole, "a file under its name is whole",
          "gets the final name only when it is complete, correct and on the disk",

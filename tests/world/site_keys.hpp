@@ -31,7 +31,7 @@ class SiteKeys {
     std::shared_ptr<ServerKeys> server(EventLoop& loop) const {
         return std::make_shared<ServerKeys>(loop,
                                             ServerKeys::Options{.file = files_.site(),
-                                                                .least = level_,
+                                                                .min_protection = level_,
                                                                 .links_per_host = 1000,
                                                                 .look_interval = look_interval});
     }

@@ -125,7 +125,7 @@ class GateTest : public testing::TestWithParam<Bed>,
     void listen(access::Protection least = access::Protection::none, std::uint32_t per_host = 64) {
         keys = std::make_shared<ServerKeys>(bed.loop(),
                                             ServerKeys::Options{.file = files.site(),
-                                                                .least = least,
+                                                                .min_protection = least,
                                                                 .links_per_host = per_host,
                                                                 .look_interval = look_interval});
         listen_with(keys);
@@ -176,8 +176,8 @@ class GateTest : public testing::TestWithParam<Bed>,
             bed.run_until([&] { return dialer->answer.has_value() || !dialer->closed.empty(); }));
         return dialer;
     }
-    access::GateAddress dialled() {
-        access::GateAddress found;
+    access::AuthAddress dialled() {
+        access::AuthAddress found;
         bool done = false;
         const auto search = bed.transport().find_routes(address, {}, [&](FoundRoutes routes) {
             found = routes.routes.front().dialled;

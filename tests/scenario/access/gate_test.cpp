@@ -89,7 +89,7 @@ TEST_P(Gate, TakesARequestOnceOnly) {
 TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
     files.permit(7, "services=messages");
     listen();
-    access::GateAddress elsewhere = dialled();
+    access::AuthAddress elsewhere = dialled();
     ++elsewhere.port;
     access::AuthClient lured{files.key(7), {}, elsewhere};
     EXPECT_EQ(dial(proved_request(lured))->code(), RejectCode::not_admitted);
@@ -109,7 +109,7 @@ TEST_P(Gate, AcceptsAProofForAnAdvertisedAddress) {
     ServerKeys::Options options{.file = files.site()};
     options.dialled_as = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
     listen_with(std::make_shared<ServerKeys>(bed.loop(), options));
-    access::GateAddress outside{.host = access::host_of_ipv4(std::array{
+    access::AuthAddress outside{.host = access::host_of_ipv4(std::array{
                                     std::byte{203}, std::byte{0}, std::byte{113}, std::byte{9}}),
                                 .port = 4321};
     for (const bool known : {true, false}) {
@@ -173,11 +173,11 @@ TEST_P(Gate, LimitsSlotsPerKeyAndReleasesThem) {
     visit(two, shown);
     visit(three, shown);
     EXPECT_EQ(three.opened, 0);
-    EXPECT_THAT(three.closed.front().detail, HasSubstr("it has no room for another peer"));
+    EXPECT_THAT(three.closed.front().detail, HasSubstr("it has no free slot for another peer"));
     EXPECT_EQ(keys->counters().busy, 1U);
     EXPECT_EQ(keys->counters().admitted, 2U);
     EXPECT_THAT(bed.seen().rejected,
-                ElementsAre(HasSubstr("key 7 (key7) has as many connections as it may have")));
+                ElementsAre(HasSubstr("key 7 (key7) has its maximum number of connections")));
     one.session->close();
     ASSERT_TRUE(bed.run_until([&] { return sessions.size() == 1; }));
     expect_let_in(shown);
@@ -208,7 +208,8 @@ TEST_P(Gate, LimitsSlotsPerHostWhateverTheKeys) {
     visit(two, key(files.client(8)));
     EXPECT_EQ(one.opened, 1);
     EXPECT_EQ(two.opened, 0);
-    EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("its host has as many connections")));
+    EXPECT_THAT(bed.seen().rejected,
+                ElementsAre(HasSubstr("its host has the maximum number of connections")));
     // The next rejection is reported, because its reason is different.
     Hello other = gate_hello();
     other.service = Service::stream;
@@ -239,7 +240,7 @@ TEST_P(Gate, RejectsAClientWithAKeyWhereThereAreNone) {
     files.permit(7, "services=messages");
     listen_with(nullptr);
     expect_kept_out(key(files.client(7)), "it does not admit this side");
-    EXPECT_THAT(bed.seen().rejected, Each(HasSubstr("it shows a key, and there are none here")));
+    EXPECT_THAT(bed.seen().rejected, Each(HasSubstr("it uses a key, and this side has none")));
     EXPECT_THAT(turned_away, SizeIs(bed.seen().rejected.size()));
     EXPECT_THAT(turned_away, Not(IsEmpty()));
     expect_let_in();

@@ -66,7 +66,7 @@ class FalseServer final : private Listener::Handler, private Connection::Handler
 
 class Impostor : public GateTest {
   protected:
-    static Data hello_with(access::GateFlags flags) {
+    static Data hello_with(access::AuthFlags flags) {
         Hello hello = gate_hello();
         hello.flags = access::encode(flags);
         ConnectionData data;
@@ -93,7 +93,7 @@ class Impostor : public GateTest {
     }
     // The answer of a server that has this key, with these flags.
     Data proved_answer(const Data& request, const access::ServerNonce& nonce,
-                       const access::Secret& secret, access::GateFlags flags) const {
+                       const access::Secret& secret, access::AuthFlags flags) const {
         Data answer = hello_with(flags);
         const AuthTranscript transcript{std::span{request}.first<access::auth_proof_at>(), nonce,
                                         here};
@@ -103,7 +103,7 @@ class Impostor : public GateTest {
         return answer;
     }
 
-    access::GateAddress here; // the address that the client uses
+    access::AuthAddress here; // the address that the client uses
 };
 
 TEST_P(Impostor, WithoutAProofIsNotTheServer) {

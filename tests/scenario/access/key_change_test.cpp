@@ -34,7 +34,7 @@ TEST_P(KeyChange, EndsTheSessionsOfARevokedKeyAndNoOthers) {
     files.revoke(7);
     ASSERT_TRUE(bed.run_until([&] { return !closed.empty() && !seven.closed.empty(); }));
     EXPECT_EQ(closed[0].reason, CloseReason::not_admitted);
-    EXPECT_THAT(closed[0].detail, HasSubstr("no longer what it was"));
+    EXPECT_THAT(closed[0].detail, HasSubstr("was removed or changed"));
     EXPECT_THAT(revoked, ElementsAre(Pair(7U, 1U)));
     EXPECT_EQ(sessions.size(), 1U);
     EXPECT_TRUE(eight.session && eight.session->is_open());

@@ -214,7 +214,7 @@ TEST_F(CopyBed, MoreSendersThanAllowedAreRejectedWithTheRemedy) {
     Sender::Options what = options({"a"});
     what.full_timeout = std::chrono::milliseconds{300};
     const Outcome full = copy(what);
-    EXPECT_THAT(*full.problem, HasSubstr("it has no room for another peer"));
+    EXPECT_THAT(*full.problem, HasSubstr("it has no free slot for another peer"));
     EXPECT_THAT(*full.problem, HasSubstr("raise --senders or --senders-per-host there"));
     EXPECT_EQ(full.waited, 1);
     stays.socket->close();

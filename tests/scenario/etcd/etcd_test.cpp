@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A registry on etcd; a test starts, kills and empties a local etcd.
 
-#include "apps/etcd/etcd_board.hpp"
+#include "apps/etcd/etcd_registry.hpp"
 #include "apps/program/commands.hpp"
 #include "pubsub/discovery/bus.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -101,7 +101,7 @@ class Etcd {
             try {
                 client_of_it.ask("/v3/kv/range", {{"key", "YQ=="}});
                 return;
-            } catch (const netio::pubsub::BoardError&) {
+            } catch (const netio::pubsub::RegistryError&) {
                 ::poll(nullptr, 0, 50); // no event to wait for yet
             }
         }
@@ -249,7 +249,7 @@ TEST_F(EtcdBus, AfterADataLossEntriesAreRestoredAndNoPublisherIsLost) {
     etcd.kill();
     etcd.lose_its_data();
     etcd.start();
-    EtcdBoard look_there{parse_etcd_place(etcd.where()), options.lease, options.poll};
+    EtcdRegistry look_there{parse_etcd_place(etcd.where()), options.lease, options.poll};
     ASSERT_TRUE(run_until([&] { return look_there.get("a").has_value(); }));
     let_pass(2 * options.lease);
     EXPECT_TRUE(listener.there.contains("a"));
@@ -270,7 +270,7 @@ TEST_F(EtcdBus, TheLaterOfTwoPublishersWithOneNameIsFoundWhileItRuns) {
     let_pass(3 * options.lease);
     EXPECT_EQ(listener.there["a"].instance, second);
     EXPECT_THAT(of_later.troubles, IsEmpty());
-    EXPECT_THAT(own.troubles, testing::ElementsAre(HasSubstr("give each a name of its own")));
+    EXPECT_THAT(own.troubles, testing::ElementsAre(HasSubstr("give each a different name")));
     later.reset();
     ASSERT_TRUE(run_until(
         [&] { return listener.there.contains("a") && listener.there["a"].instance == first; }));
@@ -287,7 +287,7 @@ TEST_F(EtcdBus, WithTlsOnlyOneWithABelievedCertificateIsAsked) {
     const auto announcer = announce(loop, where, of("a"), own, options);
     ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
     EtcdClient doubting{parse_etcd_place(etcd.where())};
-    EXPECT_THROW(doubting.ask("/v3/kv/range", {{"key", "YQ=="}}), netio::pubsub::BoardError);
+    EXPECT_THROW(doubting.ask("/v3/kv/range", {{"key", "YQ=="}}), netio::pubsub::RegistryError);
 }
 
 TEST_F(EtcdBus, AUserIsAdmittedByAPasswordOfAFile) {
@@ -310,7 +310,7 @@ TEST_F(EtcdBus, AUserIsAdmittedByAPasswordOfAFile) {
     const auto announcer = announce(loop, where, of("a"), own, options);
     ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
     EtcdClient nobody{parse_etcd_place(etcd.where())};
-    EXPECT_THROW(nobody.ask("/v3/kv/range", {{"key", "YQ=="}}), netio::pubsub::BoardError);
+    EXPECT_THROW(nobody.ask("/v3/kv/range", {{"key", "YQ=="}}), netio::pubsub::RegistryError);
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 // A registry on etcd behind a fake gateway: it counts the requests, loses leases, and answers like
 // a proxy that does not forward watches.
 
-#include "apps/etcd/etcd_board.hpp"
+#include "apps/etcd/etcd_registry.hpp"
 #include "pubsub/discovery/announcement.hpp"
 
 #include <gmock/gmock.h>
@@ -145,7 +145,7 @@ class Gateway {
     std::thread thread_;
 };
 
-class Seen final : public netio::pubsub::Board::Visitor {
+class Seen final : public netio::pubsub::Registry::Visitor {
   public:
     void on_text(const std::string& name, const std::string& text) override { texts[name] = text; }
     bool on_kept(const std::string&) override { return true; }
@@ -158,7 +158,7 @@ class Seen final : public netio::pubsub::Board::Visitor {
 
 TEST(EtcdGateway, ALeaseThatHasEndedIsReplacedByTheSamePut) {
     Gateway gateway;
-    EtcdBoard board{gateway.place(), seconds{3}, milliseconds{50}};
+    EtcdRegistry board{gateway.place(), seconds{3}, milliseconds{50}};
     board.put("a", "first");
     gateway.end_leases();
     board.put("a", "second");
@@ -171,7 +171,7 @@ TEST(EtcdGateway, WhatManyPublishersSayIsReadInFewAnswers) {
     for (int i = 0; i < 1000; ++i)
         gateway.put("/netio/p" + std::to_string(i), "text " + std::to_string(i));
     gateway.put("/netio/not a name", "");
-    EtcdBoard board{gateway.place(), seconds{3}, milliseconds{50}};
+    EtcdRegistry board{gateway.place(), seconds{3}, milliseconds{50}};
     Seen seen;
     board.look(seen);
     EXPECT_THAT(seen.texts, SizeIs(1000));
@@ -193,7 +193,7 @@ TEST(EtcdGateway, DoesNotKeepAskingForEntriesOfDepartedPublishers) {
     for (const char* name : {"/netio/a", "/netio/b", "/netio/c"})
         gateway.put(name, "text");
     gateway.forget_after(1);
-    EtcdBoard board{gateway.place(), seconds{3}, milliseconds{50}};
+    EtcdRegistry board{gateway.place(), seconds{3}, milliseconds{50}};
     Seen seen;
     board.look(seen);
     EXPECT_THAT(seen.texts, SizeIs(0));
@@ -205,7 +205,7 @@ TEST(EtcdGateway, ATooLongTextIsReportedAndTheOthersAreRead) {
     gateway.put("/netio/a", "text");
     gateway.put("/netio/huge", std::string(std::size_t{13} << 20, 'x')); // a third more as base64
     gateway.put("/netio/z", "text");
-    EtcdBoard board{gateway.place(), seconds{3}, milliseconds{50}};
+    EtcdRegistry board{gateway.place(), seconds{3}, milliseconds{50}};
     Seen seen;
     board.look(seen);
     EXPECT_EQ(seen.texts, (std::map<std::string, std::string>{{"a", "text"}, {"z", "text"}}));
@@ -226,7 +226,7 @@ TEST(EtcdGateway, ARefusedWatchIsNotRetriedWithoutAPause) {
         Gateway gateway;
         gateway.answer_watches(answer);
         constexpr milliseconds retry{200};
-        EtcdBoard board{gateway.place(), seconds{3}, retry};
+        EtcdRegistry board{gateway.place(), seconds{3}, retry};
         Seen seen;
         board.look(seen);
         const auto begin = Clock::now();
@@ -239,7 +239,7 @@ TEST(EtcdGateway, ARefusedWatchIsNotRetriedWithoutAPause) {
 TEST(EtcdGateway, AWatchThatReportsAChangeIsHandledAtOnce) {
     Gateway gateway;
     gateway.answer_watches({{"result", {{"events", json::array({json::object()})}}}});
-    EtcdBoard board{gateway.place(), seconds{3}, std::chrono::hours{1}};
+    EtcdRegistry board{gateway.place(), seconds{3}, std::chrono::hours{1}};
     Seen seen;
     board.look(seen);
     board.wait(Clock::now() + seconds{50});

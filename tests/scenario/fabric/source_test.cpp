@@ -24,7 +24,7 @@ class Porter final : Listener::Handler {
                                     *this)} {}
 
     std::vector<access::Host> sources;
-    std::vector<access::GateAddress> dialled;
+    std::vector<access::AuthAddress> dialled;
     std::vector<std::vector<std::byte>> data;
     std::unique_ptr<Listener> listener;
 
@@ -70,7 +70,7 @@ class Source : public testing::TestWithParam<Bed> {
 TEST_P(Source, BothSidesReportTheSameDialledAddress) {
     Porter porter{bed.transport(), bed.address()};
     const Route route = route_to(porter.listener->address());
-    EXPECT_NE(route.dialled, access::GateAddress{});
+    EXPECT_NE(route.dialled, access::AuthAddress{});
     EXPECT_EQ(route.dialled.port, porter.listener->address().port);
     const Caller first{bed.transport(), route};
     const Caller second{bed.transport(), route};

@@ -111,7 +111,7 @@ TEST_P(EndOfBufferedMessages, AcceptedButUnsentMakeTheReceiversEndUnconfirmed) {
     EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
     EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
     EXPECT_EQ(sender.closed[0].unconfirmed_frames, 1U);
-    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("pages that have not left: 1"));
+    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("pages that were not sent: 1"));
 }
 
 TEST_P(EndOfBufferedMessages, AreNotAcceptedAfterAbortAlthoughAPageHasSpace) {
@@ -284,7 +284,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, ACloseTakesOneCloseLimitAtMost) {
         EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
         EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("everything within 30000 ms"));
         EXPECT_EQ(socket->pages_in_use(), 0U);
-        EXPECT_EQ(sender.closed[0].detail.find("not left") == std::string::npos, pages == 7);
+        EXPECT_EQ(sender.closed[0].detail.find("were not sent") == std::string::npos, pages == 7);
         EXPECT_LE(bed.world()->now() - begin, 31s);
     }
 }

@@ -229,7 +229,7 @@ TEST_P(Messages, ADuplicateAddressInTheListIsReportedAsSuch) {
             bed.transport(), {.addresses = {address, address}, .open = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("beside " + to_string(address)));
+        EXPECT_THAT(error.what(), HasSubstr("together with " + to_string(address)));
         EXPECT_EQ(error.code(), std::errc::address_in_use);
     }
 }
@@ -246,7 +246,7 @@ TEST_P(Messages, AnAddressThatAnotherProcessHasIsNotBlamedOnTheList) {
             bed.transport(), {.addresses = {elsewhere, address}, .open = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
-        EXPECT_THAT(error.what(), testing::Not(HasSubstr("beside")));
+        EXPECT_THAT(error.what(), testing::Not(HasSubstr("together with")));
         EXPECT_EQ(error.code(), std::errc::address_in_use);
     }
 }
@@ -259,7 +259,7 @@ TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
     second.connect(address);
     ASSERT_TRUE(bed.run_until([&] { return !late.closed.empty(); }));
     EXPECT_EQ(late.closed[0].reason, CloseReason::rejected);
-    EXPECT_THAT(late.closed[0].detail, HasSubstr("no room"));
+    EXPECT_THAT(late.closed[0].detail, HasSubstr("no free slot"));
 }
 
 TEST_P(Messages, OneHostDoesNotUseEverySlot) {
@@ -276,7 +276,8 @@ TEST_P(Messages, OneHostDoesNotUseEverySlot) {
     EXPECT_TRUE(senders[1]->closed.empty());
     ASSERT_EQ(senders[2]->closed.size(), 1U);
     EXPECT_THAT(senders[2]->closed[0].detail, HasSubstr("or for another of this host"));
-    EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("2 peers of that host are here already"));
+    EXPECT_THAT(bed.seen().rejected.back(),
+                HasSubstr("2 peers of that host are connected already"));
 }
 
 TEST_P(Messages, TwoHundredSendersAreDistinguished) {

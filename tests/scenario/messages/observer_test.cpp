@@ -38,7 +38,7 @@ TEST_P(ObserverIsTold, OfPeersWithoutASlot) {
     SendSocket second{bed.transport(), {}, late};
     second.connect(address);
     ASSERT_TRUE(bed.run_until([&] { return !late.closed.empty(); }));
-    EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("1 peers are here already")));
+    EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("1 peers are connected already")));
     EXPECT_EQ(listener->counters().rejected, 1U);
     ASSERT_THAT(bed.seen().routes_failed, SizeIs(1));
     EXPECT_TRUE(bed.seen().routes_failed[0].is_last);

@@ -79,7 +79,7 @@ struct Loop : Subject {
         files.emplace().permit(7, "services=all rma fids=0-63:block");
         server = std::make_shared<netio::ServerKeys>(
             loop, netio::ServerKeys::Options{.file = files->site(),
-                                             .least = netio::access::Protection::privacy});
+                                             .min_protection = netio::access::Protection::privacy});
         client = std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
             .file = files->client(7), .protection = netio::access::Protection::privacy});
     }
@@ -359,7 +359,7 @@ struct Blocking final : Subject {
         if (keys == Keys::privacy) {
             files.emplace().permit(7, "services=all rma");
             listening.keys = netio::ServerKeys::Options{
-                .file = files->site(), .least = netio::access::Protection::privacy};
+                .file = files->site(), .min_protection = netio::access::Protection::privacy};
             connecting.stream.key = std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
                 .file = files->client(7), .protection = netio::access::Protection::privacy});
         }

@@ -64,8 +64,9 @@ TEST_P(AcceptFailed, OneHostDoesNotUseEverySlot) {
         ASSERT_TRUE(run_until([&] { return late.actor.closed.size() == 2; }));
         expect_waiting(late.actor, RejectCode::full);
         EXPECT_THAT(late.actor.closed[0].detail, HasSubstr("or for another of this host"));
-        EXPECT_THAT(bed.seen().rejected.back(),
-                    HasSubstr(std::to_string(places) + " peers of that host are here already"));
+        EXPECT_THAT(
+            bed.seen().rejected.back(),
+            HasSubstr(std::to_string(places) + " peers of that host are connected already"));
         admitted.front()->socket->close();
         ASSERT_TRUE(run_until([&] { return late.actor.subscribed.size() == 1; }));
         for (Subscription* each : admitted)

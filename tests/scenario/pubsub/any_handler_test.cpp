@@ -37,7 +37,7 @@ class AnyHandler : public PubSubScenario {
                           .ranges_per_subscriber_limit = 4},
             .page_bytes = 1024,
             .page_count = 64,
-            .share_bytes = 4096};
+            .queue_limit_bytes = 4096};
         options.publisher.addresses = {address.port != 0 ? address : bed.address()};
         options.publisher.open = true;
         publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
@@ -45,14 +45,14 @@ class AnyHandler : public PubSubScenario {
     }
     // It subscribes to two published fids, a third one that it unsubscribes from, and a range from
     // which it cannot unsubscribe in part.
-    void ask(std::shared_ptr<Continuity> continuity = {}) {
+    void ask(std::shared_ptr<ResumeState> resume_state = {}) {
         SubscribeSocket::Options options;
         options.publisher = address;
         options.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
         options.session.receive_count = 4;
         options.reconnect = true;
         options.retry_interval = std::chrono::milliseconds{1};
-        options.continuity = std::move(continuity);
+        options.resume_state = std::move(resume_state);
         subscription.socket =
             std::make_unique<SubscribeSocket>(transport(), options, subscription.actor);
         subscription.socket->subscribe(
@@ -96,11 +96,11 @@ class AnyHandler : public PubSubScenario {
         if (ended([&] { return accounted_for() == 200; })) return;
 
         // Another socket continues the state of the first one.
-        const std::shared_ptr<Continuity> continuity = subscription.socket->continuity();
+        const std::shared_ptr<ResumeState> resume_state = subscription.socket->resume_state();
         subscription.socket.reset();
         if (ended([&] { return publisher_actor.closed.size() == 1; })) return;
         publish_both(3);
-        ask(continuity);
+        ask(resume_state);
         if (ended([&] { return told.subscribed.size() == 8; })) return;
 
         publisher->close();

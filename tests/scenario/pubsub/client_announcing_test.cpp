@@ -43,7 +43,7 @@ void add_counted_kind() {
         add_bus_kind(
             {.is_one = [](std::string_view where) noexcept { return where.starts_with(scheme); },
              .open = [](std::string_view where,
-                        const BusOptions& options) -> std::unique_ptr<Board> {
+                        const BusOptions& options) -> std::unique_ptr<Registry> {
                  if (refuses) throw std::runtime_error{"the board is closed"};
                  ++opened;
                  return std::make_unique<DirectoryRegistry>(

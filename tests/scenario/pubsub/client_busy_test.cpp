@@ -45,7 +45,7 @@ TEST(BusyClient, PublishingAtFullSpeedWithoutSubscribersBlocksNoSubscriber) {
 
 TEST(BusyClient, AFidOfAnotherLoopIsRefusedInTheCallAndNotCounted) {
     Client::Options options = publishing();
-    options.publish->publisher.owned = {range(20, 29), range(0, 9)};
+    options.publish->publisher.fids = {range(20, 29), range(0, 9)};
     Client publisher{std::move(options)};
     Client client{subscribing(publisher)};
     ASSERT_EQ(client.subscribe({range(0, 99)}, {}, deadline), Answer::accepted);

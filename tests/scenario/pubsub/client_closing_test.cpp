@@ -80,7 +80,7 @@ TEST_P(ClosingClient, AbandonsBlockedMessagesAndEndsWithTheOthersInOrder) {
     EXPECT_EQ(publisher->published() + publisher->unpublished(), count + 1);
     EXPECT_THAT(told,
                 ElementsAre(HasSubstr("not published: " + std::to_string(publisher->unpublished()) +
-                                      " messages; those who hold them up have taken nothing more "
+                                      " messages; slow subscribers have received nothing more "
                                       "for 2000 ms")));
     ASSERT_TRUE(run_until([&] { return !other.actor.closed.empty(); }));
     EXPECT_EQ(other.actor.totals, 1U);
@@ -105,7 +105,7 @@ TEST_P(ClosingClient, AbandonsMessagesNotReceivedWithinTheLimit) {
     begin_to_close();
     ASSERT_TRUE(run_until([&] { return !told.empty(); }));
     EXPECT_EQ(bed.world()->now() - begin, 5s);
-    EXPECT_THAT(told, ElementsAre(HasSubstr("have not taken everything within 5000 ms")));
+    EXPECT_THAT(told, ElementsAre(HasSubstr("have not received everything within 5000 ms")));
     EXPECT_GT(publisher->unpublished(), 0U);
     EXPECT_LE(time_to_the_end(), 6s);
     EXPECT_EQ(publisher->published() + publisher->unpublished(), count);
@@ -217,7 +217,7 @@ TEST_P(ClosingDestinations, OneWithoutProgressDelaysTheEndForItsTimeOnly) {
     EXPECT_GE(time, 2s);
     EXPECT_LE(time, 3s);
     EXPECT_TRUE(all->is_over());
-    EXPECT_THAT(told, Contains(HasSubstr("has taken nothing more for 2000 ms")));
+    EXPECT_THAT(told, Contains(HasSubstr("has received nothing more for 2000 ms")));
     expect_all_counted();
 }
 
@@ -267,7 +267,7 @@ TEST_P(ClosingDestinations, ASlowReceiverIsAbandonedAtTheLimit) {
     read_slowly(500ms);
     all->close();
     EXPECT_EQ(time_to_the_end(), 5s);
-    EXPECT_THAT(told, Contains(HasSubstr("has not taken everything within 5000 ms")));
+    EXPECT_THAT(told, Contains(HasSubstr("has not received everything within 5000 ms")));
     expect_all_counted();
 }
 

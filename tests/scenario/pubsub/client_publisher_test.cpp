@@ -136,7 +136,7 @@ TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsE
 }
 
 TEST_P(PublishingClient, CountsUnsubscribedMessagesButNoRefusedOnes) {
-    options.publisher.owned = {range(1, 9)};
+    options.publisher.fids = {range(1, 9)};
     serve(4096);
     std::uint64_t taken = 0;
     while (publish(taken, 900) == Status::no_subscribers)

@@ -204,7 +204,7 @@ TEST_P(Rivals, AreReachedAtTheirOwnAddressesOnceEach) {
     one.socket.reset();
     other.socket.reset();
     Subscriptions::Options found = on_bus();
-    found.socket.other_addresses = {elsewhere_of_all.address}; // which do not count
+    found.socket.fallback_addresses = {elsewhere_of_all.address}; // which do not count
     Subscriptions all{transport(), found, actor};
     all.subscribe(range(0, 9));
     const auto announce_at = [this](const std::string& name, std::vector<std::string> addresses) {

@@ -54,7 +54,7 @@ class Pump {
 };
 
 TEST_P(Closing, ASubscriberThatVanishesDuringATransferLeaksNothing) {
-    auto publisher = unbuffered({.outstanding_limit = 32, .remainder_limit = 8});
+    auto publisher = unbuffered({.outstanding_limit = 32, .queue_limit_messages = 8});
     auto& stays = subscribe({range(1, 1)});
     auto& leaves = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until(
@@ -237,7 +237,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
         std::unique_ptr<PublishSocket> lent;
         std::unique_ptr<BufferedPublishSocket> pages;
         if (i <= at_completed)
-            lent = unbuffered({.outstanding_limit = 4, .remainder_limit = 2});
+            lent = unbuffered({.outstanding_limit = 4, .queue_limit_messages = 2});
         else
             pages = buffered({.page_bytes = 1024, .page_count = 4});
         bool destroyed = false;

@@ -214,7 +214,7 @@ TEST_P(Combinations, AnExplicitPublicationEndsWhenItsSlowSubscriberIsDisconnecte
 TEST_P(Combinations, AnUnbufferedLossBelongsToItsSubscription) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 128,
-                                 .remainder_limit = 4});
+                                 .queue_limit_messages = 4});
     auto& subscriber = subscribe({range(1, 2)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t cookie = 0;
@@ -250,12 +250,12 @@ TEST_P(Combinations, ARepeatedlyPausedSubscriberStaysWithExactCounters) {
             pages = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},
                               .page_bytes = 512,
                               .page_count = 64,
-                              .share_bytes = 4096});
+                              .queue_limit_bytes = 4096});
             publisher = pages.get();
         } else {
             lent = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},
                                .outstanding_limit = 128,
-                               .remainder_limit = 4});
+                               .queue_limit_messages = 4});
             publisher = lent.get();
         }
         auto& subscriber =

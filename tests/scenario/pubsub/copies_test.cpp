@@ -57,9 +57,9 @@ class Copies : public testing::Test {
             BufferedPublishSocket::Options{
                 .publisher = {.addresses = {address_},
                               .keys = std::make_shared<ServerKeys>(
-                                  node_.loop,
-                                  ServerKeys::Options{.file = files_.site(),
-                                                      .least = access::Protection::privacy}),
+                                  node_.loop, ServerKeys::Options{.file = files_.site(),
+                                                                  .min_protection =
+                                                                      access::Protection::privacy}),
                               .slow_policy = SlowPolicy::drop},
                 .page_bytes = page_bytes,
                 .page_count = 1024},

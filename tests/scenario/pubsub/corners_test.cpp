@@ -24,7 +24,7 @@ const std::size_t default_frame = SubscribeSocket::Options{}.session.receive_byt
 // The user's header, the slices and the fragments are cut at every possible boundary.
 TEST_P(Corners, MessagesAroundOneFrameAndSeveralWithAUserHeaderOfEverySize) {
     constexpr std::size_t small_frame = 256;
-    auto publisher = unbuffered({.outstanding_limit = 4096, .remainder_limit = 1024});
+    auto publisher = unbuffered({.outstanding_limit = 4096, .queue_limit_messages = 1024});
     auto& small = subscribe({range(7, 7)}, {.session = {.receive_bytes = small_frame}});
     auto& large = subscribe({range(7, 7)});
     ASSERT_TRUE(run_until(
@@ -260,8 +260,8 @@ TEST_P(Corners, NoReconnectionToAnEndedPublisherUnlessRequested) {
 // --- subscriptions that end -----------------------------------------------------------------
 
 TEST_P(Corners, UnsubscribingTheLastFidDeliversQueuedMessagesFirst) {
-    auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = std::size_t{32} * 1024});
+    auto publisher = buffered(
+        {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = std::size_t{32} * 1024});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t count = 0;

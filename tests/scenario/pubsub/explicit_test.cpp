@@ -289,7 +289,7 @@ TEST_P(ExplicitPublishing, FragmentedMessagesAreAcceptedWhole) {
 
 TEST_P(ExplicitPublishing, ThePolicyDropNeverReturnsPartial) {
     auto publisher =
-        unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
+        unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .queue_limit_messages = 1});
     auto slow = stuck(range(1, 1));
     auto& honest = subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());

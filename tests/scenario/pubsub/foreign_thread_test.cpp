@@ -96,7 +96,7 @@ TEST_P(ForeignThread, EveryCallOfASubscriberIsRefused) {
          {"SubscribeSocket::provider", [&] { static_cast<void>(socket->provider()); }},
          {"SubscribeSocket::publisher_instance",
           [&] { static_cast<void>(socket->publisher_instance()); }},
-         {"SubscribeSocket::continuity", [&] { static_cast<void>(socket->continuity()); }},
+         {"SubscribeSocket::resume_state", [&] { static_cast<void>(socket->resume_state()); }},
          {"SubscribeSocket::seen", [&] { static_cast<void>(socket->seen()); }},
          {"SubscribeSocket::arrivals", [&] { static_cast<void>(socket->arrivals()); }},
          {"SubscribeSocket::~SubscribeSocket", [&] { socket.reset(); }}});

@@ -114,7 +114,7 @@ TEST_P(ForgedPackets, PacketsWithoutACompletionEndOnlyTheirConnection) {
         const RawTcpPeer peer = enter();
         flood_until_cut_off(peer, RawTcpPeer::packet(packet));
         ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > closed_before; }));
-        EXPECT_THAT(publisher_actor.closed.back().detail, HasSubstr("what are no messages"));
+        EXPECT_THAT(publisher_actor.closed.back().detail, HasSubstr("bytes that are not messages"));
     }
     expect_whole_books();
 }

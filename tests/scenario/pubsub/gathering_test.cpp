@@ -111,7 +111,7 @@ TEST_P(SmallUnbuffered, SharedSingleAndInPiecesTheyArriveInTheirOrder) {
     constexpr std::uint64_t count = 120;
     constexpr std::array<std::size_t, 7> sizes{40, 1300, 1400, 60, 9000, 4000, 80};
     constexpr std::size_t most = 9000;
-    auto publisher = unbuffered({.outstanding_limit = 8 * count, .remainder_limit = count});
+    auto publisher = unbuffered({.outstanding_limit = 8 * count, .queue_limit_messages = count});
     auto& small =
         subscribe({range(7, 7)}, {.session = {.receive_bytes = 4096, .receive_count = 8}});
     auto& large = subscribe({range(7, 7)});

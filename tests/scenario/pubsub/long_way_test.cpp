@@ -51,7 +51,7 @@ class LongWay : public testing::TestWithParam<Level> {
                                                          .slow_policy = SlowPolicy::block},
                                            .page_bytes = 1024,
                                            .page_count = 128,
-                                           .share_bytes = 64 * 1024},
+                                           .queue_limit_bytes = 64 * 1024},
             publisher_actor);
     }
     std::unique_ptr<SubscribeSocket> make_subscriber(const Address& address) {

@@ -21,7 +21,7 @@ class Owned : public PubSubScenario {
     const FidShards shards = FidShards::divide({range(0, 7)}, 2);
 
     std::unique_ptr<BufferedPublishSocket> shard(std::size_t number) {
-        auto socket = buffered({.publisher = {.owned = shards.of(number)}, .page_bytes = 1024});
+        auto socket = buffered({.publisher = {.fids = shards.of(number)}, .page_bytes = 1024});
         addresses.push_back(address);
         return socket;
     }
@@ -75,7 +75,7 @@ TEST_P(Owned, AFidOfAnotherLoopIsRefusedAndLeavesNoTrace) {
 
 TEST_P(Owned, AFidOfAnotherLoopIsRefusedUnbufferedToo) {
     netio::RegisteredBuffer memory{64};
-    auto publisher = unbuffered({.publisher = {.owned = shards.of(1)}});
+    auto publisher = unbuffered({.publisher = {.fids = shards.of(1)}});
     auto& subscriber = subscribe({range(0, 7)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     EXPECT_EQ(publisher->publish(Fid{3}, memory.slice(), Cookie{1}), Status::not_owned);
@@ -121,10 +121,10 @@ TEST_P(Owned, ASubscriberOfARangeAtTheAddressesOfAllLoopsGetsEachFidOnce) {
 
 TEST_P(Owned, ARangeThatEndsBeforeItBeginsIsRefusedByName) {
     try {
-        buffered({.publisher = {.owned = std::vector{range(3, 1)}}});
+        buffered({.publisher = {.fids = std::vector{range(3, 1)}}});
         ADD_FAILURE() << "it was accepted";
     } catch (const std::invalid_argument& error) {
-        EXPECT_THAT(error.what(), testing::HasSubstr("owned: 0x3-0x1"));
+        EXPECT_THAT(error.what(), testing::HasSubstr("fids: 0x3-0x1"));
     }
 }
 

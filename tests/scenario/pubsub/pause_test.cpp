@@ -60,7 +60,7 @@ class PausedSubscribers : public PubSubScenario {
         return {.publisher = {.slow_policy = policy},
                 .page_bytes = 1024,
                 .page_count = 64,
-                .share_bytes = 8 * 1024};
+                .queue_limit_bytes = 8 * 1024};
     }
 };
 

@@ -18,7 +18,8 @@ using testing::IsEmpty;
 using PoliciesAskedFor = PubSubScenario;
 
 TEST_P(PoliciesAskedFor, ADropSubscriberNeverBlocksALosslessStream) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 8 * 1024});
+    auto publisher =
+        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 8 * 1024});
     auto& steady = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
     auto guest = stuck(range(1, 1), SlowPolicy::drop);
@@ -39,7 +40,7 @@ TEST_P(PoliciesAskedFor, ADropSubscriberNeverBlocksALosslessStream) {
 }
 
 TEST_P(PoliciesAskedFor, ApplyToTheirFidsOnlyAndTheLatestCounts) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 2});
     auto& subscriber = subscribe({range(1, 4)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->subscribe(range(2, 3), SlowPolicy::drop);
@@ -64,7 +65,7 @@ TEST_P(PoliciesAskedFor, ApplyToTheirFidsOnlyAndTheLatestCounts) {
 }
 
 TEST_P(PoliciesAskedFor, ChangingToDropReleasesTheBlockedPublisher) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 2});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{50000}; // too large for a batch
     std::uint64_t key = 0;
@@ -109,8 +110,8 @@ TEST_P(PoliciesAskedFor, AStricterPolicyThanThePublishersIsRefused) {
 }
 
 TEST_P(PoliciesAskedFor, OnlyTheRequestingSubscriberIsDisconnected) {
-    auto publisher = unbuffered(
-        {.publisher = {.disconnect_after = std::chrono::milliseconds{50}}, .remainder_limit = 2});
+    auto publisher = unbuffered({.publisher = {.disconnect_after = std::chrono::milliseconds{50}},
+                                 .queue_limit_messages = 2});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto impatient = stuck(range(1, 1), SlowPolicy::disconnect);
@@ -133,7 +134,7 @@ TEST_P(PoliciesAskedFor, OnlyTheRequestingSubscriberIsDisconnected) {
 }
 
 TEST_P(PoliciesAskedFor, AreRequestedAgainAfterALostConnection) {
-    auto publisher = unbuffered({.remainder_limit = 1});
+    auto publisher = unbuffered({.queue_limit_messages = 1});
     auto& subscriber =
         subscribe({range(1, 9)}, {.session = {.receive_count = 4}, .reconnect = true});
     subscriber.socket->subscribe(range(3, 5), SlowPolicy::drop);
@@ -143,7 +144,7 @@ TEST_P(PoliciesAskedFor, AreRequestedAgainAfterALostConnection) {
     publisher.reset();
     subscriber.actor.subscribed.clear();
     PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true},
-                                   .remainder_limit = 1};
+                                   .queue_limit_messages = 1};
     PublishSocket again{transport(), options, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(subscriber.actor.subscribed, ElementsAre(range(1, 2), range(3, 4)));

@@ -112,7 +112,7 @@ TEST_P(PublisherCounters, CountLostZeroCopyMessagesPerFidAndPerSubscriber) {
     constexpr std::uint64_t guests = 6;
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 16,
-                                 .remainder_limit = 8});
+                                 .queue_limit_messages = 8});
     std::vector<std::unique_ptr<Impostor>> stopped;
     for (std::uint64_t fid = 1; fid <= guests; ++fid)
         stopped.push_back(stuck(range(fid, fid)));
@@ -149,7 +149,7 @@ TEST_P(PublisherCounters, CountLostZeroCopyMessagesPerFidAndPerSubscriber) {
 TEST_P(PublisherCounters, CountConflationLossesAndTheirPages) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 4 * 1024,
+                               .queue_limit_bytes = 4 * 1024,
                                .newest_bytes = 1000}); // of about five fids
     auto& subscriber =
         subscribe({range(1, 9)}, {.session = {.receive_bytes = 4096, .receive_count = 4}},

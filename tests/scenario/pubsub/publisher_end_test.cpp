@@ -138,7 +138,7 @@ TEST_P(PublisherEnds, IsOrderlyIfOnlyAnUnannouncedPeerWasLeft) {
 
 TEST_P(PublisherEnds, OneThatIsDestroyedReportsNoMessagesWithoutSubscribers) {
     auto publisher =
-        unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
+        unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .queue_limit_messages = 1});
     auto slow = stuck(range(1, 1));
     std::uint64_t next = 0;
     const auto publish_one = [&] {
@@ -170,7 +170,7 @@ TEST_P(PublisherEnds, OneThatIsDestroyedReportsNoMoreMessagesOfASharedFrame) {
 }
 
 TEST_P(PublisherEnds, OneThatIsDestroyedReportsNothingOwedToADeadSubscriber) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 20});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 20});
     auto slow = stuck(range(1, 1));
     std::uint64_t next = 0;
     while (publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{next}) == Status::ok)
@@ -215,7 +215,7 @@ TEST_P(PublisherEndsInVirtualTime, DoesNotWaitForeverForOneThatDoesNotAnswer) {
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::unconfirmed);
     ASSERT_EQ(publisher_actor.closed.size(), 1U);
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::too_slow);
-    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("while the publisher was ending"));
+    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("while the publisher was closing"));
     EXPECT_LT(loop().now() - begin, 1s);
 }
 

@@ -46,7 +46,7 @@ TEST_P(PublisherLimits, AZeroCopyMessageOfTheLargestSizeIsAcceptedAndNoLarger) {
 }
 
 TEST_P(PublisherLimits, AsManyPublicationsWaitForASubscriberAsTheRemainderLimitSays) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 5});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 5});
     auto slow = stuck(range(1, 1));
     std::uint64_t taken = 0;
     // Too large for a batch.
@@ -225,7 +225,7 @@ TEST_P(PublisherLimits, UnreportedCompletionsAreLimitedLikePublications) {
     constexpr std::size_t limit = 8;
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = limit,
-                                 .remainder_limit = 1});
+                                 .queue_limit_messages = 1});
     auto slow = stuck(range(1, 1));
     std::uint64_t taken = 0;
     const auto take_one = [&] {

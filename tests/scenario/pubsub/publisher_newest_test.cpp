@@ -22,7 +22,7 @@ class PublisherKeepsNewest : public PubSubScenario {
     static constexpr std::size_t pool = 64U * 1024;
 
     static BufferedPublishSocket::Options small_pages() {
-        return {.page_bytes = 1024, .page_count = 64, .share_bytes = 4 * 1024};
+        return {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 4 * 1024};
     }
     Subscription& paused(const FidRange& fids, SlowPolicy policy) {
         Subscription& subscriber =

@@ -30,7 +30,7 @@ class PublisherAndSlow : public PubSubScenario {
         return {.publisher = {.slow_policy = SlowPolicy::drop},
                 .page_bytes = 1024,
                 .page_count = 64,
-                .share_bytes = 32 * 1024};
+                .queue_limit_bytes = 32 * 1024};
     }
     Subscription& reader(const FidRange& range, SubscribeSocket::Options options = {},
                          std::optional<SlowPolicy> policy = {}) {
@@ -90,7 +90,7 @@ TEST_P(PublisherAndSlow, NoDisconnectOnceTheOthersHavePublicationsAgain) {
     constexpr std::size_t limit = 8;
     auto publisher = unbuffered({.publisher = {.disconnect_after = disconnect_after},
                                  .outstanding_limit = limit,
-                                 .remainder_limit = 2});
+                                 .queue_limit_messages = 2});
     for (std::uint64_t i = 0; i < others; ++i)
         reader(range(10 + i, 10 + i));
     auto& guest = paused(range(1, 1), SlowPolicy::disconnect);

@@ -286,7 +286,7 @@ class Vicissitudes {
                 .publisher = {.addresses = {at}, .open = true, .slow_policy = SlowPolicy::drop},
                 .page_bytes = 1024,
                 .page_count = 16,
-                .share_bytes = 4096},
+                .queue_limit_bytes = 4096},
             publishing_);
         address_ = publisher_->endpoints().front().address;
     }

@@ -31,7 +31,7 @@ class Rights : public PubSubScenario {
                Protection least = Protection::none) {
         files.permit(7, rights);
         keys = std::make_shared<ServerKeys>(
-            loop(), ServerKeys::Options{.file = files.site(), .least = least});
+            loop(), ServerKeys::Options{.file = files.site(), .min_protection = least});
         publisher = buffered({.publisher = {.keys = keys, .slow_policy = own}});
     }
     Subscription& ask(const std::vector<FidRange>& ranges, std::optional<SlowPolicy> policy = {},

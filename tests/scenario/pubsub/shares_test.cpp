@@ -79,7 +79,7 @@ TEST_P(Shares, DisconnectsASlowSubscriberAlsoIfManyAreStopped) {
         buffered({.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = 50ms},
                   .page_bytes = 1024,
                   .page_count = 16,
-                  .share_bytes = 8 * 1024});
+                  .queue_limit_bytes = 8 * 1024});
     auto& honest = subscribe({range(9, 9)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     std::vector<std::unique_ptr<Impostor>> guests;
@@ -102,7 +102,7 @@ TEST_P(Shares, DisconnectsASlowSubscriberAlsoIfManyAreStopped) {
 TEST_P(Shares, AStoppedDropSubscriberDoesNotDelayAPageForIdleSubscribers) {
     auto publisher = buffered({.page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 8 * 1024,
+                               .queue_limit_bytes = 8 * 1024,
                                .flush_time = {},
                                .flush_when_idle = true});
     auto& honest = subscribe({range(1, 1)});
@@ -184,7 +184,7 @@ TEST_P(Shares, APageLostByAllSubscribersIsNotCountedAsSent) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 2048});
+                               .queue_limit_bytes = 2048});
     auto guest = stuck(range(1, 1));
     for (std::uint64_t number = 0; number < 50; ++number)
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 900), Status::ok);
@@ -248,13 +248,14 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
         return "accepted";
     };
     EXPECT_EQ(
-        refusal([&] { buffered({.page_bytes = 1024, .page_count = 4, .share_bytes = 2049}); }),
-        "share_bytes is 2049; one stopped subscriber must not keep more than half of the "
+        refusal(
+            [&] { buffered({.page_bytes = 1024, .page_count = 4, .queue_limit_bytes = 2049}); }),
+        "queue_limit_bytes is 2049; one stopped subscriber must not keep more than half of the "
         "memory from the others, which is page_bytes * page_count = 4096 bytes");
     EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 1}); }),
               "outstanding_limit is 1; it must be from 2 to 4294967295");
-    EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 8, .remainder_limit = 5}); }),
-              "remainder_limit is 5; one stopped subscriber must not keep more than half of "
+    EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 8, .queue_limit_messages = 5}); }),
+              "queue_limit_messages is 5; one stopped subscriber must not keep more than half of "
               "outstanding_limit, which is 8, from the others");
 }
 

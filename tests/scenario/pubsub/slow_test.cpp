@@ -17,7 +17,8 @@ using netio::Status;
 using SlowSubscribers = PubSubScenario;
 
 TEST_P(SlowSubscribers, BlockingLosesNothingAndBlocksOnlyTheirFids) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 12 * 1024});
+    auto publisher =
+        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 12 * 1024});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));
@@ -79,7 +80,7 @@ TEST_P(SlowSubscribers, ByDefaultHoldHalfOfTheMemoryAtMost) {
 }
 
 TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
-    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 5});
+    auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 5});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{1000};
     std::uint64_t accepted = 0;
@@ -98,7 +99,7 @@ TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
 TEST_P(SlowSubscribers, DropSubscribersQueueUpToTheLimitBeforeTheyLoseMessages) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 100,
-                                 .remainder_limit = 5});
+                                 .queue_limit_messages = 5});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{50'000}; // too large for a batch
     for (std::uint64_t i = 0; i < 30; ++i)
@@ -111,7 +112,7 @@ TEST_P(SlowSubscribers, DropSubscribersQueueUpToTheLimitBeforeTheyLoseMessages) 
 TEST_P(SlowSubscribers, DroppedMessagesGetAgainAtTwiceTheLimitOfUnreportedOnes) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 8,
-                                 .remainder_limit = 2});
+                                 .queue_limit_messages = 2});
     auto slow = stuck(range(1, 1));
     netio::RegisteredBuffer memory{1000};
     std::uint64_t accepted = 0;
@@ -136,7 +137,7 @@ TEST_P(SlowSubscribers, DroppingReportsLossesExactly) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 4 * 1024});
+                               .queue_limit_bytes = 4 * 1024});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t number = 0;
@@ -166,7 +167,7 @@ TEST_P(SlowSubscribers, DroppingReportsLossesExactly) {
 TEST_P(SlowSubscribers, DroppingUnbufferedMessagesStillCompletesEachOnce) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 4000,
-                                 .remainder_limit = 4});
+                                 .queue_limit_messages = 4});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     netio::RegisteredBuffer memory{1000 * 64};
@@ -193,7 +194,7 @@ TEST_P(SlowSubscribers, DroppingUnbufferedMessagesStillCompletesEachOnce) {
 TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                                .disconnect_after = std::chrono::milliseconds{50}},
-                                 .remainder_limit = 2});
+                                 .queue_limit_messages = 2});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));
@@ -215,7 +216,7 @@ TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
 TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForever) {
     auto publisher = buffered({.publisher = {.close_timeout = std::chrono::milliseconds{50}},
                                .page_bytes = 1024,
-                               .share_bytes = 20 * 1024});
+                               .queue_limit_bytes = 20 * 1024});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));
@@ -229,7 +230,7 @@ TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForever) {
     EXPECT_EQ(honest.actor.totals, 1);
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::unconfirmed);
     EXPECT_EQ(publisher_actor.end.detail,
-              "1 subscriber(s) did not confirm that they have everything");
+              "1 subscriber(s) did not confirm that they received everything");
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SlowSubscribers, all_beds(), bed_name);

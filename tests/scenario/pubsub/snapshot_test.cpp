@@ -109,7 +109,7 @@ TEST_P(Snapshots, ShowTheMemoryOfEachSubscriberWhileOneIsStopped) {
         auto publisher = buffered({.publisher = {.slow_policy = policy},
                                    .page_bytes = 1024,
                                    .page_count = 64,
-                                   .share_bytes = 8 * 1024});
+                                   .queue_limit_bytes = 8 * 1024});
         auto stopped = stuck(range(1, 1));
         std::uint64_t next = 0;
         ASSERT_TRUE(run_until([&] {

@@ -248,7 +248,7 @@ TEST_P(Stopped, StoppedTooLongForItsPolicyIsDisconnectedAndItsFidsContinue) {
                                                    .disconnect_after = 500ms},
                                      .page_bytes = 16 * 1024,
                                      .page_count = 64,
-                                     .share_bytes = 64 * 1024},
+                                     .queue_limit_bytes = 64 * 1024},
                                     publisher_actor_};
     Reader& honest = read({range(1, 2)});
     Reader& first = read({range(1, 1)});
@@ -477,7 +477,8 @@ TEST_P(Stopped, ATooSlowSubscriberIsNotifiedOfTheReason) {
     scheduler_.go_on(reader.process);
     ASSERT_TRUE(run_until([&] { return !reader.actor.closed.empty(); }));
     EXPECT_EQ(reader.actor.closed[0].reason, CloseReason::too_slow);
-    EXPECT_THAT(reader.actor.closed[0].detail, testing::HasSubstr("this side took nothing for"));
+    EXPECT_THAT(reader.actor.closed[0].detail,
+                testing::HasSubstr("this side received nothing for"));
 }
 
 std::string name_of(const testing::TestParamInfo<int>& info) {

@@ -140,7 +140,7 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndAtEachMomentAndTryNoOtherAddres
             SCOPED_TRACE(testing::Message() << "moment " << moment << (at_once ? ", at once" : ""));
             subscribers.clear();
             auto& subscriber =
-                subscribe({range(1, 1)}, {.other_addresses = {right}, .reconnect = true});
+                subscribe({range(1, 1)}, {.fallback_addresses = {right}, .reconnect = true});
             bed.let_pass(moment * 10us);
             const std::vector<netio::Closed>& closed = subscriber.actor.closed;
             const std::size_t before = closed.size();

@@ -24,7 +24,7 @@ TEST_P(Subscribing, AfterCloseInOnGapNoOtherFollows) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 4096});
+                               .queue_limit_bytes = 4096});
     auto& subscriber = subscribe({range(1, 50)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.actor.at_gap = [](SubscribeSocket& socket) { socket.close(); };
@@ -195,7 +195,7 @@ TEST_P(SubscribingInTheSimulator, ALookupThatCannotStartIsRetried) {
     auto publisher = buffered({});
     bed.sim()->refuse_searching(true);
     auto& subscriber =
-        subscribe({range(1, 1)}, {.other_addresses = {{.host = "elsewhere", .port = 7}}});
+        subscribe({range(1, 1)}, {.fallback_addresses = {{.host = "elsewhere", .port = 7}}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
     EXPECT_TRUE(subscriber.actor.last_retrying);
     EXPECT_THAT(subscriber.actor.closed[1].detail, HasSubstr(to_string(address) + ": no thread"));
@@ -214,7 +214,7 @@ TEST_P(SubscribingInTheSimulator, WithoutLargerBuffersTheNextAddressIsTried) {
                   static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
     address = greedy.address();
     greedy.at_request = [&] { bed.sim()->refuse_connecting(greedy.requests == 1); };
-    auto& subscriber = subscribe({range(1, 1)}, {.other_addresses = {right}});
+    auto& subscriber = subscribe({range(1, 1)}, {.fallback_addresses = {right}});
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_TRUE(subscriber.actor.last_retrying);
     EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("cannot open an endpoint"));

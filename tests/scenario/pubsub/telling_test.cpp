@@ -18,7 +18,7 @@ TEST_P(Telling, ALossBelongsToItsSubscription) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 20 * 1024});
+                               .queue_limit_bytes = 20 * 1024});
     auto& subscriber = subscribe({range(1, 2)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     for (std::uint64_t number = 0; number < 100; ++number)
@@ -44,7 +44,7 @@ TEST_P(Telling, ALossIsReportedAlsoWithoutAFollowingMessage) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .share_bytes = 4 * 1024});
+                               .queue_limit_bytes = 4 * 1024});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     for (std::uint64_t number = 0; number < 100; ++number)

@@ -109,7 +109,7 @@ TEST_P(WaitedFor, DisconnectSubscribersBlockNoOneAlsoWithoutNewMessages) {
     EXPECT_EQ(publisher_actor.closed.size(), crowd);
     for (const netio::Closed& closed : publisher_actor.closed) {
         EXPECT_EQ(closed.reason, CloseReason::too_slow);
-        EXPECT_THAT(closed.detail, testing::HasSubstr("took nothing for more than 50 ms"));
+        EXPECT_THAT(closed.detail, testing::HasSubstr("received nothing for more than 50 ms"));
     }
 }
 
@@ -226,7 +226,7 @@ TEST_P(WaitedFor, MessagesDroppedForAllReleaseMemoryAtOnce) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 256,
                                .page_count = 8,
-                               .share_bytes = 64,
+                               .queue_limit_bytes = 64,
                                .flush_time = 1h});
     gather(guests);
     publish_for_all(*publisher, receives + 2, 8);

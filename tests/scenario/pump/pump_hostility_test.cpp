@@ -107,7 +107,7 @@ TEST_F(PumpHostility, AClientStoppedInTheHandshakeLosesItsSlot) {
     netio::stream::test::Impostor half{bed.transport(), server->endpoints().front().address};
     ASSERT_TRUE(bed.run_until([&] { return half.closed && server->client_count() == 0; }));
     EXPECT_TRUE(half.has_ring()) << "the session's handshake was complete";
-    EXPECT_THAT(ends, testing::ElementsAre(testing::HasSubstr("not told of its ring")));
+    EXPECT_THAT(ends, testing::ElementsAre(testing::HasSubstr("not announced its ring")));
     EXPECT_EQ(pump_honestly(), "");
 }
 

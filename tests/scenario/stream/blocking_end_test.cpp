@@ -139,7 +139,7 @@ TEST_F(BlockingEnd, ABlockedCloseFailsWithinItsTime) {
         client->write(std::vector<std::byte>(64 * 1024));
     const auto [kind, what] = error_of([&] { client->close(); });
     EXPECT_EQ(kind, StreamError::Kind::closed);
-    EXPECT_THAT(what, HasSubstr("taken nothing more for 50 ms"));
+    EXPECT_THAT(what, HasSubstr("received nothing more for 50 ms"));
 }
 
 TEST_F(BlockingEnd, AReadOfTheEndDoesNotWaitForAPeerStoppedWhileClosing) {

@@ -141,7 +141,7 @@ TEST_P(BlockingTimes, ALongReadThatTimesOutKeepsWhatArrived) {
     const Failure rest = read_the_rest();
     EXPECT_EQ(read, 100'000U);
     EXPECT_EQ(rest.kind, has_writes() ? Kind::closed : Kind::timed_out);
-    EXPECT_EQ(rest.text.find("a call before timed out") != std::string::npos, has_writes());
+    EXPECT_EQ(rest.text.find("an earlier call timed out") != std::string::npos, has_writes());
 }
 
 TEST_P(BlockingTimes, ADripDoesNotExtendACall) {

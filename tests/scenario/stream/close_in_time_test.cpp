@@ -70,7 +70,7 @@ TEST_P(ClosingInTime, ABlockedCloseIsUnconfirmedWithinItsTime) {
     const Duration time = time_of_close();
     ASSERT_TRUE(client.closed);
     EXPECT_EQ(client.closed->reason, CloseReason::unconfirmed) << client.closed->detail;
-    EXPECT_THAT(client.closed->detail, HasSubstr("taken nothing more for 2000 ms"));
+    EXPECT_THAT(client.closed->detail, HasSubstr("received nothing more for 2000 ms"));
     EXPECT_GE(time, 2s);
     EXPECT_LE(time, 3s);
     EXPECT_LT(client.sends_done, client.sends) << "and what had not left was canceled";

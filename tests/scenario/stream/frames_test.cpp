@@ -186,21 +186,21 @@ TEST_P(InFrames, ViolationsEndOnlyThatConnection) {
         {"unexpected ring", [](auto& i) { i.send_bytes(ring | 4U, 10); }},
         {"empty transfer", [](auto& i) { i.send_bytes(direct, 0); }},
         {"empty transfer", [](auto& i) { i.send_bytes(ring, 0); }},
-        {"flags that cannot be", [](auto& i) { i.send_bytes(16, 10); }},
-        {"flags that cannot be", [](auto& i) { i.send_bytes(ring | more, 10); }},
-        {"flags that cannot be", [](auto& i) { i.send_bytes(2, 10); }},
+        {"impossible flags", [](auto& i) { i.send_bytes(16, 10); }},
+        {"impossible flags", [](auto& i) { i.send_bytes(ring | more, 10); }},
+        {"impossible flags", [](auto& i) { i.send_bytes(2, 10); }},
         {"data after the end",
          [](auto& i) {
              i.send(ControlMessage{.end_bytes = 0});
              i.send_bytes(direct, 10);
          }},
-        {"memory named where bytes come in frames",
+        {"memory address where bytes come in frames",
          [](auto& i) {
              ControlMessage message{.advert_count = 1};
              message.adverts[0] = {.terms = {Sequence{0}, Phase{0}, 10, false}, .key = 9};
              i.send(message);
          }},
-        {"memory named where bytes come in frames",
+        {"memory address where bytes come in frames",
          [](auto& i) {
              ControlMessage message{.advert_count = 1};
              message.adverts[0] = {.terms = {Sequence{0}, Phase{0}, 10, false}, .address = 9};
@@ -228,7 +228,7 @@ TEST_P(InFrames, BytesBeforeTheRingAndARingSomewhereInMemoryAreRefused) {
         named ? impostor.send_ring({.key = 1, .bytes = 10}) : impostor.send_bytes(1, 10);
         ASSERT_TRUE(bed.run_until([&] { return server.closed && impostor.closed; }));
         EXPECT_EQ(server.closed->reason, CloseReason::protocol_error);
-        EXPECT_THAT(server.closed->detail, HasSubstr(named ? "memory named" : "out of turn"));
+        EXPECT_THAT(server.closed->detail, HasSubstr(named ? "memory address" : "out of turn"));
     }
 }
 

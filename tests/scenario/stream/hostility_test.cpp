@@ -79,12 +79,12 @@ TEST_P(Hostility, EndsThatConnectionWithANamedReason) {
              message.adverts[0] = advert(0, 8, 10);
              i.send(message);
          }},
-        {"announced a write that cannot be",
+        {"announced an impossible write",
          [](Impostor& i) {
              i.send_ring();
              i.lie(0);
          }},
-        {"announced a write that cannot be", [](Impostor& i) { i.lie(1); }},
+        {"announced an impossible write", [](Impostor& i) { i.lie(1); }},
         {"direct transfer",
          [](Impostor& i) {
              i.send_ring();
@@ -158,7 +158,7 @@ TEST_P(Hostility, AMissingRingAnnouncementTimesOut) {
     EXPECT_TRUE(impostor.has_ring()) << "the session's handshake was complete";
     EXPECT_FALSE(server.connected);
     EXPECT_EQ(server.closed->reason, CloseReason::handshake_timeout) << server.closed->detail;
-    EXPECT_THAT(server.closed->detail, HasSubstr("not told of its ring within 60 ms"));
+    EXPECT_THAT(server.closed->detail, HasSubstr("not announced its ring within 60 ms"));
 }
 
 TEST_P(Hostility, AServersMissingRingAnnouncementTimesOut) {
@@ -169,7 +169,7 @@ TEST_P(Hostility, AServersMissingRingAnnouncementTimesOut) {
     EXPECT_EQ(silent.opened, 1U);
     EXPECT_FALSE(client.connected);
     EXPECT_EQ(client.closed->reason, CloseReason::handshake_timeout) << client.closed->detail;
-    EXPECT_THAT(client.closed->detail, HasSubstr("not told of its ring within 60 ms"));
+    EXPECT_THAT(client.closed->detail, HasSubstr("not announced its ring within 60 ms"));
 }
 
 TEST_P(Hostility, AfterTheHandshakeSilenceHasNoTimeout) {
@@ -203,7 +203,7 @@ TEST_P(Hostility, RepeatedReportsDoNotExtendTheClose) {
     server.socket->close();
     ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
     EXPECT_EQ(server.closed->reason, CloseReason::unconfirmed);
-    EXPECT_THAT(server.closed->detail, HasSubstr("taken nothing more for 300 ms"));
+    EXPECT_THAT(server.closed->detail, HasSubstr("received nothing more for 300 ms"));
 }
 
 TEST_P(Hostility, BytesInAFrameAreRefusedWhereThereIsMemoryForThem) {

@@ -90,7 +90,7 @@ class Registrations final : public netio::test::ForwardingTransport {
         std::span<const std::byte> data() const noexcept override { return inner_.data(); }
         std::string peer_address() const override { return inner_.peer_address(); }
         access::Host source() const override { return inner_.source(); }
-        access::GateAddress dialled() const override { return inner_.dialled(); }
+        access::AuthAddress dialled() const override { return inner_.dialled(); }
         MemoryDomain& domain() override { return counter_.domain_of(inner_.domain()); }
         bool guards_memory() const noexcept override { return inner_.guards_memory(); }
         std::unique_ptr<netio::Connection>

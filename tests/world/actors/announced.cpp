@@ -38,7 +38,7 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
         const Address address = World::address_of(process_, seat.which);
         const FidRange range{.first = Fid{fids_.front()}, .last = Fid{fids_.back()}};
         options.publisher.addresses = {address};
-        options.publisher.owned = std::vector{range};
+        options.publisher.fids = std::vector{range};
         socket_ = std::make_unique<pubsub::BufferedPublishSocket>(seat.transport, options, *this);
         const std::uint64_t life = world.incarnation_of(process_);
         // For other processes each loop is a publisher.

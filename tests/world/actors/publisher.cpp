@@ -137,8 +137,8 @@ PublishActor::PublishActor(World& world, Process& process)
         pubsub::BufferedPublishSocket::Options all{.publisher = options};
         all.page_bytes = static_cast<std::size_t>(option("page_bytes", 4096));
         all.page_count = static_cast<std::size_t>(option("pages", 16));
-        all.share_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
-                                   all.page_bytes * all.page_count / 2);
+        all.queue_limit_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
+                                         all.page_bytes * all.page_count / 2);
         all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
         all.newest_bytes =
             static_cast<std::size_t>(option("newest", static_cast<std::int64_t>(all.newest_bytes)));
@@ -150,7 +150,7 @@ PublishActor::PublishActor(World& world, Process& process)
     } else {
         pubsub::PublishSocket::Options all{.publisher = options};
         all.outstanding_limit = static_cast<std::size_t>(option("outstanding", 256));
-        all.remainder_limit =
+        all.queue_limit_messages =
             std::min(static_cast<std::size_t>(option("remainder")), all.outstanding_limit / 2);
         memory_ = std::make_unique<RegisteredBuffer>(slot_count * slot_bytes_);
         for (std::size_t i = 0; i < slot_count; ++i)

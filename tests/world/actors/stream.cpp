@@ -370,7 +370,7 @@ void StreamActor::judge_close(const End& end, const Closed& closed) {
     // Checks the reason in the reported text: any other reason for `unconfirmed` may occur at any
     // time.
     if (closed.reason == CloseReason::unconfirmed &&
-        closed.detail.find(" has taken nothing more for ") != std::string::npos &&
+        closed.detail.find(" has received nothing more for ") != std::string::npos &&
         !end.waited_before && pipes.gave_up_early(out(end), longest_sleep())) {
         world_.oracle().violate(RuleId::stream_close_is_bounded,
                                 "process " + std::to_string(number_) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/etcd/etcd_client.hpp"
 
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 #include "tests/support/liar.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -28,7 +28,7 @@ std::string problem_with(const Liar& server, const EtcdClient::Limits& limits) {
     EtcdClient client{EtcdPlace{.address = server.address()}, limits};
     try {
         client.ask("/v3/kv/range", nlohmann::json::object());
-    } catch (const netio::pubsub::BoardError& error) {
+    } catch (const netio::pubsub::RegistryError& error) {
         return error.what();
     }
     return "none";
@@ -94,7 +94,7 @@ class EtcdPassword : public testing::Test {
         EtcdClient client{EtcdPlace{.address = server.address(), .user_file = file_}};
         try {
             client.ask("/v3/kv/range", nlohmann::json::object());
-        } catch (const netio::pubsub::BoardError& error) {
+        } catch (const netio::pubsub::RegistryError& error) {
             return error.what();
         }
         return "none";
@@ -114,7 +114,7 @@ TEST_F(EtcdPassword, IsReadOnlyFromAPrivateFile) {
     }
     ::unlink(file_.c_str());
     EtcdClient client{EtcdPlace{.address = {"127.0.0.1", 1}, .user_file = file_}};
-    EXPECT_THROW(client.ask("/", {}), netio::pubsub::BoardError) << "no such server";
+    EXPECT_THROW(client.ask("/", {}), netio::pubsub::RegistryError) << "no such server";
 }
 
 TEST(EtcdPasswordDeathTest, ItsMemoryIsNotDumped) {

@@ -45,7 +45,7 @@ std::string refusal_of(const PublisherConfig& config, std::size_t loops) {
 TEST(LoopParts, OneLoopHasAllOfItUnchanged) {
     const auto parts = divided(pattern_of("0-9"), 1);
     ASSERT_EQ(parts.size(), 1U);
-    EXPECT_FALSE(parts.front().publisher.owned.has_value());
+    EXPECT_FALSE(parts.front().publisher.fids.has_value());
     EXPECT_EQ(parts.front().name, "");
     EXPECT_THAT(parts.front().streams.front().fids, ElementsAre(range(0, 9)));
 }
@@ -56,14 +56,14 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
     all.keys.dialled_as = {"203.0.113.9:4000", "[2001:db8::9]:5000"};
     const auto parts = divided(all, 3);
     ASSERT_EQ(parts.size(), 3U);
-    EXPECT_THAT(*parts[0].publisher.owned, ElementsAre(range(0, 3)));
-    EXPECT_THAT(*parts[1].publisher.owned, ElementsAre(range(4, 6)));
-    EXPECT_THAT(*parts[2].publisher.owned, ElementsAre(range(7, 9)));
+    EXPECT_THAT(*parts[0].publisher.fids, ElementsAre(range(0, 3)));
+    EXPECT_THAT(*parts[1].publisher.fids, ElementsAre(range(4, 6)));
+    EXPECT_THAT(*parts[2].publisher.fids, ElementsAre(range(7, 9)));
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const PublisherConfig& part = parts[i];
-        EXPECT_EQ(part.streams.front().fids, *part.publisher.owned);
-        EXPECT_EQ(part.buffered_options.publisher.owned, part.publisher.owned);
-        EXPECT_EQ(part.unbuffered_options.publisher.owned, part.publisher.owned);
+        EXPECT_EQ(part.streams.front().fids, *part.publisher.fids);
+        EXPECT_EQ(part.buffered_options.publisher.fids, part.publisher.fids);
+        EXPECT_EQ(part.unbuffered_options.publisher.fids, part.publisher.fids);
         const auto number = static_cast<std::uint16_t>(i);
         EXPECT_THAT(part.listen,
                     ElementsAre(Address{"127.0.0.1", static_cast<std::uint16_t>(7000 + number)},
@@ -90,8 +90,8 @@ TEST(LoopParts, EachStreamAndItsRateIsDividedEvenlyAmongLoops) {
                                          "  - {fids: 10, source: pattern, size: 40, rate: 5}\n"
                                          "  - {fids: 20-22, source: pattern, size: 40}\n"),
                                2);
-    EXPECT_THAT(*parts[0].publisher.owned, ElementsAre(range(0, 1), range(20, 21)));
-    EXPECT_THAT(*parts[1].publisher.owned, ElementsAre(range(2, 2), range(10, 10), range(22, 22)));
+    EXPECT_THAT(*parts[0].publisher.fids, ElementsAre(range(0, 1), range(20, 21)));
+    EXPECT_THAT(*parts[1].publisher.fids, ElementsAre(range(2, 2), range(10, 10), range(22, 22)));
     EXPECT_DOUBLE_EQ(parts[0].streams.front().rate->per_second, 200);
     EXPECT_DOUBLE_EQ(parts[1].streams.front().rate->per_second, 100);
     EXPECT_DOUBLE_EQ(parts[1].streams[1].rate->per_second, 5);
@@ -105,8 +105,8 @@ TEST(LoopParts, FidsOfATriggerStayTogether) {
                           "  - {fids: 3-4, source: pattern, size: 40, trigger: a}\n",
                           "triggers: {a: {per_second: 10}, b: {per_second: 10}}\n"),
                 2);
-    EXPECT_THAT(*parts[0].publisher.owned, ElementsAre(range(0, 4)));
-    EXPECT_THAT(*parts[1].publisher.owned, ElementsAre(range(10, 19)));
+    EXPECT_THAT(*parts[0].publisher.fids, ElementsAre(range(0, 4)));
+    EXPECT_THAT(*parts[1].publisher.fids, ElementsAre(range(10, 19)));
     EXPECT_THAT(refusal_of(config_of("  - {fids: 0-2, source: pattern, size: 40, trigger: a}\n",
                                      "triggers: {a: {per_second: 10}}\n"),
                            2),

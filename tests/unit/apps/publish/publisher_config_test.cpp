@@ -101,7 +101,7 @@ streams:
     EXPECT_EQ(all.loop.spin.count(), 7);
     EXPECT_EQ(config.buffered_options.page_bytes, 4096U);
     EXPECT_EQ(config.buffered_options.page_count, 9U);
-    EXPECT_EQ(config.buffered_options.share_bytes, 3072U);
+    EXPECT_EQ(config.buffered_options.queue_limit_bytes, 3072U);
     EXPECT_EQ(config.buffered_options.watermark_bytes, 1024U);
     EXPECT_EQ(config.buffered_options.newest_bytes, 2097152U);
     EXPECT_EQ(config.buffered_options.flush_time.count(), 11);
@@ -169,7 +169,7 @@ TEST(PublisherConfig, ReadsTheUnbufferedMode) {
               streams);
     EXPECT_FALSE(config.buffered);
     EXPECT_EQ(config.unbuffered_options.outstanding_limit, 5U);
-    EXPECT_EQ(config.unbuffered_options.remainder_limit, 2U);
+    EXPECT_EQ(config.unbuffered_options.queue_limit_messages, 2U);
     EXPECT_EQ(config.memory_bytes, 1048576U);
 }
 

@@ -40,9 +40,10 @@ class AccessControlTest : public testing::Test {
     AccessControlTest() { disk_.put(two_keys()); }
 
     void open(Protection least = Protection::none) {
-        control_.emplace(
-            AccessControl::Options{.key_file = "site.keys", .least = least, .links_per_host = 3},
-            disk_, secret_of(200));
+        control_.emplace(AccessControl::Options{.key_file = "site.keys",
+                                                .min_protection = least,
+                                                .links_per_host = 3},
+                         disk_, secret_of(200));
     }
     // Both attempts of a client with this key, from this host.
     Outcome connect(const Key& key, const Host& source) {

@@ -11,7 +11,7 @@
 namespace netio::access::auth_attack_test {
 namespace {
 
-const GateAddress attacker_address{.host = attacker_host, .port = 12345};
+const AuthAddress attacker_address{.host = attacker_host, .port = 12345};
 
 TEST(AuthAttack, ReflectionAServersProofIsNoClientsProofAndTheOtherWayRound) {
     // Both sides have the same key, and play both roles.
@@ -124,8 +124,8 @@ TEST(AuthAttack, DowngradeByAServerThatHasTheKeyIsRefusedToo) {
     TestServer server{address_a, {key_of(1)}};
     TestClient client{key_of(1), address_a, {.protection = Protection::privacy}};
     const Message request = proved_request(client, server);
-    for (const GateFlags flags : {GateFlags{.has_key = true, .protection = Protection::integrity},
-                                  GateFlags{.has_key = true}, GateFlags{}}) {
+    for (const AuthFlags flags : {AuthFlags{.has_key = true, .protection = Protection::integrity},
+                                  AuthFlags{.has_key = true}, AuthFlags{}}) {
         TestClient copy = client;
         ServerNonce nonce;
         // The challenge that the client has answered.

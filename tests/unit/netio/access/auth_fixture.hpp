@@ -72,7 +72,7 @@ struct TestClient {
     std::uint64_t instance = 77;
     int requests = 0;
 
-    TestClient(const Key& its_key, const GateAddress& dialled, AuthClient::Options options = {})
+    TestClient(const Key& its_key, const AuthAddress& dialled, AuthClient::Options options = {})
         : key{its_key}, gate{its_key, options, dialled} {}
 
     Message request() {
@@ -87,13 +87,13 @@ struct TestClient {
 };
 
 struct TestServer {
-    GateAddress address;
+    AuthAddress address;
     AuthServer gate;
     TimePoint now{std::chrono::hours{1}};
     AuthServer::Verdict verdict{}; // of the last request
     std::optional<AuthKeys> keys;
 
-    TestServer(const GateAddress& its_address, const std::vector<Key>& ring, int boot = 200,
+    TestServer(const AuthAddress& its_address, const std::vector<Key>& ring, int boot = 200,
                const AuthServer::Options& options = {})
         : address{its_address}, gate{secret_of(boot), options} {
         gate.use(ring_of(ring));
@@ -121,8 +121,8 @@ struct TestServer {
     }
 };
 
-inline const GateAddress address_a{.host = host_of(1), .port = 12345};
-inline const GateAddress address_b{.host = host_of(2), .port = 12345};
+inline const AuthAddress address_a{.host = host_of(1), .port = 12345};
+inline const AuthAddress address_b{.host = host_of(2), .port = 12345};
 inline const Host client_host = host_of(10);
 inline const Host attacker_host = host_of(66);
 

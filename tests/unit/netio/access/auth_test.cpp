@@ -47,7 +47,7 @@ TEST(Protection, EveryFlagByteMeansOneThingOrNothing) {
         if (!flags) continue;
         ++good;
         EXPECT_EQ(encode(*flags), byte);
-        EXPECT_TRUE(flags->has_key || *flags == GateFlags{});
+        EXPECT_TRUE(flags->has_key || *flags == AuthFlags{});
     }
     EXPECT_EQ(good, 1 + 4 * 2);
 }
@@ -189,8 +189,10 @@ TEST(AuthServer, EveryFailureHasOneTextForThePeerAndItsReasonHere) {
                   1U);
         return server.verdict.refusal;
     };
-    const TestServer fresh{
-        address_a, {key_of(1), key_of(3, "services=stream")}, 200, {.least = Protection::peers}};
+    const TestServer fresh{address_a,
+                           {key_of(1), key_of(3, "services=stream")},
+                           200,
+                           {.min_protection = Protection::peers}};
     const AuthClient::Options options{.protection = Protection::peers};
     TestServer server = fresh;
     TestClient unknown{key_of(2), address_a, options};
@@ -341,7 +343,7 @@ TEST(AuthServer, AClientWithoutAKeyGetsTheRightsForAnyone) {
     EXPECT_EQ(open.verdict.admission->protection(), Protection::none);
     EXPECT_EQ(greeting.size(), auth_hello_bytes);
     EXPECT_EQ(greeting[auth_flags_at], std::byte{0});
-    TestServer strict{address_a, {key_of(1), visitor}, 200, {.least = Protection::peers}};
+    TestServer strict{address_a, {key_of(1), visitor}, 200, {.min_protection = Protection::peers}};
     strict.take(hello_of(1), client_host);
     EXPECT_EQ(strict.verdict.refusal, Refusal::protection_too_low);
     // The key of unauthenticated clients proves nothing.

@@ -14,10 +14,10 @@ TEST(PeerLimiter, LimitsOneHostToHalfOfThePeers) {
     PeerLimiter limiter{5};
     for (const char* peer : {"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"})
         EXPECT_EQ(limiter.enter(peer), "");
-    EXPECT_EQ(limiter.enter("10.0.0.1:4"), "3 peers of that host are here already");
+    EXPECT_EQ(limiter.enter("10.0.0.1:4"), "3 peers of that host are connected already");
     EXPECT_EQ(limiter.enter("10.0.0.2:1"), "");
     EXPECT_EQ(limiter.enter("[::1]:1"), "");
-    EXPECT_EQ(limiter.enter("10.0.0.3:1"), "5 peers are here already");
+    EXPECT_EQ(limiter.enter("10.0.0.3:1"), "5 peers are connected already");
 }
 
 // The owner of an IPv6 network has more addresses than the limit.
@@ -25,13 +25,13 @@ TEST(PeerLimiter, CountsAnIpv6NetworkAsOneHost) {
     PeerLimiter limiter{6, 2};
     EXPECT_EQ(limiter.enter("[2001:db8:0:1::1]:1"), "");
     EXPECT_EQ(limiter.enter("[2001:db8:0:1:ffff::2]:1"), "");
-    EXPECT_EQ(limiter.enter("[2001:db8:0:1::3]:1"), "2 peers of that host are here already");
+    EXPECT_EQ(limiter.enter("[2001:db8:0:1::3]:1"), "2 peers of that host are connected already");
     EXPECT_EQ(limiter.enter("[2001:db8:0:2::1]:1"), "") << "another network";
     limiter.leave("[2001:db8:0:1::1]:1");
     EXPECT_EQ(limiter.enter("[2001:db8:0:1::3]:1"), "");
     EXPECT_EQ(limiter.enter("[fe80::1%eth0]:1"), "");
     EXPECT_EQ(limiter.enter("[fe80::2%eth0]:1"), "");
-    EXPECT_EQ(limiter.enter("[fe80::3%eth0]:1"), "2 peers of that host are here already");
+    EXPECT_EQ(limiter.enter("[fe80::3%eth0]:1"), "2 peers of that host are connected already");
 }
 
 TEST(PeerLimiter, TakesAnIpv4AddressInEitherNotation) {

@@ -44,25 +44,25 @@ TEST(Unseen, IsWhatActsOnATerminalOrIsInvisible) {
     for (std::uint32_t code = 0; code < 0x110000; ++code) {
         if (code >= 0xd800 && code < 0xe000) continue; // surrogates are not characters
         const bool expected = acts_on_a_reader(code);
-        ASSERT_EQ(has_unseen(utf8(code)), expected) << std::hex << code;
-        ASSERT_EQ(has_unseen("a" + utf8(code) + "b"), expected) << std::hex << code;
+        ASSERT_EQ(has_unprintable(utf8(code)), expected) << std::hex << code;
+        ASSERT_EQ(has_unprintable("a" + utf8(code) + "b"), expected) << std::hex << code;
     }
 }
 
 TEST(Unseen, FindsALineEndInAnOverlongSequence) {
-    EXPECT_TRUE(has_unseen("a\xe0\x80\x8a"));
-    EXPECT_TRUE(has_unseen("a\xf0\x80\x80\x8a"));
+    EXPECT_TRUE(has_unprintable("a\xe0\x80\x8a"));
+    EXPECT_TRUE(has_unprintable("a\xf0\x80\x80\x8a"));
 }
 
 TEST(Unseen, AByteAloneCountsWhereATerminalTakesItForAControl) {
     for (int byte = 0x80; byte < 0x100; ++byte) {
         const std::string alone{static_cast<char>(byte)};
-        EXPECT_EQ(has_unseen(alone), byte < 0xa0) << std::hex << byte;
-        EXPECT_EQ(has_unseen(alone + "x"), byte < 0xa0) << std::hex << byte;
+        EXPECT_EQ(has_unprintable(alone), byte < 0xa0) << std::hex << byte;
+        EXPECT_EQ(has_unprintable(alone + "x"), byte < 0xa0) << std::hex << byte;
     }
-    EXPECT_FALSE(has_unseen("na\xefve")) << "Latin 1";
-    EXPECT_TRUE(has_unseen("\xe2\x80")) << "an incomplete character";
-    EXPECT_FALSE(has_unseen(""));
+    EXPECT_FALSE(has_unprintable("na\xefve")) << "Latin 1";
+    EXPECT_TRUE(has_unprintable("\xe2\x80")) << "an incomplete character";
+    EXPECT_FALSE(has_unprintable(""));
 }
 
 } // namespace

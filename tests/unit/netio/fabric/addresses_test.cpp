@@ -47,9 +47,9 @@ std::string shown(const char* host, std::uint32_t zone) {
     return to_string(to_address(&address));
 }
 
-access::GateAddress compared(const char* host, std::uint32_t zone) {
+access::AuthAddress compared(const char* host, std::uint32_t zone) {
     const sockaddr_in6 address = ipv6(host, zone);
-    return to_gate_address(&address);
+    return to_auth_address(&address);
 }
 
 TEST(SocketAddress, IsShownWithTheInterfaceOfALinkLocalAddress) {

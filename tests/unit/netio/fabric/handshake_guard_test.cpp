@@ -10,7 +10,7 @@
 namespace netio::fabric::handshake_guard_test {
 namespace {
 
-access::GateAddress peer(std::uint8_t host, std::uint16_t port) {
+access::AuthAddress peer(std::uint8_t host, std::uint16_t port) {
     return {.host = access::host_of_ipv4(
                 std::array{std::byte{10}, std::byte{}, std::byte{}, std::byte{host}}),
             .port = port};
@@ -43,11 +43,11 @@ TEST(PendingHandshakes, CountsEachMachineAlone) {
 }
 
 TEST(PendingHandshakes, TakesAnIpv6NetworkForOneMachine) {
-    access::GateAddress one{.host = {}, .port = 1};
+    access::AuthAddress one{.host = {}, .port = 1};
     one.host[0] = std::byte{0x20};
-    access::GateAddress same = one;
+    access::AuthAddress same = one;
     same.host[15] = std::byte{7};
-    access::GateAddress other = one;
+    access::AuthAddress other = one;
     other.host[7] = std::byte{1};
     PendingHandshakes pending{1};
     EXPECT_FALSE(enter(pending, {.fd = 1, .peer = one}));
@@ -114,14 +114,14 @@ struct Model {
         pending.erase(longest);
         return result;
     }
-    int leave(const access::GateAddress& who) {
+    int leave(const access::AuthAddress& who) {
         const auto found = std::ranges::find(pending, who, &PendingPeer::peer);
         if (found == pending.end()) return -1;
         const int fd = found->fd;
         pending.erase(found);
         return fd;
     }
-    void keep(const std::map<int, access::GateAddress>& present) {
+    void keep(const std::map<int, access::AuthAddress>& present) {
         std::erase_if(pending, [&](const auto& each) {
             const auto there = present.find(each.fd);
             return there == present.end() || there->second != each.peer;
@@ -146,7 +146,7 @@ TEST(PendingHandshakes, DoesWhatAPlainListDoes) {
                 const auto who = peer(host, static_cast<std::uint16_t>(port - random() % 8));
                 ASSERT_EQ(pending.leave(who), model.leave(who));
             } else {
-                std::map<int, access::GateAddress> present;
+                std::map<int, access::AuthAddress> present;
                 for (const auto& each : model.pending)
                     if (random() % 2 == 0) present.emplace(each.fd, each.peer);
                 pending.keep(present);

@@ -343,7 +343,7 @@ TEST(Handshake, HasTheProtectionThatTheClientRequested) {
                                key_of_client(),
                                access::AuthClient::Options{.protection = Protection::privacy,
                                                            .lacks_aes = lacks_aes},
-                               access::GateAddress{}));
+                               access::AuthAddress{}));
         EXPECT_EQ(handshake.protection(), Protection::privacy);
         EXPECT_EQ(handshake.cipher(), lacks_aes ? Cipher::chacha20_poly1305 : Cipher::aes_256_gcm);
         EXPECT_EQ(handshake.rights(), nullptr) << "the peer may do everything";
@@ -361,7 +361,7 @@ TEST(Handshake, HasTheProtectionAgreedWithAnAdmittedPeer) {
     EventLoop loop;
     const auto keys = std::make_shared<ServerKeys>(loop, ServerKeys::Options{.file = files.site()});
     for (const bool lacks_aes : {false, true}) {
-        const access::GateFlags agreed{
+        const access::AuthFlags agreed{
             .has_key = true, .protection = Protection::integrity, .lacks_aes = lacks_aes};
         Handshake handshake = handshake_of();
         handshake.admit(std::make_unique<AdmittedPeer>(

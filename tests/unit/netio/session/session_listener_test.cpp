@@ -70,7 +70,7 @@ TEST_P(Reach, AccessForAnyoneHasToBeExplicit) {
     files.permit(7, "services=messages");
     const auto problem_with_keys = [&](access::Protection least) -> std::string {
         const auto keys = std::make_shared<ServerKeys>(
-            bed.loop(), ServerKeys::Options{.file = files.site(), .least = least});
+            bed.loop(), ServerKeys::Options{.file = files.site(), .min_protection = least});
         try {
             listen({{.host = "0.0.0.0", .port = 0}}, false, keys);
             return {};
@@ -81,7 +81,7 @@ TEST_P(Reach, AccessForAnyoneHasToBeExplicit) {
     EXPECT_EQ(problem_with_keys(access::Protection::none), "");
     files.permit_anyone("services=messages");
     EXPECT_THAT(problem_with_keys(access::Protection::none),
-                HasSubstr("a key file that has no line `0 anyone`"));
+                HasSubstr("a key file without the line `0 anyone`"));
     EXPECT_EQ(problem_with_keys(access::Protection::peers), "") << "every client needs a key";
 }
 
@@ -186,13 +186,14 @@ TEST(ListenerRules, AnAddressInUseIsBlamedOnTheListWhereOneOfItMeansTheSame) {
     const Address one{"10.0.0.1", 1000};
     for (const char* all : {"0.0.0.0", "::"}) {
         EXPECT_THAT(problem_of({all, 1000}, one),
-                    HasSubstr("beside " + to_string(Address{all, 1000})));
+                    HasSubstr("together with " + to_string(Address{all, 1000})));
         EXPECT_THAT(problem_of(one, {all, 1000}), HasSubstr("beside 10.0.0.1:1000"));
-        EXPECT_THAT(problem_of({all, 1001}, one), Not(HasSubstr("beside"))) << "another port";
+        EXPECT_THAT(problem_of({all, 1001}, one), Not(HasSubstr("together with")))
+            << "another port";
     }
     EXPECT_THAT(problem_of(one, one), HasSubstr("beside 10.0.0.1:1000"));
-    EXPECT_THAT(problem_of(one, {"10.0.0.1", 1001}), Not(HasSubstr("beside")));
-    EXPECT_THAT(problem_of(one, {"10.0.0.2", 1000}), Not(HasSubstr("beside")));
+    EXPECT_THAT(problem_of(one, {"10.0.0.1", 1001}), Not(HasSubstr("together with")));
+    EXPECT_THAT(problem_of(one, {"10.0.0.2", 1000}), Not(HasSubstr("together with")));
 }
 
 // --- rejections -----------------------------------------------------------------------------

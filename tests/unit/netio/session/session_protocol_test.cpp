@@ -67,7 +67,7 @@ TEST_P(SessionProtocol, RefusesFramesOfItsOwnWithFlagsOrABodyThatTheyDoNotHave) 
     expect_refused({frame_of(FrameKind::written, 0, 4)}, "unexpected frame");
     expect_refused({frame_of(FrameKind::window)}, "unexpected frame");
     expect_refused({frame_of(FrameKind::window, 1, 4)}, "unexpected frame");
-    expect_refused({frame_of(FrameKind::window, 0, 4)}, "0 receives, which cannot be");
+    expect_refused({frame_of(FrameKind::window, 0, 4)}, "0 receives, which is impossible");
     expect_refused({{.kind = 15}}, "unexpected frame");
     expect_refused({frame_of(FrameKind::open)}, "out of turn");
     expect_refused({frame_of(FrameKind::open, 0, 3)}, "malformed open frame", false);

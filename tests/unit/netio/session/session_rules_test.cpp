@@ -53,7 +53,7 @@ TEST_F(SessionRules, AWindowGrowsToTheLargestOfASessionAndNoFurther) {
     open();
     wire().bring(FrameKind::window, number(most_session_receive_count + 1U));
     EXPECT_TRUE(wire().closed);
-    expect_end(CloseReason::protocol_error, "16385 receives, which cannot be");
+    expect_end(CloseReason::protocol_error, "16385 receives, which is impossible");
 }
 
 TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeNotified) {

@@ -138,7 +138,7 @@ TEST(FidLayout, ALayoutThatDoesNotFitIsRefused) {
     EXPECT_THAT(refusal({{.name = "a", .lowest = 60, .bits = 5}}), HasSubstr("'a' does not fit"));
     EXPECT_THAT(refusal({{.name = "a", .lowest = 1, .bits = most}}), HasSubstr("'a' does not fit"));
     EXPECT_THAT(refusal({{.name = "a", .lowest = most, .bits = 1}}), HasSubstr("'a' does not fit"));
-    EXPECT_THAT(refusal({{.name = "a", .bits = 3, .usual = 8}}), HasSubstr("usual for 'a'"));
+    EXPECT_THAT(refusal({{.name = "a", .bits = 3, .usual = 8}}), HasSubstr("usual value of 'a'"));
     EXPECT_THAT(refusal({{.name = "a", .bits = 3, .usual = 7}}), HasSubstr("it is taken"));
     EXPECT_THAT(refusal({{.name = "a", .lowest = 0}, {.name = "a", .lowest = 1}}),
                 HasSubstr("two fields are called 'a'"));

@@ -409,9 +409,9 @@ TEST_F(FrameReceiverReconnection, MessagesBetweenTwoConnectionsAreReportedMissin
     EXPECT_THAT(sink.missed, ElementsAre(FidCount{Fid{1}, 2}, FidCount{Fid{2}, 4}));
     // Until each fid is granted again, messages may be missing.
     receiver.begin_subscription({.first = Fid{0}, .last = Fid{4}});
-    EXPECT_TRUE(receiver.continuity()->has_open_tail());
+    EXPECT_TRUE(receiver.resume_state()->has_open_tail());
     answer(request);
-    EXPECT_FALSE(receiver.continuity()->has_open_tail());
+    EXPECT_FALSE(receiver.resume_state()->has_open_tail());
 }
 
 TEST_F(FrameReceiverReconnection, ASinkThatStopsGetsNoMoreReports) {
@@ -423,7 +423,7 @@ TEST_F(FrameReceiverReconnection, ASinkThatStopsGetsNoMoreReports) {
     sink.wants_changes = false;
     EXPECT_EQ(positions(connect(), {{Fid{1}, 5}}, 78), Outcome::taken);
     EXPECT_EQ(sink.changes.size(), 1U);
-    EXPECT_FALSE(receiver.continuity()->knows(Fid{1})) << "positions after the change were ignored";
+    EXPECT_FALSE(receiver.resume_state()->knows(Fid{1})) << "positions after the change were ignored";
 }
 
 TEST_F(FrameReceiverReconnection, AnotherPolicyForWhatIsGrantedMovesNoPosition) {

@@ -7,8 +7,8 @@ namespace netio::pubsub::retry_rule_test {
 namespace {
 
 using Next = RetryRule::Next;
-using Proof = Outlook::Proof;
-using Refusal = Outlook::Refusal;
+using Proof = RetryPolicy::Proof;
+using Refusal = RetryPolicy::Refusal;
 
 Closed ended(CloseReason reason, std::uint32_t required = 0) {
     return {.reason = reason, .detail = {}, .required_receive_bytes = required};
@@ -101,7 +101,7 @@ TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
             const Next expected = reconnect && was_let_in ? Next::wait : Next::nothing;
             for (int each = 0; each < 3; ++each) {
                 rule.begin_attempt();
-                rule.on_refused(Refusal::by_gate);
+                rule.on_refused(Refusal::not_admitted);
                 EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), expected);
                 rule.conclude();
             }

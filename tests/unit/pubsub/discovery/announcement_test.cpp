@@ -92,11 +92,12 @@ TEST(Announcement, AnErrorHasItsPosition) {
 
 TEST(Announcement, AControlCharacterDoesNotReachALog) {
     EXPECT_EQ(refusal_of(with(R"("host":"a\u001b[2J")")),
-              "host: a control character, or one that cannot be seen");
+              "host: a control character or an invisible character");
     for (const std::string unseen : {"\\u009b5m", "\\u202eevil", "\\u2066h", "\\u007f"}) {
-        EXPECT_THAT(refusal_of(with(R"("mode":")" + unseen + "\"")), HasSubstr("cannot be seen"));
+        EXPECT_THAT(refusal_of(with(R"("mode":")" + unseen + "\"")),
+                    HasSubstr("invisible character"));
         EXPECT_THAT(refusal_of(with(R"("fids":[{"ranges":["0x1"],"meaning":")" + unseen + "\"}]")),
-                    HasSubstr("cannot be seen"));
+                    HasSubstr("invisible character"));
     }
     EXPECT_THAT(refusal_of(with(R"("parameters":{"a\nb":"c"})")), Not(HasSubstr("\n")));
 }
@@ -105,7 +106,7 @@ TEST(Announcement, EachOfItsTextsIsLookedAt) {
     const std::string unseen = R"("a\u001b[2J")";
     for (const std::string name : {"mode", "host", "started", "metrics"}) {
         EXPECT_EQ(refusal_of(with(std::string{'"'}.append(name).append("\":").append(unseen))),
-                  name + ": a control character, or one that cannot be seen");
+                  name + ": a control character or an invisible character");
     }
     EXPECT_THAT(refusal_of(with(R"("addresses":["tcp:h:1",)" + unseen + "]")),
                 StartsWith("addresses[1]: a control character"));
@@ -341,7 +342,7 @@ TEST(AnnouncementLimits, AFidIsAWholeNumberInHexadecimal) {
         EXPECT_EQ(ranges(bad), "fids[0]: not a range of fids in hexadecimal") << bad;
     }
     EXPECT_EQ(ranges("0x8-0x7"), "fids[0]: ends before it begins");
-    EXPECT_EQ(ranges("0x1\\u001b"), "fids[0]: a control character, or one that cannot be seen");
+    EXPECT_EQ(ranges("0x1\\u001b"), "fids[0]: a control character or an invisible character");
     EXPECT_FALSE(is_taken({.name = "a", .fids = {{{.first = Fid{8}, .last = Fid{7}}, {}}}}));
 }
 

@@ -56,7 +56,7 @@ class Script {
     // Called by the registry.
     std::string get(const std::string& name) {
         const std::lock_guard lock{mutex_};
-        if (failures_ > 0) throw BoardError{"failure " + std::to_string(failures_--)};
+        if (failures_ > 0) throw RegistryError{"failure " + std::to_string(failures_--)};
         const auto found = texts_.find(name);
         return found == texts_.end() ? std::string{} : found->second;
     }
@@ -94,9 +94,9 @@ class Script {
     bool woken_ = false;
 };
 
-class ScriptedBoard final : public Board {
+class ScriptedRegistry final : public Registry {
   public:
-    explicit ScriptedBoard(std::shared_ptr<Script> script) : script_{std::move(script)} {}
+    explicit ScriptedRegistry(std::shared_ptr<Script> script) : script_{std::move(script)} {}
 
     void put(const std::string& name, const std::string& text) override {
         script_->put(name, text);
@@ -131,8 +131,8 @@ void add_scripted_kind() {
     static const bool once = [] {
         add_bus_kind(
             {.is_one = [](std::string_view where) noexcept { return where.starts_with(scheme); },
-             .open = [](std::string_view, const BusOptions&) -> std::unique_ptr<Board> {
-                 return std::make_unique<ScriptedBoard>(next_script());
+             .open = [](std::string_view, const BusOptions&) -> std::unique_ptr<Registry> {
+                 return std::make_unique<ScriptedRegistry>(next_script());
              },
              .spelling = "script://NAME"});
         return true;

@@ -31,8 +31,8 @@ using testing::IsEmpty;
 using testing::Key;
 using testing::Pair;
 
-// The result of one call of Board::look().
-class SeenRegistry final : public Board::Visitor {
+// The result of one call of Registry::look().
+class SeenRegistry final : public Registry::Visitor {
   public:
     void on_text(const std::string& name, const std::string& text) override { texts[name] = text; }
     bool on_kept(const std::string& name) override {
@@ -63,10 +63,10 @@ class Directory : public testing::Test {
             names.push_back(entry.path().filename().string());
         return names;
     }
-    std::string refusal_of_put(Board& board) const {
+    std::string refusal_of_put(Registry& board) const {
         try {
             board.put("a", std::string(100'000, 'x'));
-        } catch (const BoardError& error) {
+        } catch (const RegistryError& error) {
             return error.what();
         }
         return "it is written";
@@ -144,7 +144,7 @@ TEST_F(Directory, WithoutADescriptorToWatchWithNothingIsLost) {
     few.rlim_cur = static_cast<rlim_t>(next) + 1;
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     SeenRegistry seen;
-    EXPECT_THROW(poor.look(seen), BoardError);
+    EXPECT_THROW(poor.look(seen), RegistryError);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     writer.put("a", "1");
     poor.look(seen);
@@ -163,7 +163,7 @@ TEST_F(Directory, AfterALookThatFailedTheNextOneIsAtEverythingAgain) {
         poor.wait(begin + 2 * poll);
     {
         const netio::test::DescriptorLimit one{1}; // so the directory cannot be listed
-        EXPECT_THROW(poor.look(seen), BoardError);
+        EXPECT_THROW(poor.look(seen), RegistryError);
     }
     EXPECT_THAT(seen.texts, IsEmpty());
     poor.look(seen);
@@ -179,7 +179,7 @@ TEST_F(Directory, AnotherDirectoryUnderThePathIsWatchedInstead) {
     looking.look(seen);
     fs::remove_all(path);
     SeenRegistry gone;
-    EXPECT_THROW(looking.look(gone), BoardError);
+    EXPECT_THROW(looking.look(gone), RegistryError);
     inner.put("b", "1");
     while (!seen.texts.contains("b")) {
         looking.wait(Clock::now() + milliseconds{10});
@@ -372,7 +372,7 @@ TEST_F(DirectoryLooks, ReadEverythingAfterTheDirectoryWasMissing) {
     try {
         look_at(reader);
         ADD_FAILURE() << "the directory was there";
-    } catch (const BoardError& error) {
+    } catch (const RegistryError& error) {
         EXPECT_EQ(error.what(), "cannot read '" + path().string() + "': No such file or directory");
     }
     fs::rename(elsewhere, path());
@@ -429,7 +429,7 @@ TEST_F(DirectoryLooks, AWaitEndsWithAChangeLongBeforeItsTime) {
 
 TEST_F(DirectoryLooks, AWaitEndsNotBeforeItsTimeThoughItWasInterruptedOnce) {
     auto reader = board(never);
-    EXPECT_THROW(look_at(reader), BoardError);
+    EXPECT_THROW(look_at(reader), RegistryError);
     reader.interrupt();
     reader.wait(Clock::now() + seconds{50}); // ends at once because of interrupt()
     const TimePoint until = Clock::now() + milliseconds{2};
@@ -443,7 +443,7 @@ TEST_F(DirectoryLooks, AFailedWithdrawalIsReportedWithTheReason) {
     try {
         writer.remove("a");
         ADD_FAILURE() << "no error";
-    } catch (const BoardError& error) {
+    } catch (const RegistryError& error) {
         EXPECT_EQ(error.what(), "cannot withdraw from '" + path().string() + "': Not a directory");
     }
 }
@@ -451,7 +451,7 @@ TEST_F(DirectoryLooks, AFailedWithdrawalIsReportedWithTheReason) {
 TEST_F(DirectoryLooks, WhereAnAnnouncementCannotTakeItsNameNothingIsLeft) {
     fs::create_directories(path() / "a.netio");
     auto writer = board(never);
-    EXPECT_THROW(writer.put("a", "text"), BoardError);
+    EXPECT_THROW(writer.put("a", "text"), RegistryError);
     std::vector<std::string> files;
     for (const auto& entry : fs::directory_iterator{path()})
         files.push_back(entry.path().filename().string());

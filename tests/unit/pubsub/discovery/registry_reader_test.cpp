@@ -267,7 +267,7 @@ TEST(RateLimitedWarnings, AnOverflowIsReportedOncePerInterval) {
     for (std::size_t i = 0; i < RateLimitedWarnings::limit; ++i)
         EXPECT_EQ(warnings.line_for(std::to_string(i), start), std::to_string(i));
     EXPECT_EQ(warnings.line_for("0", start), std::nullopt) << "it was already reported";
-    EXPECT_EQ(warnings.line_for("more", start), "the bus has more troubles than are told");
+    EXPECT_EQ(warnings.line_for("more", start), "the bus has more problems than are reported");
     for (const char* const next : {"more", "still more", "0"})
         EXPECT_EQ(warnings.line_for(next, start + seconds{59}), std::nullopt) << next;
     EXPECT_EQ(warnings.line_for("more", start + seconds{60}), "more");
@@ -275,7 +275,7 @@ TEST(RateLimitedWarnings, AnOverflowIsReportedOncePerInterval) {
 
 using testing::HasSubstr;
 
-class MemoryBoard final : public Board {
+class MemoryRegistry final : public Registry {
   public:
     void put(const std::string& name, const std::string& text) override {
         check();
@@ -321,7 +321,7 @@ class MemoryBoard final : public Board {
 
   private:
     void check() const {
-        if (broken) throw BoardError{"cannot reach 'memory'"};
+        if (broken) throw RegistryError{"cannot reach 'memory'"};
     }
     std::map<std::string, std::string> seen_;
 };
@@ -339,7 +339,7 @@ class BusTexts : public testing::Test {
 
     void looks_at_two();
 
-    MemoryBoard board;
+    MemoryRegistry board;
     RegistryReader reader{seconds{10}, 2};
     RegistryWriter writer{of("a", 1), seconds{10}};
 };
@@ -370,8 +370,8 @@ TEST_F(BusTexts, ABrokenAnnouncementIsReportedAndOthersAreRead) {
     const RegistryNews news = look(start);
     EXPECT_EQ(news.publishers.size(), 1U);
     EXPECT_THAT(news.troubles,
-                ElementsAre("the announcement 'b' is passed over: announcement: it is not JSON",
-                            "the announcement 'c' is passed over: name: it is 'a'"));
+                ElementsAre("the announcement 'b' is ignored: announcement: it is not JSON",
+                            "the announcement 'c' is ignored: name: it is 'a'"));
 }
 
 TEST_F(BusTexts, AnUnreachableBusIsReportedOnceAndRemovesNoPublisher) {
@@ -483,7 +483,7 @@ void BusTexts::looks_at_two() {
             EXPECT_TRUE(news.empty()) << round;
         }
     }
-    EXPECT_THAT(writer.take_troubles(), ElementsAre(HasSubstr("give each a name of its own")));
+    EXPECT_THAT(writer.take_troubles(), ElementsAre(HasSubstr("give each a different name")));
     EXPECT_THAT(later.take_troubles(), IsEmpty());
     later.withdraw(board);
     writer.refresh(board, start + seconds{20});

@@ -11,7 +11,7 @@
 namespace netio::pubsub::registry_thread_test {
 namespace {
 
-class EmptyRegistry : public Board {
+class EmptyRegistry : public Registry {
   public:
     void put(const std::string&, const std::string&) override {}
     bool keep(const std::string&) override { return false; }

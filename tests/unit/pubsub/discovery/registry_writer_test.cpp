@@ -67,10 +67,10 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // A registry in memory; a test can make writes fail.
-class MemoryRegistry final : public Board {
+class MemoryRegistry final : public Registry {
   public:
     void put(const std::string& name, const std::string& text) override {
-        if (!refusal.empty()) throw BoardError{refusal};
+        if (!refusal.empty()) throw RegistryError{refusal};
         texts[name] = text;
         ++puts;
     }

@@ -274,7 +274,7 @@ TEST(EvictionPolicy, DuringShutdownAStalledSubscriberIsEvicted) {
     ShutdownState end;
     ASSERT_TRUE(end.begin(now + 1min));
     EXPECT_THAT(eviction().verdict({.time = 1999ms}, end, now), IsEmpty());
-    EXPECT_THAT(eviction().verdict({.time = 2s}, end, now), HasSubstr("was ending"));
+    EXPECT_THAT(eviction().verdict({.time = 2s}, end, now), HasSubstr("was closing"));
     EXPECT_THAT(eviction().verdict({}, end, now + 1min), HasSubstr("close_limit"));
 }
 

@@ -171,9 +171,9 @@ class PartialDelivery : public testing::Test {
             return true;
         });
     }
-    Status outlook(Fid fid, const std::vector<SubscriberId>& sessions) const {
-        return deliveries.outlook(fid, sessions,
-                                  [&](SubscriberId session) { return room.contains(session); });
+    Status expected_status(Fid fid, const std::vector<SubscriberId>& sessions) const {
+        return deliveries.expected_status(
+            fid, sessions, [&](SubscriberId session) { return room.contains(session); });
     }
 
     int abandoned = 0;
@@ -182,13 +182,13 @@ class PartialDelivery : public testing::Test {
     std::vector<SubscriberId> taken;
 };
 
-TEST_F(PartialDelivery, TheOutlookPredictsAFirstAttempt) {
-    EXPECT_EQ(outlook(Fid{1}, {}), Status::no_subscribers);
-    EXPECT_EQ(outlook(Fid{1}, abc), Status::again);
+TEST_F(PartialDelivery, ExpectedStatusIsTheStatusOfAFirstAttempt) {
+    EXPECT_EQ(expected_status(Fid{1}, {}), Status::no_subscribers);
+    EXPECT_EQ(expected_status(Fid{1}, abc), Status::again);
     room = {b};
-    EXPECT_EQ(outlook(Fid{1}, abc), Status::partial);
+    EXPECT_EQ(expected_status(Fid{1}, abc), Status::partial);
     room = {a, b, c};
-    EXPECT_EQ(outlook(Fid{1}, abc), Status::ok);
+    EXPECT_EQ(expected_status(Fid{1}, abc), Status::ok);
 }
 
 TEST_F(PartialDelivery, OnlyTheRemainingSubscribersAreOfferedItOnce) {
@@ -233,8 +233,8 @@ TEST_F(PartialDelivery, ATicketMayBeMovedAndStandsForOnePublication) {
 TEST_F(PartialDelivery, AnOpenPublicationHoldsItsFidAndNoOther) {
     room = {a};
     PublishTicket ticket = deliveries.open(PublicationId{1}, Fid{1}, {b});
-    EXPECT_EQ(outlook(Fid{1}, {a}), Status::again) << "it would overtake";
-    EXPECT_EQ(outlook(Fid{2}, {a}), Status::ok);
+    EXPECT_EQ(expected_status(Fid{1}, {a}), Status::again) << "it would overtake";
+    EXPECT_EQ(expected_status(Fid{2}, {a}), Status::ok);
     ticket.abandon();
     EXPECT_TRUE(deliveries.holds(Fid{1})) << "until it is taken over";
     EXPECT_THAT(deliveries.take_over_abandoned(),
@@ -422,12 +422,12 @@ class World {
     void publish_explicit(Fid fid) {
         const std::vector<SubscriberId> targets = subscribers(fid);
         const auto has_capacity = [&](SubscriberId session) { return links_.at(session).room > 0; };
-        const Status outlook = deliveries_.outlook(fid, targets, has_capacity);
+        const Status expected = deliveries_.expected_status(fid, targets, has_capacity);
         if (deliveries_.holds(fid) && !targets.empty()) {
             ++held;
-            ASSERT_EQ(outlook, Status::again);
+            ASSERT_EQ(expected, Status::again);
         }
-        if (outlook != Status::ok && outlook != Status::partial) return;
+        if (expected != Status::ok && expected != Status::partial) return;
         const auto id = begin(fid, targets);
         if (!id) return;
         std::vector<SubscriberId> left;
@@ -439,7 +439,7 @@ class World {
                 left.push_back(session);
             }
         }
-        ASSERT_EQ(left.empty(), outlook == Status::ok);
+        ASSERT_EQ(left.empty(), expected == Status::ok);
         if (left.empty()) return note(tracker_.seal(*id));
         ++partial;
         tickets_.push_back(deliveries_.open(*id, fid, left));

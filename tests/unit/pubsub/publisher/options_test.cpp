@@ -101,7 +101,7 @@ TEST_F(OptionsTest, BadOptionsOfEachPublisherAreRefusedByName) {
 TEST_F(OptionsTest, OptionsOfEachPublisherAreValidAtTheirLimits) {
     const auto at_the_limits = [](auto& options) {
         Publisher::Options& it = options.publisher;
-        it.owned = {{{.first = Fid{1}, .last = Fid{1}}}};
+        it.fids = {{{.first = Fid{1}, .last = Fid{1}}}};
         it.disconnect_after = it.close_timeout = it.close_limit = 1ms;
         it.subscriber_limit = it.ranges_per_subscriber_limit = it.answer_limit = 1;
         it.largest_message_bytes = (std::size_t{1} << 30) - 1;
@@ -130,19 +130,19 @@ TEST_F(OptionsTest, ZeroCopyPublisherNamesARefusedOption) {
     EXPECT_EQ(lent([](Options& it) { it.outstanding_limit = 2; }), accepted);
     EXPECT_EQ(lent([](Options& it) {
                   it.outstanding_limit = 2;
-                  it.remainder_limit = 1;
+                  it.queue_limit_messages = 1;
               }),
               accepted);
     EXPECT_EQ(lent([](Options& it) {
                   it.outstanding_limit = 9;
-                  it.remainder_limit = 4;
+                  it.queue_limit_messages = 4;
               }),
               accepted);
     EXPECT_THAT(lent([](Options& it) {
                     it.outstanding_limit = 9;
-                    it.remainder_limit = 5;
+                    it.queue_limit_messages = 5;
                 }),
-                StartsWith("remainder_limit is 5"));
+                StartsWith("queue_limit_messages is 5"));
     EXPECT_THAT(lent([](Options& it) { it.publisher.slow_policy = SlowPolicy::newest; }),
                 StartsWith("slow_policy newest"));
 }

@@ -33,8 +33,9 @@ TEST(PageBudget, RefuseWhatCannotKeepThePromisesOfThePolicies) {
         change(options);
         return options;
     };
-    EXPECT_NO_THROW(PageBudget{with([](auto& it) { it.share_bytes = 4096; })});
-    EXPECT_THROW(PageBudget{with([](auto& it) { it.share_bytes = 4097; })}, std::invalid_argument);
+    EXPECT_NO_THROW(PageBudget{with([](auto& it) { it.queue_limit_bytes = 4096; })});
+    EXPECT_THROW(PageBudget{with([](auto& it) { it.queue_limit_bytes = 4097; })},
+                 std::invalid_argument);
     EXPECT_THROW(PageBudget{with([](auto& it) { it.page_bytes = 255; })}, std::invalid_argument);
     EXPECT_THROW(PageBudget{with([](auto& it) { it.page_count = 1; })}, std::invalid_argument);
     EXPECT_NO_THROW(PageBudget{with([](auto& it) { it.watermark_bytes = 1024; })});
@@ -70,7 +71,7 @@ TEST(PageBudget, DroppingQueuesMayHoldMoreThanBlockingOnes) {
     EXPECT_EQ(limits.limit_of(SlowPolicy::newest), std::size_t{1} << 20)
         << "more would only be old";
     EXPECT_EQ(PageBudget{small()}.limit_of(SlowPolicy::drop), 4096U); // half of the pool
-    options.share_bytes = 5000;
+    options.queue_limit_bytes = 5000;
     EXPECT_EQ(PageBudget{options}.limit_of(SlowPolicy::drop), 5000U);
 }
 

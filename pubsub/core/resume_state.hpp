@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The positions of a subscriber in the stream of each fid, and so the messages that it lost between
-// two connections to the same publish socket. Another publish socket, as of a restarted publisher,
-// counts from the beginning; the end of the former stream is then not known, unless the publisher
-// had sent its totals. No I/O.
+// The positions of a subscriber in the stream of each fid. They give the messages that it lost
+// between two connections to the same publish socket. Another publish socket, for instance of a
+// restarted publisher, counts from the beginning. The losses at the end of the former stream are
+// then not known, unless the publisher had sent its totals. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid_map.hpp"
@@ -18,7 +18,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-class Continuity {
+class ResumeState {
   public:
     void begin_connection() noexcept {
         ++connection_;
@@ -39,9 +39,9 @@ class Continuity {
     // The connection has ended, after its last message. Does nothing if none has begun. `in_order`:
     // no wanted message was in flight.
     void end_connection(const ArrivalCounter& arrivals, bool in_order);
-    // Messages may have been published that neither arrived nor were reported lost. That ends with
-    // the positions after the lost connection, and not with a connection without positions, where
-    // the subscription may be refused.
+    // Whether messages may have been published that neither arrived nor were reported lost. This
+    // ends with the positions after the lost connection; a connection without positions does not
+    // end it, because the subscription may be refused there.
     bool has_open_tail() const;
 
     bool knows(Fid fid) const noexcept { return positions_.find(fid) != nullptr; }
@@ -49,7 +49,8 @@ class Continuity {
     std::uint64_t instance() const noexcept { return instance_; }   // 0: not known
 
   private:
-    // A subscription of an earlier connection was not accepted again in this or the last one.
+    // Whether a subscription of an earlier connection was not accepted again in this or the last
+    // one.
     bool is_behind() const;
 
     std::uint64_t instance_ = 0;
@@ -60,8 +61,9 @@ class Continuity {
         met, // the instance is known
     } stage_ = Stage::closed;
     bool ended_ = false;    // the totals of all subscribed fids are known
-    bool in_order_ = false; // the last connection ended so
-    // Subscribed fids, each with the connection since which it is subscribed without a break.
+    bool in_order_ = false; // the last connection ended in order
+    // Subscribed fids, each with the number of the connection since which it is subscribed without
+    // interruption.
     FidRangeMap<std::uint64_t> covered_;
     FidMap<std::uint64_t> positions_; // without the arrivals of this connection
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/etcd/etcd_board.hpp"
+#include "apps/etcd/etcd_registry.hpp"
 
 #include "apps/program/commands.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using netio::Clock;
 using netio::TimePoint;
-using netio::pubsub::BoardError;
+using netio::pubsub::RegistryError;
 using nlohmann::json;
 
 std::string to_base64(const std::string& text) {
@@ -81,25 +81,25 @@ std::string behind(std::string prefix) {
 
 } // namespace
 
-EtcdBoard::EtcdBoard(const EtcdPlace& place, std::chrono::milliseconds lease,
-                     std::chrono::milliseconds retry)
+EtcdRegistry::EtcdRegistry(const EtcdPlace& place, std::chrono::milliseconds lease,
+                           std::chrono::milliseconds retry)
     : client_{place}, prefix_{"/" + place.prefix + "/"}, lease_{lease}, retry_{retry} {}
 
 // --- publishers -----------------------------------------------------------------------------
 
-void EtcdBoard::grant() {
+void EtcdRegistry::grant() {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(lease_).count();
     const json answer = client_.ask("/v3/lease/grant", {{"TTL", std::to_string(seconds)}});
     lease_id_ = text_member(answer, "ID");
-    if (lease_id_.empty()) throw BoardError{client_.name() + " grants no lease"};
+    if (lease_id_.empty()) throw RegistryError{client_.name() + " grants no lease"};
 }
 
 // The lease may have ended while this process was stopped, or because etcd lost its data.
-void EtcdBoard::put(const std::string& name, const std::string& text) {
+void EtcdRegistry::put(const std::string& name, const std::string& text) {
     if (!lease_id_.empty()) {
         try {
             return write(name, text);
-        } catch (const BoardError&) { // if not due to the lease, the next write throws
+        } catch (const RegistryError&) { // if not due to the lease, the next write throws
             lease_id_.clear();
         }
     }
@@ -107,12 +107,12 @@ void EtcdBoard::put(const std::string& name, const std::string& text) {
     write(name, text);
 }
 
-void EtcdBoard::write(const std::string& name, const std::string& text) {
+void EtcdRegistry::write(const std::string& name, const std::string& text) {
     client_.ask("/v3/kv/put",
                 {{"key", to_base64(key(name))}, {"value", to_base64(text)}, {"lease", lease_id_}});
 }
 
-bool EtcdBoard::keep(const std::string&) {
+bool EtcdRegistry::keep(const std::string&) {
     if (lease_id_.empty()) return false;
     const json answer = client_.ask("/v3/lease/keepalive", {{"ID", lease_id_}});
     if (number_of(member_of(answer, "result"), "TTL") > 0) return true;
@@ -120,24 +120,24 @@ bool EtcdBoard::keep(const std::string&) {
     return false;
 }
 
-std::optional<std::string> EtcdBoard::get(const std::string& name) {
+std::optional<std::string> EtcdRegistry::get(const std::string& name) {
     const auto pairs = pairs_of(client_.ask("/v3/kv/range", {{"key", to_base64(key(name))}}));
     if (pairs.empty()) return {};
     return from_base64(text_member(pairs.front(), "value"));
 }
 
-void EtcdBoard::remove(const std::string& name) {
+void EtcdRegistry::remove(const std::string& name) {
     client_.ask("/v3/kv/deleterange", {{"key", to_base64(key(name))}});
 }
 
 // --- readers --------------------------------------------------------------------------------
 
-json EtcdBoard::all_keys() const {
+json EtcdRegistry::all_keys() const {
     return {{"key", to_base64(prefix_)}, {"range_end", to_base64(behind(prefix_))}};
 }
 
 // Reads the announcements that have changed since a revision, in pages.
-void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& visitor) {
+void EtcdRegistry::read(std::set<std::string> names, std::int64_t since, Visitor& visitor) {
     json page = all_keys();
     page["limit"] = std::to_string(page_limit);
     page["min_mod_revision"] = std::to_string(since);
@@ -156,7 +156,7 @@ void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& v
                     visitor.on_text(name, from_base64(text_member(each, "value")));
             }
         }
-    } catch (const BoardError&) { // a page may be too large for one answer; read them one by one
+    } catch (const RegistryError&) { // a page may be too large for one answer; read them one by one
     }
     for (const std::string& name : names) {
         try {
@@ -168,7 +168,7 @@ void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& v
     }
 }
 
-void EtcdBoard::look(Visitor& visitor) {
+void EtcdRegistry::look(Visitor& visitor) {
     reads_ = true;
     reached_ = false; // until this function succeeds
     json names_only = all_keys();
@@ -203,7 +203,7 @@ void EtcdBoard::look(Visitor& visitor) {
         read(changed, since, visitor);
         for (const std::string& name : there)
             if (!changed.contains(name) && !visitor.on_kept(name)) read({name}, since, visitor);
-    } catch (const BoardError&) {
+    } catch (const RegistryError&) {
         for (const std::string& name : changed)
             known_.erase(name); // to be read again
         throw;
@@ -213,7 +213,7 @@ void EtcdBoard::look(Visitor& visitor) {
 
 // Another cluster or an earlier revision means that etcd has lost its data. The publishers are then
 // not considered removed.
-void EtcdBoard::take_revision(const json& answer) {
+void EtcdRegistry::take_revision(const json& answer) {
     const json& header = member_of(answer, "header");
     const std::string cluster = text_member(header, "cluster_id");
     const std::int64_t revision = number_of(header, "revision");
@@ -222,7 +222,7 @@ void EtcdBoard::take_revision(const json& answer) {
     revision_ = revision;
 }
 
-void EtcdBoard::wait(TimePoint until) {
+void EtcdRegistry::wait(TimePoint until) {
     if (!reads_) return pause_until(until);
     if (!reached_) return pause_until(std::min(until, Clock::now() + retry_));
     if (interrupted_.exchange(false)) return;
@@ -242,14 +242,14 @@ void EtcdBoard::wait(TimePoint until) {
     interrupted_ = false;
 }
 
-void EtcdBoard::pause_until(TimePoint until) {
+void EtcdRegistry::pause_until(TimePoint until) {
     const TimePoint end = std::min(until, Clock::now() + std::chrono::minutes{1});
     std::unique_lock lock{mutex_};
     changed_.wait_until(lock, end, [&] { return interrupted_.load(); });
     interrupted_ = false;
 }
 
-void EtcdBoard::interrupt() noexcept {
+void EtcdRegistry::interrupt() noexcept {
     {
         const std::lock_guard lock{mutex_};
         interrupted_ = true;
@@ -274,10 +274,10 @@ void add_etcd_bus() {
     netio::pubsub::add_bus_kind(
         {.is_one = is_etcd_place,
          .open = [](std::string_view where, const netio::pubsub::BusOptions& options)
-             -> std::unique_ptr<netio::pubsub::Board> {
+             -> std::unique_ptr<netio::pubsub::Registry> {
              const EtcdPlace place = parse_etcd_place(where);
              warn_once(warning_about(place));
-             return std::make_unique<EtcdBoard>(place, options.lease, options.poll);
+             return std::make_unique<EtcdRegistry>(place, options.lease, options.poll);
          },
          .spelling = "etcd://HOST:PORT[/PREFIX]"});
 }

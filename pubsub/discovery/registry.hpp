@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The back end of a bus: a registry of texts under names. It does I/O and may block, so each has a
-// thread of its own. Only interrupt() may be called from another thread.
+// The back end of a bus: a registry of texts under names. It does I/O and may block, so each
+// registry has its own thread. Only interrupt() may be called from another thread.
 
 #include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
@@ -14,19 +14,19 @@
 namespace netio::pubsub::inline v0_3 {
 
 // One line for people: the registry, what failed, and why.
-class NETIO_EXPORT BoardError : public std::runtime_error {
+class NETIO_EXPORT RegistryError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-class NETIO_EXPORT Board {
+class NETIO_EXPORT Registry {
   public:
     class Visitor {
       public:
         // A new or changed text. Removals are reported first.
         virtual void on_text(const std::string& name, const std::string& text) = 0;
-        // The text is unchanged, and the registry itself knows that its owner is alive. False: it
-        // was not accepted before, and is to be reported again as new.
+        // The text is unchanged, and the registry itself knows that its owner is alive. Returns
+        // false if the text was not accepted before and must be reported again as new.
         virtual bool on_kept(const std::string& name) = 0;
         virtual void on_removed(const std::string& name) = 0;
         // An entry that is damaged or not an announcement. The other entries are read.
@@ -36,16 +36,18 @@ class NETIO_EXPORT Board {
         ~Visitor() = default;
     };
 
-    Board() = default;
-    virtual ~Board() = default;
-    Board(const Board&) = delete;
-    Board& operator=(const Board&) = delete;
+    Registry() = default;
+    virtual ~Registry() = default;
+    Registry(const Registry&) = delete;
+    Registry& operator=(const Registry&) = delete;
 
-    // These throw BoardError.
+    // These functions throw RegistryError.
     virtual void put(const std::string& name, const std::string& text) = 0;
-    // The registry removes texts by itself whose lease is not kept, so that each owner is alive.
+    // Whether the registry removes a text by itself when its lease expires, so that the owner of
+    // each text is alive.
     virtual bool has_leases() const noexcept { return false; }
-    // True: the lease was extended without writing the text again.
+    // Extends the lease of a text. Returns true if that was possible without writing the text
+    // again.
     virtual bool keep(const std::string& name) = 0;
     virtual std::optional<std::string> get(const std::string& name) = 0;
     virtual void remove(const std::string& name) = 0;

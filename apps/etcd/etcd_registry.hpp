@@ -7,7 +7,7 @@
 // them is considered removed.
 
 #include "apps/etcd/etcd_client.hpp"
-#include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/registry.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -20,11 +20,11 @@
 
 namespace apps {
 
-class EtcdBoard final : public netio::pubsub::Board {
+class EtcdRegistry final : public netio::pubsub::Registry {
   public:
     // `retry` is the interval of requests while etcd does not answer.
-    EtcdBoard(const EtcdPlace& place, std::chrono::milliseconds lease,
-              std::chrono::milliseconds retry);
+    EtcdRegistry(const EtcdPlace& place, std::chrono::milliseconds lease,
+                 std::chrono::milliseconds retry);
 
     void put(const std::string& name, const std::string& text) override;
     bool has_leases() const noexcept override { return true; }

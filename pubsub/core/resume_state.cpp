@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/continuity.hpp"
+#include "pubsub/core/resume_state.hpp"
 
 #include <utility>
 
 namespace netio::pubsub::inline v0_3 {
 
-std::optional<PublisherChange> Continuity::meet(std::uint64_t instance) {
+std::optional<PublisherChange> ResumeState::meet(std::uint64_t instance) {
     stage_ = Stage::met;
     if (instance == instance_) return std::nullopt;
     const PublisherChange change{.former = instance_, .now = instance, .tail_known = ended_};
@@ -18,7 +18,7 @@ std::optional<PublisherChange> Continuity::meet(std::uint64_t instance) {
     return change;
 }
 
-std::uint64_t Continuity::take(const FidCount& position) {
+std::uint64_t ResumeState::take(const FidCount& position) {
     std::uint64_t& reached = positions_[position.fid];
     const bool missing = covered_.find(position.fid) != nullptr && position.count > reached;
     const std::uint64_t missed = missing ? position.count - reached : 0;
@@ -26,26 +26,26 @@ std::uint64_t Continuity::take(const FidCount& position) {
     return missed;
 }
 
-// Without positions it is not known what was published since an earlier connection, so the range
-// keeps that one.
-void Continuity::begin(const FidRange& range) {
+// Without positions, the number of messages published since an earlier connection is not known, so
+// the range keeps that connection.
+void ResumeState::begin(const FidRange& range) {
     if (stage_ == Stage::met) return covered_.assign(range, connection_);
     for (const FidRange& absent : covered_.absent(range))
         covered_.assign(absent, connection_);
 }
 
-void Continuity::forget(const FidRange& range) {
+void ResumeState::forget(const FidRange& range) {
     covered_.erase(range);
     positions_.erase(range);
 }
 
-void Continuity::forget_tails(const FidRange& range) {
+void ResumeState::forget_tails(const FidRange& range) {
     if (stage_ == Stage::closed) return forget(range);
     for (const auto& piece : covered_.pieces(range))
         if (piece.value != connection_) forget(piece.range);
 }
 
-void Continuity::end_connection(const ArrivalCounter& arrivals, bool in_order) {
+void ResumeState::end_connection(const ArrivalCounter& arrivals, bool in_order) {
     if (std::exchange(stage_, Stage::closed) == Stage::closed) return;
     ended_ = arrivals.complete() && !is_behind();
     in_order_ = in_order;
@@ -54,12 +54,12 @@ void Continuity::end_connection(const ArrivalCounter& arrivals, bool in_order) {
     });
 }
 
-bool Continuity::has_open_tail() const {
+bool ResumeState::has_open_tail() const {
     if (ended_) return false;
     return is_behind() || (stage_ == Stage::closed && !in_order_ && !covered_.empty());
 }
 
-bool Continuity::is_behind() const {
+bool ResumeState::is_behind() const {
     bool behind = false;
     covered_.for_each([&](const FidRange&, std::uint64_t connection) {
         behind = behind || connection != connection_;
