@@ -27,6 +27,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/loop/event_source.hpp
     netio/loop/signal_watch.hpp
     netio/memory/buffer.hpp
+    netio/memory/keep_pool.hpp
     netio/memory/registration_cache.hpp
     netio/messages/buffered_send_socket.hpp
     netio/messages/listen_socket.hpp

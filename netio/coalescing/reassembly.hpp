@@ -4,10 +4,14 @@
 // Reassembles a message from its fragments. One message at a time: its fragments follow one another
 // on the session. No I/O.
 
+#include "netio/memory/keep_pool.hpp"
+
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace netio::inline v0_3 {
@@ -38,6 +42,19 @@ class Reassembly {
     bool in_progress() const noexcept { return in_progress_; }
     // For a message that came in one fragment, refers to those bytes without a copy.
     std::span<const std::byte> message() const noexcept { return message_; }
+    // While message() is handed over: keeps it, or a part of it, if it came in several fragments.
+    // Its memory goes to lend(std::vector<std::byte>), which returns KeptBytes. Returns nothing if
+    // `part` is not in memory of this object.
+    template <typename Lend>
+    std::optional<KeptBytes> keep(std::span<const std::byte> part, Lend lend) {
+        if (!buffer_.empty() && message_.data() == buffer_.data())
+            kept_ = lend(std::exchange(buffer_, {}));
+        const std::byte* const begin = kept_.bytes().data();
+        if (kept_.empty() || part.data() < begin || part.data() >= begin + kept_.size()) return {};
+        return kept_.part(part);
+    }
+    // message() was handed over.
+    void end_of_message() noexcept { kept_ = {}; }
 
   private:
     bool reserve(std::size_t needed, std::size_t total) noexcept;
@@ -45,6 +62,7 @@ class Reassembly {
     std::size_t largest_bytes_;
     std::vector<std::byte> buffer_;
     std::span<const std::byte> message_;
+    KeptBytes kept_; // the memory of message(), which the user keeps
     std::uint32_t total_ = 0;
     bool in_progress_ = false;
 };

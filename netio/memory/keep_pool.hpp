@@ -32,6 +32,8 @@ class NETIO_EXPORT KeptBytes {
     static KeptBytes copy_of(std::span<const std::byte> bytes);
 
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    // A part of these bytes, with a share in the ownership.
+    KeptBytes part(std::span<const std::byte> part) const { return {owner_, part}; }
     std::size_t size() const noexcept { return bytes_.size(); }
     bool empty() const noexcept { return bytes_.empty(); }
 

@@ -92,6 +92,20 @@ void ReceiveSocket::resume() {
     core_.resume();
 }
 
+KeptBytes ReceiveSocket::keep(std::span<const std::byte> message) {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
+    Session& session = *core_.session;
+    auto joined = core_.reassembly.keep(message, [&](std::vector<std::byte> memory) {
+        return session.keep(std::move(memory));
+    });
+    return joined ? *std::move(joined) : session.keep(message);
+}
+
+KeepStats ReceiveSocket::kept() const {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
+    return core_.session->kept();
+}
+
 void ReceiveSocket::close() {
     NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     core_.close();
@@ -262,7 +276,7 @@ std::string_view ListenSocket::Impl::take_page(ReceiveCore& peer, std::span<cons
         }
         if (peer.paused) {
             const std::byte* const record = message.data() - page::record_header_bytes;
-            session.keep(body.last(static_cast<std::size_t>(body.data() + body.size() - record)));
+            session.put_back(body.last(static_cast<std::size_t>(body.data() + body.size() - record)));
             return false;
         }
         hand_over(peer, message, std::nullopt);
@@ -285,7 +299,9 @@ std::string_view ListenSocket::Impl::take_fragment(ReceiveCore& peer,
     const Reassembly::Outcome outcome = peer.reassembly.take(
         messages::decode_fragment(body), body.subspan(messages::fragment_extension_bytes));
     if (outcome == Reassembly::Outcome::complete) {
+        const DestructionWatch watch{destroyed};
         hand_over(peer, peer.reassembly.message(), std::nullopt);
+        if (!watch.destroyed()) peer.reassembly.end_of_message();
         return {};
     }
     return outcome == Reassembly::Outcome::incomplete ? "" : to_string(outcome);

@@ -13,6 +13,7 @@
 #include "netio/base/address_list.hpp"
 #include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
+#include "netio/memory/keep_pool.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
 
@@ -42,6 +43,12 @@ class NETIO_EXPORT ReceiveSocket final {
     void pause();
     // Continues in one of the next turns of the loop.
     void resume();
+    // In on_message, with its message or a part of it: the same bytes, valid until the last copy of
+    // the result is destroyed, on any thread, also after this socket is gone. From 8 KiB on they
+    // are not copied. When more than Options::session.keep_limit is lent, nothing is received from
+    // this sender until some is returned.
+    KeptBytes keep(std::span<const std::byte> message);
+    KeepStats kept() const;
     // Closes in order: no further message is delivered; the sender is notified if it had sent more.
     void close();
     // Closes at once: on_closed(local) follows.

@@ -27,7 +27,7 @@ struct IncomingFrame {
     std::uint8_t kind = 0;
     std::uint8_t flags = 0;
     std::span<const std::byte> body; // extension and payload; valid during on_frame only
-    bool continued = false;          // the rest that was given to Session::keep()
+    bool continued = false;          // the rest that was given to Session::put_back()
 };
 
 // A write into the peer's memory. Slices are borrowed until on_sent.

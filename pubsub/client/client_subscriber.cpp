@@ -177,7 +177,10 @@ void ClientSubscriber::on_message(Subscriptions&, const Subscriptions::Source&, 
 [[gnu::noinline]] void ClientSubscriber::put(Fid fid, std::span<const std::byte> message,
                                              std::uint8_t status) {
     if (!turn_end_.armed()) turn_end_.start(Duration::zero());
-    if (!queue_.put(fid, message, status)) pause();
+    const bool is_large = message.size() >= KeepPool::copied_below;
+    const bool goes_on = is_large ? queue_.put(fid, subscriptions_->keep(message), status)
+                                  : queue_.put(fid, message, status);
+    if (!goes_on) pause();
 }
 
 void ClientSubscriber::add_missed(Fid fid, std::uint64_t count) {

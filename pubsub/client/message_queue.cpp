@@ -27,20 +27,6 @@ MessageQueue::~MessageQueue() {
 
 // --- the client's thread --------------------------------------------------------------------
 
-bool MessageQueue::put_slow(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-    // With drop and newest, looks at the mailbox once per turn of the loop.
-    if (filler_.is_full() && !filler_.blocks() && !std::exchange(has_looked_, true)) {
-        const std::lock_guard lock{mutex_};
-        filler_.look(mailbox_.load());
-    }
-    if (!filler_.put(fid, bytes, status)) {
-        dropped_.store(filler_.dropped(), std::memory_order_relaxed);
-        return true;
-    }
-    const bool stop = filler_.is_full() && filler_.blocks();
-    return stop || filler_.is_due() ? hand_over() : true;
-}
-
 bool MessageQueue::hand_over() {
     has_looked_ = false;
     if (filler_.batch().empty() && !filler_.keeps()) return true;

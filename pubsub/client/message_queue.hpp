@@ -41,8 +41,7 @@ class Mailbox {
         load_.messages += batch.size();
         load_.bytes += batch.bytes();
         if (!waiting_.empty() && is_small(batch) && is_small(waiting_.back())) {
-            for (const MessageBatch::Item item : batch)
-                waiting_.back().append(item);
+            waiting_.back().append(batch);
             return batch.clear();
         }
         waiting_.push_back(std::exchange(batch, take_spare()));
@@ -169,11 +168,16 @@ class BatchFiller {
     // Returns false if the message was dropped, or, with `newest`, conflated until there is space.
     // With `block` a message is taken even if the mailbox is full, because it cannot be refused.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        if (!blocks() && is_full()) {
-            options_.when_full == SlowPolicy::newest ? keep(fid, bytes, status) : drop(fid);
-            return false;
-        }
+        if (!has_room_for(fid, bytes, status)) return false;
         append(fid, bytes, status);
+        return true;
+    }
+    // The same for a message that is not copied.
+    bool put(Fid fid, KeptBytes bytes, std::uint8_t status) {
+        if (!has_room_for(fid, bytes.bytes(), status)) return false;
+        const std::uint64_t missed = take_missing(fid);
+        batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = {}},
+                      std::move(bytes));
         return true;
     }
     // Dropped messages of all fids since the construction.
@@ -205,14 +209,22 @@ class BatchFiller {
     static constexpr std::size_t batch_bytes = std::size_t{256} << 10;
 
     void append(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        std::uint64_t missed = 0;
-        if (missing_ > 0) {
-            if (const std::uint64_t* const found = missed_.find(fid)) {
-                missing_ -= missed = *found;
-                missed_.erase(fid);
-            }
-        }
+        const std::uint64_t missed = take_missing(fid);
         batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = bytes});
+    }
+    std::uint64_t take_missing(Fid fid) {
+        const std::uint64_t* const found = missing_ > 0 ? missed_.find(fid) : nullptr;
+        if (found == nullptr) return 0;
+        const std::uint64_t missed = *found;
+        missing_ -= missed;
+        missed_.erase(fid);
+        return missed;
+    }
+    // False: the message was dropped or conflated.
+    bool has_room_for(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        if (blocks() || !is_full()) return true;
+        options_.when_full == SlowPolicy::newest ? keep(fid, bytes, status) : drop(fid);
+        return false;
     }
     void drop(Fid fid) {
         add_missed(fid, 1);
@@ -258,6 +270,10 @@ class MessageQueue {
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         return filler_.put_fast(fid, bytes, status) || put_slow(fid, bytes, status);
     }
+    // The same for a message that is not copied.
+    bool put(Fid fid, KeptBytes bytes, std::uint8_t status) {
+        return put_slow(fid, std::move(bytes), status);
+    }
     // `count` messages of this fid were lost here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
@@ -275,7 +291,8 @@ class MessageQueue {
     std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
   private:
-    bool put_slow(Fid fid, std::span<const std::byte> bytes, std::uint8_t status);
+    template <typename Bytes>
+    bool put_slow(Fid fid, Bytes bytes, std::uint8_t status);
     template <typename Take>
     std::size_t poll(Take take, std::chrono::milliseconds timeout);
     void resume_if_space();
@@ -293,5 +310,20 @@ class MessageQueue {
     bool ended_ = false;
     int fd_; // readable while messages are queued
 };
+
+template <typename Bytes>
+bool MessageQueue::put_slow(Fid fid, Bytes bytes, std::uint8_t status) {
+    // With drop and newest, looks at the mailbox once per turn of the loop.
+    if (filler_.is_full() && !filler_.blocks() && !std::exchange(has_looked_, true)) {
+        const std::lock_guard lock{mutex_};
+        filler_.look(mailbox_.load());
+    }
+    if (!filler_.put(fid, std::move(bytes), status)) {
+        dropped_.store(filler_.dropped(), std::memory_order_relaxed);
+        return true;
+    }
+    const bool stop = filler_.is_full() && filler_.blocks();
+    return stop || filler_.is_due() ? hand_over() : true;
+}
 
 } // namespace netio::pubsub::inline v0_3

@@ -162,8 +162,9 @@ void PublisherConnection::on_subscription_not_permitted(SubscribeSocket&, const 
                              Subscriptions::Refusal::not_permitted);
 }
 
-void PublisherConnection::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
-                                     std::uint8_t status) {
+void PublisherConnection::on_message(SubscribeSocket& socket, Fid fid,
+                                     std::span<const std::byte> message, std::uint8_t status) {
+    user_.delivering = &socket;
     user_.handler.on_message(user_.subscriptions, source_, fid, message, status);
 }
 

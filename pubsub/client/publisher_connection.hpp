@@ -90,6 +90,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     struct User {
         Subscriptions& subscriptions;
         Subscriptions::Handler& handler;
+        SubscribeSocket*& delivering; // the socket of the message that the handler is given
     };
 
     // `addresses`: at least one HOST:PORT; tried in order.

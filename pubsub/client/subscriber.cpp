@@ -113,7 +113,7 @@ struct Subscriber::Impl {
     std::unique_ptr<OnLoop> on_loop;
 };
 
-struct Subscriber::Impl::OnLoop final : Subscriptions::Handler {
+struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     OnLoop(Impl& its_impl, AddressList publishers, const Bus* its_bus)
         : impl{its_impl}, turn_end{impl.context.loop(),
                                    [this] { // makes the messages of this turn available to readers
@@ -126,6 +126,9 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler {
                         subscriptions_options(std::move(publishers), bus.get(), impl.options),
                         static_cast<Subscriptions::Handler&>(*this)} {}
 
+    KeptBytes keep(std::span<const std::byte> message) const override {
+        return subscriptions.keep(message);
+    }
     void resume() {
         if (impl.queue.hand_over()) subscriptions.resume();
     }
@@ -247,7 +250,11 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
     add(impl.counters.messages, 1);
     if (!impl.options.on_message) {
         if (!turn_end.armed()) turn_end.start(Duration::zero());
-        if (!impl.queue.put(fid, message, status)) subscriptions.pause();
+        const bool is_large = message.size() >= KeepPool::copied_below;
+        const bool goes_on = is_large
+                                 ? impl.queue.put(fid, subscriptions.keep(message), status)
+                                 : impl.queue.put(fid, message, status);
+        if (!goes_on) subscriptions.pause();
         return;
     }
     std::uint64_t before = 0;
@@ -255,7 +262,7 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
         before = *count;
         lost_before.erase(fid);
     }
-    impl.options.on_message(Message{fid, message, status, before});
+    impl.options.on_message(Message{fid, message, status, before, this});
 }
 
 void Subscriber::Impl::OnLoop::on_publisher_changed(Subscriptions&,
@@ -405,7 +412,8 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
                 counters.lost_at_end.fetch_add(item.missed, std::memory_order_relaxed);
                 continue;
             }
-            use(Message{item.fid, item.bytes, item.status, item.missed}, reading);
+            use(Message{item.fid, item.bytes, item.status, item.missed, reading.batch.get()},
+                reading);
             return true;
         }
         // The queue reuses the batch's memory, so no other iterator may refer to it.

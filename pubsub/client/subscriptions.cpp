@@ -95,6 +95,7 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
 
     Transport& transport;
     Subscriptions::Options options;
+    SubscribeSocket* delivering = nullptr; // whose message the handler was given last
     PublisherConnection::User user;
     FidAssignment assignment;
     PublisherConnections publishers;
@@ -114,9 +115,8 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
 
 Subscriptions::Impl::Impl(Transport& the_transport, Subscriptions::Options its_options,
                           Subscriptions::Handler& handler, Subscriptions& subscriptions)
-    : transport{the_transport}, options{std::move(its_options)}, user{.subscriptions =
-                                                                          subscriptions,
-                                                                      .handler = handler},
+    : transport{the_transport}, options{std::move(its_options)},
+      user{.subscriptions = subscriptions, .handler = handler, .delivering = delivering},
       discovered{publishers, options.publishers.size()},
       rejected{transport.loop(),
                [this](PublisherId id, const std::vector<FidRange>& fids) {
@@ -548,6 +548,10 @@ void Subscriptions::subscribe(std::span<const FidRange> ranges, std::optional<Sl
 
 void Subscriptions::unsubscribe(const FidRange& range) {
     impl().unsubscribe(range);
+}
+
+KeptBytes Subscriptions::keep(std::span<const std::byte> message) const {
+    return impl().delivering->keep(message);
 }
 
 void Subscriptions::pause() {

@@ -56,6 +56,13 @@ class FrameReceiver {
     // The part of the body that is left. The caller passes it as the next frame.
     std::span<const std::byte> rest() const noexcept { return rest_; }
 
+    // As Reassembly::keep(), for the message that is being passed to the sink.
+    template <typename Lend>
+    std::optional<KeptBytes> keep_joined(std::span<const std::byte> part, Lend lend) {
+        return reassembly_.keep(part, lend);
+    }
+    void end_of_joined() noexcept { reassembly_.end_of_message(); }
+
     // Discards an incomplete message of the last connection.
     void begin_connection() {
         reassembly_.abandon();

@@ -5,6 +5,7 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
+#include "netio/memory/keep_pool.hpp"
 #include "pubsub/core/fid.hpp"
 
 #include <array>
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace netio::inline v0_3 {
@@ -70,14 +72,26 @@ std::span<const std::byte> as_message_bytes(const char (&text)[Size]) noexcept {
     return std::as_bytes(std::span{static_cast<const char*>(text), size});
 }
 
+// Knows how the bytes of a message that it delivers can be kept.
+class MessageKeeper {
+  public:
+    virtual KeptBytes keep(std::span<const std::byte> message) const = 0;
+
+  protected:
+    ~MessageKeeper() = default;
+};
+
+class KeptMessage;
+
 // A received message. It refers to memory of the subscriber, and is valid until the next message is
-// taken from the subscriber; OwnedMessage is an independent copy.
+// taken from the subscriber. keep() makes it valid for longer, usually without a copy;
+// OwnedMessage is an independent copy.
 class Message {
   public:
     Message() = default;
     Message(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
-            std::uint64_t lost_before) noexcept
-        : fid_{fid}, lost_before_{lost_before}, bytes_{bytes}, status_{status} {}
+            std::uint64_t lost_before, const MessageKeeper* keeper = nullptr) noexcept
+        : fid_{fid}, lost_before_{lost_before}, bytes_{bytes}, keeper_{keeper}, status_{status} {}
 
     Fid fid() const noexcept { return fid_; }
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
@@ -103,13 +117,48 @@ class Message {
     // The number of messages of this fid that were published after the previous one and did not
     // arrive: a policy dropped them because the subscriber was too slow, or it was not connected.
     std::uint64_t lost_before() const noexcept { return lost_before_; }
+    // The message for longer. On the thread that may use this message.
+    KeptMessage keep() const;
 
   private:
     Fid fid_{};
     std::uint64_t lost_before_ = 0;
     std::span<const std::byte> bytes_;
+    const MessageKeeper* keeper_ = nullptr; // null: keep() makes a copy
     std::uint8_t status_ = 0;
 };
+
+// A message that is valid as long as this object or a copy of it exists, on any thread, also after
+// the subscriber, its loop and its connection are gone. Its memory counts against the keep_limit of
+// the connection until then.
+class KeptMessage {
+  public:
+    KeptMessage() = default;
+    KeptMessage(const Message& message, KeptBytes bytes) noexcept
+        : bytes_{std::move(bytes)}, message_{message.fid(), bytes_.bytes(), message.status(),
+                                             message.lost_before()} {}
+
+    const Message& view() const noexcept { return message_; }
+    Fid fid() const noexcept { return message_.fid(); }
+    std::span<const std::byte> bytes() const noexcept { return bytes_.bytes(); }
+    std::size_t size() const noexcept { return bytes_.size(); }
+    bool empty() const noexcept { return bytes_.empty(); }
+    std::string_view text() const noexcept { return message_.text(); }
+    template <MessageValue Value>
+    Value value() const {
+        return message_.value<Value>();
+    }
+    std::uint8_t status() const noexcept { return message_.status(); }
+    std::uint64_t lost_before() const noexcept { return message_.lost_before(); }
+
+  private:
+    KeptBytes bytes_;
+    Message message_;
+};
+
+inline KeptMessage Message::keep() const {
+    return {*this, keeper_ != nullptr ? keeper_->keep(bytes_) : KeptBytes::copy_of(bytes_)};
+}
 
 // A message that is passed to the handler of a socket: valid during the call.
 using MessageView = Message;

@@ -5,7 +5,9 @@
 // own, and a batch keeps its memory (pubsub/client/client.hpp has an example).
 
 #include "netio/coalescing/page.hpp"
+#include "netio/memory/keep_pool.hpp"
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/message.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +20,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-class MessageBatch {
+class MessageBatch final : public MessageKeeper {
   public:
     struct Item {
         Fid fid{};
@@ -37,7 +39,8 @@ class MessageBatch {
     MessageBatch(MessageBatch&& other) noexcept
         : heads_{std::exchange(other.heads_, {})}, bytes_{std::exchange(other.bytes_, {})},
           first_{std::exchange(other.first_, 0)}, end_{std::exchange(other.end_, 0)},
-          used_{std::exchange(other.used_, 0)} {}
+          used_{std::exchange(other.used_, 0)}, kept_{std::exchange(other.kept_, {})},
+          kept_bytes_{std::exchange(other.kept_bytes_, 0)} {}
     MessageBatch& operator=(MessageBatch&& other) noexcept {
         MessageBatch taken{std::move(other)};
         heads_.swap(taken.heads_);
@@ -45,6 +48,8 @@ class MessageBatch {
         first_ = taken.first_;
         end_ = taken.end_;
         used_ = taken.used_;
+        kept_.swap(taken.kept_);
+        kept_bytes_ = taken.kept_bytes_;
         return *this;
     }
     ~MessageBatch() = default;
@@ -57,7 +62,15 @@ class MessageBatch {
                 .status = head.status,
                 .missed = head.missed,
                 .is_gap = head.is_gap,
-                .bytes = {bytes_.data() + head.offset, head.size}};
+                .bytes = head.is_kept
+                             ? kept_[head.kept].bytes()
+                             : std::span<const std::byte>{bytes_.data() + head.offset, head.size}};
+    }
+    // The bytes of a message, for longer than the batch: a copy, unless they are kept already.
+    KeptBytes keep(std::span<const std::byte> message) const override {
+        for (const KeptBytes& each : kept_) // few: a batch is handed over at 256 KiB
+            if (!each.empty() && each.bytes().data() == message.data()) return each;
+        return KeptBytes::copy_of(message);
     }
 
     class Iterator {
@@ -76,7 +89,9 @@ class MessageBatch {
     Iterator end() const noexcept { return {*this, size()}; }
 
     // Bytes of its messages.
-    std::size_t bytes() const noexcept { return empty() ? 0 : used_ - heads_[first_].offset; }
+    std::size_t bytes() const noexcept {
+        return empty() ? 0 : used_ - heads_[first_].offset + kept_bytes_;
+    }
     std::size_t capacity() const noexcept { return bytes_.size() + heads_.size() * sizeof(Head); }
 
     void append(const Item& item) {
@@ -91,13 +106,38 @@ class MessageBatch {
         netio::copy_message(bytes_.data() + used_, item.bytes);
         used_ += size;
     }
+    // Appends all messages of another batch.
+    void append(const MessageBatch& other) {
+        for (std::size_t i = 0; i < other.size(); ++i) {
+            const Head& head = other.heads_[other.first_ + i];
+            head.is_kept ? append(other[i], other.kept_[head.kept]) : append(other[i]);
+        }
+    }
+    // Appends a message whose bytes are not copied.
+    void append(const Item& item, KeptBytes bytes) {
+        append({.fid = item.fid, .status = item.status, .missed = item.missed, .bytes = {}});
+        Head& head = heads_[end_ - 1];
+        head.is_kept = true;
+        head.kept = static_cast<std::uint32_t>(kept_.size());
+        kept_bytes_ += bytes.size();
+        kept_.push_back(std::move(bytes));
+    }
     // Removes the first messages.
-    void drop_front(std::size_t count) noexcept { first_ += count; }
+    void drop_front(std::size_t count) noexcept {
+        for (; count > 0; --count) {
+            const Head& head = heads_[first_++];
+            if (!head.is_kept) continue;
+            kept_bytes_ -= kept_[head.kept].size();
+            kept_[head.kept] = {};
+        }
+    }
     // Keeps its memory.
     void clear() noexcept {
         first_ = 0;
         end_ = 0;
         used_ = 0;
+        kept_.clear();
+        kept_bytes_ = 0;
     }
 
   private:
@@ -105,9 +145,11 @@ class MessageBatch {
         Fid fid{};
         std::uint64_t missed = 0;
         std::size_t offset = 0; // in bytes_
-        std::uint32_t size = 0;
+        std::uint32_t size = 0; // in bytes_
+        std::uint32_t kept = 0; // in kept_, if is_kept
         std::uint8_t status = 0;
         bool is_gap = false;
+        bool is_kept = false;
     };
 
     // Does not initialise new elements, which are written before they are read: initialising them
@@ -137,6 +179,8 @@ class MessageBatch {
     std::size_t first_ = 0; // the first message
     std::size_t end_ = 0;
     std::size_t used_ = 0; // of bytes_
+    std::vector<KeptBytes> kept_;
+    std::size_t kept_bytes_ = 0;
 };
 
 } // namespace netio::pubsub::inline v0_3

@@ -238,6 +238,11 @@ class Reassembly {
     void abandon() noexcept { bytes_.abandon(); }
     bool in_progress() const noexcept { return bytes_.in_progress(); }
     std::span<const std::byte> message() const noexcept { return bytes_.message(); }
+    template <typename Lend>
+    std::optional<KeptBytes> keep(std::span<const std::byte> part, Lend lend) {
+        return bytes_.keep(part, lend);
+    }
+    void end_of_message() noexcept { bytes_.end_of_message(); }
 
   private:
     netio::Reassembly bytes_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
+#include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
@@ -228,6 +229,7 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
     void abort();
     void pause();
     void resume();
+    KeptBytes keep(std::span<const std::byte> message);
     bool is_connected() const noexcept {
         return session && session->is_open();
     }
@@ -531,6 +533,13 @@ void SubscribeSocket::Impl::resume() {
     if (session) session->resume();
 }
 
+KeptBytes SubscribeSocket::Impl::keep(std::span<const std::byte> message) {
+    NETIO_CHECK_MSG(session, "keep() is for on_message");
+    auto joined = receiver.keep_joined(
+        message, [this](std::vector<std::byte> memory) { return session->keep(std::move(memory)); });
+    return joined ? *std::move(joined) : session->keep(message);
+}
+
 void SubscribeSocket::Impl::on_frame(Session& from, const IncomingFrame& frame) {
     const bool is_message =
         frame.kind == page_kind || frame.kind == message_kind || frame.kind == fragment_kind;
@@ -545,8 +554,9 @@ void SubscribeSocket::Impl::on_frame(Session& from, const IncomingFrame& frame) 
                              .continued = frame.continued},
                             subscriptions, sink);
     if (sink.is_gone()) return;
+    receiver.end_of_joined();
     if (outcome == FrameReceiver::Outcome::left) {
-        closing ? from.add_unread(is_message ? 1 : 0) : from.keep(receiver.rest());
+        closing ? from.add_unread(is_message ? 1 : 0) : from.put_back(receiver.rest());
     }
     if (closing) return;
     if (outcome == FrameReceiver::Outcome::malformed) {
@@ -605,11 +615,27 @@ FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
 
 // --- the public class -----------------------------------------------------------------------
 
+namespace {
+
+class SocketKeeper final : public MessageKeeper {
+  public:
+    explicit SocketKeeper(SubscribeSocket& socket) noexcept : socket_{socket} {}
+    KeptBytes keep(std::span<const std::byte> message) const override {
+        return socket_.keep(message);
+    }
+
+  private:
+    SubscribeSocket& socket_;
+};
+
+} // namespace
+
 // Destroyed by the loop after the socket, because a function that destroys the socket may be
 // running.
 class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
   public:
-    explicit FunctionHandler(Functions functions) : functions_{std::move(functions)} {}
+    FunctionHandler(SubscribeSocket& socket, Functions functions)
+        : keeper_{socket}, functions_{std::move(functions)} {}
 
     void on_connected(SubscribeSocket&) override { call(functions_.on_connected); }
     void on_subscribed(SubscribeSocket&, const FidRange& fids) override {
@@ -625,7 +651,8 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
             lost_before = *lost;
             lost_.erase(fid);
         }
-        call(functions_.on_message, netio::MessageView{fid, message, status, lost_before});
+        call(functions_.on_message,
+             netio::MessageView{fid, message, status, lost_before, &keeper_});
     }
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
     void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
@@ -646,6 +673,7 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
         call(functions_.on_lost, fid, count);
     }
 
+    SocketKeeper keeper_;
     const Functions functions_;
     FidMap<std::uint64_t> lost_; // since the last message of the fid
 };
@@ -656,7 +684,7 @@ SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functio
 
 SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions,
                                  Options options)
-    : functions_{std::make_unique<FunctionHandler>(std::move(functions))} {
+    : functions_{std::make_unique<FunctionHandler>(*this, std::move(functions))} {
     require_option(!publisher.empty(), "a subscriber needs the address of its publisher");
     options.publisher = publisher.front();
     options.fallback_addresses = std::vector<Address>{publisher.begin() + 1, publisher.end()};
@@ -718,6 +746,15 @@ void SubscribeSocket::pause() {
 
 void SubscribeSocket::resume() {
     impl().resume();
+}
+
+KeptBytes SubscribeSocket::keep(std::span<const std::byte> message) {
+    return impl().keep(message);
+}
+
+KeepStats SubscribeSocket::kept() const {
+    const Impl& self = impl();
+    return self.session ? self.session->kept() : KeepStats{};
 }
 
 bool SubscribeSocket::is_paused() const noexcept {

@@ -25,6 +25,7 @@
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
+#include "netio/memory/keep_pool.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
 #include "pubsub/core/arrival_counter.hpp"
@@ -187,6 +188,15 @@ class NETIO_EXPORT SubscribeSocket final {
     // Continues in one of the next turns of the loop.
     void resume();
     bool is_paused() const noexcept;
+
+    // In on_message, with its message or a part of it: the same bytes, valid until the last copy of
+    // the result is destroyed, on any thread, also after this socket is gone. From 8 KiB on they
+    // are not copied: the receive buffer is lent, and another one is used in its place. When more
+    // than Options::session.keep_limit is lent, the connection receives nothing until some is
+    // returned, and the publisher treats this subscriber as slow.
+    KeptBytes keep(std::span<const std::byte> message);
+    // What is lent now.
+    KeepStats kept() const;
 
     // Since construction; they do not decrease.
     struct Counters {

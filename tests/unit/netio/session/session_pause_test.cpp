@@ -81,7 +81,7 @@ TEST_P(SessionPause, TheRestOfAFrameComesAgainAfterIt) {
             kinds.push_back(frame.kind);
             if (frame.body.size() == 1) return;
             session.pause();
-            session.keep(frame.body.subspan(frame.body.size() / 2));
+            session.put_back(frame.body.subspan(frame.body.size() / 2));
             session.resume();
         }
         void on_sent(Session&, Cookie, Completion::Outcome) override {}
