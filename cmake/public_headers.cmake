@@ -14,6 +14,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/base/cookie.hpp
     netio/base/endpoint.hpp
     netio/base/export.hpp
+    netio/base/kept_bytes.hpp
     netio/base/latency_histogram.hpp
     netio/base/observer.hpp
     netio/base/status.hpp

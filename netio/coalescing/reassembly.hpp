@@ -4,7 +4,7 @@
 // Reassembles a message from its fragments. One message at a time: its fragments follow one another
 // on the session. No I/O.
 
-#include "netio/memory/keep_pool.hpp"
+#include "netio/base/kept_bytes.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,12 +7,6 @@
 
 namespace netio::inline v0_3 {
 
-KeptBytes KeptBytes::copy_of(std::span<const std::byte> bytes) {
-    auto memory = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    const std::span<const std::byte> copy = *memory;
-    return {std::move(memory), copy};
-}
-
 // A receive buffer, or the memory of a reassembled message, while it is lent.
 class KeepPool::Loan {
   public:

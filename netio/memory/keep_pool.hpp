@@ -5,7 +5,7 @@
 // A large message stays in its receive buffer, which is lent to the user; the session receives into
 // another one meanwhile. A small one is copied, so that it does not hold a whole buffer.
 
-#include "netio/base/export.hpp"
+#include "netio/base/kept_bytes.hpp"
 #include "netio/base/time.hpp"
 #include "netio/memory/buffer.hpp"
 
@@ -21,26 +21,6 @@
 #include <vector>
 
 namespace netio::inline v0_3 {
-
-// Bytes with shared ownership. They are valid as long as one copy of this object exists, also after
-// the socket, its loop and its transport are gone. Copies may be used and destroyed on any thread.
-class NETIO_EXPORT KeptBytes {
-  public:
-    KeptBytes() = default;
-    KeptBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
-        : owner_{std::move(owner)}, bytes_{bytes} {}
-    static KeptBytes copy_of(std::span<const std::byte> bytes);
-
-    std::span<const std::byte> bytes() const noexcept { return bytes_; }
-    // A part of these bytes, with a share in the ownership.
-    KeptBytes part(std::span<const std::byte> part) const { return {owner_, part}; }
-    std::size_t size() const noexcept { return bytes_.size(); }
-    bool empty() const noexcept { return bytes_.empty(); }
-
-  private:
-    std::shared_ptr<const void> owner_;
-    std::span<const std::byte> bytes_;
-};
 
 // What a connection has lent to its user.
 struct KeepStats {

@@ -4,8 +4,8 @@
 // A message as a subscriber receives it, and the types that a publisher accepts as a message.
 
 #include "netio/base/export.hpp"
+#include "netio/base/kept_bytes.hpp"
 #include "netio/base/status.hpp"
-#include "netio/memory/keep_pool.hpp"
 #include "pubsub/core/fid.hpp"
 
 #include <array>

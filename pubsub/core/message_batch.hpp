@@ -4,8 +4,8 @@
 // Messages in contiguous memory, for reading many at a time. A message needs no allocation of its
 // own, and a batch keeps its memory (pubsub/client/client.hpp has an example).
 
+#include "netio/base/kept_bytes.hpp"
 #include "netio/coalescing/page.hpp"
-#include "netio/memory/keep_pool.hpp"
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/message.hpp"
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Received bytes that the user keeps longer than a handler runs (docs/guide.md, "Keep a message").
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace netio::inline v0_3 {
+
+// Bytes with shared ownership. They are valid as long as one copy of this object exists, also after
+// the socket, its loop and its transport are gone. Copies may be used and destroyed on any thread.
+class KeptBytes {
+  public:
+    KeptBytes() = default;
+    KeptBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
+        : owner_{std::move(owner)}, bytes_{bytes} {}
+    static KeptBytes copy_of(std::span<const std::byte> bytes) {
+        auto memory = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+        const std::span<const std::byte> copy = *memory;
+        return {std::move(memory), copy};
+    }
+
+    std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    // A part of these bytes, with a share in the ownership.
+    KeptBytes part(std::span<const std::byte> part) const { return {owner_, part}; }
+    std::size_t size() const noexcept { return bytes_.size(); }
+    bool empty() const noexcept { return bytes_.empty(); }
+
+  private:
+    std::shared_ptr<const void> owner_;
+    std::span<const std::byte> bytes_;
+};
+
+} // namespace netio::inline v0_3
