@@ -218,7 +218,7 @@ TEST_F(LogObserverTest, TheLastRouteIsLeftToTheConnector) {
     told().on_route_failed({.provider = "verbs", .remote = {"h", 1}, .closed = closed});
     told().on_route_failed(
         {.provider = "tcp", .remote = {"h", 1}, .closed = closed, .is_last = true});
-    EXPECT_THAT(lines, ElementsAre(HasSubstr("info: not over verbs: ")));
+    EXPECT_THAT(lines, ElementsAre(HasSubstr("info: cannot connect over verbs: ")));
 }
 
 TEST_F(LogObserverTest, GetsNoCallbacksAfterItsDestruction) {

@@ -47,7 +47,7 @@ TEST(Report, ForPeopleCountsFilesAndBytes) {
               "copy (tcp): failed, 1 of 2 files copied, 1 failed, 1000000000 bytes sent in 2.000 "
               "s: 500 MB/s\n");
     EXPECT_EQ(to_text(report.files[0], report.checksum),
-              "a: 1500000000 bytes, sha256 abcd, went on at 500000000");
+              "a: 1500000000 bytes, sha256 abcd, resumed at 500000000");
     EXPECT_EQ(to_text(report.files[1], report.checksum), "\xff: why");
 }
 
@@ -63,7 +63,7 @@ TEST(Report, ShowsNoSpeedForAFileThatAlreadyExists) {
     EXPECT_EQ(to_text(present), "copy (tcp): finished, 0 of 1 files copied, 1 already there, 0 "
                                 "bytes sent in 0.250 s\n");
     EXPECT_EQ(to_text(present.files[0], ChecksumKind::xxh3_128),
-              "a: 9 bytes, xxh3-128 abcd, was there already; its date could not be set");
+              "a: 9 bytes, xxh3-128 abcd, already there; its date could not be set");
 }
 
 TEST(Report, ShowsTheSentBytesOfASparseFile) {

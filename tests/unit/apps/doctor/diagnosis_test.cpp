@@ -121,7 +121,7 @@ TEST(Diagnosis, SoftwareAndMissingImmediateDataAreNoted) {
     Machine machine = sound_machine();
     machine.devices[0].software = true;
     machine.fabric[0].capabilities.immediate_bytes = 0;
-    found(machine, Kind::note, "mlx5_0 is software");
+    found(machine, Kind::note, "mlx5_0 is a software device");
     found(machine, Kind::note, "no writes with immediate data");
     EXPECT_TRUE(is_well(diagnose(machine)));
 }

@@ -20,8 +20,8 @@ TEST(ContestLog, LogsOneLinePerContestUpToALimitPerInterval) {
     log.note({.owner = owner, .other = "other", .first = first, .fids = 29341});
     log.note({.owner = owner, .other = "other", .first = first, .fids = 1});
     EXPECT_THAT(lines,
-                ElementsAre("one and other both announce 0x10 and 29340 more fids; taken from one",
-                            "one and other both announce 0x10; taken from one"));
+                ElementsAre("one and other both announce 0x10 and 29340 more fids; using one",
+                            "one and other both announce 0x10; using one"));
     for (int i = 0; i < 1000; ++i)
         log.note({.owner = owner, .other = std::to_string(i), .first = first, .fids = 1});
     EXPECT_THAT(lines, SizeIs(LimitedLog::lines_per_interval));
