@@ -9,6 +9,7 @@
 #include "netio/base/time.hpp"
 #include "netio/memory/buffer.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,12 +40,17 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
         std::optional<std::uint32_t> home; // the receive that it belongs to; none: a spare buffer
     };
 
-    // Smaller messages are copied. A copy of this size costs about as much as lending a buffer.
+    // Messages below this size are always copied: a copy costs less than lending a buffer.
     static constexpr std::size_t copied_below = 8192;
     static constexpr std::size_t slab_bytes = std::size_t{64} * 1024;
 
-    // `limit`: of all bytes that are lent, in whole buffers and slabs.
-    explicit KeepPool(std::size_t limit) noexcept : limit_{limit} {}
+    // `limit`: of all bytes that are lent, in whole buffers and slabs. `buffer_bytes`: of a receive
+    // buffer.
+    KeepPool(std::size_t limit, std::size_t buffer_bytes) noexcept
+        : limit_{limit}, copied_below_{std::min(copied_below, buffer_bytes / 8)} {}
+
+    // Whether a message of this size is copied instead of lending its receive buffer.
+    bool copies(std::size_t bytes) const noexcept { return bytes < copied_below_; }
 
     // Lends a receive buffer, until the last copy of the result is destroyed.
     std::shared_ptr<const void> lend(Buffer buffer, TimePoint now);
@@ -72,6 +78,7 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     void give_back(std::size_t bytes, std::list<TimePoint>::iterator since, Buffer buffer);
 
     const std::size_t limit_;
+    const std::size_t copied_below_;
     std::weak_ptr<Slab> slab_;   // that is being filled
     mutable std::mutex mutex_;   // of what follows
     std::size_t bytes_ = 0;

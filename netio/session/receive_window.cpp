@@ -33,14 +33,14 @@ ReceiveWindow::~ReceiveWindow() {
 }
 
 KeptBytes ReceiveWindow::keep(std::span<const std::byte> bytes, TimePoint now) {
-    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_);
-    if (bytes.size() < KeepPool::copied_below) return pool_->copy(bytes, now);
+    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_, memory_.receive_bytes());
+    if (pool_->copies(bytes.size())) return pool_->copy(bytes, now);
     if (!loan_) loan_ = pool_->lend(memory_.lend(front().receive.value()), now);
     return {loan_, bytes};
 }
 
 KeptBytes ReceiveWindow::keep(std::vector<std::byte> message, TimePoint now) {
-    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_);
+    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_, memory_.receive_bytes());
     return pool_->adopt(std::move(message), now);
 }
 

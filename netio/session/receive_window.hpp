@@ -59,6 +59,7 @@ class ReceiveBuffers {
     ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
 
     void register_memory(MemoryDomain& domain) { first_->registration(domain); }
+    std::size_t receive_bytes() const noexcept { return receive_bytes_; }
     // Number of receives with memory.
     std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
 
