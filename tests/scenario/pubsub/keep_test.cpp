@@ -55,6 +55,7 @@ class Keeping : public PubSubScenario {
         options.publisher = address;
         options.session.receive_bytes = receive_bytes;
         options.session.receive_count = 8;
+        options.session.window_limit = 0;
         options.session.keep_limit = keep_limit;
         auto socket = std::make_unique<SubscribeSocket>(transport(), options, actor);
         socket->subscribe(fids, policy);
