@@ -2,21 +2,19 @@
 #include "netio/memory/keep_pool.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 
 namespace netio::inline v0_3 {
 
-// A receive buffer, or the memory of a reassembled message, while it is lent.
+// A receive buffer, or the memory of a joined message, while it is lent.
 class KeepPool::Loan {
   public:
     Loan(std::shared_ptr<KeepPool> pool, Buffer buffer, TimePoint now)
-        : pool_{std::move(pool)}, buffer_{std::move(buffer)}, bytes_{buffer_.memory->size()},
-          since_{pool_->add(bytes_, now)} {}
+        : pool_{std::move(pool)}, buffer_{std::move(buffer)},
+          entry_{pool_->add({.bytes = pool_->buffer_bytes_, .is_buffer = true, .since = now})} {}
     Loan(std::shared_ptr<KeepPool> pool, std::vector<std::byte> message, TimePoint now)
-        : pool_{std::move(pool)}, message_{std::move(message)}, bytes_{message_.size()},
-          since_{pool_->add(bytes_, now)} {}
-    ~Loan() { pool_->give_back(bytes_, since_, std::move(buffer_)); }
+        : pool_{std::move(pool)}, message_{std::move(message)},
+          entry_{pool_->add({.bytes = message_.size(), .since = now})} {}
+    ~Loan() { pool_->give_back(entry_, std::move(buffer_)); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
 
@@ -26,16 +24,15 @@ class KeepPool::Loan {
     std::shared_ptr<KeepPool> pool_;
     Buffer buffer_;
     std::vector<std::byte> message_;
-    std::size_t bytes_;
-    std::list<TimePoint>::iterator since_;
+    Entries::iterator entry_;
 };
 
 class KeepPool::Slab {
   public:
     Slab(std::shared_ptr<KeepPool> pool, TimePoint now)
         : pool_{std::move(pool)}, memory_{std::make_unique_for_overwrite<std::byte[]>(slab_bytes)},
-          since_{pool_->add(slab_bytes, now)} {}
-    ~Slab() { pool_->give_back(slab_bytes, since_, {}); }
+          entry_{pool_->add({.bytes = slab_bytes, .since = now})} {}
+    ~Slab() { pool_->give_back(entry_, {}); }
     Slab(const Slab&) = delete;
     Slab& operator=(const Slab&) = delete;
 
@@ -51,7 +48,7 @@ class KeepPool::Slab {
     std::shared_ptr<KeepPool> pool_;
     std::unique_ptr<std::byte[]> memory_;
     std::size_t used_ = 0;
-    std::list<TimePoint>::iterator since_;
+    Entries::iterator entry_;
 };
 
 std::shared_ptr<const void> KeepPool::lend(Buffer buffer, TimePoint now) {
@@ -74,9 +71,9 @@ KeptBytes KeepPool::adopt(std::vector<std::byte> bytes, TimePoint now) {
     return {std::move(loan), message};
 }
 
-bool KeepPool::is_exhausted() const {
+std::size_t KeepPool::extra_bytes() const {
     const std::lock_guard lock{mutex_};
-    return bytes_ > limit_;
+    return extra_bytes_;
 }
 
 std::vector<KeepPool::Buffer> KeepPool::take_returned() {
@@ -98,23 +95,24 @@ void KeepPool::detach() {
 
 KeepStats KeepPool::stats(TimePoint now) const {
     const std::lock_guard lock{mutex_};
-    return {.buffers = since_.size(),
+    return {.buffers = entries_.size(),
             .bytes = bytes_,
-            .oldest = since_.empty() ? Duration{0} : now - since_.front()};
+            .oldest = entries_.empty() ? Duration{0} : now - entries_.front().since};
 }
 
-std::list<TimePoint>::iterator KeepPool::add(std::size_t bytes, TimePoint now) {
+KeepPool::Entries::iterator KeepPool::add(const Entry& entry) {
     const std::lock_guard lock{mutex_};
-    since_.push_back(now);
-    bytes_ += bytes;
-    return std::prev(since_.end());
+    bytes_ += entry.bytes;
+    if (!entry.is_buffer) extra_bytes_ += entry.bytes;
+    return entries_.insert(entries_.end(), entry);
 }
 
 // Any thread.
-void KeepPool::give_back(std::size_t bytes, std::list<TimePoint>::iterator since, Buffer buffer) {
+void KeepPool::give_back(Entries::iterator entry, Buffer buffer) {
     const std::lock_guard lock{mutex_};
-    since_.erase(since);
-    bytes_ -= bytes;
+    bytes_ -= entry->bytes;
+    if (!entry->is_buffer) extra_bytes_ -= entry->bytes;
+    entries_.erase(entry);
     if (buffer.memory && !is_detached_) returned_.push_back(std::move(buffer));
     // With the lock, so that the session and its loop cannot end meanwhile: detach() waits for it.
     if (wake_ && wake_()) wake_ = nullptr;

@@ -9,6 +9,7 @@
 #include "netio/base/time.hpp"
 #include "netio/memory/buffer.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,12 +40,16 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
         std::optional<std::uint32_t> home; // the receive that it belongs to; none: a spare buffer
     };
 
-    // Smaller messages are copied. A copy of this size costs about as much as lending a buffer.
+    // Messages below this size are always copied: a copy costs less than lending a buffer.
     static constexpr std::size_t copied_below = 8192;
     static constexpr std::size_t slab_bytes = std::size_t{64} * 1024;
 
-    // `limit`: of all bytes that are lent, in whole buffers and slabs.
-    explicit KeepPool(std::size_t limit) noexcept : limit_{limit} {}
+    // `buffer_bytes`: of a receive buffer.
+    explicit KeepPool(std::size_t buffer_bytes) noexcept
+        : buffer_bytes_{buffer_bytes}, copied_below_{std::min(copied_below, buffer_bytes / 8)} {}
+
+    // Whether a message of this size is copied instead of lending its receive buffer.
+    bool copies(std::size_t bytes) const noexcept { return bytes < copied_below_; }
 
     // Lends a receive buffer, until the last copy of the result is destroyed.
     std::shared_ptr<const void> lend(Buffer buffer, TimePoint now);
@@ -53,8 +58,8 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     // Takes over the memory of a message that was put together from fragments.
     KeptBytes adopt(std::vector<std::byte> bytes, TimePoint now);
 
-    // Whether more is lent than the limit allows: then the session stops to receive.
-    bool is_exhausted() const;
+    // Bytes of slabs and of joined messages, which are not receive buffers.
+    std::size_t extra_bytes() const;
     // Buffers that were returned since the last call.
     std::vector<Buffer> take_returned();
     // `wake` is called on any thread when memory is returned, until it has returned true; not after
@@ -68,14 +73,23 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     class Loan;
     class Slab;
 
-    std::list<TimePoint>::iterator add(std::size_t bytes, TimePoint now);
-    void give_back(std::size_t bytes, std::list<TimePoint>::iterator since, Buffer buffer);
+    // An entry of what is lent.
+    struct Entry {
+        std::size_t bytes = 0;
+        bool is_buffer = false;
+        TimePoint since{};
+    };
+    using Entries = std::list<Entry>;
+    Entries::iterator add(const Entry& entry);
+    void give_back(Entries::iterator entry, Buffer buffer);
 
-    const std::size_t limit_;
+    const std::size_t buffer_bytes_;
+    const std::size_t copied_below_;
     std::weak_ptr<Slab> slab_;   // that is being filled
     mutable std::mutex mutex_;   // of what follows
-    std::size_t bytes_ = 0;
-    std::list<TimePoint> since_; // of each buffer and slab, the oldest first
+    Entries entries_;            // the oldest first
+    std::size_t bytes_ = 0;      // of all of them
+    std::size_t extra_bytes_ = 0;
     std::vector<Buffer> returned_;
     std::function<bool()> wake_;
     bool is_detached_ = false;

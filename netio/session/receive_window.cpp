@@ -21,8 +21,7 @@ std::uint32_t most_receives(const SessionOptions& options) noexcept {
 ReceiveWindow::ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options,
                              ByteBudget& budget)
     : memory_{{.receive_bytes = receive_bytes,
-               .count = static_cast<std::uint32_t>(options.receive_count),
-               .spare_bytes = options.keep_limit},
+               .count = static_cast<std::uint32_t>(options.receive_count)},
               budget},
       arrivals_(options.receive_count), autotuner_{memory_.count(), most_receives(options)},
       told_{memory_.count()}, keep_limit_{options.keep_limit} {}
@@ -33,21 +32,22 @@ ReceiveWindow::~ReceiveWindow() {
 }
 
 KeptBytes ReceiveWindow::keep(std::span<const std::byte> bytes, TimePoint now) {
-    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_);
-    if (bytes.size() < KeepPool::copied_below) return pool_->copy(bytes, now);
+    if (!pool_) pool_ = std::make_shared<KeepPool>(memory_.receive_bytes());
+    if (pool_->copies(bytes.size())) return pool_->copy(bytes, now);
     if (!loan_) loan_ = pool_->lend(memory_.lend(front().receive.value()), now);
     return {loan_, bytes};
 }
 
 KeptBytes ReceiveWindow::keep(std::vector<std::byte> message, TimePoint now) {
-    if (!pool_) pool_ = std::make_shared<KeepPool>(keep_limit_);
+    if (!pool_) pool_ = std::make_shared<KeepPool>(memory_.receive_bytes());
     return pool_->adopt(std::move(message), now);
 }
 
 bool ReceiveWindow::has_buffer(std::uint32_t index, MemoryDomain& domain) {
     for (KeepPool::Buffer& buffer : pool_->take_returned())
         memory_.take_back(std::move(buffer));
-    return !pool_->is_exhausted() && memory_.supply(index, domain);
+    const std::size_t extra = pool_->extra_bytes();
+    return extra <= keep_limit_ && memory_.supply(index, domain, keep_limit_ - extra);
 }
 
 bool ReceiveWindow::supply(std::uint32_t index, MemoryDomain& domain) {

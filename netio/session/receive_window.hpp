@@ -40,11 +40,9 @@ class ReceiveBuffers {
     struct Limits {
         std::size_t receive_bytes = 0;
         std::uint32_t count = 0;      // of the initial piece
-        std::size_t spare_bytes = 0;  // of all spare buffers
     };
     ReceiveBuffers(const Limits& limits, ByteBudget& budget)
-        : receive_bytes_{limits.receive_bytes}, spare_limit_{limits.spare_bytes / receive_bytes_},
-          slots_(limits.count),
+        : receive_bytes_{limits.receive_bytes}, slots_(limits.count),
           first_{std::make_shared<RegisteredBuffer>(receive_bytes_ * limits.count)},
           first_count_{limits.count}, share_{budget} {}
     // What is lent outlives this object, but not the devices that it is registered with.
@@ -59,6 +57,7 @@ class ReceiveBuffers {
     ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
 
     void register_memory(MemoryDomain& domain) { first_->registration(domain); }
+    std::size_t receive_bytes() const noexcept { return receive_bytes_; }
     // Number of receives with memory.
     std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
 
@@ -112,17 +111,19 @@ class ReceiveBuffers {
         slot.is_home_lent = true;
         return {.memory = home_of(index).memory, .home = index};
     }
-    // Gives a receive its own buffer or, while that is lent, a spare one. Returns false if there is
-    // none, or if a new one cannot be registered.
-    [[nodiscard]] bool supply(std::uint32_t index, MemoryDomain& domain) {
+    // Gives a receive its own buffer or, while that is lent, a spare one, if all spare buffers in
+    // use have at most `spare_bytes`. Returns false if there is none, or if a new one cannot be
+    // registered.
+    [[nodiscard]] bool supply(std::uint32_t index, MemoryDomain& domain, std::size_t spare_bytes) {
         Slot& slot = slots_[index];
         if (!slot.is_home_lent) {
             if (slot.spare) spares_.push_back(std::exchange(slot.spare, nullptr));
             return true;
         }
         if (slot.spare) return true;
+        const std::size_t in_use = all_spares_.size() - spares_.size();
+        if ((in_use + 1) * receive_bytes_ > spare_bytes) return false;
         if (spares_.empty()) {
-            if (all_spares_.size() >= spare_limit_) return false;
             try {
                 auto spare = std::make_shared<RegisteredBuffer>(receive_bytes_);
                 spare->registration(domain);
@@ -169,7 +170,6 @@ class ReceiveBuffers {
     }
 
     std::size_t receive_bytes_;
-    std::size_t spare_limit_;
     std::vector<Slot> slots_; // by number of the receive
     std::shared_ptr<RegisteredBuffer> first_;
     std::uint32_t first_count_;

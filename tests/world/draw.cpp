@@ -22,7 +22,8 @@ class Drawing {
         : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
           key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
                                                                                     0x6c6f6f70},
-          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279} {
+          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279},
+          keep_dice_{seed ^ 0x6b656570} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -41,6 +42,7 @@ class Drawing {
         faults_.draw(schedule_, span_us_, fids_);
         draw_names();
         draw_keys();
+        draw_keeping();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
@@ -127,6 +129,19 @@ class Drawing {
             if (!name_dice_.percent(5)) continue;
             const std::int64_t when = name_dice_.between(0, span_us_);
             schedule_.at(when, plan.number, "nameless").with.set("us", name_dice_.while_us());
+        }
+    }
+
+    // Also with its own dice: who keeps what it receives, and how long.
+    void draw_keeping() {
+        for (ProcessPlan& plan : schedule_.processes) {
+            const bool receives = plan.kind == "subscriber" || plan.kind == "receiver";
+            if (!receives || !keep_dice_.percent(25)) continue;
+            plan.options.set("keep_percent", keep_dice_.between(5, 100));
+            plan.options.set("keep_limit", keep_dice_.percent(30)
+                                               ? keep_dice_.between(0, 3 * 4096)
+                                               : keep_dice_.between(1 << 12, 1 << 20));
+            plan.options.set("keep_us", keep_dice_.between(1, 20'000));
         }
     }
 
@@ -414,6 +429,7 @@ class Drawing {
     Dice loop_dice_;
     Dice close_dice_;
     Dice memory_dice_;
+    Dice keep_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

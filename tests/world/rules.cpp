@@ -110,6 +110,10 @@ constexpr std::array all_rules{
          "A file that fails alone (it cannot be read, the server refuses it or cannot write it) "
          "does not prevent the others; the loss of the connection does.",
          "apps/copy/sender.hpp"},
+    Rule{RuleId::kept_stays, "what is kept stays",
+         "`keep()` makes them valid for longer, on any thread, also after the socket and its loop "
+         "are gone",
+         "docs/guide.md"},
 };
 
 } // namespace

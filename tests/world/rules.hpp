@@ -42,6 +42,7 @@ enum class RuleId : std::uint8_t {
     file_is_whole,
     copied_is_there,
     copy_succeeds,
+    kept_stays,
 };
 
 struct Rule {

@@ -6,6 +6,7 @@
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
 #include "tests/world/actors/actor.hpp"
+#include "tests/world/actors/keeping.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -289,6 +290,7 @@ class ReceiveActor final : public Actor, public ListenSocket::Handler {
 
     void behave() override {
         Actor::behave();
+        kept_.stop();
         slow_ = Duration{};
         resume();
     }
@@ -322,12 +324,13 @@ class ReceiveActor final : public Actor, public ListenSocket::Handler {
     Duration slow_;
     std::map<std::uint64_t, TimePoint> peers_;
     Timer resume_;
+    KeptMessages kept_;
     std::unique_ptr<ListenSocket> socket_;
 };
 
 ReceiveActor::ReceiveActor(World& world, Process& process)
     : Actor{world, process}, slow_{std::chrono::microseconds{option("slow_us")}},
-      resume_{process.loop, [this] { resume(); }} {
+      resume_{process.loop, [this] { resume(); }}, kept_{world, process} {
     ListenSocket::Options options;
     options.open = true;
     options.keys = world_.keys_of_server(process.loop);
@@ -379,6 +382,7 @@ void ReceiveActor::on_message(ReceiveSocket& socket, std::span<const std::byte> 
     const std::uint64_t connection = connection_of(socket.peer_address());
     note("message", connection, message.size());
     world_.pipes().arrived({.connection = connection, .back = false}, number_, message);
+    kept_.offer(message, [&](std::span<const std::byte> part) { return socket.keep(part); });
     dawdle(slow_);
     react(Event::message);
 }

@@ -4,6 +4,7 @@
 
 #include "pubsub/subscriber/subscribe_socket.hpp"
 #include "tests/world/actors/actor.hpp"
+#include "tests/world/actors/keeping.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -63,13 +64,15 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
     bool closed_ = false; // permanently
     bool let_go_ = false; // until it subscribes again
     Timer resume_;
+    KeptMessages kept_;
     std::unique_ptr<SubscribeSocket> socket_;
 };
 
 SubscribeActor::SubscribeActor(World& world, Process& process)
     : Actor{world, process}, publisher_{static_cast<std::uint32_t>(option("of"))},
       slow_{std::chrono::microseconds{option("slow_us")}}, resume_{process.loop,
-                                                                   [this] { resume(); }} {
+                                                                   [this] { resume(); }},
+      kept_{world, process} {
     SubscribeSocket::Options options;
     options.publisher = World::address_of(publisher_, option("via"));
     options.session = {.receive_bytes = 4096, .receive_count = 8, .send_count = 16};
@@ -194,7 +197,7 @@ void SubscribeActor::on_subscription_refused(SubscribeSocket&, const FidRange& r
         wanted_.erase(fid);
 }
 
-void SubscribeActor::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
+void SubscribeActor::on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
                                 std::uint8_t status) {
     note("message", to_integer(fid), message.size());
     expect_awake("a message");
@@ -202,6 +205,7 @@ void SubscribeActor::on_message(SubscribeSocket&, Fid fid, std::span<const std::
         world_.oracle().violate(RuleId::last_word, "a message after the last word");
     }
     world_.pubsub().message(number_, to_integer(fid), message, status);
+    kept_.offer(message, [&](std::span<const std::byte> part) { return socket.keep(part); });
     dawdle(slow_);
     react(Event::message);
 }
@@ -243,6 +247,7 @@ void SubscribeActor::on_closed(SubscribeSocket&, const Closed& closed, bool retr
 void SubscribeActor::behave() {
     Actor::behave();
     slow_ = Duration{};
+    kept_.stop();
     resume();
 }
 

@@ -48,8 +48,9 @@ TEST(KeptBytes, ACopyLastsAndSharesItsMemoryWithFurtherCopies) {
 }
 
 TEST(KeepPool, CountsALentBufferUntilItsLastCopyIsDestroyed) {
-    const auto pool = std::make_shared<KeepPool>(1000);
-    auto loan = pool->lend(buffer_of(600, 3), start);
+    const auto pool = std::make_shared<KeepPool>(600);
+    // The first piece of a window has the memory of all its receives.
+    auto loan = pool->lend(buffer_of(8 * 600, 3), start);
     auto copy = loan;
     EXPECT_EQ(pool->stats(start + 5s).bytes, 600U);
     EXPECT_EQ(pool->stats(start + 5s).buffers, 1U);
@@ -65,26 +66,35 @@ TEST(KeepPool, CountsALentBufferUntilItsLastCopyIsDestroyed) {
 }
 
 TEST(KeepPool, SmallMessagesShareASlabThatCountsAsAWhole) {
-    const auto pool = std::make_shared<KeepPool>(KeepPool::slab_bytes);
+    const auto pool = std::make_shared<KeepPool>(65536);
     std::vector<KeptBytes> kept;
     for (int i = 0; i < 10; ++i)
         kept.push_back(pool->copy(bytes_of(40, i), start));
     EXPECT_EQ(pool->stats(start).buffers, 1U);
     EXPECT_EQ(pool->stats(start).bytes, KeepPool::slab_bytes);
-    EXPECT_FALSE(pool->is_exhausted());
+    EXPECT_EQ(pool->extra_bytes(), KeepPool::slab_bytes);
     for (int i = 0; i < 10; ++i)
         EXPECT_TRUE(has_value(kept[static_cast<std::size_t>(i)], i)) << i;
     // A message that does not fit into the rest begins another slab.
     const KeptBytes large = pool->copy(bytes_of(KeepPool::slab_bytes - 399, 1), start);
     EXPECT_EQ(pool->stats(start).buffers, 2U);
-    EXPECT_TRUE(pool->is_exhausted());
+    EXPECT_EQ(pool->extra_bytes(), 2 * KeepPool::slab_bytes);
     kept.clear();
     EXPECT_EQ(pool->stats(start).buffers, 1U) << "nothing in the first slab is kept";
-    EXPECT_FALSE(pool->is_exhausted());
+    EXPECT_EQ(pool->extra_bytes(), KeepPool::slab_bytes);
+}
+
+TEST(KeepPool, CopiesWhatIsSmallBesideItsBuffer) {
+    const KeepPool large{258 * 1024};
+    EXPECT_TRUE(large.copies(KeepPool::copied_below - 1));
+    EXPECT_FALSE(large.copies(KeepPool::copied_below));
+    const KeepPool small{4096};
+    EXPECT_TRUE(small.copies(511));
+    EXPECT_FALSE(small.copies(512));
 }
 
 TEST(KeepPool, TheOldestIsTheOneThatWasLentFirstOfThoseThatAreLeft) {
-    const auto pool = std::make_shared<KeepPool>(1000);
+    const auto pool = std::make_shared<KeepPool>(65536);
     auto first = pool->lend(buffer_of(10), start);
     const auto second = pool->lend(buffer_of(10), start + 2s);
     EXPECT_EQ(pool->stats(start + 5s).oldest, Duration{5s});
@@ -93,17 +103,18 @@ TEST(KeepPool, TheOldestIsTheOneThatWasLentFirstOfThoseThatAreLeft) {
 }
 
 TEST(KeepPool, AdoptsTheMemoryOfAJoinedMessageWithoutACopy) {
-    const auto pool = std::make_shared<KeepPool>(1000);
+    const auto pool = std::make_shared<KeepPool>(65536);
     std::vector<std::byte> message = bytes_of(500, 9);
     const std::byte* const data = message.data();
     const KeptBytes kept = pool->adopt(std::move(message), start);
     EXPECT_EQ(kept.bytes().data(), data);
     EXPECT_EQ(pool->stats(start).bytes, 500U);
+    EXPECT_EQ(pool->extra_bytes(), 500U);
 }
 
 // A wake that could not be passed on is tried again at the next return.
 TEST(KeepPool, WakesTheSessionOnceForAReturn) {
-    const auto pool = std::make_shared<KeepPool>(1000);
+    const auto pool = std::make_shared<KeepPool>(65536);
     std::vector<std::shared_ptr<const void>> loans;
     for (int i = 0; i < 4; ++i)
         loans.push_back(pool->lend(buffer_of(10), start));
@@ -117,7 +128,7 @@ TEST(KeepPool, WakesTheSessionOnceForAReturn) {
 }
 
 TEST(KeepPool, WhatIsKeptOutlivesTheSession) {
-    auto pool = std::make_shared<KeepPool>(1000);
+    auto pool = std::make_shared<KeepPool>(65536);
     KeepPool::Buffer buffer = buffer_of(100);
     std::ranges::fill(buffer.memory->memory(), std::byte{5});
     const std::weak_ptr<RegisteredBuffer> memory = buffer.memory;
@@ -137,7 +148,7 @@ TEST(KeepPool, WhatIsKeptOutlivesTheSession) {
 }
 
 TEST(KeepPool, ThreadsReturnWhileTheLoopLends) {
-    const auto pool = std::make_shared<KeepPool>(1U << 20);
+    const auto pool = std::make_shared<KeepPool>(65536);
     std::vector<std::vector<KeptBytes>> kept(4);
     for (int i = 0; i < 4000; ++i)
         kept[static_cast<std::size_t>(i % 4)].push_back(pool->copy(bytes_of(64, i % 100), start));

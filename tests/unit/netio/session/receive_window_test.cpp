@@ -196,30 +196,30 @@ TEST(ReceiveBuffers, TheLastPieceGoesWhenNoneOfItsReceivesIsUsed) {
 TEST(ReceiveBuffers, ASpareTakesThePlaceOfALentBufferUntilItIsBack) {
     Device device;
     ByteBudget budget{0};
-    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4, .spare_bytes = 2 * 300 + 299}, budget};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4}, budget};
     const std::byte* const own = memory.slice(1).data;
     KeepPool::Buffer lent = memory.lend(1);
     EXPECT_EQ(lent.home, 1U);
     EXPECT_TRUE(lent.memory->contains(own, 300));
-    ASSERT_TRUE(memory.supply(1, device));
+    ASSERT_TRUE(memory.supply(1, device, 2 * 300 + 299));
     const std::byte* const spare = memory.slice(1).data;
     EXPECT_FALSE(lent.memory->contains(spare, 300));
-    EXPECT_TRUE(memory.supply(1, device));
+    EXPECT_TRUE(memory.supply(1, device, 2 * 300 + 299));
     EXPECT_EQ(memory.slice(1).data, spare) << "it has a buffer already";
     // The spare is lent, too: another one takes its place.
     KeepPool::Buffer also_lent = memory.lend(1);
     EXPECT_EQ(also_lent.home, std::nullopt);
-    ASSERT_TRUE(memory.supply(1, device));
+    ASSERT_TRUE(memory.supply(1, device, 2 * 300 + 299));
     EXPECT_NE(memory.slice(1).data, spare);
     // All spares are in use.
     KeepPool::Buffer third = memory.lend(1);
-    EXPECT_FALSE(memory.supply(1, device));
+    EXPECT_FALSE(memory.supply(1, device, 2 * 300 + 299));
     memory.take_back(std::move(also_lent));
-    ASSERT_TRUE(memory.supply(1, device));
+    ASSERT_TRUE(memory.supply(1, device, 2 * 300 + 299));
     EXPECT_EQ(memory.slice(1).data, spare);
     memory.take_back(std::move(lent));
     EXPECT_EQ(memory.slice(1).data, spare) << "it is posted";
-    ASSERT_TRUE(memory.supply(1, device));
+    ASSERT_TRUE(memory.supply(1, device, 2 * 300 + 299));
     EXPECT_EQ(memory.slice(1).data, own);
     memory.take_back(std::move(third));
 }
@@ -227,10 +227,10 @@ TEST(ReceiveBuffers, ASpareTakesThePlaceOfALentBufferUntilItIsBack) {
 TEST(ReceiveBuffers, ALentBufferOfARemovedPieceIsNotUsedAgain) {
     Device device;
     ByteBudget budget{1 << 20};
-    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4, .spare_bytes = 300}, budget};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4}, budget};
     ASSERT_TRUE(memory.add(1, device));
     KeepPool::Buffer lent = memory.lend(4);
-    ASSERT_TRUE(memory.supply(4, device));
+    ASSERT_TRUE(memory.supply(4, device, 300));
     const std::byte* const spare = memory.slice(4).data;
     memory.begin_to_drop();
     EXPECT_TRUE(memory.drop(4));
@@ -242,22 +242,22 @@ TEST(ReceiveBuffers, ALentBufferOfARemovedPieceIsNotUsedAgain) {
     memory.take_back(std::move(lent));
     EXPECT_EQ(memory.slice(4).data, own);
     const KeepPool::Buffer first = memory.lend(0);
-    ASSERT_TRUE(memory.supply(0, device));
+    ASSERT_TRUE(memory.supply(0, device, 300));
     EXPECT_EQ(memory.slice(0).data, spare);
 }
 
 TEST(ReceiveBuffers, WithoutASpareALentBufferIsMissingUntilItIsBack) {
     Device device;
     ByteBudget budget{0};
-    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4, .spare_bytes = 299}, budget};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4}, budget};
     KeepPool::Buffer lent = memory.lend(0);
-    EXPECT_FALSE(memory.supply(0, device));
+    EXPECT_FALSE(memory.supply(0, device, 299));
     memory.take_back(std::move(lent));
-    EXPECT_TRUE(memory.supply(0, device));
-    ReceiveBuffers other{{.receive_bytes = 300, .count = 4, .spare_bytes = 300}, budget};
+    EXPECT_TRUE(memory.supply(0, device, 299));
+    ReceiveBuffers other{{.receive_bytes = 300, .count = 4}, budget};
     device.refuses = true;
     lent = other.lend(0);
-    EXPECT_FALSE(other.supply(0, device)) << "a spare that cannot be registered";
+    EXPECT_FALSE(other.supply(0, device, 300)) << "a spare that cannot be registered";
 }
 
 // A side whose peer always has data: the peer waits for a grant, and the next frame arrives a round
