@@ -35,6 +35,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/messages/messages.hpp
     netio/messages/send_snapshot.hpp
     netio/messages/send_socket.hpp
+    netio/messages/sender.hpp
     netio/session/client_key.hpp
     netio/session/server_keys.hpp
     netio/session/session_options.hpp
