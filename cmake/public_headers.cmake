@@ -40,7 +40,6 @@ set(NETIO_PUBLIC_HEADERS
     netio/session/server_keys.hpp
     netio/session/session_options.hpp
     netio/transport.hpp
-    pubsub/client/client.hpp
     pubsub/client/publisher.hpp
     pubsub/client/subscriber.hpp
     pubsub/client/subscriptions.hpp

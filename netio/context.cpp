@@ -150,8 +150,7 @@ Context::Context() : Context{Options{}} {}
 
 Context::Context(Options options) : thread_{new Thread{std::move(options)}, DeleteInOwnProcess{}} {}
 
-Context::Context(Transport& transport)
-    : thread_{new Thread{transport}, DeleteInOwnProcess{}} {}
+Context::Context(Transport& transport) : thread_{new Thread{transport}, DeleteInOwnProcess{}} {}
 
 Context::Thread& Context::thread() const noexcept {
     if (thread_->generation != process_generation()) refuse_inherited("Context");

@@ -68,11 +68,10 @@ struct Sender::Impl {
 struct Sender::Impl::OnLoop final : BufferedSendSocket::Handler {
     explicit OnLoop(Impl& its_impl)
         : impl{its_impl}, loop{impl.context.loop()}, go_on{loop, [this] { serve(); }},
-          again{loop, [this] { connect(); }},
-          wait{loop,
-               {.timeout = impl.options.close_timeout, .in_all = impl.options.close_limit},
-               [this] { give_up(); }},
-          socket{impl.context.transport(), socket_options(impl.options), *this} {}
+          again{loop, [this] { connect(); }}, wait{loop,
+                                                   {.timeout = impl.options.close_timeout,
+                                                    .in_all = impl.options.close_limit},
+                                                   [this] { give_up(); }} {}
 
     void serve();
     void connect();
@@ -92,26 +91,28 @@ struct Sender::Impl::OnLoop final : BufferedSendSocket::Handler {
     LineLimiter lines;
     std::string complaint; // the last reason in the log why there is no connection
     Timer go_on;
-    Timer again; // connects even after a final refusal, but not soon
-    DrainTimeout wait; // during close()
+    Timer again;        // connects even after a final refusal, but not soon
+    DrainTimeout wait;  // during close()
     bool tries = false; // there is a connection or an attempt, whose end follows
     bool closing = false;
-    BufferedSendSocket socket;
+    std::optional<BufferedSendSocket> socket;
 };
 
 // --- the loop's thread ----------------------------------------------------------------------
 
 void Sender::Impl::OnLoop::serve() {
     if (!tries && !again.armed() && !closing && !impl.outbox.empty()) connect();
-    if (socket.is_connected()) send_what_waits();
+    if (socket && socket->is_connected()) send_what_waits();
 }
 
 void Sender::Impl::OnLoop::connect() {
     try {
-        socket.connect(impl.receiver);
+        if (!socket) socket.emplace(impl.context.transport(), socket_options(impl.options), *this);
+        socket->connect(impl.receiver);
         tries = true;
     } catch (const std::exception& error) {
         log(error.what());
+        socket.reset();
         again.start(impl.options.socket.socket.retry_limit);
     }
 }
@@ -125,13 +126,13 @@ void Sender::Impl::OnLoop::send_what_waits() {
         go_on.start(Duration::zero());
     } else if (drained == Outbox::Drained::all && closing) {
         wait.end();
-        socket.close();
+        socket->close();
     } // else on_writable follows
 }
 
 // Returns false if there is no space yet.
 bool Sender::Impl::OnLoop::send(const Outbox::Message& message) {
-    const Status status = socket.send(message);
+    const Status status = socket->send(message);
     if (status == Status::again || status == Status::closed) return false;
     if (status == Status::ok) {
         impl.sent.fetch_add(1, std::memory_order_relaxed);
@@ -147,17 +148,17 @@ void Sender::Impl::OnLoop::close() {
     again.cancel();
     if (!tries) return end();
     wait.begin();
-    if (socket.is_connected()) {
+    if (socket->is_connected()) {
         send_what_waits();
-    } else if (socket.is_retrying()) {
-        socket.close();
+    } else if (socket->is_retrying()) {
+        socket->close();
     } // else the end of the attempt follows
 }
 
 // The receiver had the time that the socket allows for its pages.
 void Sender::Impl::OnLoop::give_up() {
     log("it has " + wait.verdict());
-    socket.abort();
+    socket->abort();
 }
 
 void Sender::Impl::OnLoop::end() {
@@ -172,8 +173,8 @@ void Sender::Impl::OnLoop::end() {
 }
 
 void Sender::Impl::OnLoop::on_connected(BufferedSendSocket&) {
-    if (!std::exchange(complaint, {}).empty()) log("connected (" + socket.provider() + ")");
-    impl.message_limit.store(socket.message_limit(), std::memory_order_relaxed);
+    if (!std::exchange(complaint, {}).empty()) log("connected (" + socket->provider() + ")");
+    impl.message_limit.store(socket->message_limit(), std::memory_order_relaxed);
     impl.connected.store(true, std::memory_order_relaxed);
     send_what_waits();
 }
@@ -189,11 +190,11 @@ void Sender::Impl::OnLoop::on_closed(BufferedSendSocket&, const Closed& closed) 
         log(explain(closed) + (closing ? "" : "; trying again"));
         complaint = reason;
     }
-    tries = socket.is_retrying();
+    tries = socket->is_retrying();
     if (!closing) {
         if (!tries) again.start(impl.options.socket.socket.retry_limit);
     } else if (tries) {
-        socket.close(); // nobody waits for it any more
+        socket->close(); // nobody waits for it any more
     } else {
         end();
     }
@@ -202,12 +203,14 @@ void Sender::Impl::OnLoop::on_closed(BufferedSendSocket&, const Closed& closed) 
 // --- any thread -----------------------------------------------------------------------------
 
 Sender::Impl::Impl(const AddressList& its_receiver, Options its_options)
-    : options{std::move(its_options)}, receiver{only_one(its_receiver)},
-      name{"receiver " + to_string(receiver) + ": "},
+    : options{std::move(its_options)}, receiver{only_one(its_receiver)}, name{"receiver " +
+                                                                              to_string(receiver) +
+                                                                              ": "},
       context{options.context ? *options.context : Context{}}, outbox{options.queue_limit_bytes},
       serve_task{context, [this] { on_loop->serve(); }}, close_task{context,
                                                                     [this] { on_loop->close(); }} {
     require_time("send_timeout", options.send_timeout, std::chrono::milliseconds{0});
+    validate(socket_options(options));
     context.run([this] { on_loop = std::make_unique<OnLoop>(*this); });
 }
 
