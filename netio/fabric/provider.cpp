@@ -284,7 +284,7 @@ std::string foreign_choice(const std::string& provider) {
     const char* const choice = std::getenv("FI_PROVIDER");
     if (choice == nullptr || provider == choice) return {}; // an empty value excludes all of them
     return "; FI_PROVIDER=" + std::string{choice} +
-           " in the environment keeps libfabric from offering other providers: unset it";
+           " in the environment prevents libfabric from offering other providers: unset it";
 }
 
 Info query_all(const std::string& provider) {

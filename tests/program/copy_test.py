@@ -246,7 +246,7 @@ class RefusingCopies(CopyCase):
         self.refused(path, saying=r"netio copy FILE\.\.\. HOST:PORT")
         self.refused(path, "nonsense", saying="HOST:PORT")
         self.refused(path, address + "/../up", saying=r"'\.\./up/a', has a component")
-        self.refused(path, path, address, saying="called a as well")
+        self.refused(path, path, address, saying="another of these files is also called a")
         self.refused("--serve", self.path("nowhere"), saying=re.escape(self.path("nowhere")))
         self.refused("--serve", self.path("served"), path, saying="--serve takes no files")
         self.refused(path, "127.0.0.1:1", saying=r"127\.0\.0\.1:1")

@@ -115,7 +115,7 @@ class Sending(Case):
         self.assertEqual(status, 0, log)
         status, _, log = self.send(listener, "--messages", "1", "--size", "21M", "--pages", "1024")
         self.assertNotEqual(status, 0)
-        self.assertRegex(log, "larger than the 20971520")
+        self.assertRegex(log, "larger than the limit of 20971520")
         self.assertEqual(self.end(listener)[1]["bytes"], 20 << 20)
 
     def test_a_sender_beyond_the_limit_is_rejected(self):

@@ -345,7 +345,7 @@ class Usage(Case):
         process = self.start("subscribe", publisher.address(), "--fid", "0", "--policy", "newest")
         status, report, log = process.end()
         self.assertEqual((status, report["end"]), (1, "refused"), log)
-        self.assertRegex(log, "'newest', since it is not buffered; use --policy drop")
+        self.assertRegex(log, "'newest' for .*, because it is not buffered; use --policy drop")
         self.check_not_started(self.config("slow_subscribers: newest\n" + self.LARGE, "unbuffered"),
                                "slow_subscribers.*keeps no messages.*mode: buffered")
 

@@ -8,7 +8,7 @@ import re
 import sys
 
 # Options of outgoing connections and of streams, options with several keys, and what `loops` determines.
-NOT_IN_YAML = ("connect_timeout", "remote_writes", "never_immediate", "publisher", "fids")
+NOT_IN_YAML = ("keep_limit", "connect_timeout", "remote_writes", "never_immediate", "publisher", "fids")
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 

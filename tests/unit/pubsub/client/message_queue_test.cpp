@@ -27,7 +27,6 @@ namespace {
 using testing::ElementsAre;
 
 constexpr std::array<std::byte, 10> ten{};
-constexpr std::span<const std::byte> nothing;
 
 MessageBatch batch_of(std::size_t messages, std::size_t size = 10) {
     MessageBatch batch;
@@ -158,7 +157,7 @@ TEST(BatchFiller, IsDueWithManyMessagesOrManyBytes) {
     BatchFiller filler{{.limit = {.messages = 1000000, .bytes = 1000000000}}};
     std::size_t many = 0;
     for (; !filler.is_due(); ++many)
-        filler.put(Fid{1}, nothing, 0);
+        filler.put(Fid{1}, {}, 0);
     EXPECT_GT(many, 1000U);
     filler.batch().clear();
     filler.put(Fid{1}, std::vector<std::byte>(1000000), 0);
@@ -442,8 +441,8 @@ TEST(BatchFillerRules, TheDisconnectPolicyBlocksHere) {
     for (const SlowPolicy policy : slow_policies) {
         BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = policy}};
         EXPECT_EQ(filler.blocks(), !may_miss(policy));
-        EXPECT_TRUE(filler.put(Fid{1}, nothing, 0));
-        EXPECT_EQ(filler.put(Fid{1}, nothing, 0), !may_miss(policy)) << "also in a full batch";
+        EXPECT_TRUE(filler.put(Fid{1}, {}, 0));
+        EXPECT_EQ(filler.put(Fid{1}, {}, 0), !may_miss(policy)) << "also in a full batch";
         EXPECT_EQ(filler.dropped(), policy == SlowPolicy::drop ? 1U : 0U);
     }
 }
