@@ -4,7 +4,7 @@
 // (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` uses a
 // publisher and a subscriber on each side, so two connections; `session` uses one connection. The
 // pattern `idle` opens idle connections, `groups` publishes to many groups of subscribers, `loops`
-// on one loop or two. Forms of a Client that subscribes to the buffered publisher: `callback`,
+// on one loop or two. Forms of a netio::Subscriber of the buffered publisher: `callback`,
 // `batches`, `messages`.
 
 #include "bench/netio_client.hpp"

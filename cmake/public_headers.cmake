@@ -35,11 +35,11 @@ set(NETIO_PUBLIC_HEADERS
     netio/messages/messages.hpp
     netio/messages/send_snapshot.hpp
     netio/messages/send_socket.hpp
+    netio/messages/sender.hpp
     netio/session/client_key.hpp
     netio/session/server_keys.hpp
     netio/session/session_options.hpp
     netio/transport.hpp
-    pubsub/client/client.hpp
     pubsub/client/publisher.hpp
     pubsub/client/subscriber.hpp
     pubsub/client/subscriptions.hpp

@@ -4,14 +4,10 @@
 #include "netio/base/check.hpp"
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/observer.hpp"
-#include "netio/base/option_check.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "netio/loop/process.hpp"
 
-#include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <future>
@@ -108,12 +104,17 @@ void write_log(std::string_view line) {
 
 struct Context::Thread {
     explicit Thread(Options options)
-        : post_limit{options.loop.post_limit}, loop{prepared(std::move(options.loop), observer)},
-          transport{open_fabric(loop, std::move(options.fabric))} {
+        : own_loop{std::make_unique<EventLoop>(observed(options.loop, observer))},
+          own_transport{open_fabric(*own_loop, std::move(options.fabric))}, loop{*own_loop},
+          transport{*own_transport} {
         const AllSignalsBlocked blocked;
         thread = std::thread{[this] { run(); }};
+        id = thread.get_id();
     }
+    explicit Thread(Transport& of_user)
+        : loop{of_user.loop()}, transport{of_user}, id{std::this_thread::get_id()} {}
     ~Thread() {
+        if (!thread.joinable()) return;
         NETIO_CHECK_MSG(!is_own(), "a context is not destroyed on its own thread");
         loop.stop();
         thread.join();
@@ -121,30 +122,27 @@ struct Context::Thread {
     Thread(const Thread&) = delete;
     Thread& operator=(const Thread&) = delete;
 
-    // The loop gets no limit, because post_always() may exceed that of post().
-    static EventLoop::Options prepared(EventLoop::Options options, LogObserver& observer) {
-        require_at_least("loop.post_limit", static_cast<std::int64_t>(options.post_limit), 1);
+    static EventLoop::Options observed(EventLoop::Options options, LogObserver& observer) {
         if (options.observer == nullptr) options.observer = &observer;
-        options.post_limit = SIZE_MAX;
         return options;
     }
-    bool is_own() const noexcept { return std::this_thread::get_id() == thread.get_id(); }
+    bool is_own() const noexcept { return std::this_thread::get_id() == id; }
     // Runs tasks that were posted before the end, too.
     void run() {
         loop.run();
         bool done = false;
-        while (!loop.post([&] { done = true; }))
-            loop.run_once();
+        loop.post_always([&] { done = true; });
         while (!done)
             loop.run_once();
     }
 
     const unsigned generation = process_generation();
-    const std::size_t post_limit;
-    std::atomic<std::size_t> waiting{0};
     LogObserver observer;
-    EventLoop loop;
-    std::unique_ptr<Transport> transport;
+    std::unique_ptr<EventLoop> own_loop; // null: the loop of the user
+    std::unique_ptr<Transport> own_transport;
+    EventLoop& loop;
+    Transport& transport;
+    std::thread::id id;
     std::thread thread; // the last member, because it uses the others
 };
 
@@ -152,24 +150,19 @@ Context::Context() : Context{Options{}} {}
 
 Context::Context(Options options) : thread_{new Thread{std::move(options)}, DeleteInOwnProcess{}} {}
 
+Context::Context(Transport& transport) : thread_{new Thread{transport}, DeleteInOwnProcess{}} {}
+
 Context::Thread& Context::thread() const noexcept {
     if (thread_->generation != process_generation()) refuse_inherited("Context");
     return *thread_;
 }
 
 bool Context::post(std::function<void()> task) const {
-    Thread& own = thread();
-    if (own.waiting.fetch_add(1) >= own.post_limit) return --own.waiting, false;
-    post_always([&own, task = std::move(task)] {
-        --own.waiting;
-        task();
-    });
-    return true;
+    return thread().loop.post(std::move(task));
 }
 
 void Context::post_always(std::function<void()> task) const {
-    const bool posted = thread().loop.post(std::move(task));
-    NETIO_CHECK(posted);
+    thread().loop.post_always(std::move(task));
 }
 
 void Context::run(const std::function<void()>& task) const {
@@ -197,7 +190,7 @@ EventLoop& Context::loop() const noexcept {
 }
 
 Transport& Context::transport() const noexcept {
-    return *thread().transport;
+    return thread().transport;
 }
 
 } // namespace netio::inline v0_3

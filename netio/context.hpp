@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An event loop with its own thread, and the network opened for it. Each netio::Publisher and
-// netio::Subscriber creates a Context, unless several of them are given the same one:
+// An event loop with its own thread, and the network opened for it. Each netio::Publisher,
+// netio::Subscriber and netio::Sender creates a Context, unless several of them are given the same
+// one:
 //
 //     netio::Context context;
 //     netio::Publisher publisher{"127.0.0.1:12345", {.context = context}};
@@ -11,6 +12,9 @@
 // Copies of a Context refer to the same loop. The thread ends when the last copy and the last
 // object that uses it are destroyed. Any thread may call it. A Context may be a global object. A
 // forked child process must not use a Context of its parent; its destructor does nothing there.
+//
+// A program with an event loop of its own needs no further thread: Context{transport} is for the
+// loop of that transport.
 
 #include "netio/base/export.hpp"
 #include "netio/fabric.hpp"
@@ -34,13 +38,15 @@ class NETIO_EXPORT Context final {
     // throw.
     Context();
     explicit Context(Options options);
+    // For a loop that the calling thread runs. The transport and its loop must outlive all objects
+    // with this context. Their calls on this thread do not wait.
+    explicit Context(Transport& transport);
 
     // Runs the task on the loop's thread, in the order of the calls. Returns false if
     // loop.post_limit tasks are waiting already; the task will not run. The task must not throw,
     // and must not destroy the last reference to this context.
     [[nodiscard]] bool post(std::function<void()> task) const;
-    // The same without the limit loop.post_limit: for callers that have few tasks waiting at a
-    // time.
+    // The same without the limit: for callers that have few tasks waiting at a time.
     void post_always(std::function<void()> task) const;
     // Runs the task on the loop's thread and waits until it has returned. Rethrows what the task
     // throws. If called on the loop's thread, the task runs at once.

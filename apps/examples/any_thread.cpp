@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client used by several threads: two of them read messages, a third subscribes to more fids and
-// unsubscribes from them. It ends after COUNT messages: any_thread HOST:PORT COUNT
-#include "pubsub/client/client.hpp"
+// A subscriber used by several threads: two of them read messages, a third subscribes to more fids
+// and unsubscribes from them. It ends after COUNT messages: any_thread HOST:PORT COUNT
+#include "pubsub/pubsub.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -9,38 +9,35 @@
 #include <exception>
 #include <thread>
 
-namespace pubsub = netio::pubsub;
 using namespace std::chrono_literals;
 
 static int run(const char* address, std::uint64_t count) {
-    pubsub::Client::Options options;
-    options.publishers = {netio::parse_address(address)};
-    pubsub::Client client{std::move(options)};
+    netio::Subscriber subscriber{address};
 
     // Any thread may subscribe; this one waits for the answer.
-    const pubsub::FidRange fids{pubsub::Fid{0}, pubsub::Fid{31}};
-    if (client.subscribe({fids}, {}, 10s) != pubsub::Client::Answer::accepted) {
+    subscriber.subscribe({0, 31});
+    if (!subscriber.wait_until_subscribed(10s)) {
         std::fprintf(stderr, "no publisher at %s has accepted\n", address);
         return 1;
     }
 
     std::atomic<std::uint64_t> taken{0};
     const auto read = [&] {
-        pubsub::MessageBatch messages;
+        netio::pubsub::MessageBatch messages;
         while (taken < count)
-            taken += client.poll(messages, 100ms); // each message goes to one of the two
+            taken += subscriber.receive(messages, 100ms); // each message goes to one of the two
     };
     std::thread one{read};
     std::thread other{read};
     std::thread asking{[&] {
-        const pubsub::FidRange more{pubsub::Fid{32}, pubsub::Fid{63}};
-        client.subscribe({more}).get();
-        client.unsubscribe(more);
+        subscriber.subscribe({32, 63});
+        subscriber.wait_until_subscribed(netio::FidSet{{32, 63}}, 10s);
+        subscriber.unsubscribe({32, 63});
     }};
     one.join();
     other.join();
     asking.join();
-    client.close();
+    subscriber.close();
     std::printf("two threads took %s messages\n", taken >= count ? "enough" : "too few");
     return 0;
 }

@@ -3,8 +3,8 @@
 
 // A list of addresses for options, which takes addresses and their texts:
 //
-//     pubsub::Client::Options texts{.publishers = {"10.0.0.1:1234", "10.0.0.2:1234"}};
-//     pubsub::Client::Options addresses{.publishers = {{"10.0.0.1", 1234}}};
+//     pubsub::Subscriptions::Options texts{.publishers = {"10.0.0.1:1234", "10.0.0.2:1234"}};
+//     pubsub::Subscriptions::Options addresses{.publishers = {{"10.0.0.1", 1234}}};
 //
 // A text alone is a list of one address.
 

@@ -157,8 +157,16 @@ void EventLoop::stop() noexcept {
 }
 
 bool EventLoop::post(std::function<void()> task) {
-    if (is_inherited()) check_caller("EventLoop", __func__);
-    const TaskQueue::Put put = tasks_.put(std::move(task));
+    return put(std::move(task), false);
+}
+
+void EventLoop::post_always(std::function<void()> task) {
+    put(std::move(task), true);
+}
+
+bool EventLoop::put(std::function<void()> task, bool always) {
+    if (is_inherited()) check_caller("EventLoop", "post");
+    const TaskQueue::Put put = tasks_.put(std::move(task), always);
     if (put == TaskQueue::Put::first) poller_.wake();
     return put != TaskQueue::Put::full;
 }

@@ -89,6 +89,8 @@ class NETIO_EXPORT EventLoop {
     // Runs the task on the loop's thread in one of the next turns, in order of posting. Returns
     // false if too many tasks are waiting already; this task will not run. Any thread.
     [[nodiscard]] bool post(std::function<void()> task);
+    // The same without a limit: for callers that have few tasks waiting at a time.
+    void post_always(std::function<void()> task);
 
     // The time as read at the start of this turn; it does not change while handlers run. Between
     // two turns of a loop inside another loop: the time of the clock.
@@ -152,6 +154,7 @@ class NETIO_EXPORT EventLoop {
     friend class Timer;
     class Running;
 
+    bool put(std::function<void()> task, bool always);
     bool step(TimePoint deadline);
     bool turn() noexcept;
     bool drain_sources();

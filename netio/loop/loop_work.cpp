@@ -11,10 +11,10 @@ namespace netio::inline v0_3 {
 
 // --- tasks ----------------------------------------------------------------------------------
 
-TaskQueue::Put TaskQueue::put(std::function<void()> task) {
+TaskQueue::Put TaskQueue::put(std::function<void()> task, bool always) {
     {
         const std::lock_guard lock{mutex_};
-        if (tasks_.size() + to_run_.load() >= limit_) return Put::full;
+        if (!always && tasks_.size() + to_run_.load() >= limit_) return Put::full;
         tasks_.push_back(std::move(task));
     }
     // Only the first task of a batch must wake the loop: run() clears the flag before it checks the

@@ -28,8 +28,8 @@ class TaskQueue {
 
     explicit TaskQueue(std::size_t limit) : limit_{limit} {}
 
-    // Any thread.
-    Put put(std::function<void()> task);
+    // Any thread. `always`: also beyond the limit.
+    Put put(std::function<void()> task, bool always = false);
 
     // The loop's thread only. Whether run() would find a task.
     bool waiting() const noexcept { return posted_.load() || next_ < running_.size(); }

@@ -25,7 +25,7 @@ MessageQueue::~MessageQueue() {
     ::close(fd_);
 }
 
-// --- the client's thread --------------------------------------------------------------------
+// --- the loop's thread --------------------------------------------------------------------
 
 bool MessageQueue::hand_over() {
     has_looked_ = false;
@@ -37,31 +37,36 @@ bool MessageQueue::hand_over() {
         filler_.look(mailbox_.load()); // which may append conflated messages
     } while (!filler_.batch().empty());
     if (was_empty && !mailbox_.empty()) {
-        static_cast<void>(::eventfd_write(fd_, 1));
+        set_readable(true);
         changed_.notify_all();
     }
     if (filler_.keeps() || (filler_.is_full() && filler_.blocks())) stopped_ = true;
     return !(stopped_ && filler_.blocks());
 }
 
-void MessageQueue::put_mark() {
-    filler_.batch().append({.is_gap = true, .bytes = {}});
-    hand_over();
-}
-
-void MessageQueue::end() {
-    filler_.put_rest();
+std::uint64_t MessageQueue::end() {
+    const std::uint64_t lost = filler_.put_rest();
     hand_over();
     const std::lock_guard lock{mutex_};
     ended_ = true;
     changed_.notify_all();
+    return lost;
 }
 
 // --- any thread -----------------------------------------------------------------------------
 
-void MessageQueue::wait_for_end() {
-    std::unique_lock lock{mutex_};
-    changed_.wait(lock, [this] { return ended_; });
+void MessageQueue::wake() {
+    const std::lock_guard lock{mutex_};
+    woken_ = true;
+    set_readable(true);
+    changed_.notify_all();
+}
+
+// mutex_ is held.
+void MessageQueue::set_readable(bool readable) {
+    if (std::exchange(readable_, readable) == readable) return;
+    eventfd_t count = 1;
+    static_cast<void>(readable ? ::eventfd_write(fd_, count) : ::eventfd_read(fd_, &count));
 }
 
 void MessageQueue::resume_if_space() {
@@ -71,31 +76,18 @@ void MessageQueue::resume_if_space() {
     }
 }
 
-template <typename Take>
-std::size_t MessageQueue::poll(Take take, std::chrono::milliseconds timeout) {
+std::size_t MessageQueue::poll(MessageBatch& batch, std::chrono::milliseconds timeout) {
     std::unique_lock lock{mutex_};
     resume_if_space();
     if (timeout.count() > 0) {
         changed_.wait_for(lock, std::min(timeout, longest_time),
-                          [this] { return ended_ || !mailbox_.empty(); });
+                          [this] { return ended_ || woken_ || !mailbox_.empty(); });
     }
-    const bool was_empty = mailbox_.empty();
-    const std::size_t taken = take();
-    if (mailbox_.empty() && !was_empty) {
-        eventfd_t count = 0;
-        static_cast<void>(::eventfd_read(fd_, &count));
-    }
+    woken_ = false;
+    const std::size_t taken = mailbox_.take(batch);
+    if (mailbox_.empty()) set_readable(false);
     resume_if_space();
     return taken;
-}
-
-std::size_t MessageQueue::poll(MessageBatch& batch, std::chrono::milliseconds timeout) {
-    return poll([&] { return mailbox_.take(batch); }, timeout);
-}
-
-std::size_t MessageQueue::poll(std::vector<Message>& out, std::size_t at_most,
-                               std::chrono::milliseconds timeout) {
-    return poll([&] { return mailbox_.take(out, at_most); }, timeout);
 }
 
 } // namespace netio::pubsub::inline v0_3

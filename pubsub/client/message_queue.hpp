@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The messages of a client that wait for poll(): collected in batches on the client's thread, taken
-// by any other thread.
+// The messages of a netio::Subscriber that wait for readers: collected in batches on the loop's
+// thread, taken by any other thread.
 
 #include "pubsub/core/conflation.hpp"
 #include "pubsub/core/fid_map.hpp"
@@ -57,32 +57,6 @@ class Mailbox {
         load_.bytes -= batch.bytes();
         return batch.size();
     }
-    // Appends copies of up to `at_most` messages.
-    std::size_t take(std::vector<Message>& out, std::size_t at_most) {
-        std::size_t taken = 0;
-        while (taken < at_most && !waiting_.empty()) {
-            MessageBatch& front = waiting_.front();
-            const std::size_t count = std::min(at_most - taken, front.size());
-            load_.bytes -= front.bytes();
-            for (std::size_t i = 0; i < count; ++i) {
-                const MessageBatch::Item item = front[i];
-                out.push_back({.fid = item.fid,
-                               .status = item.status,
-                               .missed = item.missed,
-                               .is_gap = item.is_gap,
-                               .bytes = {item.bytes.begin(), item.bytes.end()}});
-            }
-            front.drop_front(count);
-            load_.bytes += front.bytes();
-            load_.messages -= count;
-            taken += count;
-            if (!front.empty()) continue;
-            keep(std::move(front));
-            waiting_.pop_front();
-        }
-        return taken;
-    }
-
     const Load& load() const noexcept { return load_; }
     bool empty() const noexcept { return waiting_.empty(); }
     // Whether at least half of the limit is free. Prevents pausing and resuming for each message.
@@ -190,13 +164,14 @@ class BatchFiller {
         missing_ += count;
     }
     // No message follows: appends conflated messages and unreported losses beyond the limit.
-    void put_rest() {
+    // Returns the number of these losses.
+    std::uint64_t put_rest() {
         take_kept(true);
         missed_.for_each([this](Fid fid, std::uint64_t count) {
             batch_.append({.fid = fid, .missed = count, .is_gap = true, .bytes = {}});
         });
         missed_.clear();
-        missing_ = 0;
+        return std::exchange(missing_, 0);
     }
     // Whether the batch is large enough to be handed over.
     bool is_due() const noexcept {
@@ -254,7 +229,7 @@ class BatchFiller {
     std::uint64_t dropped_ = 0;
 };
 
-// Hands messages from the client's thread to all others: a Mailbox with a lock, a condition to wait
+// Hands messages from the loop's thread to all others: a Mailbox with a lock, a condition to wait
 // for, and a descriptor for event loops. The lock is taken once per batch.
 class MessageQueue {
   public:
@@ -264,7 +239,7 @@ class MessageQueue {
     MessageQueue(const MessageQueue&) = delete;
     MessageQueue& operator=(const MessageQueue&) = delete;
 
-    // The client's thread. Returns false if no more messages should follow until `resume`. Other
+    // The loop's thread. Returns false if no more messages should follow until `resume`. Other
     // threads see the messages after hand_over(), which is due at the end of the loop's turn, and
     // after `resume`.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
@@ -278,27 +253,25 @@ class MessageQueue {
     // `count` messages of this fid were lost here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
-    // Adds an empty gap, so that readers wake up and check for other events.
-    void put_mark();
-    // No message follows. Unreported losses are queued.
-    void end();
-    void wait_for_end();
+    // No message follows. Unreported losses are queued; returns their number.
+    std::uint64_t end();
 
     // Any thread.
+    // The next poll() does not wait, and the descriptor is readable until then.
+    void wake();
+    // Replaces `batch` by the next one, whose memory is reused. Returns the number of messages; 0
+    // after the time-out, after wake(), or at the end.
     std::size_t poll(MessageBatch& batch, std::chrono::milliseconds timeout);
-    std::size_t poll(std::vector<Message>& out, std::size_t at_most,
-                     std::chrono::milliseconds timeout);
     int pollable_fd() const noexcept { return fd_; }
     std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
   private:
     template <typename Put>
     bool put_slow(Put put);
-    template <typename Take>
-    std::size_t poll(Take take, std::chrono::milliseconds timeout);
     void resume_if_space();
+    void set_readable(bool readable);
 
-    // Used by the client's thread only.
+    // Used by the loop's thread only.
     BatchFiller filler_;
     bool has_looked_ = false; // in this turn
     std::atomic<std::uint64_t> dropped_{0};
@@ -307,9 +280,11 @@ class MessageQueue {
     std::condition_variable changed_;
     Mailbox mailbox_;
     std::function<void()> resume_;
-    bool stopped_ = false; // the client waits for space
+    bool stopped_ = false; // the loop waits for space
+    bool woken_ = false;
     bool ended_ = false;
-    int fd_; // readable while messages are queued
+    bool readable_ = false;
+    int fd_;
 };
 
 template <typename Put>

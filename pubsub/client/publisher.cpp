@@ -4,8 +4,9 @@
 #include "netio/access/host.hpp"
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/option_check.hpp"
+#include "netio/coalesced_task.hpp"
 #include "netio/session/drain_timer.hpp"
-#include "pubsub/client/client_queues.hpp"
+#include "pubsub/client/publish_queue.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <unistd.h>
@@ -64,24 +65,25 @@ struct Publisher::Impl {
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
+    pubsub::Announcement announcement() const;
     Status put(Fid fid, std::span<const std::byte> message, std::uint8_t status, TimePoint until);
     std::string refusal(Fid fid, std::size_t size, Status status) const;
     void close();
 
     const Options options;
     Context context;
-    pubsub::ClientPublishQueue outbox;
+    pubsub::PublishQueue outbox;
     pubsub::WantedFids wanted;
-    pubsub::CoalescedTask drain_task;
-    pubsub::CoalescedTask close_task;
+    CoalescedTask drain_task;
+    CoalescedTask close_task;
     std::atomic<std::uint64_t> published{0};
     std::atomic<std::uint64_t> without_subscribers{0};
     std::atomic<std::uint64_t> unpublished{0};
     std::size_t message_limit = 0;
     std::vector<Endpoint> endpoints;
-    std::mutex mutex; // of `over`
+    std::mutex mutex; // held while `over` is set
     std::condition_variable ended;
-    bool over = false;
+    std::atomic<bool> over{false};
     std::unique_ptr<OnLoop> on_loop;
 };
 
@@ -97,7 +99,7 @@ struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler,
                                                   static_cast<pubsub::PublishSocketBase::Handler&>(
                                                       *this)} {}
 
-    void announce();
+    void announce(const Bus& bus, pubsub::Announcement announcement);
     void drain();
     bool publish(const pubsub::Publication& item);
     void give_up();
@@ -129,41 +131,44 @@ struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler,
     Impl& impl;
     EventLoop& loop;
     Timer go_on;
-    DrainTimeout wait; // during close(), for space
-    Timer limit;       // of the whole close()
+    DrainTimeout wait;     // during close(), for space
+    StallAwareTimer limit; // of the whole close()
     LineLimiter gone;
     bool closing = false;
     bool has_had_subscribers = false;
     pubsub::BufferedPublishSocket socket;
+    const std::uint64_t instance = pubsub::draw_instance(); // in all announcements
+    std::pair<std::string, std::string> announced;          // the bus and the name
     std::unique_ptr<pubsub::Announcer> announcer;
 };
 
 // --- the loop's thread ----------------------------------------------------------------------
 
-void Publisher::Impl::OnLoop::announce() {
-    const Options& options = impl.options;
-    pubsub::Announcement announcement;
-    announcement.name =
-        options.name.empty() ? default_name(impl.endpoints.front().address) : options.name;
-    announcement.instance = pubsub::draw_instance();
-    for (const FidRange& range : options.fids->ranges())
-        announcement.fids.push_back({.fids = range, .meaning = {}});
+void Publisher::Impl::OnLoop::announce(const Bus& bus, pubsub::Announcement announcement) {
+    if (closing) return;
+    announcement.instance = instance;
+    announcement.addresses.clear();
     for (const Endpoint& endpoint : impl.endpoints)
         announcement.addresses.push_back(announced_address(endpoint));
     announcement.mode = "buffered";
     announcement.host = pubsub::this_host();
     announcement.pid = static_cast<int>(::getpid());
-    announcement.parameters = {
-        {"page_size", std::to_string(options.socket.page_bytes)},
-        {"largest_message", std::to_string(options.socket.publisher.largest_message_bytes)}};
-    announcer =
-        pubsub::announce(loop, options.bus->where, announcement,
-                         static_cast<pubsub::Announcer::Handler&>(*this), options.bus->options);
+    const pubsub::BufferedPublishSocket::Options& options = impl.options.socket;
+    announcement.parameters.insert(
+        {{"page_size", std::to_string(options.page_bytes)},
+         {"largest_message", std::to_string(options.publisher.largest_message_bytes)}});
+    validate(announcement);
+    std::pair place{bus.where, announcement.name};
+    if (announcer && announced == place) return announcer->update(std::move(announcement));
+    announcer.reset();
+    announcer = pubsub::announce(loop, bus.where, announcement,
+                                 static_cast<pubsub::Announcer::Handler&>(*this), bus.options);
+    announced = std::move(place);
 }
 
 void Publisher::Impl::OnLoop::drain() {
     wait.on_progress(); // space became free, or close() has begun
-    using Drained = pubsub::ClientPublishQueue::Drained;
+    using Drained = pubsub::PublishQueue::Drained;
     const Drained drained =
         impl.outbox.drain([this](const pubsub::Publication& item) { return publish(item); },
                           [this] { return loop.time_is_up(); });
@@ -232,16 +237,8 @@ void Publisher::Impl::OnLoop::on_closed(pubsub::PublishSocketBase&, const Closed
 
 Publisher::Impl::Impl(AddressList addresses, Options its_options)
     : options{std::move(its_options)}, context{options.context ? *options.context : Context{}},
-      outbox{options.queue_limit_bytes}, drain_task{[this](auto task) {
-                                                        context.post_always(std::move(task));
-                                                        return true;
-                                                    },
-                                                    [this] { on_loop->drain(); }},
-      close_task{[this](auto task) {
-                     context.post_always(std::move(task));
-                     return true;
-                 },
-                 [this] { on_loop->close(); }} {
+      outbox{options.queue_limit_bytes}, drain_task{context, [this] { on_loop->drain(); }},
+      close_task{context, [this] { on_loop->close(); }} {
     require_option(!addresses.empty(), "a publisher needs an address to listen at");
     require_option(options.publish_timeout.count() >= 0 && options.publish_timeout <= longest_time,
                    "publish_timeout must be from 0 to a year");
@@ -254,12 +251,21 @@ Publisher::Impl::Impl(AddressList addresses, Options its_options)
         endpoints = on_loop->socket.endpoints();
         message_limit = on_loop->socket.message_limit();
         try {
-            if (options.bus) on_loop->announce();
+            if (options.bus) on_loop->announce(*options.bus, announcement());
         } catch (...) {
             on_loop.reset();
             throw;
         }
     });
+}
+
+// That of the options.
+pubsub::Announcement Publisher::Impl::announcement() const {
+    pubsub::Announcement own;
+    own.name = options.name.empty() ? default_name(endpoints.front().address) : options.name;
+    for (const FidRange& range : options.fids->ranges())
+        own.fids.push_back({.fids = range, .meaning = {}});
+    return own;
 }
 
 Publisher::Impl::~Impl() {
@@ -273,7 +279,7 @@ void Publisher::Impl::close() {
     close_task.request();
     if (context.is_own_thread()) return;
     std::unique_lock lock{mutex};
-    ended.wait(lock, [this] { return over; });
+    ended.wait(lock, [this] { return over.load(); });
 }
 
 Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::uint8_t status,
@@ -334,8 +340,17 @@ bool Publisher::wait_for_subscribers(std::size_t count, std::chrono::millisecond
                                                          : std::min(timeout, longest_time));
 }
 
+void Publisher::announce(const Bus& bus, pubsub::Announcement announcement) {
+    Impl* const impl = impl_.operator->();
+    impl->context.run([&] { impl->on_loop->announce(bus, std::move(announcement)); });
+}
+
 void Publisher::close() {
     impl_->close();
+}
+
+bool Publisher::is_closed() const noexcept {
+    return impl_->over;
 }
 
 std::vector<Endpoint> Publisher::endpoints() const {

@@ -64,7 +64,7 @@ class NETIO_EXPORT Publisher final {
         std::shared_ptr<ServerKeys> keys{};
         // Announces the publisher on this bus, with `fids`, under a name that is unique there. An
         // empty name means host, process and port. Subscribers recognise a restarted publisher by
-        // its name.
+        // its name. announce() can say more.
         std::optional<Bus> bus{};
         std::string name{};
         // The fids that it publishes; others are refused with not_owned. nullopt: every fid.
@@ -138,10 +138,17 @@ class NETIO_EXPORT Publisher final {
         return wait_for_subscribers(count, clamped_milliseconds(timeout));
     }
 
+    // Announces the publisher on a bus with a name, fids, meanings and parameters of the caller,
+    // which may differ from the options; adds its addresses, host and process. Another call
+    // replaces the announcement; close() withdraws it. Throws AnnouncementError and what
+    // pubsub::announce() throws.
+    void announce(const Bus& bus, pubsub::Announcement announcement);
+
     // Closes in order: sends what was published, waits until every subscriber has confirmed it, and
     // returns. Disconnects a subscriber after close_timeout without progress, and all subscribers
     // after close_limit; then it writes a log line. Does not wait on the context's thread.
     void close();
+    bool is_closed() const noexcept; // close() was called, and all connections have ended
 
     // The addresses where it listens, with the port that was chosen.
     std::vector<Endpoint> endpoints() const;

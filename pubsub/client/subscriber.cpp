@@ -3,9 +3,8 @@
 
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/option_check.hpp"
-#include "pubsub/client/client_queues.hpp"
+#include "netio/coalesced_task.hpp"
 #include "pubsub/client/message_queue.hpp"
-#include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
@@ -42,6 +41,12 @@ const char* reason_of(Subscriptions::Refusal refusal) {
     return "the key does not permit these fids, or not with this policy";
 }
 
+// The largest time means for ever.
+TimePoint limit_of(std::chrono::milliseconds timeout) {
+    if (timeout == std::chrono::milliseconds::max()) return TimePoint::max();
+    return Clock::now() + std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);
+}
+
 Subscriptions::Options subscriptions_options(AddressList publishers, pubsub::Discovery* bus,
                                              const Subscriber::Options& options) {
     Subscriptions::Options all;
@@ -76,6 +81,10 @@ struct Subscriber::Impl {
 
     void subscribe(std::vector<FidRange> fids, std::optional<pubsub::SlowPolicy> policy);
     void unsubscribe(std::vector<FidRange> fids);
+    void set_unanswered(const std::vector<FidRange>& fids, bool are);
+    // `done` and `failed` are called with `mutex` held.
+    template <typename Done, typename Failed>
+    bool wait(std::chrono::milliseconds timeout, Done done, Failed failed) const;
     bool close(std::chrono::milliseconds timeout);
 
     // Calls use(message, batch) for the next message, which is valid as long as the batch is
@@ -84,13 +93,16 @@ struct Subscriber::Impl {
     template <typename Use>
     bool take(std::shared_ptr<pubsub::MessageBatch>& held, std::chrono::milliseconds timeout,
               Use use);
+    // Takes the next batch of the queue. Returns false at the time limit or at the end.
+    bool take_batch(pubsub::MessageBatch& batch, TimePoint end);
+    std::size_t receive(pubsub::MessageBatch& batch, std::chrono::milliseconds timeout);
     void throw_refusal();
     void throw_if_failed();
 
     const Options options;
     Context context;
-    pubsub::CoalescedTask resume_task;
-    pubsub::CoalescedTask close_task;
+    CoalescedTask resume_task;
+    CoalescedTask close_task;
     pubsub::MessageQueue queue;
     Reading reading;
 
@@ -105,20 +117,23 @@ struct Subscriber::Impl {
 
     mutable std::mutex mutex; // of what follows
     mutable std::condition_variable changed;
-    pubsub::FidRangeMap<std::monostate> unanswered; // fids that no publisher has accepted
-    std::deque<std::string> refusals;               // of subscriptions, not thrown yet
-    std::string failure;                            // at the end; empty: closed in order
-    std::atomic<bool> over{false};                  // no further message will arrive
+    using Fids = pubsub::FidRangeMap<std::monostate>;
+    Fids unanswered;                  // fids that no publisher has accepted or refused
+    Fids refused;                     // and that none has accepted since
+    std::deque<std::string> refusals; // of subscriptions, not thrown yet
+    std::string failure;              // at the end; empty: closed in order
+    std::atomic<bool> over{false};    // no further message will arrive
 
-    std::unique_ptr<OnLoop> on_loop;
+    std::shared_ptr<OnLoop> on_loop; // tasks do nothing after its end
 };
 
 struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     OnLoop(Impl& its_impl, AddressList publishers, const Bus* its_bus)
         : impl{its_impl}, turn_end{impl.context.loop(),
                                    [this] { // makes the messages of this turn available to readers
-                                       if (!impl.queue.hand_over()) subscriptions.pause();
+                                       if (!impl.queue.hand_over()) pause();
                                    }},
+          disconnect{impl.context.loop(), [this] { leave(); }},
           bus{its_bus == nullptr
                   ? nullptr
                   : pubsub::open_bus(impl.context.loop(), its_bus->where, its_bus->options)},
@@ -129,9 +144,9 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     KeptBytes keep(std::span<const std::byte> message) const override {
         return subscriptions.keep(message);
     }
-    void resume() {
-        if (impl.queue.hand_over()) subscriptions.resume();
-    }
+    void pause();
+    void resume();
+    void leave();
     void close();
     void end();
     void log(const std::string& line) { lines.pass(line, impl.context.loop().now(), write_log); }
@@ -170,25 +185,51 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     Impl& impl;
     LineLimiter lines;
     bool closing = false;
+    std::string left;                              // why it left the publishers by itself
     std::map<std::string, std::string> complaints; // by publisher: the last warning in the log
     std::map<std::string, std::string> failures;   // by publisher: why it will not come back
     pubsub::FidMap<std::uint64_t> lost;            // reported
     pubsub::FidMap<std::uint64_t> lost_before;     // with on_message: not reported yet
     Timer turn_end;
+    Timer disconnect; // if the queue stays full
     std::unique_ptr<pubsub::Discovery> bus;
     Subscriptions subscriptions;
 };
 
 // --- the loop's thread ----------------------------------------------------------------------
 
+void Subscriber::Impl::OnLoop::pause() {
+    subscriptions.pause();
+    if (impl.options.when_full == pubsub::SlowPolicy::disconnect && !disconnect.armed())
+        disconnect.start(impl.options.disconnect_after);
+}
+
+void Subscriber::Impl::OnLoop::resume() {
+    if (!impl.queue.hand_over()) return;
+    disconnect.cancel();
+    subscriptions.resume();
+}
+
+void Subscriber::Impl::OnLoop::leave() {
+    if (closing) return;
+    left = "the subscriber's queue was full for " +
+           std::to_string(impl.options.disconnect_after.count()) +
+           " ms (disconnect_after): it has disconnected";
+    log(left);
+    close();
+}
+
 void Subscriber::Impl::OnLoop::close() {
     if (std::exchange(closing, true)) return;
+    disconnect.cancel();
     subscriptions.close();
     subscriptions.resume(); // discards waiting messages
 }
 
 void Subscriber::Impl::OnLoop::end() {
-    impl.queue.end();
+    std::uint64_t unreported = impl.queue.end();
+    lost_before.for_each([&](Fid, std::uint64_t count) { unreported += count; });
+    impl.counters.lost_at_end.store(unreported, std::memory_order_relaxed);
     const std::lock_guard lock{impl.mutex};
     impl.over = true;
     impl.changed.notify_all();
@@ -197,6 +238,7 @@ void Subscriber::Impl::OnLoop::end() {
 void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {
     lost[fid] += count;
     add(impl.counters.lost, count);
+    if (impl.options.on_lost) impl.options.on_lost(fid, count);
     if (impl.options.on_message) {
         lost_before[fid] += count;
     } else {
@@ -225,11 +267,15 @@ void Subscriber::Impl::OnLoop::on_connected(Subscriptions&, const Subscriptions:
         log("connected to publisher " + source.name + " (" + provider + ")");
 }
 
-void Subscriber::Impl::OnLoop::on_subscribed(Subscriptions&, const Subscriptions::Source&,
+void Subscriber::Impl::OnLoop::on_subscribed(Subscriptions&, const Subscriptions::Source& source,
                                              const FidRange& range) {
-    const std::lock_guard lock{impl.mutex};
-    impl.unanswered.erase(range);
-    if (impl.unanswered.empty()) impl.changed.notify_all();
+    {
+        const std::lock_guard lock{impl.mutex};
+        impl.unanswered.erase(range);
+        impl.refused.erase(range);
+        impl.changed.notify_all();
+    }
+    if (impl.options.on_subscribed) impl.options.on_subscribed(source, range);
 }
 
 void Subscriber::Impl::OnLoop::on_refused(Subscriptions&, const Subscriptions::Source& source,
@@ -237,12 +283,16 @@ void Subscriber::Impl::OnLoop::on_refused(Subscriptions&, const Subscriptions::S
     const std::string text = "publisher " + source.name + " refuses the subscription to fids " +
                              to_string(range) + ": " + reason_of(refusal);
     log(text);
+    if (impl.options.on_refused) impl.options.on_refused(source, range, refusal);
     if (bus) return; // another publisher may accept it
-    {
-        const std::lock_guard lock{impl.mutex};
-        impl.refusals.push_back(text);
-    }
-    impl.queue.put_mark();
+    const std::lock_guard lock{impl.mutex};
+    for (const auto& piece : impl.unanswered.pieces(range))
+        impl.refused.assign(piece.range, {});
+    impl.unanswered.erase(range);
+    impl.changed.notify_all();
+    if (impl.options.on_refused) return;
+    impl.refusals.push_back(text);
+    impl.queue.wake();
 }
 
 void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
@@ -254,7 +304,7 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
         const bool goes_on = is_large
                                  ? impl.queue.put_kept(fid, subscriptions.keep(message), status)
                                  : impl.queue.put(fid, message, status);
-        if (!goes_on) subscriptions.pause();
+        if (!goes_on) pause();
         return;
     }
     std::uint64_t before = 0;
@@ -269,10 +319,12 @@ void Subscriber::Impl::OnLoop::on_publisher_changed(Subscriptions&,
                                                     const Subscriptions::Source& source,
                                                     const pubsub::PublisherChange& change) {
     add(impl.counters.restarts, 1);
-    if (change.tail_known) return;
-    add(impl.counters.unknown_tails, 1);
-    log("publisher " + source.name +
-        " was started again; how many messages the former one published last is not known");
+    if (!change.tail_known) {
+        add(impl.counters.unknown_tails, 1);
+        log("publisher " + source.name +
+            " was started again; how many messages the former one published last is not known");
+    }
+    if (impl.options.on_publisher_changed) impl.options.on_publisher_changed(source, change);
 }
 
 void Subscriber::Impl::OnLoop::on_closed(Subscriptions&, const Subscriptions::Source& source,
@@ -297,7 +349,7 @@ void Subscriber::Impl::OnLoop::on_contest(Subscriptions&, const Subscriptions::C
 }
 
 void Subscriber::Impl::OnLoop::on_ended(Subscriptions&) {
-    std::string text;
+    std::string text = left;
     if (!std::exchange(closing, true)) {
         add_lost_by_totals();
         for (const auto& [publisher, failure] : failures)
@@ -314,16 +366,8 @@ void Subscriber::Impl::OnLoop::on_ended(Subscriptions&) {
 
 Subscriber::Impl::Impl(AddressList publishers, const Bus* bus, Options its_options)
     : options{std::move(its_options)}, context{options.context ? *options.context : Context{}},
-      resume_task{[this](auto task) {
-                      context.post_always(std::move(task));
-                      return true;
-                  },
-                  [this] { on_loop->resume(); }},
-      close_task{[this](auto task) {
-                     context.post_always(std::move(task));
-                     return true;
-                 },
-                 [this] { on_loop->close(); }},
+      resume_task{context, [this] { on_loop->resume(); }}, close_task{context,
+                                                                      [this] { on_loop->close(); }},
       queue{
           {.limit = {.messages = options.queue_limit_messages, .bytes = options.queue_limit_bytes},
            .when_full = options.when_full},
@@ -333,7 +377,8 @@ Subscriber::Impl::Impl(AddressList publishers, const Bus* bus, Options its_optio
     require_at_least("queue_limit_messages",
                      static_cast<std::int64_t>(options.queue_limit_messages), 1);
     require_at_least("queue_limit_bytes", static_cast<std::int64_t>(options.queue_limit_bytes), 1);
-    context.run([&] { on_loop = std::make_unique<OnLoop>(*this, std::move(publishers), bus); });
+    require_time("disconnect_after", options.disconnect_after);
+    context.run([&] { on_loop = std::make_shared<OnLoop>(*this, std::move(publishers), bus); });
 }
 
 Subscriber::Impl::~Impl() {
@@ -354,36 +399,50 @@ void Subscriber::Impl::subscribe(std::vector<FidRange> fids,
         require_option(range.first <= range.last,
                        "a range of fids ends before it begins: " + to_string(range));
     }
-    {
-        const std::lock_guard lock{mutex};
-        for (const FidRange& range : fids)
-            unanswered.assign(range, {});
-    }
-    context.post_always([this, fids = std::move(fids), policy] {
-        if (!on_loop->closing) on_loop->subscriptions.subscribe(fids, policy);
+    set_unanswered(fids, true);
+    context.post_always([there = std::weak_ptr{on_loop}, fids = std::move(fids), policy] {
+        const auto own = there.lock();
+        if (!own || own->closing) return;
+        own->impl.set_unanswered(fids, true); // an answer to an earlier request does not count
+        own->subscriptions.subscribe(fids, policy);
     });
 }
 
 void Subscriber::Impl::unsubscribe(std::vector<FidRange> fids) {
-    {
-        const std::lock_guard lock{mutex};
+    set_unanswered(fids, false);
+    context.post_always([there = std::weak_ptr{on_loop}, fids = std::move(fids)] {
+        const auto own = there.lock();
+        if (!own || own->closing) return;
+        own->impl.set_unanswered(fids, false);
         for (const FidRange& range : fids)
-            unanswered.erase(range);
-        if (unanswered.empty()) changed.notify_all();
-    }
-    context.post_always([this, fids = std::move(fids)] {
-        for (const FidRange& range : fids)
-            if (!on_loop->closing) on_loop->subscriptions.unsubscribe(range);
+            own->subscriptions.unsubscribe(range);
     });
 }
 
-void Subscriber::Impl::throw_refusal() {
-    std::string text;
-    {
-        const std::lock_guard lock{mutex};
-        text = std::move(refusals.front());
-        refusals.pop_front();
+void Subscriber::Impl::set_unanswered(const std::vector<FidRange>& fids, bool are) {
+    const std::lock_guard lock{mutex};
+    for (const FidRange& range : fids) {
+        are ? unanswered.assign(range, {}) : unanswered.erase(range);
+        refused.erase(range);
     }
+    changed.notify_all();
+}
+
+template <typename Done, typename Failed>
+bool Subscriber::Impl::wait(std::chrono::milliseconds timeout, Done done, Failed failed) const {
+    const auto time = context.is_own_thread()
+                          ? std::chrono::milliseconds{0}
+                          : std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);
+    std::unique_lock lock{mutex};
+    changed.wait_for(lock, time, [&] { return done() || failed() || over; });
+    return done() && !failed() && !over;
+}
+
+void Subscriber::Impl::throw_refusal() {
+    const std::lock_guard lock{mutex};
+    if (refusals.empty()) return;
+    const std::string text = std::move(refusals.front());
+    refusals.pop_front();
     throw Error{Status::closed, text};
 }
 
@@ -395,11 +454,9 @@ void Subscriber::Impl::throw_if_failed() {
 template <typename Use>
 bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
                             std::chrono::milliseconds timeout, Use use) {
-    const bool for_ever = timeout == std::chrono::milliseconds::max();
-    timeout = std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);
-    const TimePoint end = for_ever ? TimePoint::max() : Clock::now() + timeout;
+    const TimePoint end = limit_of(timeout);
     std::unique_lock lock{reading.mutex, std::defer_lock};
-    if (for_ever) {
+    if (end == TimePoint::max()) {
         lock.lock();
     } else if (!lock.try_lock_until(end)) {
         return false;
@@ -407,11 +464,7 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
     for (;;) {
         while (reading.next < reading.batch->size()) {
             const pubsub::MessageBatch::Item item = (*reading.batch)[reading.next++];
-            if (item.is_gap && item.missed == 0) throw_refusal();
-            if (item.is_gap) {
-                counters.lost_at_end.fetch_add(item.missed, std::memory_order_relaxed);
-                continue;
-            }
+            if (item.is_gap) continue;
             use(Message{item.fid, item.bytes, item.status, item.missed, reading.batch.get()},
                 reading);
             return true;
@@ -421,16 +474,35 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
             reading.batch = std::make_shared<pubsub::MessageBatch>();
         held.reset();
         reading.iterators = 0;
+        if (!take_batch(*reading.batch, end)) return false; // it may throw
         reading.next = 0;
+    }
+}
+
+bool Subscriber::Impl::take_batch(pubsub::MessageBatch& batch, TimePoint end) {
+    for (;;) {
+        throw_refusal();
         const bool was_over = over; // if so, all remaining messages were in the queue
-        const TimePoint now = for_ever ? TimePoint{} : Clock::now();
-        const auto left = for_ever    ? longest_time
+        const TimePoint now = end == TimePoint::max() ? TimePoint{} : Clock::now();
+        const auto left = end == TimePoint::max() ? longest_time
                           : end > now ? std::chrono::ceil<std::chrono::milliseconds>(end - now)
                                       : std::chrono::milliseconds{0};
-        if (queue.poll(*reading.batch, left) > 0) continue;
+        if (queue.poll(batch, left) > 0) return true;
         if (was_over) throw_if_failed();
         if (was_over || end <= now) return false;
     }
+}
+
+std::size_t Subscriber::Impl::receive(pubsub::MessageBatch& batch,
+                                      std::chrono::milliseconds timeout) {
+    if (const std::unique_lock lock{reading.mutex, std::try_to_lock}; lock) {
+        if (reading.next < reading.batch->size()) { // what an iteration has left
+            batch = *reading.batch;
+            batch.drop_front(std::exchange(reading.next, batch.size()));
+            return batch.size();
+        }
+    } // else another reader has it
+    return take_batch(batch, limit_of(timeout)) ? batch.size() : 0;
 }
 
 Subscriber::Subscriber(AddressList publishers) : Subscriber{std::move(publishers), Options{}} {}
@@ -471,12 +543,20 @@ void Subscriber::unsubscribe(const FidSet& fids) {
 
 bool Subscriber::wait_until_subscribed(std::chrono::milliseconds timeout) const {
     const Impl& impl = *impl_.operator->();
-    const auto time = impl.context.is_own_thread()
-                          ? std::chrono::milliseconds{0}
-                          : std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);
-    std::unique_lock lock{impl.mutex};
-    impl.changed.wait_for(lock, time, [&] { return impl.unanswered.empty() || impl.over; });
-    return impl.unanswered.empty() && !impl.over;
+    return impl.wait(
+        timeout, [&] { return impl.unanswered.empty(); }, [&] { return !impl.refused.empty(); });
+}
+
+bool Subscriber::wait_until_subscribed(const FidSet& fids,
+                                       std::chrono::milliseconds timeout) const {
+    const Impl& impl = *impl_.operator->();
+    const auto has_some = [&](const Impl::Fids& of) {
+        return std::ranges::any_of(
+            fids.ranges(), [&](const FidRange& range) { return !of.pieces(range).empty(); });
+    };
+    return impl.wait(
+        timeout, [&] { return !has_some(impl.unanswered); },
+        [&] { return has_some(impl.refused); });
 }
 
 void Subscriber::Iterator::take_next() {
@@ -496,6 +576,10 @@ std::optional<OwnedMessage> Subscriber::receive(std::chrono::milliseconds timeou
     impl_->take(nothing, timeout,
                 [&](const Message& message, Impl::Reading&) { copy.emplace(message); });
     return copy;
+}
+
+std::size_t Subscriber::receive(pubsub::MessageBatch& batch, std::chrono::milliseconds timeout) {
+    return impl_->receive(batch, timeout);
 }
 
 int Subscriber::pollable_fd() const noexcept {

@@ -12,7 +12,7 @@
 // connection is lost. The thread of its Context puts messages into a bounded queue, from which the
 // iteration takes them. When the queue is full, `when_full` applies; by default the publishers
 // wait. Each lost message is counted, and Message::lost_before() of the next message of its fid
-// reports it.
+// reports it. receive(batch) takes many messages at a time.
 //
 // Any thread may call it. Several threads may iterate: each message goes to one of them. A
 // Subscriber may be a global object. A forked child process must not use a Subscriber of its
@@ -23,6 +23,7 @@
 #include "netio/base/status.hpp"
 #include "netio/context.hpp"
 #include "netio/loop/process.hpp"
+#include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/fid_set.hpp"
 #include "pubsub/core/message.hpp"
 #include "pubsub/core/message_batch.hpp"
@@ -49,6 +50,9 @@ enum class Reconnect : std::uint8_t {
 
 class NETIO_EXPORT Subscriber final {
   public:
+    using Source = pubsub::Subscriptions::Source;   // a publisher
+    using Refusal = pubsub::Subscriptions::Refusal; // why it refuses fids
+
     struct Options {
         std::optional<Context> context{}; // nullopt: creates its own
         // With a bus, on_loss is the same as always, because the bus reports which publishers
@@ -59,15 +63,28 @@ class NETIO_EXPORT Subscriber final {
         std::size_t queue_limit_messages = 65536;
         std::size_t queue_limit_bytes = std::size_t{64} << 20;
         // When the queue is full: block (publishers wait, as for any slow subscriber), drop, or
-        // newest (only the last message of each fid is kept). disconnect has the effect of block
-        // here.
+        // newest (only the last message of each fid is kept), or disconnect (as block; if the queue
+        // stays full for disconnect_after, the subscriber closes, and the iteration ends with an
+        // Error).
         pubsub::SlowPolicy when_full = pubsub::SlowPolicy::block;
+        std::chrono::milliseconds disconnect_after{10000};
         // If nothing has arrived this long after a subscription was accepted, the log reports
         // whether the publisher publishes these fids at all. 0: never.
         std::chrono::milliseconds silence_hint{5000};
-        // Called for each message on the context's thread, instead of the queue and the iteration.
-        // It must not throw, and must not destroy the subscriber.
+        // The functions are called on the context's thread, in order with on_message. They must not
+        // throw, and must not destroy the subscriber. Called for each message, instead of the queue
+        // and the iteration:
         std::function<void(const Message& message)> on_message{};
+        // `count` messages of this fid are lost here: the publisher dropped them, or they were
+        // published between two connections. lost_before() of the next message includes them.
+        std::function<void(Fid fid, std::uint64_t count)> on_lost{};
+        // The publisher has accepted these fids, also after it was connected again.
+        std::function<void(const Source&, const FidRange&)> on_subscribed{};
+        // The publisher refuses these fids and is not asked for them any more; also when it was
+        // connected again. Called instead of the Error that the iteration throws otherwise.
+        std::function<void(const Source&, const FidRange&, Refusal)> on_refused{};
+        // Another publish socket answers at the address; its counts start from the beginning.
+        std::function<void(const Source&, const pubsub::PublisherChange&)> on_publisher_changed{};
         // Further options of each connection. The options above override them.
         pubsub::SubscribeSocket::Options socket{};
     };
@@ -92,13 +109,20 @@ class NETIO_EXPORT Subscriber final {
     void unsubscribe(Fid fid);
     void unsubscribe(const FidRange& fids);
     void unsubscribe(const FidSet& fids);
-    // Waits until a publisher has accepted each subscribed fid: messages that are published later
-    // arrive. Returns false if the time-out passes, or if the subscriber has ended. Does not wait
-    // on the context's thread.
+    // Waits until a publisher has accepted each subscribed fid, or each of `fids`: messages that
+    // are published later arrive. Returns false if the time-out passes, if a publisher with a given
+    // address has refused some of them, or if the subscriber has ended. Does not wait on the
+    // context's thread.
     bool wait_until_subscribed(std::chrono::milliseconds timeout) const;
     template <typename Period>
     bool wait_until_subscribed(std::chrono::duration<std::int64_t, Period> timeout) const {
         return wait_until_subscribed(clamped_milliseconds(timeout));
+    }
+    bool wait_until_subscribed(const FidSet& fids, std::chrono::milliseconds timeout) const;
+    template <typename Period>
+    bool wait_until_subscribed(const FidSet& fids,
+                               std::chrono::duration<std::int64_t, Period> timeout) const {
+        return wait_until_subscribed(fids, clamped_milliseconds(timeout));
     }
 
     // The iteration waits for messages, and starts with the first one in the queue. It ends after
@@ -141,6 +165,16 @@ class NETIO_EXPORT Subscriber final {
     template <typename Period>
     std::optional<OwnedMessage> receive(std::chrono::duration<std::int64_t, Period> timeout) {
         return receive(clamped_milliseconds(timeout));
+    }
+    // Replaces `batch` by all messages of a batch of the queue, without copying them. Returns their
+    // number; 0 if none arrives in time, or if the iteration would end. Throws as the iteration
+    // does. After the last message of a fid, a batch may have an item without a message that
+    // reports losses (is_gap).
+    std::size_t receive(pubsub::MessageBatch& batch, std::chrono::milliseconds timeout);
+    template <typename Period>
+    std::size_t receive(pubsub::MessageBatch& batch,
+                        std::chrono::duration<std::int64_t, Period> timeout) {
+        return receive(batch, clamped_milliseconds(timeout));
     }
     // Readable while the queue is not empty, for event loops of the user: then call receive(0ms)
     // until it returns nullopt.

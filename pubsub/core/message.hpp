@@ -193,16 +193,3 @@ class OwnedMessage {
 };
 
 } // namespace netio::inline v0_3
-
-namespace netio::pubsub::inline v0_3 {
-
-// A message of Client::poll().
-struct Message {
-    Fid fid{};
-    std::uint8_t status = 0;
-    std::uint64_t missed = 0; // as MessageBatch::Item's
-    bool is_gap = false;
-    std::vector<std::byte> bytes;
-};
-
-} // namespace netio::pubsub::inline v0_3

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Messages in contiguous memory, for reading many at a time. A message needs no allocation of its
-// own, and a batch keeps its memory (pubsub/client/client.hpp has an example).
+// Messages in contiguous memory, for reading many at a time: Subscriber::receive(batch). A message
+// needs no allocation of its own, and a batch keeps its memory.
 
 #include "netio/base/kept_bytes.hpp"
 #include "netio/coalescing/page.hpp"

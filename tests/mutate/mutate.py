@@ -39,8 +39,8 @@ RUN_LIMIT_S = 120
 PROGRAMS = (
     *("netio_unit_test", "access_unit_test", "stream_unit_test", "pubsub_unit_test", "gate_model_test",
       "exchange_model_test", "stream_socket_unit_test"),
-    *("access_scenario_test", "messages_scenario_test", "stream_scenario_test", "world_test",
-      "pubsub_scenario_test", "pubsub_client_test", "pubsub_loops_test"),
+    *("access_scenario_test", "messages_scenario_test", "messages_sender_test",
+      "stream_scenario_test", "world_test", "pubsub_scenario_test", "pubsub_front_door_test", "pubsub_loops_test"),
     *("stream_random_test", "stream_exhaustive_test"),
 )
 # Drawn worlds may notice faults that no test program notices: they combine more than any test.

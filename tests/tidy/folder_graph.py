@@ -19,6 +19,7 @@ LEVELS = (
     ("netio/transport.hpp",),
     ("netio/fabric.hpp", "netio/session"),
     ("netio/context.hpp",),
+    ("netio/coalesced_task.hpp",),
     ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
      "stream/socket"),
     ("pubsub/client",),

@@ -84,6 +84,7 @@ def program(path, text):
 
 root = pathlib.Path(__file__).resolve().parents[2]
 listed = re.findall(r"^    (\S+?\.hpp)\)?$", (root / "cmake/public_headers.cmake").read_text(), re.M)
+listed = list(dict.fromkeys(listed))  # some are in two lists
 source = "".join(f'#include "{path}"\n' for path in listed) + "#include <iostream>\n#include <vector>\n" + PRELUDE
 count = 0
 for path in listed:

@@ -32,7 +32,9 @@ int version = 0;
     const netio::SendSocket::Options sender{.reconnect = true};
     const netio::BufferedSendSocket::Options pages{.page_bytes = 1024};
     const netio::ListenSocket::Options listener{.open = true};
-    const Client::Options client{.queue_messages = 1};
+    const netio::Subscriber::Options reader{.queue_limit_messages = 1};
+    const netio::Publisher::Options writer{.name = "a-name"};
+    const netio::Sender::Options poster{.queue_limit_bytes = 1};
     const Subscriptions::Options several{.publisher_limit = 1};
     const netio::stream::StreamSocket::Options byte_stream{.frame_bytes = 2048};
     const netio::stream::StreamListener::Options streams{.open = true};
@@ -41,8 +43,8 @@ int version = 0;
     const netio::EventLoop::Options loop_options{.mode = netio::LoopMode::busy};
     const Announcement announcement{.pid = 1};
     static_cast<void>(std::tie(publisher, lent, buffered, subscriber, sender, pages, listener,
-                               client, several, byte_stream, streams, blocking, fabric,
-                               loop_options, announcement));
+                               reader, writer, poster, several, byte_stream, streams, blocking,
+                               fabric, loop_options, announcement));
 }
 
 int main() {

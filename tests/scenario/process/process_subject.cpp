@@ -14,9 +14,9 @@
 #include "netio/loop/signal_watch.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "netio/messages/sender.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
-#include "pubsub/client/client.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/discovery/bus.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
@@ -380,28 +380,6 @@ struct Blocking final : Subject {
     }
 };
 
-struct TwoClients final : Subject {
-    pubsub::Client publisher{options_to_publish()};
-    pubsub::Client subscriber{
-        pubsub::Client::Options{.publishers = {publisher.endpoints().front().address}}};
-    TwoClients() {
-        if (subscriber.subscribe({one_fid}, {}, 30s) != pubsub::Client::Answer::accepted)
-            std::abort();
-        publish();
-    }
-    void publish() {
-        for (int i = 0; i < 100; ++i)
-            static_cast<void>(publisher.publish(pubsub::Fid{1}, std::array<std::byte, 100>{}));
-    }
-    void use() override { publish(); }
-    static pubsub::Client::Options options_to_publish() {
-        pubsub::Client::Options options;
-        options.publish.emplace();
-        options.publish->publisher.addresses = {any_port};
-        return options;
-    }
-};
-
 struct FrontDoor final : Subject {
     netio::Context context;
     netio::Publisher publisher{any_port, {.context = context}};
@@ -418,38 +396,34 @@ struct FrontDoor final : Subject {
     }
 };
 
-// Clients that find each other through a registry.
-struct ClientsOnBus final : Subject {
-    BusFolder bus;
-    pubsub::Client publisher{options()};
-    pubsub::Client subscriber{pubsub::Client::Options{.bus = bus.path()}};
-    ClientsOnBus() {
-        publisher.announce({.name = "subject", .fids = {{.fids = one_fid, .meaning = {}}}});
-        if (subscriber.subscribe({one_fid}, {}, 30s) != pubsub::Client::Answer::accepted)
-            std::abort();
+// They find each other through a registry.
+struct FrontDoorOnBus final : Subject {
+    BusFolder folder;
+    netio::Bus bus{folder.path()};
+    netio::Publisher publisher{any_port,
+                               {.bus = bus, .name = "subject", .fids = netio::FidSet{{one_fid}}}};
+    netio::Subscriber subscriber{bus};
+    FrontDoorOnBus() {
+        subscriber.subscribe(one_fid);
+        if (!subscriber.wait_until_subscribed(30s)) std::abort();
         use();
     }
     void use() override {
-        static_cast<void>(publisher.publish(pubsub::Fid{1}, std::array<std::byte, 100>{}));
-    }
-    pubsub::Client::Options options() const {
-        pubsub::Client::Options options = TwoClients::options_to_publish();
-        options.bus = bus.path();
-        return options;
+        static_cast<void>(publisher.try_publish(1, std::array<std::byte, 100>{}));
     }
 };
 
-// A client with a key, and a publisher that requires it.
-struct KeyedClient final : Loop, pubsub::Publisher::Handler {
+// A subscriber with a key, and a publisher that requires it.
+struct KeyedSubscriber final : Loop, pubsub::Publisher::Handler {
     pubsub::BufferedPublishSocket publisher{
         *transport, {.publisher = {.addresses = {any_port}, .keys = server}}, *this};
-    pubsub::Client subscriber{options()};
+    netio::Subscriber subscriber{publisher.endpoints().front().address, {.key = client}};
     pubsub::MessageBatch batch;
-    KeyedClient() : Loop{Keys::privacy} {
-        static_cast<void>(subscriber.subscribe({one_fid}));
+    KeyedSubscriber() : Loop{Keys::privacy} {
+        subscriber.subscribe(one_fid);
         run_until(loop, [&] {
             publish();
-            return subscriber.poll(batch) > 0;
+            return subscriber.receive(batch, 0ms) > 0;
         });
     }
     void publish() {
@@ -458,15 +432,38 @@ struct KeyedClient final : Loop, pubsub::Publisher::Handler {
     }
     void use() override {
         publish();
-        static_cast<void>(subscriber.poll(batch));
+        static_cast<void>(subscriber.receive(batch, 0ms));
         Loop::use();
     }
-    pubsub::Client::Options options() const {
-        pubsub::Client::Options options;
-        options.publishers = {publisher.endpoints().front().address};
-        options.socket.key = client;
-        return options;
+};
+
+// It shares its context with its receiver.
+struct Sending final : Subject, netio::ListenSocket::Handler {
+    netio::Context context;
+    std::unique_ptr<netio::ListenSocket> receiver;
+    std::optional<netio::Sender> sender;
+    std::atomic<bool> has_arrived{false};
+    Sending() {
+        context.run([this] {
+            receiver = std::make_unique<netio::ListenSocket>(
+                context.transport(), netio::ListenSocket::Options{.addresses = {any_port}}, *this);
+        });
+        sender.emplace(receiver->endpoints().front().address,
+                       netio::Sender::Options{.context = context});
+        sender->send("a text");
+        while (!has_arrived)
+            std::this_thread::yield();
     }
+    ~Sending() override {
+        sender.reset();
+        context.run([this] { receiver.reset(); });
+    }
+    void use() override { static_cast<void>(sender->try_send("a text")); }
+    void on_message(netio::ReceiveSocket&, std::span<const std::byte>,
+                    std::optional<std::uint64_t>) override {
+        has_arrived = true;
+    }
+    void on_closed(netio::ReceiveSocket&, const netio::Closed&) override {}
 };
 
 std::unique_ptr<Subject> make(std::string_view kind) {
@@ -486,9 +483,9 @@ std::unique_ptr<Subject> make(std::string_view kind) {
     if (kind == "announced") return std::make_unique<Announced>();
     if (kind == "blocking") return std::make_unique<Blocking>();
     if (kind == "blocking_with_keys") return std::make_unique<Blocking>(Keys::privacy);
-    if (kind == "client") return std::make_unique<TwoClients>();
-    if (kind == "client_with_key") return std::make_unique<KeyedClient>();
-    if (kind == "client_on_bus") return std::make_unique<ClientsOnBus>();
+    if (kind == "subscriber_with_key") return std::make_unique<KeyedSubscriber>();
+    if (kind == "front_door_on_bus") return std::make_unique<FrontDoorOnBus>();
+    if (kind == "sender") return std::make_unique<Sending>();
     if (kind == "front_door") return std::make_unique<FrontDoor>();
     std::abort();
 }

@@ -54,10 +54,10 @@ constexpr std::array kinds{"watches",
                            "announced",
                            "blocking",
                            "blocking_with_keys",
-                           "client",
-                           "client_with_key",
-                           "client_on_bus",
-                           "front_door"};
+                           "subscriber_with_key",
+                           "front_door",
+                           "front_door_on_bus",
+                           "sender"};
 
 class GlobalObject : public testing::TestWithParam<const char*> {};
 

@@ -2,19 +2,15 @@
 
 // netio::Publisher and netio::Subscriber over tcp; the thread sanitizer runs it as well.
 
-#include "pubsub/pubsub.hpp"
+#include "tests/scenario/pubsub/front_door.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 
 #include <atomic>
-#include <functional>
 #include <future>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,56 +19,9 @@
 namespace netio::front_door_test {
 namespace {
 
-using namespace std::chrono_literals;
-using testing::AnyOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr auto deadline = 60s; // far longer than any operation here takes
-constexpr const char* any_port = "127.0.0.1:0";
-
-// Collects the log lines while it exists.
-class Lines {
-  public:
-    Lines() {
-        set_log([this](std::string_view line) {
-            const std::lock_guard lock{mutex_};
-            lines_.emplace_back(line);
-        });
-    }
-    ~Lines() { set_log({}); }
-    std::vector<std::string> all() const {
-        const std::lock_guard lock{mutex_};
-        return lines_;
-    }
-    void wait_for(const std::string& words) const {
-        while (!testing::Value(all(), Contains(HasSubstr(words))))
-            std::this_thread::yield();
-    }
-
-  private:
-    mutable std::mutex mutex_;
-    std::vector<std::string> lines_;
-};
-
-class FrontDoor : public testing::Test {
-  protected:
-    Lines lines;
-};
-
-Subscriber::Options quick() {
-    Subscriber::Options options;
-    options.socket.retry_interval = 1ms;
-    options.socket.retry_limit = 10ms;
-    return options;
-}
-
-void wait_until(const std::function<bool()>& holds) {
-    while (!holds())
-        std::this_thread::yield();
-}
 
 // Collects what a subscriber receives until the end, on its own thread.
 struct Reader {

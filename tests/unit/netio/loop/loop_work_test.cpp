@@ -182,9 +182,10 @@ TEST(TaskQueue, RefusesOneTaskTooMany) {
     EXPECT_EQ(tasks.put(1), TaskQueue::Put::first);
     EXPECT_EQ(tasks.put(2), TaskQueue::Put::ok);
     EXPECT_EQ(tasks.put(3), TaskQueue::Put::full);
+    EXPECT_EQ(tasks.queue.put([&] { tasks.ran.push_back(4); }, true), TaskQueue::Put::ok);
     EXPECT_TRUE(tasks.queue.run(never));
-    EXPECT_THAT(tasks.ran, ElementsAre(1, 2));
-    EXPECT_EQ(tasks.put(4), TaskQueue::Put::first);
+    EXPECT_THAT(tasks.ran, ElementsAre(1, 2, 4));
+    EXPECT_EQ(tasks.put(5), TaskQueue::Put::first);
 }
 
 TEST(TaskQueue, TasksWithoutTimeWaitAndCount) {

@@ -1,137 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What other threads pass to the thread of a client: requests to run, messages to send and to
-// publish, and calls that wait for an answer.
+// The messages that any thread passes to the thread of a netio::Publisher, and the fids that have
+// subscribers.
 
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <iterator>
 #include <list>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <span>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace netio::pubsub::inline v0_3 {
-
-// How the parts of a client reach its thread and its user.
-struct ClientCalls {
-    // Any thread. For tasks of the client itself. Returns false if the thread has ended.
-    std::function<bool(std::function<void()>)> post;
-    // The other functions are called on the client's thread.
-    std::function<void(const std::string&)> report; // one line for people
-    std::function<void()> ended;                    // a part that was closed
-};
-
-// A task for the client's thread that any thread may request. A pending request is not repeated, so
-// that there is always space for it among the tasks of the thread.
-class CoalescedTask {
-  public:
-    CoalescedTask(std::function<bool(std::function<void()>)> post, std::function<void()> run)
-        : post_{std::move(post)}, run_{std::move(run)} {}
-
-    // Any thread. Keeps `alive` until the task has run.
-    void request(std::shared_ptr<const void> alive = {}) {
-        if (requested_.load() || requested_.exchange(true)) return;
-        const bool posted = post_([this, alive = std::move(alive)] {
-            requested_.store(false); // a request from here on needs another run
-            run_();
-        });
-        if (!posted) requested_.store(false);
-    }
-
-  private:
-    std::function<bool(std::function<void()>)> post_;
-    std::function<void()> run_;
-    std::atomic<bool> requested_{false};
-};
-
-// The messages that other threads have queued for one destination, in order. An Item has `bytes`.
-template <typename Item>
-class ClientSendQueue {
-  public:
-    explicit ClientSendQueue(std::size_t bytes_limit) noexcept : limit_{bytes_limit} {}
-
-    // Any thread. After ok the caller notifies the client's thread.
-    Status put(Item item) {
-        const std::lock_guard lock{mutex_};
-        if (closed_) return Status::closed;
-        const std::size_t bytes = item.bytes.size() + sizeof(Item);
-        if (bytes_ > 0 && bytes_ + bytes > limit_) return Status::again;
-        bytes_ += bytes;
-        items_.push_back(std::move(item));
-        return Status::ok;
-    }
-    // Further put() return Status::closed.
-    void close() {
-        const std::lock_guard lock{mutex_};
-        closed_ = true;
-    }
-    // The client's thread. Discards all items and returns their number.
-    std::size_t discard() {
-        std::size_t count = 0;
-        drain([&count](const Item&) { return ++count, true; }, [] { return false; });
-        return count;
-    }
-    // No item is queued or being sent.
-    bool empty() {
-        const std::lock_guard lock{mutex_};
-        return bytes_ == 0;
-    }
-
-    enum class Drained : std::uint8_t { all, blocked, time_is_up };
-    // The client's thread. Calls send(item) for each item until it returns false, or time_is_up()
-    // returns true after an item: other threads may put items without end.
-    template <typename Send, typename TimeIsUp>
-    Drained drain(Send send, TimeIsUp time_is_up) {
-        for (;;) {
-            if (sending_.empty()) {
-                const std::lock_guard lock{mutex_};
-                sending_.swap(items_);
-                if (sending_.empty()) return Drained::all;
-            }
-            while (!sending_.empty()) {
-                if (!send(sending_.front())) return Drained::blocked;
-                take_first();
-                if (time_is_up()) return Drained::time_is_up;
-            }
-        }
-    }
-
-  private:
-    void take_first() {
-        const std::size_t bytes = sending_.front().bytes.size() + sizeof(Item);
-        sending_.pop_front();
-        const std::lock_guard lock{mutex_};
-        bytes_ -= bytes;
-    }
-
-    std::size_t limit_;
-    std::mutex mutex_;
-    std::deque<Item> items_;
-    std::size_t bytes_ = 0; // of items_ and sending_
-    bool closed_ = false;
-    std::deque<Item> sending_; // used by the client's thread only
-};
 
 // The messages of fids that the publisher had no space for, in order within each fid. The fids take
 // turns with one message each, so that each gets its share of the space. An Item has a `fid`.
@@ -188,14 +78,14 @@ struct Publication {
 // So the first half of the limit is for all fids, and the second half is used only while some fids
 // are blocked. Each fid may use a part of the remaining space of the second half, so that there is
 // space for further fids however many are blocked.
-class ClientPublishQueue {
+class PublishQueue {
   public:
     // A fid may use this fraction of the free space of the second half, or one message.
     static constexpr std::size_t parts = 64;
 
-    explicit ClientPublishQueue(std::size_t bytes_limit) noexcept : limit_{bytes_limit} {}
+    explicit PublishQueue(std::size_t bytes_limit) noexcept : limit_{bytes_limit} {}
 
-    // Any thread. After ok the caller notifies the client's thread. again: there may be space for
+    // Any thread. After ok the caller notifies the loop's thread. again: there may be space for
     // another fid. Waits for space until `until`.
     Status put(Publication item, TimePoint until = TimePoint::min()) {
         std::unique_lock lock{mutex_};
@@ -226,7 +116,7 @@ class ClientPublishQueue {
         space_.notify_all();
     }
 
-    // The client's thread calls this and the following. There may be space again.
+    // The loop's thread calls this and the following. There may be space again.
     void wake() noexcept { blocked_.wake(); }
 
     enum class Drained : std::uint8_t { all, blocked, time_is_up };
@@ -324,139 +214,12 @@ class ClientPublishQueue {
     std::unordered_map<Fid, std::size_t> second_half_; // bytes of each fid there
     bool some_blocked_ = false;
     bool closed_ = false;
-    // Used by the client's thread only.
+    // Used by the loop's thread only.
     std::deque<Publication> sending_;
     BlockedFids<Publication> blocked_;
 };
 
-// The calls that wait for the answers to their subscriptions. A subscription is accepted when any
-// publishers have accepted each of its fids, and refused with the first refused fid. Each function
-// costs the logarithm of the number of waiting calls plus the size of its result, because tens of
-// thousands may wait. No I/O.
-template <typename Waiter>
-class PendingSubscribes {
-  public:
-    // `limit`: of waiting calls.
-    explicit PendingSubscribes(std::size_t limit = SIZE_MAX) noexcept : limit_{limit} {}
-
-    bool is_full() const noexcept { return waiting_.size() >= limit_; }
-    // Waits until `end` at most. The caller ensures that `fids` is not empty and is_full() false.
-    void add(std::span<const FidRange> fids, Waiter waiter, TimePoint end = TimePoint::max()) {
-        const std::uint64_t number = ++last_number_;
-        Entry& entry = waiting_
-                           .emplace(number, Entry{.open = {},
-                                                  .waiter = std::move(waiter),
-                                                  .end = ends_.emplace(end, number)})
-                           .first->second;
-        for (const FidRange& range : normalised(fids))
-            open(number, entry, range);
-    }
-    // Returns the calls that are complete now. All results are in the order of add().
-    std::vector<Waiter> accept(const FidRange& fids) {
-        std::vector<std::uint64_t> accepted;
-        for (const Item& item : overlapping(fids)) {
-            Entry& entry = waiting_.at(item.number);
-            close(item, entry);
-            if (item.range.first < fids.first)
-                open(item.number, entry, {item.range.first, Fid{to_integer(fids.first) - 1}});
-            if (fids.last < item.range.last)
-                open(item.number, entry, {Fid{to_integer(fids.last) + 1}, item.range.last});
-            if (entry.open.empty()) accepted.push_back(item.number);
-        }
-        return take(std::move(accepted));
-    }
-    // Returns the calls that wait for any of the fids, because these were refused or unsubscribed.
-    std::vector<Waiter> end(const FidRange& fids) {
-        std::vector<std::uint64_t> ended;
-        for (const Item& item : overlapping(fids))
-            ended.push_back(item.number);
-        return take(std::move(ended));
-    }
-    // Returns the calls whose time is over.
-    std::vector<Waiter> expire(TimePoint now) {
-        std::vector<std::uint64_t> over;
-        for (auto next = ends_.begin(); next != ends_.end() && next->first <= now; ++next)
-            over.push_back(next->second);
-        return take(std::move(over));
-    }
-    // The time when the first call expires.
-    TimePoint next_end() const noexcept {
-        return ends_.empty() ? TimePoint::max() : ends_.begin()->first;
-    }
-    std::vector<Waiter> take_all() { return expire(TimePoint::max()); }
-    // The number of ranges that accept() and end() have examined, as a measure of their cost.
-    std::size_t steps() const noexcept { return steps_; }
-
-  private:
-    using Ends = std::multimap<TimePoint, std::uint64_t>;
-    struct Entry {
-        std::map<Fid, Fid> open; // ranges that are not accepted yet
-        Waiter waiter;
-        Ends::iterator end;
-    };
-    struct Item {
-        FidRange range;
-        std::uint64_t number = 0; // of its entry
-    };
-    using Starts = std::set<std::pair<Fid, std::uint64_t>>;
-
-    // Ranges are grouped by length, so that the candidates to overlap another range start near it.
-    static std::size_t group_of(const FidRange& range) noexcept {
-        return static_cast<std::size_t>(
-            std::bit_width(to_integer(range.last) - to_integer(range.first)));
-    }
-    void open(std::uint64_t number, Entry& entry, const FidRange& range) {
-        entry.open.emplace(range.first, range.last);
-        starts_[group_of(range)].emplace(range.first, number);
-    }
-    void close(const Item& item, Entry& entry) {
-        entry.open.erase(item.range.first);
-        starts_[group_of(item.range)].erase({item.range.first, item.number});
-    }
-    std::vector<Item> overlapping(const FidRange& fids) {
-        std::vector<Item> found;
-        for (std::size_t group = 0; group < starts_.size(); ++group) {
-            const Starts& starts = starts_[group];
-            if (starts.empty()) continue;
-            const std::uint64_t longest = group < 64 ? (std::uint64_t{1} << group) - 1 : UINT64_MAX;
-            const std::uint64_t first = to_integer(fids.first);
-            const Fid begin{first > longest ? first - longest : 0};
-            ++steps_;
-            for (auto at = starts.lower_bound({begin, 0}); at != starts.end(); ++at) {
-                ++steps_;
-                if (fids.last < at->first) break;
-                const Fid last = waiting_.at(at->second).open.at(at->first);
-                if (fids.first <= last)
-                    found.push_back({.range = {at->first, last}, .number = at->second});
-            }
-        }
-        return found;
-    }
-    std::vector<Waiter> take(std::vector<std::uint64_t> numbers) {
-        std::ranges::sort(numbers);
-        std::vector<Waiter> taken;
-        for (const std::uint64_t number : numbers) {
-            const auto found = waiting_.find(number);
-            if (found == waiting_.end()) continue; // was found twice
-            Entry& entry = found->second;
-            for (const auto& [first, last] : entry.open)
-                starts_[group_of({first, last})].erase({first, number});
-            ends_.erase(entry.end);
-            taken.push_back(std::move(entry.waiter));
-            waiting_.erase(found);
-        }
-        return taken;
-    }
-
-    std::size_t limit_;
-    std::uint64_t last_number_ = 0;
-    std::map<std::uint64_t, Entry> waiting_; // by number, the order of add()
-    Ends ends_;
-    std::array<Starts, 65> starts_; // of all open ranges, by group
-    std::size_t steps_ = 0;
-};
-
-// The fids that have a subscriber now, and the number of subscribers. The client's thread updates
+// The fids that have a subscriber now, and the number of subscribers. The loop's thread updates
 // it with the reports of its publish socket; any thread reads it and waits for subscribers.
 class WantedFids {
   public:

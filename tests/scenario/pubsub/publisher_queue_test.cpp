@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishing through a client, on a loop in virtual time: what its queue accepts, and that all of
-// it is published, however little memory there is.
+// The queue of a netio::Publisher on a loop in virtual time: what it accepts, and that all of it is
+// published, however little memory there is.
 
-#include "tests/scenario/pubsub/publishing_client.hpp"
+#include "tests/scenario/pubsub/publisher_scenario.hpp"
 
 #include <gmock/gmock.h>
 
-namespace netio::pubsub::test::client_publisher_test {
+namespace netio::pubsub::test::publisher_queue_test {
 namespace {
 
 using netio::Status;
 
-class PublishingClient : public PublishingClientScenario {
+class QueuingPublisher : public FrontPublisherScenario {
   protected:
-    ~PublishingClient() override { EXPECT_THAT(told, testing::IsEmpty()); }
+    ~QueuingPublisher() override { EXPECT_THAT(lines.all(), testing::IsEmpty()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Beds, PublishingClient, netio::test::simulated_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, QueuingPublisher, netio::test::simulated_beds(), bed_name);
 
-TEST_P(PublishingClient, TakesAMessageOfExactlyTheLimit) {
-    options.publisher.largest_message_bytes = 3000;
+TEST_P(QueuingPublisher, TakesAMessageOfExactlyTheLimit) {
+    options.socket.publisher.largest_message_bytes = 3000;
     serve();
     const SubscriberActor& subscriber = subscribe_to_one();
     EXPECT_EQ(publish(0, 3001), Status::too_large);
     EXPECT_EQ(publish(0, 3000), Status::ok);
     ASSERT_TRUE(run_until([&] { return subscriber.messages == 1; }));
     EXPECT_EQ(subscriber.by_fid.at(Fid{1}).front().size, 3000U);
-    EXPECT_EQ(publisher->published(), 1U);
+    EXPECT_EQ(published(), 1U);
 }
 
-TEST_P(PublishingClient, SaysWhetherAnySubscriberWantsTheFid) {
+TEST_P(QueuingPublisher, SaysWhetherAnySubscriberWantsTheFid) {
     serve();
     EXPECT_EQ(publish(0, 40), Status::no_subscribers);
     EXPECT_FALSE(publisher->wait_for_subscribers(1, std::chrono::milliseconds{0}));
@@ -51,10 +51,10 @@ TEST_P(PublishingClient, SaysWhetherAnySubscriberWantsTheFid) {
         [&] { return !publisher->wait_for_subscribers(2, std::chrono::milliseconds{0}); }));
     EXPECT_EQ(publish(Fid{3}, 1, 40), Status::no_subscribers);
     EXPECT_EQ(publish(Fid{5}, 1, 40), Status::ok);
-    ASSERT_TRUE(run_until([&] { return publisher->published() == 8; })) << "all of them count";
+    ASSERT_TRUE(run_until([&] { return published() == 8; })) << "all of them count";
 }
 
-TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeProgress) {
+TEST_P(QueuingPublisher, PublishesInOrderAsItsSubscribersMakeProgress) {
     constexpr std::uint64_t count = 200;
     serve();
     const SubscriberActor& subscriber = subscribe_to_one();
@@ -64,17 +64,17 @@ TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeProgress) {
     std::uint64_t held_up_at = 0;
     for (int turn = 0; turn < 1000; ++turn) {
         loop().run_once(loop().now() + std::chrono::milliseconds{1});
-        held_up_at = publisher->published();
+        held_up_at = published();
     }
     EXPECT_LT(held_up_at, count) << "the pages are full";
     subscribers.front()->socket->resume();
     ASSERT_TRUE(run_until([&] { return subscriber.messages == count; }));
     subscriber.expect_contiguous(Fid{1}, 0, count);
-    EXPECT_EQ(publisher->published(), count);
+    EXPECT_EQ(published(), count);
 }
 
 // However fast the fid without progress is published.
-TEST_P(PublishingClient, AFidWithAStoppedSubscriberBlocksNoOther) {
+TEST_P(QueuingPublisher, AFidWithAStoppedSubscriberBlocksNoOther) {
     constexpr std::uint64_t count = 200;
     serve();
     Subscription& stopped = subscribe_to(range(1, 1));
@@ -87,14 +87,14 @@ TEST_P(PublishingClient, AFidWithAStoppedSubscriberBlocksNoOther) {
         ASSERT_TRUE(run_until([&] { return publish(Fid{2}, number, 900) == Status::ok; }));
         ASSERT_TRUE(run_until([&] { return other.actor.messages == number + 1; }));
     }
-    EXPECT_LT(publisher->published(), taken + count);
+    EXPECT_LT(published(), taken + count);
     stopped.socket->resume();
     ASSERT_TRUE(run_until([&] { return stopped.actor.messages == taken; }));
     stopped.actor.expect_contiguous(Fid{1}, 0, taken);
     other.actor.expect_contiguous(Fid{2}, 0, count);
 }
 
-TEST_P(PublishingClient, EachBlockedFidContinuesWithItsSubscribersProgress) {
+TEST_P(QueuingPublisher, EachBlockedFidContinuesWithItsSubscribersProgress) {
     constexpr std::uint64_t count = 100;
     serve();
     std::vector<Subscription*> all;
@@ -106,17 +106,17 @@ TEST_P(PublishingClient, EachBlockedFidContinuesWithItsSubscribersProgress) {
         for (std::uint64_t fid = 1; fid <= 3; ++fid)
             ASSERT_EQ(publish(Fid{fid}, number, 900), Status::ok);
     bed.let_pass(std::chrono::milliseconds{10});
-    EXPECT_LT(publisher->published(), 3 * count);
+    EXPECT_LT(published(), 3 * count);
     for (std::uint64_t fid = 3; fid >= 1; --fid) { // the fid that is blocked last continues first
         Subscription& each = *all[fid - 1];
         each.socket->resume();
         ASSERT_TRUE(run_until([&] { return each.actor.messages == count; }));
         each.actor.expect_contiguous(Fid{fid}, 0, count);
     }
-    EXPECT_EQ(publisher->published(), 3 * count);
+    EXPECT_EQ(published(), 3 * count);
 }
 
-TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsEnd) {
+TEST_P(QueuingPublisher, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsEnd) {
     constexpr std::uint64_t count = 50;
     serve();
     const SubscriberActor& subscriber = subscribe_to_one();
@@ -124,30 +124,28 @@ TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsE
     for (std::uint64_t number = 0; number < count; ++number)
         ASSERT_EQ(publish(number, 900), Status::ok);
     loop().run_once();
-    EXPECT_LT(publisher->published(), 10U) << "one page each";
-    publisher->take_no_more();
+    EXPECT_LT(published(), 10U) << "one page each";
     publisher->close();
     EXPECT_EQ(publish(count, 900), Status::closed);
-    EXPECT_FALSE(publisher->is_over());
-    ASSERT_TRUE(run_until([&] { return ended == 1; }));
-    EXPECT_TRUE(publisher->is_over());
+    EXPECT_FALSE(publisher->is_closed());
+    ASSERT_TRUE(run_until([&] { return publisher->is_closed(); }));
     subscriber.expect_contiguous(Fid{1}, 0, count);
-    EXPECT_EQ(publisher->published(), count);
+    EXPECT_EQ(published(), count);
 }
 
-TEST_P(PublishingClient, CountsUnsubscribedMessagesButNoRefusedOnes) {
-    options.publisher.fids = {range(1, 9)};
+TEST_P(QueuingPublisher, CountsUnsubscribedMessagesButNoRefusedOnes) {
+    options.fids = FidSet{{1, 9}};
     serve(4096);
     std::uint64_t taken = 0;
     while (publish(taken, 900) == Status::no_subscribers)
         ++taken;
     EXPECT_LT(taken, 6U);
     EXPECT_EQ(publish(taken, 900), Status::again);
-    EXPECT_EQ(publisher->publish(Fid{10}, {}, 0), Status::not_owned);
-    ASSERT_TRUE(run_until([&] { return publisher->published() == taken; }));
+    EXPECT_EQ(publisher->try_publish(10, ""), Status::not_owned);
+    ASSERT_TRUE(run_until([&] { return published() == taken; }));
     EXPECT_EQ(publish(taken, 900), Status::no_subscribers) << "there is space again";
-    ASSERT_TRUE(run_until([&] { return publisher->published() == taken + 1; }));
+    ASSERT_TRUE(run_until([&] { return published() == taken + 1; }));
 }
 
 } // namespace
-} // namespace netio::pubsub::test::client_publisher_test
+} // namespace netio::pubsub::test::publisher_queue_test
