@@ -219,7 +219,7 @@ void add_session_times(CLI::App& command, netio::SessionOptions& session) {
 void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
     add_count(command, "--buffers", session.receive_count, "Number of receive buffers",
               {.min = 4, .max = 16384});
-    add_bytes(command, "--buffer-size", session.receive_bytes,
+    add_bytes(command, "--buffer-size", session.receive_buffer_bytes,
               "Size of each receive buffer in bytes", {.min = 256, .max = 1U << 30});
     add_bytes(command, "--window-limit", session.window_limit,
               "Let all receive buffers together grow up to this many bytes if round trips are "
@@ -308,20 +308,20 @@ void add_keys(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--keys", arguments.keys,
                        "Accept only clients whose key is in this file (netio key); the file is "
                        "read again when it changes");
-    command.add_option("--dialled-as", arguments.dialled_as,
+    command.add_option("--advertised-addresses", arguments.advertised_addresses,
                        "With --keys: address and port that clients connect to, if the network "
                        "translates them (NAT); repeatable");
     add_count(
-        command, "--links-per-host", arguments.links_per_host,
+        command, "--connections-per-host", arguments.connections_per_host,
         "Limit the connections per host (IPv6: per /64); 256 with --keys, counted over all keys",
         {.min = 1, .max = UINT32_MAX});
     add_protection(command, arguments);
 }
 
 KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host) {
-    const std::uint64_t usual = netio::ServerKeys::Options{}.links_per_host;
-    if (!arguments.links_per_host)
-        arguments.links_per_host = std::max<std::uint64_t>(usual, of_one_host);
+    const std::uint64_t usual = netio::ServerKeys::Options{}.connections_per_host;
+    if (!arguments.connections_per_host)
+        arguments.connections_per_host = std::max<std::uint64_t>(usual, of_one_host);
     return arguments;
 }
 
@@ -340,11 +340,11 @@ std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
     forbid_core_dumps();
     netio::ServerKeys::Options options{.file = arguments.keys,
                                        .min_protection = protection_of(arguments.protection)};
-    if (arguments.links_per_host)
-        options.links_per_host = static_cast<std::uint32_t>(*arguments.links_per_host);
+    if (arguments.connections_per_host)
+        options.connections_per_host = static_cast<std::uint32_t>(*arguments.connections_per_host);
     options.look_interval = arguments.look_interval;
-    for (const std::string& address : arguments.dialled_as)
-        options.dialled_as.push_back(netio::parse_address(address));
+    for (const std::string& address : arguments.advertised_addresses)
+        options.advertised_addresses.push_back(netio::parse_address(address));
     return std::make_shared<netio::ServerKeys>(loop, options);
 }
 

@@ -101,8 +101,8 @@ struct KeyArguments {
     std::string key;  // client
     std::string keys; // server
     std::string protection;
-    std::vector<std::string> dialled_as; // server
-    std::optional<std::uint64_t> links_per_host;
+    std::vector<std::string> advertised_addresses; // server
+    std::optional<std::uint64_t> connections_per_host;
     std::chrono::milliseconds look_interval = netio::ServerKeys::Options{}.look_interval;
 };
 

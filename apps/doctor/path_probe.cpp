@@ -24,7 +24,7 @@ constexpr std::size_t echo_bytes = 8;
 constexpr std::size_t service_bytes = 4;
 
 netio::SessionOptions session_options() {
-    return {.receive_bytes = frame_bytes, .receive_count = 8, .send_count = 8};
+    return {.receive_buffer_bytes = frame_bytes, .receive_count = 8, .send_count = 8};
 }
 
 netio::Hello hello() {

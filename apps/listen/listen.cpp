@@ -75,7 +75,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
         options.addresses = {netio::parse_address(arguments_.listen)};
         options.open = arguments_.open;
         options.keys = keys_;
-        options.links_per_host = arguments_.keys.links_per_host.value_or(0);
+        options.connections_per_host = arguments_.keys.connections_per_host.value_or(0);
         return options;
     }
     void on_connected(netio::ReceiveSocket& sender) override {

@@ -117,7 +117,7 @@ void put_at(PublisherConfig& part, std::size_t loop) {
     for (netio::Address& each : part.listen)
         each = shifted(each, loop, part.file);
     part.metrics.listen = shifted(part.metrics.listen, loop, part.file);
-    for (std::string& each : part.keys.dialled_as)
+    for (std::string& each : part.keys.advertised_addresses)
         each = shifted(each, loop, part.file);
     part.name = fmt::format("{}loop {}", part.name.empty() ? "" : part.name + ", ", loop);
     if (part.bus.name.empty()) return;

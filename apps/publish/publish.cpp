@@ -51,10 +51,10 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
         config.places["metrics"] = "--metrics";
     }
     if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;
-    config.keys.dialled_as = arguments.keys.dialled_as;
-    if (const auto links = arguments.keys.links_per_host) {
-        config.keys.links_per_host = links;
-        config.publisher.links_per_host = *links;
+    config.keys.advertised_addresses = arguments.keys.advertised_addresses;
+    if (const auto links = arguments.keys.connections_per_host) {
+        config.keys.connections_per_host = links;
+        config.publisher.connections_per_host = *links;
     }
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;

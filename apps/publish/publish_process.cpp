@@ -104,7 +104,7 @@ class BufferedOutlet final : public Outlet {
                   fmt::format("messages of up to {} bytes do not fit into {} pages of {} bytes; "
                               "allowed: at most {} bytes, or more or larger pages",
                               largest_published(config), config.buffered_options.page_count,
-                              config.buffered_options.page_bytes, socket_.message_limit()));
+                              config.buffered_options.page_size_bytes, socket_.message_limit()));
     }
 
     std::span<std::byte> place() override { return memory_; }

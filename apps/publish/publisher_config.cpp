@@ -94,10 +94,10 @@ void add_process(Keys& keys) {
     fabric.add("half_handshake_timeout_ms", &Fabric::half_handshake_timeout, whole(1, hour_ms),
                "tcp: how long to wait for the rest of a request if the kernel reports the request "
                "too early");
-    fabric.add("stranger_timeout_ms", &Fabric::stranger_timeout, whole(1, hour_ms),
+    fabric.add("stranger_timeout_ms", &Fabric::handshake_timeout, whole(1, hour_ms),
                "a tcp client that does not finish its handshake is disconnected after one to two "
                "times this");
-    fabric.add("strangers_per_host_limit", &Fabric::strangers_per_host_limit, whole(1, 1 << 20),
+    fabric.add("pending_handshakes_per_host", &Fabric::pending_handshakes_per_host, whole(1, 1 << 20),
                "limit of such clients from one host");
     fabric.add("windows_limit", &Fabric::windows_limit, bytes(0, terabyte),
                "limit of all receive windows together (`session.window_limit`)");
@@ -295,14 +295,14 @@ void add_publisher(Keys& keys) {
              "rejected");
     rows.add("subscriber_limit", option(&Options::subscriber_limit), whole(1, 1 << 20),
              "limit of subscribers; further subscribers are rejected and retry");
-    rows.add("links_per_host", option(&Options::links_per_host), whole(0, 1 << 20),
+    rows.add("connections_per_host", option(&Options::connections_per_host), whole(0, 1 << 20),
              "limit of subscribers per host (IPv6: per /64) without `keys`; 0: half of "
              "`subscriber_limit`");
     rows.add("ranges_per_subscriber_limit", option(&Options::ranges_per_subscriber_limit),
              whole(1, 1 << 24),
              "limit of fid ranges per subscriber; beyond it, a subscription is refused");
     rows.add(
-        "answer_limit", option(&Options::answer_limit), whole(1, 1 << 24),
+        "pending_reply_limit", option(&Options::pending_reply_limit), whole(1, 1 << 24),
         "limit of queued requests and answers of one subscriber; beyond it, its session is closed");
     add_close(rows, PublisherConfig{}, option(&Options::close_timeout),
               option(&Options::close_limit),
@@ -376,9 +376,9 @@ void add_bus_and_keys(Keys& keys) {
                             path_in_folder(value.text("the path of a key file"), context.folder);
                     });
     rows.require();
-    rows.add("links_per_host", &KeyArguments::links_per_host, whole(1, 1 << 20),
+    rows.add("connections_per_host", &KeyArguments::connections_per_host, whole(1, 1 << 20),
              "limit of connections per host; further connections are rejected and may retry",
-             std::to_string(netio::ServerKeys::Options{}.links_per_host));
+             std::to_string(netio::ServerKeys::Options{}.connections_per_host));
     rows.add("look_interval_ms", &KeyArguments::look_interval, whole(1, hour_ms),
              "interval of checks whether the file has changed");
 }
@@ -399,7 +399,7 @@ void read_remainder(const YamlValue& value, PublisherConfig& config, ReadContext
 void add_sockets(Keys& keys) {
     using Buffered = BufferedPublishSocket::Options;
     SectionRows<Buffered> buffered{keys, "buffered"};
-    buffered.add("page_size", &Buffered::page_bytes, bytes(256, largest_message),
+    buffered.add("page_size", &Buffered::page_size_bytes, bytes(256, largest_message),
                  "size of a page and of the largest frame; messages and fids share a page");
     buffered.add(
         "pages", &Buffered::page_count, whole(2, 1 << 20),
@@ -409,7 +409,7 @@ void add_sockets(Keys& keys) {
                         "half of the memory",
                         [](const YamlValue& value, Buffered& options, ReadContext&) {
                             options.queue_limit_bytes =
-                                value.bytes(1, options.page_count * options.page_bytes / 2);
+                                value.bytes(1, options.page_count * options.page_size_bytes / 2);
                         });
     buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),
                  "`newest` (conflation): additional limit for one subscriber, for the last message "
@@ -419,7 +419,7 @@ void add_sockets(Keys& keys) {
         "a page is sent when it has this many bytes; at most `page_size`. Without it: at about 64 "
         "KiB if its subscribers are idle, and when the page is full if they are busy",
         [](const YamlValue& value, Buffered& options, ReadContext&) {
-            options.watermark_bytes = value.bytes(1, options.page_bytes);
+            options.watermark_bytes = value.bytes(1, options.page_size_bytes);
         });
     buffered.add("flush_us", &Buffered::flush_time, whole(0, hour_ms * 1000),
                  "time limit for a message to wait for its page; 0: no timer");
@@ -442,7 +442,7 @@ void add_sockets(Keys& keys) {
     using Session = netio::SessionOptions;
     const Session defaults = Publisher::Options{}.session;
     SectionRows<Session> session{keys, "session", defaults};
-    session.add("receive_bytes", &Session::receive_bytes,
+    session.add("receive_buffer_bytes", &Session::receive_buffer_bytes,
                 bytes(256, std::numeric_limits<std::uint32_t>::max()),
                 "size of a receive buffer for a subscriber's requests");
     session.add("receive_count", &Session::receive_count, whole(4, 16384),
@@ -454,7 +454,7 @@ void add_sockets(Keys& keys) {
     session.add("handshake_timeout_ms", &Session::handshake_timeout, whole(1, year_ms),
                 "time limit for a peer's handshake");
     session.add(
-        "key_bytes", &Session::key_bytes, bytes(1, std::uint64_t{1} << 34),
+        "key_bytes", &Session::rekey_after_bytes, bytes(1, std::uint64_t{1} << 34),
         "with `integrity` and `privacy`: the key for sent data changes after this many bytes");
     add_close(session, defaults, &Session::close_timeout, &Session::close_limit,
               "close of one connection: a peer that makes no progress for this long is aborted",

@@ -287,7 +287,7 @@ Command add_send(CLI::App& program) {
                         "Connect from this local address or interface");
     command->add_flag("--reconnect", arguments->reconnect,
                       "Wait for the listener, and reconnect after a lost connection");
-    add_bytes(*command, "--page-size", arguments->sending.page_bytes,
+    add_bytes(*command, "--page-size", arguments->sending.page_size_bytes,
               "Send at most this many bytes of messages together",
               {.min = 256, .max = (1U << 30) - 1});
     add_count(*command, "--pages", arguments->sending.page_count,

@@ -620,7 +620,7 @@ Command add_subscribe(CLI::App& program) {
         ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
     command->add_option("--local", arguments->local, "Connect from this local address");
     add_receive_buffers(*command, arguments->socket.session);
-    add_buffer_limit(*command, arguments->socket.receive_bytes_limit);
+    add_buffer_limit(*command, arguments->socket.receive_buffer_limit_bytes);
     add_largest_message(*command, arguments->socket.largest_message_bytes);
     add_session_times(*command, arguments->socket.session);
     add_retry_times(*command, arguments->socket.retry_interval, arguments->socket.retry_limit);

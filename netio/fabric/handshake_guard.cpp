@@ -126,7 +126,7 @@ void HandshakeGuard::report_closed(const PendingHandshakes::Excess& excess) cons
         {.peer = ListeningSocket::name_of_peer(excess.pending.fd),
          .why = "more than " + std::to_string(limit) + " connections of its machine " +
                 (excess.has_requested ? "wait for an answer here" : "have not sent their request") +
-                "; if these are wanted, raise strangers_per_host_limit (FabricOptions, `fabric:` "
+                "; if these are wanted, raise pending_handshakes_per_host (FabricOptions, `fabric:` "
                 "in YAML), or let their programs connect fewer sockets at once"});
 }
 

@@ -180,7 +180,7 @@ ListenSocket::Impl::Impl(ListenSocket& user, Transport& transport, ListenSocket:
                                  .open = options.open,
                                  .service_bytes = messages::service_bytes,
                                  .place_limit = options.peer_limit,
-                                 .links_per_host = options.links_per_host,
+                                 .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
 }

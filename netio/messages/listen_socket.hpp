@@ -75,7 +75,7 @@ class NETIO_EXPORT ListenSocket final {
         std::size_t peer_limit = 4096;               // connected senders
         // Limit of senders per host; 0: half of peer_limit. With keys, the limit of the keys
         // applies.
-        std::size_t links_per_host = 0;
+        std::size_t connections_per_host = 0;
         // Limit of a buffered sender's message that is larger than a page; the sender refuses
         // larger ones.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;

@@ -36,12 +36,12 @@ class NETIO_EXPORT ServerKeys final {
         access::Protection min_protection = access::Protection::none;
         // Simultaneous connections of one host, whatever their keys. More than the default of
         // `links=` (64), so that one key cannot lock out the other keys of its host.
-        std::uint32_t links_per_host = 256;
+        std::uint32_t connections_per_host = 256;
         std::chrono::milliseconds look_interval{1000}; // between checks of the file
         // Numeric addresses that clients dial, if the network translates them to an address of this
         // machine (NAT, a container's port): a client's proof covers the address that it dialled.
         // At most 8.
-        std::vector<Address> dialled_as{};
+        std::vector<Address> advertised_addresses{};
     };
 
     // Reports peers that are not admitted and problems of the file to the loop's observer. Throws

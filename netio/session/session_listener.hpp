@@ -89,7 +89,7 @@ class SessionListener final : private Listener::Handler {
         std::size_t place_limit = SIZE_MAX;                       // simultaneous peers
         // Limit of peers per host; 0: half of place_limit. With keys, the limit of the keys
         // applies.
-        std::size_t links_per_host = 0;
+        std::size_t connections_per_host = 0;
         // The keys of admitted peers; null: all peers are admitted. With keys, service_bytes is 4
         // (checked).
         std::shared_ptr<ServerKeys> keys = nullptr;

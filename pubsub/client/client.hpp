@@ -86,7 +86,7 @@ class NETIO_EXPORT Client final {
         std::size_t send_queue_bytes = std::size_t{16} << 20; // per address
         std::size_t destination_limit = 256;                  // number of addresses of send()
         // Calls of subscribe() that wait for an answer; further calls return Answer::closed.
-        std::size_t answer_limit = 65536;
+        std::size_t pending_reply_limit = 65536;
     };
 
     // Events other than messages, on the client's thread, in order with on_message, and with the

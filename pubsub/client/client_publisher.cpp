@@ -32,7 +32,7 @@ ClientPublisher::ClientPublisher(Transport& transport,
                                                    [this] { give_up(); }},
       socket_{transport, options, static_cast<Publisher::Handler&>(*this)},
       endpoints_{socket_.endpoints()},
-      parameters_{{"page_size", std::to_string(options.page_bytes)},
+      parameters_{{"page_size", std::to_string(options.page_size_bytes)},
                   {"largest_message", std::to_string(options.publisher.largest_message_bytes)}},
       announced_{.bus = std::move(bus)}, announce_{calls.post, [this] { announce_next(); }} {
     if (options.publisher.fids) owned_ = normalised(*options.publisher.fids);

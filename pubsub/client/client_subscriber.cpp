@@ -44,7 +44,7 @@ ClientSubscriber::ClientSubscriber(EventLoop& loop, const Client::Options& optio
                                    Client::Events events, const ClientCalls& calls)
     : options_{options}, events_{std::move(events)}, calls_{calls}, resume_{calls.post,
                                                                             [this] { resume(); }},
-      pending_{options.answer_limit}, first_expires_{loop, [this] { drop_expired(); }},
+      pending_{options.pending_reply_limit}, first_expires_{loop, [this] { drop_expired(); }},
       queue_{{.limit = {.messages = options.queue_messages, .bytes = options.queue_bytes},
               .when_full = options.when_full.policy},
              [this] { resume_.request(); }},

@@ -154,7 +154,7 @@ void Publisher::Impl::OnLoop::announce() {
     announcement.host = pubsub::this_host();
     announcement.pid = static_cast<int>(::getpid());
     announcement.parameters = {
-        {"page_size", std::to_string(options.socket.page_bytes)},
+        {"page_size", std::to_string(options.socket.page_size_bytes)},
         {"largest_message", std::to_string(options.socket.publisher.largest_message_bytes)}};
     announcer =
         pubsub::announce(loop, options.bus->where, announcement,

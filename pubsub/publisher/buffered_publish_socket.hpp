@@ -36,7 +36,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         Publisher::Options publisher{};
         // A subscriber's receive buffers are a little larger. Pages of this size need few calls per
         // byte, and all that are in flight fit into a processor's cache.
-        std::size_t page_bytes = 256 * 1024;
+        std::size_t page_size_bytes = 256 * 1024;
         // The memory of all messages that are queued or in flight, in pages. A page uses as much as
         // it holds.
         std::size_t page_count = 128;

@@ -42,7 +42,7 @@ class NETIO_EXPORT FidQuery final {
         std::vector<FidRange> near{};
         std::size_t range_limit = 65536; // of the whole list; further ranges are omitted
         // The limit of the receive buffers, which are as large as the publisher requires.
-        std::size_t receive_bytes_limit = std::size_t{64} * 1024 * 1024;
+        std::size_t receive_buffer_limit_bytes = std::size_t{64} * 1024 * 1024;
         std::chrono::milliseconds timeout{10000}; // of the whole query
     };
     struct Near {

@@ -28,8 +28,8 @@ pubsub::Publisher::Options options(Input& input, const std::shared_ptr<ServerKey
     pubsub::Publisher::Options options;
     options.addresses = {Scene::address()};
     options.keys = keys;
-    options.session.key_bytes = 200;
-    options.session.receive_bytes = 1024;
+    options.session.rekey_after_bytes = 200;
+    options.session.receive_buffer_bytes = 1024;
     options.slow_policy = static_cast<pubsub::SlowPolicy>(input.below(3));
     options.ranges_per_subscriber_limit = 4;
     return options;

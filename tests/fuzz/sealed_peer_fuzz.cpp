@@ -22,8 +22,8 @@ const Target sealed{"sealed_peer", [](Bytes bytes) {
                         Receiving user;
                         ListenSocket::Options options{.addresses = {Scene::address()},
                                                       .largest_message_bytes = 4096};
-                        options.session.receive_bytes = 1024;
-                        options.session.key_bytes = 200;
+                        options.session.receive_buffer_bytes = 1024;
+                        options.session.rekey_after_bytes = 200;
                         options.keys = std::make_shared<ServerKeys>(
                             scene.loop(), ServerKeys::Options{.file = site().site()});
                         ListenSocket socket{scene.transport(), options, user};

@@ -230,7 +230,7 @@ class KeyedPrograms(Case):
         key = self.new("services=all fids=0-63")
         with Translation() as outside:
             for known in (True, False):
-                publisher = self.publisher(*(("--dialled-as", outside.address) if known else ()))
+                publisher = self.publisher(*(("--advertised-addresses", outside.address) if known else ()))
                 outside.leads_to = publisher.address()
                 status, _, log = self.start("subscribe", outside.address, "--fid", "0-63", "--key",
                                             key, "--messages", 1000).end()
@@ -239,13 +239,13 @@ class KeyedPrograms(Case):
                     self.assertIn("it does not admit this side", log)
                 publisher.process.terminate()
                 publisher.end()
-        status, _, log = self.publisher("--dialled-as", "publisher.example:1").end()
+        status, _, log = self.publisher("--advertised-addresses", "publisher.example:1").end()
         self.assertNotEqual(status, 0)
-        self.assertIn("dialled_as: publisher.example", log)
+        self.assertIn("advertised_addresses: publisher.example", log)
 
     def test_one_host_has_as_many_connections_as_is_said(self):
         key = self.new("services=all fids=0-63")
-        site = ("--keys", self.path("site.keys"), "--links-per-host", 1)
+        site = ("--keys", self.path("site.keys"), "--connections-per-host", 1)
         chat = ("cat", "--key", key)
         for client, *command in ((("subscribe", "--fid", "1", "--key", key), "publish",
                                   self.config(self.PATTERN)),

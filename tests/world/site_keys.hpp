@@ -32,7 +32,7 @@ class SiteKeys {
         return std::make_shared<ServerKeys>(loop,
                                             ServerKeys::Options{.file = files_.site(),
                                                                 .min_protection = level_,
-                                                                .links_per_host = 1000,
+                                                                .connections_per_host = 1000,
                                                                 .look_interval = look_interval});
     }
     std::shared_ptr<const ClientKey> client(std::uint32_t process) {

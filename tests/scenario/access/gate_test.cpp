@@ -107,7 +107,7 @@ TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
 TEST_P(Gate, AcceptsAProofForAnAdvertisedAddress) {
     files.permit(7, "services=messages");
     ServerKeys::Options options{.file = files.site()};
-    options.dialled_as = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
+    options.advertised_addresses = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
     listen_with(std::make_shared<ServerKeys>(bed.loop(), options));
     access::AuthAddress outside{.host = access::host_of_ipv4(std::array{
                                     std::byte{203}, std::byte{0}, std::byte{113}, std::byte{9}}),
@@ -226,7 +226,7 @@ TEST_P(Gate, ReleasesTheSlotOfARequestRejectedForAnotherReason) {
     static_cast<void>(proved_request(client));
     ConnectionData data;
     Hello small = gate_hello();
-    small.receive_bytes = 8;
+    small.receive_buffer_bytes = 8;
     static_cast<void>(encode(small, data));
     access::ClientNonce nonce{};
     const std::size_t size = client.request(data, nonce);

@@ -73,20 +73,20 @@ TEST_F(KeySetup, TakesNoFileOfSeveralKeysOrOfNoneForAClient) {
 }
 
 TEST_F(KeySetup, ChecksItsNumbers) {
-    EXPECT_THAT(serve({.file = files.site(), .links_per_host = 0}), HasSubstr("links_per_host"));
+    EXPECT_THAT(serve({.file = files.site(), .connections_per_host = 0}), HasSubstr("connections_per_host"));
     EXPECT_THAT(serve({.file = files.site(), .look_interval = std::chrono::milliseconds{0}}),
                 HasSubstr("look_interval"));
     ServerKeys::Options translated{.file = files.site()};
     for (const Address& wrong : {Address{"publisher.example", 1}, Address{"10.0.0.1", 0}}) {
-        translated.dialled_as = {wrong};
-        EXPECT_THAT(serve(translated), HasSubstr("dialled_as: " + wrong.host));
+        translated.advertised_addresses = {wrong};
+        EXPECT_THAT(serve(translated), HasSubstr("advertised_addresses: " + wrong.host));
     }
 }
 
 // The zone names an interface of one side and is not part of what the other side proves.
 TEST_F(KeySetup, TakesAnAddressThatIsDialledWithItsZone) {
     files.permit(7, "services=all");
-    EXPECT_EQ(serve({.file = files.site(), .dialled_as = {{"fe80::1%eth0", 1}}}),
+    EXPECT_EQ(serve({.file = files.site(), .advertised_addresses = {{"fe80::1%eth0", 1}}}),
               "nothing was thrown");
 }
 

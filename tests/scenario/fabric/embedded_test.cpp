@@ -107,7 +107,7 @@ TEST(Embedded, AVanishedPeerIsJudgedSilent) {
     ListenSocket far{*far_transport, {.addresses = {{"127.0.0.1", 0}}, .session = mute}, receiver};
     Sender sender;
     SendSocket near{*near_transport,
-                    {.session = {.receive_bytes = 256,
+                    {.session = {.receive_buffer_bytes = 256,
                                  .receive_count = 16,
                                  .heartbeat = 1s,
                                  .dead_after = 2s,

@@ -57,7 +57,7 @@ class BufferedMessages : public testing::TestWithParam<Bed> {
 
     // No page leaves without a flush.
     const BufferedSendSocket::Options patient{
-        .page_bytes = 1024, .page_count = 4, .flush_time = std::chrono::microseconds{0}};
+        .page_size_bytes = 1024, .page_count = 4, .flush_time = std::chrono::microseconds{0}};
 
     TestBed bed{GetParam()};
     Address address;

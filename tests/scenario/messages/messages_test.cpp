@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
-    listen({.session = {.receive_bytes = 70000}});
+    listen({.session = {.receive_buffer_bytes = 70000}});
     const auto socket = connected(sender);
     EXPECT_GE(socket->message_limit(), 69000U);
     const std::vector<std::size_t> sizes{0,    1,     47,    48,    49,    56, 57,
@@ -149,7 +149,7 @@ TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
 }
 
 TEST_P(Messages, TooLargeForTheReceiverAreRefusedAtOnce) {
-    listen({.session = {.receive_bytes = 1000}});
+    listen({.session = {.receive_buffer_bytes = 1000}});
     const auto socket = connected(sender);
     RegisteredBuffer memory{2000};
     EXPECT_EQ(socket->send(memory.slice(0, socket->message_limit()), Cookie{1}, 5), Status::ok);
@@ -281,7 +281,7 @@ TEST_P(Messages, OneHostDoesNotUseEverySlot) {
 }
 
 TEST_P(Messages, TwoHundredSendersAreDistinguished) {
-    listen({.session = {.receive_bytes = 512,
+    listen({.session = {.receive_buffer_bytes = 512,
                         .receive_count = 4,
                         .handshake_timeout = std::chrono::minutes{10}}});
     netio::SessionOptions patient = SendSocket::Options{}.session;

@@ -259,7 +259,7 @@ TEST_P(ReconnectingSender, WithPagesReconnectsAndReportsUnsentMessages) {
     BufferedSender buffered;
     BufferedSendSocket pages{
         bed.transport(),
-        {.socket = options(), .page_bytes = 1024, .page_count = 4, .flush_time = 0us},
+        {.socket = options(), .page_size_bytes = 1024, .page_count = 4, .flush_time = 0us},
         buffered};
     pages.connect(address);
     ASSERT_TRUE(bed.run_until([&] { return buffered.connected == 1; }));

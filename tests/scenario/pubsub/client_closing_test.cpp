@@ -143,7 +143,7 @@ TEST_P(ClosingClient, WithAnEmptyQueueAbandonsNothing) {
 
 Destinations::Options with_little_time() {
     Destinations::Options options{.queue_bytes = 1 << 20, .limit = 1};
-    options.socket.page_bytes = 256;
+    options.socket.page_size_bytes = 256;
     options.socket.page_count = 8;
     options.socket.socket.session.close_timeout = 2s;
     options.socket.socket.session.close_limit = 5s;

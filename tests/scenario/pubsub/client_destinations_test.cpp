@@ -29,7 +29,7 @@ using testing::IsEmpty;
 
 Destinations::Options with_small_pages() {
     Destinations::Options options{.queue_bytes = 1 << 20, .limit = 1};
-    options.socket.page_bytes = 256;
+    options.socket.page_size_bytes = 256;
     options.socket.page_count = 8;
     return options;
 }

@@ -74,7 +74,7 @@ TEST_F(LimitedClient, WithACallLimitOfZeroIsRefused) {
 // It is not reported by an event for each attempt to connect.
 TEST_F(LimitedClient, AnOptionOfDestinationsIsRefusedByTheConstructor) {
     Client::Options options;
-    options.send.page_bytes = 1;
+    options.send.page_size_bytes = 1;
     EXPECT_THROW(Client{options}, std::invalid_argument);
     options.send = {};
     options.send.socket.session.send_count = 1;

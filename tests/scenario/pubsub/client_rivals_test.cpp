@@ -234,7 +234,7 @@ TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     BufferedPublishSocket one{
         transport(),
         {.publisher = {.addresses = {bed.address()}, .open = true, .slow_policy = SlowPolicy::drop},
-         .page_bytes = 1024,
+         .page_size_bytes = 1024,
          .page_count = 8},
         at_one};
     Subscriptions::Options at_address = options({one.endpoints().front().address});

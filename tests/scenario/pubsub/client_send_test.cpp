@@ -182,7 +182,7 @@ TEST(SendingClient, ATooLargeMessageIsRefusedOrReported) {
     Listening there;
     std::vector<std::byte> huge(std::size_t{1} << 20);
     Client::Options small = sending();
-    small.send.page_bytes = 256;
+    small.send.page_size_bytes = 256;
     small.send.page_count = 2;
     Client narrow{std::move(small)};
     ASSERT_EQ(narrow.send(there.address(), huge), Status::ok) << "the limit is not known yet";

@@ -35,7 +35,7 @@ class SubscribingClient : public PubSubScenario {
   protected:
     // Four messages fill the client's queue, and a few more fill the publisher.
     void serve(const Client::WhenFull& when_full = SlowPolicy::block) {
-        publisher = buffered({.page_bytes = 1024, .page_count = 8});
+        publisher = buffered({.page_size_bytes = 1024, .page_count = 8});
         options.publishers = {address};
         options.socket.retry_interval = 1ms;
         options.socket.session.receive_count = 4;

@@ -215,7 +215,7 @@ TEST(Client, AWithdrawnOrEmptySubscriptionIsAnswered) {
 TEST(Client, AnExpiredWaitDoesNotCountAmongTheWaitingCalls) {
     Client::Options nowhere;
     nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};
-    nowhere.answer_limit = 2;
+    nowhere.pending_reply_limit = 2;
     Client client{std::move(nowhere)};
     std::future<Answer> open = client.subscribe({range(1, 1)});
     for (const auto timeout : {0ms, 1ms}) {

@@ -239,7 +239,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
         if (i <= at_completed)
             lent = unbuffered({.outstanding_limit = 4, .queue_limit_messages = 2});
         else
-            pages = buffered({.page_bytes = 1024, .page_count = 4});
+            pages = buffered({.page_size_bytes = 1024, .page_count = 4});
         bool destroyed = false;
         const auto destroy = [&] {
             lent.reset();
@@ -275,10 +275,10 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
 }
 
 TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
-    auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 4096, .page_count = 64});
     for (std::uint64_t i = 0; i < 200; ++i)
         subscribe({range(i % 10, i % 10)},
-                  {.session = {.receive_bytes = 8192, .receive_count = 8}});
+                  {.session = {.receive_buffer_bytes = 8192, .receive_count = 8}});
     ASSERT_TRUE(run_until([&] {
         return std::ranges::all_of(
             subscribers, [](const auto& each) { return each->actor.subscribed.size() == 1; });

@@ -48,7 +48,7 @@ class FalsePublisher final : private netio::Listener::Handler, private netio::Co
             EXPECT_EQ(connection_->post_receive({&slice, 1}, netio::Cookie{i}), netio::Status::ok);
         }
         netio::Hello hello{.service = netio::Service::publish_subscribe,
-                           .receive_bytes = bytes,
+                           .receive_buffer_bytes = bytes,
                            .receive_count = count,
                            .heartbeat_ms = 0,
                            .instance = 1,

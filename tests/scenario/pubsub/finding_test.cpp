@@ -132,7 +132,7 @@ class Findings final : private Subscriptions::Handler {
                 .publisher = {.addresses = {place.address.port != 0 ? place.address
                                                                     : bed_.address()},
                               .open = true},
-                .page_bytes = 1024,
+                .page_size_bytes = 1024,
                 .page_count = 16},
             place.actor);
         place.address = place.socket->endpoints().front().address;

@@ -47,7 +47,7 @@ class MovingFids : public SeveralPublishers {
             transport(),
             BufferedPublishSocket::Options{
                 .publisher = {.addresses = {bed.address()}, .open = true},
-                .page_bytes = 1024,
+                .page_size_bytes = 1024,
                 .page_count = 8},
             its);
     }

@@ -19,7 +19,7 @@ using PoliciesAskedFor = PubSubScenario;
 
 TEST_P(PoliciesAskedFor, ADropSubscriberNeverBlocksALosslessStream) {
     auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 8 * 1024});
+        buffered({.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 8 * 1024});
     auto& steady = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
     auto guest = stuck(range(1, 1), SlowPolicy::drop);

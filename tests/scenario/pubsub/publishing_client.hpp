@@ -17,7 +17,7 @@ class PublishingClientScenario : public PubSubScenario {
     void serve(std::size_t queue_bytes = 1 << 20) {
         options.publisher.addresses = {bed.address()};
         options.publisher.open = true;
-        options.page_bytes = 1024;
+        options.page_size_bytes = 1024;
         options.page_count = 8;
         publisher = std::make_unique<ClientPublisher>(
             transport(), options, queue_bytes, std::string{},

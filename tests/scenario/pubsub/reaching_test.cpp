@@ -45,7 +45,7 @@ TEST_P(Reaching, APublisherIsFoundAtTheSecondAddressOfItsName) {
 }
 
 TEST_P(Reaching, TheSecondAddressIsTriedAgainWithBuffersAsLargeAsItWants) {
-    auto publisher = buffered({.page_bytes = std::size_t{512} * 1024});
+    auto publisher = buffered({.page_size_bytes = std::size_t{512} * 1024});
     name({nobody, address.host});
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -284,7 +284,7 @@ class Vicissitudes {
             bed_.transport(),
             BufferedPublishSocket::Options{
                 .publisher = {.addresses = {at}, .open = true, .slow_policy = SlowPolicy::drop},
-                .page_bytes = 1024,
+                .page_size_bytes = 1024,
                 .page_count = 16,
                 .queue_limit_bytes = 4096},
             publishing_);

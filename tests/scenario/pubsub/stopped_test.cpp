@@ -246,7 +246,7 @@ TEST_P(Stopped, StoppedTooLongForItsPolicyIsDisconnectedAndItsFidsContinue) {
                                                    .open = true,
                                                    .slow_policy = SlowPolicy::disconnect,
                                                    .disconnect_after = 500ms},
-                                     .page_bytes = 16 * 1024,
+                                     .page_size_bytes = 16 * 1024,
                                      .page_count = 64,
                                      .queue_limit_bytes = 64 * 1024},
                                     publisher_actor_};
@@ -293,7 +293,7 @@ class Crowd : public Stopped {
 
     std::vector<Fid> gather() {
         std::vector<Fid> fids{Fid{1}};
-        const SessionOptions session{.receive_bytes = 20 * 1024, .receive_count = 8};
+        const SessionOptions session{.receive_buffer_bytes = 20 * 1024, .receive_count = 8};
         for (std::uint64_t i = 0; i < honest; ++i)
             read({range(1, 1), range(100 + i, 100 + i)}, session);
         for (std::uint64_t i = 0; i < guests; ++i)
@@ -343,7 +343,7 @@ class BufferedCrowd : public Crowd {
         BufferedPublishSocket publisher{
             publisher_node_.transport,
             {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
-             .page_bytes = 16 * 1024,
+             .page_size_bytes = 16 * 1024,
              .page_count = 128},
             publisher_actor_};
         const std::vector<Fid> fids = gather();

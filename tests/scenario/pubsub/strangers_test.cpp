@@ -116,7 +116,7 @@ class Strangers : public testing::Test {
 
     netio::EventLoop loop;
     std::unique_ptr<netio::Transport> transport = open_fabric(
-        loop, {.provider = "tcp", .half_handshake_timeout = 24h, .stranger_timeout = 24h});
+        loop, {.provider = "tcp", .half_handshake_timeout = 24h, .handshake_timeout = 24h});
     PublisherActor publisher_actor;
     std::unique_ptr<BufferedPublishSocket> publisher = make_publisher();
     SubscriberActor honest_actor;

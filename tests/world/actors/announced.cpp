@@ -157,7 +157,7 @@ class AnnouncedActor final : public Actor {
         pubsub::BufferedPublishSocket::Options options;
         options.publisher.open = true;
         options.publisher.close_timeout = std::chrono::milliseconds{2000};
-        options.page_bytes = static_cast<std::size_t>(option("page_bytes", 1024));
+        options.page_size_bytes = static_cast<std::size_t>(option("page_size_bytes", 1024));
         options.page_count = static_cast<std::size_t>(option("pages", 8));
         const auto fid = static_cast<std::uint64_t>(option("first"));
         const auto react_here = [this](Event event) { return react(event); };

@@ -135,10 +135,10 @@ PublishActor::PublishActor(World& world, Process& process)
     options.close_limit = std::chrono::duration_cast<std::chrono::milliseconds>(close_limit());
     if (mode_ == Mode::buffered) {
         pubsub::BufferedPublishSocket::Options all{.publisher = options};
-        all.page_bytes = static_cast<std::size_t>(option("page_bytes", 4096));
+        all.page_size_bytes = static_cast<std::size_t>(option("page_size_bytes", 4096));
         all.page_count = static_cast<std::size_t>(option("pages", 16));
-        all.queue_limit_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
-                                         all.page_bytes * all.page_count / 2);
+        all.queue_limit_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_size_bytes,
+                                         all.page_size_bytes * all.page_count / 2);
         all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
         all.newest_bytes =
             static_cast<std::size_t>(option("newest", static_cast<std::int64_t>(all.newest_bytes)));
@@ -258,7 +258,7 @@ Status PublishActor::publish(Flow& flow) {
 // to wait until others have taken theirs."
 // (docs/operations.md)
 bool PublishActor::waits_for_others(const Flow& flow) const {
-    const std::int64_t memory = option("page_bytes", 4096) * option("pages", 16);
+    const std::int64_t memory = option("page_size_bytes", 4096) * option("pages", 16);
     return mode_ == Mode::buffered && 33 * static_cast<std::int64_t>(flow.bytes) > 16 * memory;
 }
 

@@ -99,7 +99,7 @@ streams:
     EXPECT_TRUE(config.buffered);
     EXPECT_EQ(all.loop.mode, netio::LoopMode::adaptive);
     EXPECT_EQ(all.loop.spin.count(), 7);
-    EXPECT_EQ(config.buffered_options.page_bytes, 4096U);
+    EXPECT_EQ(config.buffered_options.page_size_bytes, 4096U);
     EXPECT_EQ(config.buffered_options.page_count, 9U);
     EXPECT_EQ(config.buffered_options.queue_limit_bytes, 3072U);
     EXPECT_EQ(config.buffered_options.watermark_bytes, 1024U);

@@ -42,7 +42,7 @@ class AccessControlTest : public testing::Test {
     void open(Protection least = Protection::none) {
         control_.emplace(AccessControl::Options{.key_file = "site.keys",
                                                 .min_protection = least,
-                                                .links_per_host = 3},
+                                                .connections_per_host = 3},
                          disk_, secret_of(200));
     }
     // Both attempts of a client with this key, from this host.
@@ -99,7 +99,7 @@ TEST_F(AccessControlTest, LeavesRoomForAnotherKeyOfTheHostByDefault) {
         ASSERT_LT(slots_.size(), 10'000U);
     EXPECT_EQ(shortage_, Shortage::links_of_key);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
-    EXPECT_EQ(ServerKeys::Options{}.links_per_host, AccessControl::Options{}.links_per_host);
+    EXPECT_EQ(ServerKeys::Options{}.connections_per_host, AccessControl::Options{}.connections_per_host);
 }
 
 TEST_F(AccessControlTest, ARefusedPeerUsesNoSlot) {

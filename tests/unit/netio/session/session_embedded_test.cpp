@@ -86,7 +86,7 @@ class EmbeddedWindow : public EmbeddedSession {
   protected:
     static constexpr std::uint64_t count = 500;
     void connect_and_flood() {
-        connect({}, {.receive_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024});
+        connect({}, {.receive_buffer_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024});
         flood(near, count);
     }
     bool done() const { return far.frames.size() == count; }

@@ -215,7 +215,7 @@ TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
         return decode_rejection(dialer.rejection.value_or(Data{}));
     };
     Hello small = gate_hello();
-    small.receive_bytes = 999;
+    small.receive_buffer_bytes = 999;
     EXPECT_EQ(rejection_of(small).code, RejectCode::receive_too_small);
     EXPECT_EQ(rejection_of(small).required_bytes, 1000U);
     Hello few = gate_hello();

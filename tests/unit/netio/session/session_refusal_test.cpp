@@ -24,9 +24,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Hello hello_of(std::uint32_t receive_bytes, std::uint16_t receive_count) {
+constexpr Hello hello_of(std::uint32_t receive_buffer_bytes, std::uint16_t receive_count) {
     return {.service = Service::messages,
-            .receive_bytes = receive_bytes,
+            .receive_buffer_bytes = receive_buffer_bytes,
             .receive_count = receive_count,
             .service_data = {}};
 }
@@ -99,7 +99,7 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
         EXPECT_EQ(watcher.closed[0].reason, CloseReason::protocol_error);
         EXPECT_THAT(watcher.closed[0].detail,
                     HasSubstr(std::to_string(answer.receive_count) + " receive buffers of " +
-                              std::to_string(answer.receive_bytes) + " bytes"));
+                              std::to_string(answer.receive_buffer_bytes) + " bytes"));
     }
     void listen(Service offered = Service::messages) {
         service = offered;
@@ -143,8 +143,8 @@ TEST_P(SessionRefusal, AnAcceptingSideWithoutEnoughReceivesIsAcceptFailed) {
 }
 
 TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesHoldNoFrameIsAcceptFailed) {
-    for (const std::uint32_t receive_bytes : {0U, 7U, 8U, 255U})
-        expect_refused(hello_of(receive_bytes, 16), least_receive_bytes);
+    for (const std::uint32_t receive_buffer_bytes : {0U, 7U, 8U, 255U})
+        expect_refused(hello_of(receive_buffer_bytes, 16), least_receive_bytes);
 }
 
 TEST_P(SessionRefusal, ReceivesTooSmallForTheServiceAreAcceptFailed) {

@@ -33,7 +33,7 @@ TEST_P(SessionTest, BothSidesFloodingEachOtherWithTheFewestCreditsDoNotStop) {
 }
 
 TEST_P(SessionTest, RefusesWhatCanNeverBeSent) {
-    connect({}, {.receive_bytes = 1000});
+    connect({}, {.receive_buffer_bytes = 1000});
     RegisteredBuffer memory{2000};
     EXPECT_EQ(near.session->body_limit(), 992U);
     const Slice fits = memory.slice(0, 992);
