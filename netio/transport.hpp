@@ -227,7 +227,7 @@ class NETIO_EXPORT RouteSearch {
 };
 
 struct ListenOptions {
-    bool open = false;     // any peer may connect, also from other machines
+    bool allow_remote_anonymous = false;     // any peer may connect, also from other machines
     bool has_keys = false; // peers without a key are rejected
 };
 

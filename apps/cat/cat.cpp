@@ -390,7 +390,7 @@ void Conversation::look() {
 struct Arguments {
     std::string peer;
     std::string listen;
-    bool open = false;
+    bool allow_remote_anonymous = false;
     Until until = Until::automatic;
     std::string provider = "auto";
     netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
@@ -422,8 +422,8 @@ class Run final : private netio::stream::StreamListener::Handler {
         }
         listener_.emplace(*transport_,
                           netio::stream::StreamListener::Options{
-                              .addresses = {netio::parse_address(arguments.listen)},
-                              .open = arguments.open,
+                              .listen = {netio::parse_address(arguments.listen)},
+                              .allow_remote_anonymous = arguments.allow_remote_anonymous,
                               .keys = keys_},
                           static_cast<netio::stream::StreamListener::Handler&>(*this));
         tell_listening(listener_->endpoints());

@@ -44,7 +44,7 @@ struct WayArguments {
 
 struct Place {
     std::string address = "127.0.0.1:12346";
-    bool open = false; // other machines may reach it
+    bool allow_remote_anonymous = false; // other machines may reach it
     MetricsArguments metrics;
 };
 
@@ -246,8 +246,8 @@ int serve(const Arguments& arguments) {
         Server server{loop,
                       *transport,
                       {.folder = arguments.serve,
-                       .addresses = {netio::parse_address(arguments.listen.address)},
-                       .open = arguments.listen.open,
+                       .listen = {netio::parse_address(arguments.listen.address)},
+                       .allow_remote_anonymous = arguments.listen.allow_remote_anonymous,
                        .keys = keys,
                        .sender_limit_count = arguments.senders,
                        .host_limit_count = arguments.senders_per_host,
@@ -309,7 +309,7 @@ Command add(CLI::App& program) {
     command->add_option("--listen", arguments->listen.address, "Listen at HOST:PORT")
         ->capture_default_str()
         ->needs(serve);
-    add_open(*command, arguments->listen.open)->needs(serve);
+    add_open(*command, arguments->listen.allow_remote_anonymous)->needs(serve);
     add_metrics(*command, arguments->listen.metrics)->needs(serve);
     add_count(*command, "--senders", arguments->senders, "Limit of connected senders",
               {.min = 1, .max = 1024})

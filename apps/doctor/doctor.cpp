@@ -36,7 +36,7 @@ struct DoctorArguments {
     std::vector<std::string> fids; // fids to ask the peer, a publisher, about
     std::string serve;
     std::string provider = "auto";
-    bool open = false;
+    bool allow_remote_anonymous = false;
     KeyArguments keys;
     bool json = false;
 };
@@ -48,7 +48,7 @@ int serve(const DoctorArguments& arguments) {
     const auto keys = server_keys(loop, arguments.keys);
     ProbeServer server{
         *transport,
-        {.address = netio::parse_address(arguments.serve), .open = arguments.open, .keys = keys}};
+        {.address = netio::parse_address(arguments.serve), .allow_remote_anonymous = arguments.allow_remote_anonymous, .keys = keys}};
     PeerLog log{loop};
     server.at_visit = [&](const std::string& what) { log.info(what); };
     tell_listening(server.endpoints());

@@ -49,8 +49,8 @@ ProbeServer::ProbeServer(netio::Transport& transport, const Options& options)
     : loop_{transport.loop()}, places_{options.peer_limit_count}, idle_limit_{options.idle_limit},
       listener_{transport,
                 {.service = probe_service,
-                 .addresses = {options.address},
-                 .open = options.open,
+                 .listen = {options.address},
+                 .allow_remote_anonymous = options.allow_remote_anonymous,
                  .service_bytes = service_bytes,
                  .keys = options.keys},
                 static_cast<netio::SessionListener::Handler&>(*this)} {}

@@ -33,7 +33,7 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
   public:
     struct Options {
         netio::Address address;
-        bool open = false; // other machines may reach it
+        bool allow_remote_anonymous = false; // other machines may reach it
         std::shared_ptr<netio::ServerKeys> keys = nullptr;
         std::size_t peer_limit_count = 16;            // at most half of them from one host
         std::chrono::milliseconds idle_limit{60'000}; // for a peer without requests

@@ -15,7 +15,7 @@ class Receiver final : private stream::StreamListener::Handler,
   public:
     Receiver(netio::Transport& transport, const netio::Address& address)
         : loop_{transport.loop()}, listener_{
-                                       transport, {.addresses = {address}, .open = true}, *this} {
+                                       transport, {.listen = {address}, .allow_remote_anonymous = true}, *this} {
         std::printf("listening at %s\n", to_string(listener_.endpoints().at(0).address).c_str());
         std::fflush(stdout);
     }

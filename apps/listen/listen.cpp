@@ -29,7 +29,7 @@ namespace {
 
 struct ListenArguments {
     std::string listen;
-    bool open = false;
+    bool allow_remote_anonymous = false;
     bool print = false;
     bool json = false;
     std::string provider = "auto";
@@ -72,8 +72,8 @@ class ListenRun final : private netio::ListenSocket::Handler {
   private:
     netio::ListenSocket::Options options() const {
         netio::ListenSocket::Options options = arguments_.socket;
-        options.addresses = {netio::parse_address(arguments_.listen)};
-        options.open = arguments_.open;
+        options.listen = {netio::parse_address(arguments_.listen)};
+        options.allow_remote_anonymous = arguments_.allow_remote_anonymous;
         options.keys = keys_;
         options.connections_per_host = arguments_.keys.connections_per_host.value_or(0);
         return options;

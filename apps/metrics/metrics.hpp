@@ -38,7 +38,7 @@ class MetricsServer {
 
     struct Options {
         netio::Address address;                   // port 0: any free one
-        bool open = false;                        // allow an address that other machines can reach
+        bool allow_remote_anonymous = false;                        // allow an address that other machines can reach
         std::chrono::milliseconds patience{2000}; // time limit for the loop's answer
     };
 
@@ -66,7 +66,7 @@ class MetricsServer {
 
 struct MetricsArguments {
     std::string listen; // HOST:PORT or INTERFACE:PORT; empty: no metrics
-    bool open = false;
+    bool allow_remote_anonymous = false;
     static constexpr std::size_t fids_by_default = 1000;
     std::optional<std::uint64_t> fids; // limit of the fids
     std::size_t fid_limit() const noexcept { return fids.value_or(fids_by_default); }

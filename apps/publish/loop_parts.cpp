@@ -189,7 +189,7 @@ std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t 
         for (const StreamConfig& stream : part.streams)
             owned.insert(owned.end(), stream.fids.begin(), stream.fids.end());
         part.publisher.fids = netio::pubsub::normalised(owned);
-        part.publisher.addresses = part.listen;
+        part.publisher.listen = part.listen;
         part.buffered_options.publisher = part.publisher;
         part.unbuffered_options.publisher = part.publisher;
     }

@@ -47,7 +47,7 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (!arguments.metrics.listen.empty()) {
         config.metrics.listen = arguments.metrics.listen;
-        config.metrics.open = arguments.metrics.open; // belongs to the new address
+        config.metrics.allow_remote_anonymous = arguments.metrics.allow_remote_anonymous; // belongs to the new address
         config.places["metrics"] = "--metrics";
     }
     if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;
@@ -57,8 +57,8 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
         config.publisher.connections_per_host = *links;
     }
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
-    config.publisher.addresses = config.listen;
-    if (arguments.open) config.publisher.open = true;
+    config.publisher.listen = config.listen;
+    if (arguments.allow_remote_anonymous) config.publisher.allow_remote_anonymous = true;
     if (!arguments.bus.empty()) {
         config.bus.where = arguments.bus;
         config.places["bus"] = "--bus";

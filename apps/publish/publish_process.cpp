@@ -189,7 +189,7 @@ class UnbufferedOutlet final : public Outlet {
 
 // Returns the key of the refused address; empty if the error is of another kind.
 std::string key_of(const PublisherConfig& config, const std::string& error) {
-    const std::vector<netio::Address>& used = config.buffered_options.publisher.addresses;
+    const std::vector<netio::Address>& used = config.buffered_options.publisher.listen;
     for (std::size_t i = 0; i < used.size(); ++i) {
         if (error.find(to_string(used[i])) == std::string::npos) continue;
         std::string key = "listen[" + std::to_string(i) + "]";
@@ -830,7 +830,7 @@ void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
     if (metrics.listen.empty()) return;
     netio::Address address = metrics_address(metrics);
     address.port = 0;
-    const MetricsServer server{loop, {.address = std::move(address), .open = metrics.open}, [] {
+    const MetricsServer server{loop, {.address = std::move(address), .allow_remote_anonymous = metrics.allow_remote_anonymous}, [] {
                                    return MetricsServer::Render{[] { return std::string{}; }};
                                }};
 }

@@ -51,7 +51,7 @@ struct ServerArguments {
     bool serve = false;
     bool once = false;
     std::string listen = "127.0.0.1:12350";
-    bool open = false;
+    bool allow_remote_anonymous = false;
     std::size_t clients = Server::Options{}.client_limit_count;
     std::size_t clients_per_host = Server::Options{}.host_limit_count;
     std::size_t memory = Server::Options{}.settings.memory_limit_bytes;
@@ -204,8 +204,8 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
         }};
     Server server{loop,
                   transport,
-                  {.addresses = {netio::parse_address(serving.listen)},
-                   .open = serving.open,
+                  {.listen = {netio::parse_address(serving.listen)},
+                   .allow_remote_anonymous = serving.allow_remote_anonymous,
                    .keys = keys,
                    .client_limit_count = serving.clients,
                    .host_limit_count = serving.clients_per_host,
@@ -310,7 +310,7 @@ Command add(CLI::App& program) {
                      "HOST:PORT where the server listens; port 0: any free port")
         ->capture_default_str()
         ->needs(serve);
-    add_open(*command, arguments->serving.open)->needs(serve);
+    add_open(*command, arguments->serving.allow_remote_anonymous)->needs(serve);
     add_metrics(*command, arguments->serving.metrics);
     command->add_flag("--once", arguments->serving.once, "Serve one client, and end")->needs(serve);
     add_limits(*command, arguments->serving, serve);

@@ -176,8 +176,8 @@ ListenSocket::Impl::Impl(ListenSocket& user, Transport& transport, ListenSocket:
     listener = std::make_unique<SessionListener>(
         transport,
         SessionListener::Options{.service = Service::messages,
-                                 .addresses = options.addresses,
-                                 .open = options.open,
+                                 .listen = options.listen,
+                                 .allow_remote_anonymous = options.allow_remote_anonymous,
                                  .service_bytes = messages::service_bytes,
                                  .place_limit = options.peer_limit,
                                  .connections_per_host = options.connections_per_host,

@@ -6,7 +6,7 @@
 // pages and reassembles fragments. The library allocates, registers and posts the receive buffers;
 // the sender learns their size and refuses larger messages.
 //
-//     netio::ListenSocket socket{*transport, {.addresses = {{"10.0.0.1", 1234}}}, handler};
+//     netio::ListenSocket socket{*transport, {.listen = {{"10.0.0.1", 1234}}}, handler};
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
@@ -69,8 +69,8 @@ class NETIO_EXPORT ReceiveSocket final {
 class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
-        AddressList addresses{};
-        bool open = false;                           // peers of other machines may connect
+        AddressList listen{};
+        bool allow_remote_anonymous = false;                           // peers of other machines may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // connected senders
         // Limit of senders per host; 0: half of peer_limit. With keys, the limit of the keys

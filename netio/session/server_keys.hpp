@@ -10,7 +10,7 @@
 //     const netio::ServerKeys::Options site{.file = "site.keys"};
 //     const auto keys = std::make_shared<netio::ServerKeys>(loop, site);
 //     netio::ListenSocket socket{
-//         *transport, {.addresses = {{"10.0.0.1", 1234}}, .keys = keys}, handler};
+//         *transport, {.listen = {{"10.0.0.1", 1234}}, .keys = keys}, handler};
 
 #include "netio/access/protection.hpp"
 #include "netio/base/export.hpp"

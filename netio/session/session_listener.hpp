@@ -82,8 +82,8 @@ class SessionListener final : private Listener::Handler {
     };
     struct Options {
         Service service = Service::messages;
-        std::vector<Address> addresses;
-        bool open = false;             // peers of other machines may connect without keys
+        std::vector<Address> listen;
+        bool allow_remote_anonymous = false;             // peers of other machines may connect without keys
         std::size_t service_bytes = 0; // size of the service's data in a peer's hello
         std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
         std::size_t place_limit = SIZE_MAX;                       // simultaneous peers

@@ -24,8 +24,8 @@ namespace {
 pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
                                                       const Publisher::Options& options) {
     pubsub::BufferedPublishSocket::Options socket = options.socket;
-    socket.publisher.addresses = std::move(addresses);
-    socket.publisher.open = options.allow_remote_anonymous;
+    socket.publisher.listen = std::move(addresses);
+    socket.publisher.allow_remote_anonymous = options.allow_remote_anonymous;
     socket.publisher.keys = options.keys;
     socket.publisher.slow_policy = options.slow_policy;
     socket.publisher.close_timeout = options.close_timeout;

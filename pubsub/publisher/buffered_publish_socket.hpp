@@ -6,7 +6,7 @@
 // their sessions are idle (option), or on flush().
 //
 //     pubsub::BufferedPublishSocket socket{*transport,
-//         {.publisher = {.addresses = {{"10.0.0.1", 1234}}}, .flush_time = 100us}, handler};
+//         {.publisher = {.listen = {{"10.0.0.1", 1234}}}, .flush_time = 100us}, handler};
 //     Status status = socket.publish(Fid{7}, bytes);
 //
 // The bytes are copied before publish() returns. A message that is larger than a page is sent in

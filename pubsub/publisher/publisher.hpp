@@ -38,8 +38,8 @@ struct SubscriberPeer {
 class NETIO_EXPORT PublishSocketBase {
   public:
     struct Options {
-        AddressList addresses{};
-        bool open = false;                  // peers of other machines may connect without keys
+        AddressList listen{};
+        bool allow_remote_anonymous = false;                  // peers of other machines may connect without keys
         std::shared_ptr<ServerKeys> keys{}; // of the peers that may connect; null: all may
         // The fids of this socket, if several loops publish (pubsub/core/fid_shards.hpp):
         // publishing another fid returns not_owned, and a subscription to more fids gets these.

@@ -71,7 +71,7 @@ bool is_stalled_with_droppable(const Subscriber& subscriber) noexcept {
 
 void validate(const Publisher::Options& options) {
     validate(options.session);
-    require_option(!options.addresses.empty(), "addresses must not be empty");
+    require_option(!options.listen.empty(), "listen must not be empty");
     for (const FidRange& range : options.fids.value_or(std::vector<FidRange>{}))
         require_option(range.first <= range.last,
                        "fids: " + to_string(range) + " ends before it begins");
@@ -104,8 +104,8 @@ PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& opt
     listener_ = std::make_unique<SessionListener>(
         transport,
         SessionListener::Options{.service = Service::publish_subscribe,
-                                 .addresses = options.addresses,
-                                 .open = options.open,
+                                 .listen = options.listen,
+                                 .allow_remote_anonymous = options.allow_remote_anonymous,
                                  .service_bytes = service_bytes,
                                  .required_receive_bytes = terms.required_receive_bytes,
                                  .place_limit = options.subscriber_limit,

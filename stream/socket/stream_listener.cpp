@@ -35,8 +35,8 @@ class StreamAcceptor final : private SessionListener::Handler {
         : transport_{transport}, handler_{handler}, listener_{
                                                         transport,
                                                         {.service = Service::stream,
-                                                         .addresses = std::move(options.addresses),
-                                                         .open = options.open,
+                                                         .listen = std::move(options.listen),
+                                                         .allow_remote_anonymous = options.allow_remote_anonymous,
                                                          .service_bytes = hello_bytes,
                                                          .required_receive_bytes =
                                                              frame_limit_bytes,

@@ -60,8 +60,8 @@ class StreamAcceptor;
 class NETIO_EXPORT StreamListener final {
   public:
     struct Options {
-        AddressList addresses{};
-        bool open = false;                  // peers of other machines may connect
+        AddressList listen{};
+        bool allow_remote_anonymous = false;                  // peers of other machines may connect
         std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
     };
 

@@ -26,7 +26,7 @@ struct User final : pubsub::PublishSocket::Handler {
 
 pubsub::Publisher::Options options(Input& input, const std::shared_ptr<ServerKeys>& keys) {
     pubsub::Publisher::Options options;
-    options.addresses = {Scene::address()};
+    options.listen = {Scene::address()};
     options.keys = keys;
     options.session.rekey_after_bytes = 200;
     options.session.receive_buffer_bytes = 1024;

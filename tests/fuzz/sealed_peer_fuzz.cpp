@@ -20,7 +20,7 @@ const Target sealed{"sealed_peer", [](Bytes bytes) {
                         Input input{bytes};
                         Scene scene;
                         Receiving user;
-                        ListenSocket::Options options{.addresses = {Scene::address()},
+                        ListenSocket::Options options{.listen = {Scene::address()},
                                                       .largest_message_bytes = 4096};
                         options.session.receive_buffer_bytes = 1024;
                         options.session.rekey_after_bytes = 200;

@@ -147,7 +147,7 @@ Address Stranger::listen(Input& input) {
     hello_ = hello(input, false);
     Transport& transport = scene_.transport();
     const Address any = Scene::address();
-    listener_ = transport.listen(transport.providers_at(any).front(), any, {.open = true}, *this);
+    listener_ = transport.listen(transport.providers_at(any).front(), any, {.allow_remote_anonymous = true}, *this);
     return listener_->address();
 }
 

@@ -21,7 +21,7 @@ class Squatter final : private Listener::Handler, private Connection::Handler {
   public:
     Squatter(Transport& transport, const Address& at, Service service)
         : service_{service}, listener_{transport.listen(transport.providers_at(at).front(), at,
-                                                        {.open = true}, *this)} {}
+                                                        {.allow_remote_anonymous = true}, *this)} {}
 
     static constexpr std::size_t answers = 11;
     std::size_t requests = 0; // request n gets answer n, then the answers start again

@@ -134,7 +134,7 @@ class GateTest : public testing::TestWithParam<Bed>,
         listener =
             std::make_unique<SessionListener>(over != nullptr ? *over : bed.transport(),
                                               SessionListener::Options{.service = Service::messages,
-                                                                       .addresses = {bed.address()},
+                                                                       .listen = {bed.address()},
                                                                        .service_bytes = 4,
                                                                        .keys = std::move(these)},
                                               static_cast<SessionListener::Handler&>(*this));

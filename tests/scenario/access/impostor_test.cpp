@@ -25,7 +25,7 @@ class FalseServer final : private Listener::Handler, private Connection::Handler
     FalseServer(Transport& transport, const Address& address, Answer answer)
         : answer_{std::move(answer)}, listener_{
                                           transport.listen(transport.providers_at(address).front(),
-                                                           address, {.open = true}, *this)} {
+                                                           address, {.allow_remote_anonymous = true}, *this)} {
         nonce_.fill(std::byte{5});
     }
     Address address() const { return listener_->address(); }

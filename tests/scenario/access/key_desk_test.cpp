@@ -56,7 +56,7 @@ TEST_P(KeyDesk, WithRequiredKeysAChangeOfTheFileGivesNoWarning) {
         bed.loop(), ServerKeys::Options{.file = files.site(), .look_interval = look_interval});
     const SessionListener everywhere{bed.transport(),
                                      {.service = Service::messages,
-                                      .addresses = {{.host = "0.0.0.0", .port = 0}},
+                                      .listen = {{.host = "0.0.0.0", .port = 0}},
                                       .service_bytes = 4,
                                       .keys = keys},
                                      static_cast<SessionListener::Handler&>(*this)};

@@ -101,7 +101,7 @@ TEST_F(KeySetup, TakesNoKeysOfAnotherLoop) {
             std::make_shared<ServerKeys>(of, ServerKeys::Options{.file = files.site()});
         SessionListener{
             bed.transport(),
-            {.addresses = {bed.address()}, .open = true, .service_bytes = 4, .keys = keys},
+            {.listen = {bed.address()}, .allow_remote_anonymous = true, .service_bytes = 4, .keys = keys},
             nobody};
     };
     EXPECT_THAT(problem_of([&] { listen(loop); }),

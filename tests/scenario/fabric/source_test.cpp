@@ -20,7 +20,7 @@ using testing::SizeIs;
 class Porter final : Listener::Handler {
   public:
     Porter(Transport& transport, const Address& local)
-        : listener{transport.listen(transport.providers_at(local).front(), local, {.open = true},
+        : listener{transport.listen(transport.providers_at(local).front(), local, {.allow_remote_anonymous = true},
                                     *this)} {}
 
     std::vector<access::Host> sources;

@@ -40,8 +40,8 @@ class BufferedSender final : public BufferedSendSocket::Handler {
 class BufferedMessages : public testing::TestWithParam<Bed> {
   protected:
     void listen(BufferedListenSocket::Options options = {}) {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         listener = std::make_unique<BufferedListenSocket>(bed.transport(), options, receiver);
         address = listener->endpoints().front().address;
     }

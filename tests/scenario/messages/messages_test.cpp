@@ -66,7 +66,7 @@ TEST_P(Messages, LeaveTheCLibraryAsItIs) {
 // With iWARP the error of a refused attempt does not identify the attempt.
 TEST_P(Messages, ARefusalIsReportedToTheRefusedSocketOnly) {
     listen();
-    ListenSocket::Options at_all{.addresses = {bed.address()}, .open = true};
+    ListenSocket::Options at_all{.listen = {bed.address()}, .allow_remote_anonymous = true};
     auto gone = std::make_unique<ListenSocket>(bed.transport(), at_all, receiver);
     const Address nowhere = gone->endpoints().front().address;
     gone.reset();
@@ -213,7 +213,7 @@ TEST_P(Messages, AnAddressInUseIsNamed) {
     listen();
     try {
         const ListenSocket second{
-            bed.transport(), {.addresses = {address}, .open = true}, receiver};
+            bed.transport(), {.listen = {address}, .allow_remote_anonymous = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr(to_string(address)));
@@ -226,7 +226,7 @@ TEST_P(Messages, ADuplicateAddressInTheListIsReportedAsSuch) {
     listener.reset();
     try {
         const ListenSocket twice{
-            bed.transport(), {.addresses = {address, address}, .open = true}, receiver};
+            bed.transport(), {.listen = {address, address}, .allow_remote_anonymous = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("together with " + to_string(address)));
@@ -243,7 +243,7 @@ TEST_P(Messages, AnAddressThatAnotherProcessHasIsNotBlamedOnTheList) {
     const Address elsewhere{.host = "127.0.0.2", .port = address.port};
     try {
         const ListenSocket second{
-            bed.transport(), {.addresses = {elsewhere, address}, .open = true}, receiver};
+            bed.transport(), {.listen = {elsewhere, address}, .allow_remote_anonymous = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), testing::Not(HasSubstr("together with")));

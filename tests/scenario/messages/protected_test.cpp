@@ -19,7 +19,7 @@ constexpr std::uint64_t key_bytes = 50'000;
 class Protected : public testing::TestWithParam<ProtectedBed> {
   protected:
     void listen() {
-        ListenSocket::Options options{.addresses = {bed.address()},
+        ListenSocket::Options options{.listen = {bed.address()},
                                       .session = {.rekey_after_bytes = key_bytes},
                                       .largest_message_bytes = 1'000'000};
         options.keys = keys.server();

@@ -121,7 +121,7 @@ class Slammer final : private Listener::Handler, private Connection::Handler {
   public:
     Slammer(Transport& transport, const Address& at)
         : listener_{
-              transport.listen(transport.providers_at(at).front(), at, {.open = true}, *this)} {}
+              transport.listen(transport.providers_at(at).front(), at, {.allow_remote_anonymous = true}, *this)} {}
     Address address() const { return listener_->address(); }
 
   private:

@@ -35,8 +35,8 @@ class SocketOptions : public Messages {
         }
     }
     std::string listening(ListenSocket::Options options) {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         return problem_of([&] { ListenSocket{bed.transport(), options, receiver}; });
     }
     std::string sending(const SendSocket::Options& options) {

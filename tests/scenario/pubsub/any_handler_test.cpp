@@ -38,8 +38,8 @@ class AnyHandler : public PubSubScenario {
             .page_size_bytes = 1024,
             .page_count = 64,
             .queue_limit_bytes = 4096};
-        options.publisher.addresses = {address.port != 0 ? address : bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {address.port != 0 ? address : bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
         address = publisher->endpoints().front().address;
     }

@@ -122,7 +122,7 @@ TEST_F(AnnouncingClient, AnnouncesItsIdentityWhateverTheUserAnnounces) {
 // 0.0.0.0 is not an address that others could use.
 TEST_F(AnnouncingClient, ThatListensAtEveryAddressNamesItsHost) {
     Client::Options options = on_the_bus({.host = "0.0.0.0", .port = 0});
-    options.publish->publisher.open = true;
+    options.publish->publisher.allow_remote_anonymous = true;
     Client client{std::move(options)};
     client.announce(saying("one"));
     const Announcement said = wait_for("one");

@@ -174,8 +174,8 @@ class ClosingDestinations : public DestinationsScenario {
     }
     void listen(netio::test::Receiver& by, std::unique_ptr<ListenSocket>& with) {
         ListenSocket::Options options;
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         options.session.receive_count = 4;
         with = std::make_unique<ListenSocket>(bed.transport(), options, by);
     }

@@ -45,8 +45,8 @@ class ClientDestinations : public test::DestinationsScenario {
     ClientDestinations() : DestinationsScenario{with_small_pages()} {}
 
     void listen(Place& at, ListenSocket::Options options = {}) {
-        options.addresses = {at.address.port != 0 ? at.address : bed.address()};
-        options.open = true;
+        options.listen = {at.address.port != 0 ? at.address : bed.address()};
+        options.allow_remote_anonymous = true;
         at.socket = std::make_unique<ListenSocket>(bed.transport(), options, at.receiver);
         at.address = at.socket->endpoints().front().address;
     }

@@ -117,7 +117,7 @@ TEST_F(RefusedClient, GetsTheReasonWithTheAnswerAndAfterALostConnection) {
     EXPECT_EQ(client.subscribe({range(0, 0)}, SlowPolicy::block, deadline), Answer::policy);
     ASSERT_EQ(client.subscribe({range(1, 1), range(5, 5)}, {}, deadline), Answer::accepted);
     publisher.reset();
-    narrow.publish->publisher.addresses = {address};
+    narrow.publish->publisher.listen = {address};
     narrow.publish->publisher.ranges_per_subscriber_limit = 1;
     publisher = std::make_unique<Client>(narrow);
     wait_until([&] { return told.refused().size() >= 2; }); // it follows the counter

@@ -233,7 +233,7 @@ TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     PublisherActor at_one;
     BufferedPublishSocket one{
         transport(),
-        {.publisher = {.addresses = {bed.address()}, .open = true, .slow_policy = SlowPolicy::drop},
+        {.publisher = {.listen = {bed.address()}, .allow_remote_anonymous = true, .slow_policy = SlowPolicy::drop},
          .page_size_bytes = 1024,
          .page_count = 8},
         at_one};

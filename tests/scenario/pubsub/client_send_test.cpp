@@ -28,7 +28,7 @@ class Listening final : private ListenSocket::Handler {
     explicit Listening(Address at = {.host = "127.0.0.1", .port = 0},
                        ListenSocket::Options options = {})
         : transport_{open_fabric(loop_, {})} {
-        options.addresses = {std::move(at)};
+        options.listen = {std::move(at)};
         socket_ = std::make_unique<ListenSocket>(*transport_, std::move(options),
                                                  static_cast<ListenSocket::Handler&>(*this));
         address_ = socket_->endpoints().front().address;

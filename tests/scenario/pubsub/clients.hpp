@@ -30,7 +30,7 @@ inline FidRange range(std::uint64_t first, std::uint64_t last) {
 inline Client::Options publishing(Address at = {.host = "127.0.0.1", .port = 0}) {
     Client::Options options;
     options.publish.emplace();
-    options.publish->publisher.addresses = {std::move(at)};
+    options.publish->publisher.listen = {std::move(at)};
     return options;
 }
 

@@ -117,7 +117,7 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndReconnectsToTheNext) {
     EXPECT_TRUE(subscriber.actor.last_retrying);
     netio::RegisteredBuffer memory{64};
     for (std::uint64_t round = 0; round < 3; ++round) {
-        PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true}};
+        PublishSocket::Options options{.publisher = {.listen = {address}, .allow_remote_anonymous = true}};
         PublishSocket publisher{transport(), options, publisher_actor};
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == round + 1; }));
         std::ranges::copy(make_message(Fid{1}, round, 64), memory.data());
@@ -134,8 +134,8 @@ class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
     Doorman(netio::Transport& transport, const netio::Address& at)
         : listener_{transport,
                     {.service = netio::Service::publish_subscribe,
-                     .addresses = {at},
-                     .open = true,
+                     .listen = {at},
+                     .allow_remote_anonymous = true,
                      .service_bytes = 4},
                     *this} {}
     netio::Address address() const { return listener_.endpoints().front().address; }
@@ -169,7 +169,7 @@ TEST_P(Closing, AnAdmittedButUnansweredSubscriberRetries) {
     EXPECT_TRUE(subscriber.actor.last_retrying);
     doorman.reset();
     PublishSocket publisher{
-        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
+        transport(), {.publisher = {.listen = {address}, .allow_remote_anonymous = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 

@@ -40,8 +40,8 @@ TEST_P(Combinations, ASubscriberMayBeDestroyedAtEachMomentOfAReconnection) {
         auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true, .retry_interval = 1ms});
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         BufferedPublishSocket::Options again;
-        again.publisher.addresses = {address};
-        again.publisher.open = true;
+        again.publisher.listen = {address};
+        again.publisher.allow_remote_anonymous = true;
         publisher.reset();
         ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
         ASSERT_TRUE(subscriber.actor.last_retrying);
@@ -121,8 +121,8 @@ TEST_P(Combinations, UnsubscribingFromAllWhileThePublisherClosesEndsInOrder) {
 
 TEST_P(Combinations, ASlowSubscriberAtOneAddressDoesNotAffectTheOther) {
     BufferedPublishSocket::Options options{.page_size_bytes = 1024, .page_count = 64};
-    options.publisher.addresses = {bed.address(), bed.address()};
-    options.publisher.open = true;
+    options.publisher.listen = {bed.address(), bed.address()};
+    options.publisher.allow_remote_anonymous = true;
     options.publisher.close_timeout = 200ms;
     BufferedPublishSocket publisher{transport(), options, publisher_actor};
     ASSERT_EQ(publisher.endpoints().size(), 2U);
@@ -145,8 +145,8 @@ TEST_P(Combinations, ASlowSubscriberAtOneAddressDoesNotAffectTheOther) {
 
 TEST_P(Combinations, ASlowUnbufferedSubscriberDoesNotAffectTheOtherAddress) {
     PublishSocket::Options options{.outstanding_limit = 32};
-    options.publisher.addresses = {bed.address(), bed.address()};
-    options.publisher.open = true;
+    options.publisher.listen = {bed.address(), bed.address()};
+    options.publisher.allow_remote_anonymous = true;
     PublishSocket publisher{transport(), options, publisher_actor};
     address = publisher.endpoints()[0].address;
     auto guest = stuck(range(1, 1), SlowPolicy::drop);

@@ -55,7 +55,7 @@ class Copies : public testing::Test {
         publisher_ = std::make_unique<BufferedPublishSocket>(
             frugal_,
             BufferedPublishSocket::Options{
-                .publisher = {.addresses = {address_},
+                .publisher = {.listen = {address_},
                               .keys = std::make_shared<ServerKeys>(
                                   node_.loop, ServerKeys::Options{.file = files_.site(),
                                                                   .min_protection =

@@ -231,7 +231,7 @@ TEST_P(CornersInVirtualTime, APartialMessageAndCountersEndWithTheirConnection) {
     run_until([&] { return ++turns > 6; });
     publisher.reset();
     PublishSocket again{
-        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
+        transport(), {.publisher = {.listen = {address}, .allow_remote_anonymous = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     const std::size_t size = 2 * default_frame;
     std::ranges::copy(make_message(Fid{1}, 3, size), memory.data());
@@ -296,7 +296,7 @@ TEST_P(Corners, TheCountersOfAFidRestartWithItsSubscription) {
 }
 
 TEST_P(Corners, APublisherThatOtherMachinesReachHasToBeMeant) {
-    Publisher::Options options{.addresses = {{.host = "0.0.0.0", .port = 0}}};
+    Publisher::Options options{.listen = {{.host = "0.0.0.0", .port = 0}}};
     const auto publish = [&] {
         const PublishSocket socket{transport(), {.publisher = options}, publisher_actor};
     };
@@ -305,7 +305,7 @@ TEST_P(Corners, APublisherThatOtherMachinesReachHasToBeMeant) {
     };
     EXPECT_THROW(publish(), std::invalid_argument);
     EXPECT_THROW(publish_buffered(), std::invalid_argument);
-    options.open = true;
+    options.allow_remote_anonymous = true;
     EXPECT_NO_THROW(publish());
     EXPECT_NO_THROW(publish_buffered());
 }

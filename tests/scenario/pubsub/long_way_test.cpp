@@ -46,7 +46,7 @@ class LongWay : public testing::TestWithParam<Level> {
     std::unique_ptr<BufferedPublishSocket> make_publisher() {
         return std::make_unique<BufferedPublishSocket>(
             bed.transport(),
-            BufferedPublishSocket::Options{.publisher = {.addresses = {bed.address()},
+            BufferedPublishSocket::Options{.publisher = {.listen = {bed.address()},
                                                          .keys = keys.server(),
                                                          .slow_policy = SlowPolicy::block},
                                            .page_size_bytes = 1024,

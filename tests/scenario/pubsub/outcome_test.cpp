@@ -234,8 +234,8 @@ class OutcomeWorld {
     };
 
     PublishSocket::Options options() {
-        return {.publisher = {.addresses = {bed_.address()},
-                              .open = true,
+        return {.publisher = {.listen = {bed_.address()},
+                              .allow_remote_anonymous = true,
                               .slow_policy = policy_,
                               .disconnect_after = std::chrono::milliseconds{2000}},
                 .outstanding_limit = 24};

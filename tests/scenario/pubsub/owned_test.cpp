@@ -26,7 +26,7 @@ class Owned : public PubSubScenario {
         return socket;
     }
 
-    std::vector<netio::Address> addresses;
+    std::vector<netio::Address> listen;
 };
 
 class Counting final : public Subscriptions::Handler {

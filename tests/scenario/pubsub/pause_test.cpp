@@ -315,8 +315,8 @@ TEST_P(PausedSubscribers, StayPausedWhenTheyHaveReconnected) {
     publisher.reset();
     publisher_actor = {};
     BufferedPublishSocket::Options options;
-    options.publisher.addresses = {same};
-    options.publisher.open = true;
+    options.publisher.listen = {same};
+    options.publisher.allow_remote_anonymous = true;
     publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
     EXPECT_EQ(subscriber.actor.connected, 2);

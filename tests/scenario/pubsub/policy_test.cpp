@@ -143,7 +143,7 @@ TEST_P(PoliciesAskedFor, AreRequestedAgainAfterALostConnection) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     publisher.reset();
     subscriber.actor.subscribed.clear();
-    PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true},
+    PublishSocket::Options options{.publisher = {.listen = {address}, .allow_remote_anonymous = true},
                                    .queue_limit_messages = 1};
     PublishSocket again{transport(), options, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));

@@ -28,7 +28,7 @@ class ProtectedPublisher : public testing::TestWithParam<ProtectedBed> {
     };
 
     Publisher::Options publishing() {
-        Publisher::Options options{.addresses = {bed.address()}};
+        Publisher::Options options{.listen = {bed.address()}};
         options.keys = keys.server();
         options.session.rekey_after_bytes = key_bytes;
         return options;

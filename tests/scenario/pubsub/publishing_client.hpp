@@ -15,8 +15,8 @@ namespace netio::pubsub::test {
 class PublishingClientScenario : public PubSubScenario {
   protected:
     void serve(std::size_t queue_bytes = 1 << 20) {
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         options.page_size_bytes = 1024;
         options.page_count = 8;
         publisher = std::make_unique<ClientPublisher>(

@@ -159,7 +159,7 @@ TEST_P(Reaching, AReconnectionResolvesTheNameAgain) {
     name({elsewhere.host});
     publisher.reset();
     PublishSocket next{
-        transport(), {.publisher = {.addresses = {elsewhere}, .open = true}}, publisher_actor};
+        transport(), {.publisher = {.listen = {elsewhere}, .allow_remote_anonymous = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
 }
 

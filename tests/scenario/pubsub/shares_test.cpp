@@ -264,7 +264,7 @@ TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
     PublisherActor actor;
     EXPECT_THROW(
         PublishSocket(transport(),
-                      {.publisher = {.addresses = {address}, .open = true}, .outstanding_limit = 0},
+                      {.publisher = {.listen = {address}, .allow_remote_anonymous = true}, .outstanding_limit = 0},
                       actor),
         std::invalid_argument);
 }
@@ -274,8 +274,8 @@ TEST_P(Shares, AnInfiniteTimeIsRefusedWithTheOptionsName) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     PublisherActor actor;
     const auto refusal = [&](Publisher::Options options) -> std::string {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         try {
             const PublishSocket socket{transport(), {.publisher = options}, actor};
         } catch (const std::invalid_argument& refused) {

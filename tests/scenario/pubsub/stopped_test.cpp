@@ -146,7 +146,7 @@ class Sensor : public Stopped {
     void pause(Duration pause) {
         BufferedPublishSocket publisher{
             publisher_node_.transport,
-            {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
+            {.publisher = {.listen = {address_}, .allow_remote_anonymous = true, .slow_policy = SlowPolicy::drop}},
             publisher_actor_};
         Reader& reader = read({range(0, 15)});
         Ticker ticker{publisher_node_.loop,
@@ -191,8 +191,8 @@ TEST_P(Sensor, ALongPauseLosesWhatExceedsItsLimitAndReportsItExactly) {
 
 TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
     BufferedPublishSocket publisher{publisher_node_.transport,
-                                    {.publisher = {.addresses = {address_},
-                                                   .open = true,
+                                    {.publisher = {.listen = {address_},
+                                                   .allow_remote_anonymous = true,
                                                    .slow_policy = SlowPolicy::disconnect,
                                                    .disconnect_after = 1s}},
                                     publisher_actor_};
@@ -219,8 +219,8 @@ TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
 // Neither for its time without progress nor for its total time.
 TEST_P(Stopped, APublisherStoppedDuringItsCloseBlamesNoSubscriber) {
     BufferedPublishSocket publisher{publisher_node_.transport,
-                                    {.publisher = {.addresses = {address_},
-                                                   .open = true,
+                                    {.publisher = {.listen = {address_},
+                                                   .allow_remote_anonymous = true,
                                                    .close_timeout = 2s,
                                                    .close_limit = 4s}},
                                     publisher_actor_};
@@ -242,8 +242,8 @@ TEST_P(Stopped, APublisherStoppedDuringItsCloseBlamesNoSubscriber) {
 
 TEST_P(Stopped, StoppedTooLongForItsPolicyIsDisconnectedAndItsFidsContinue) {
     BufferedPublishSocket publisher{publisher_node_.transport,
-                                    {.publisher = {.addresses = {address_},
-                                                   .open = true,
+                                    {.publisher = {.listen = {address_},
+                                                   .allow_remote_anonymous = true,
                                                    .slow_policy = SlowPolicy::disconnect,
                                                    .disconnect_after = 500ms},
                                      .page_size_bytes = 16 * 1024,
@@ -342,7 +342,7 @@ class BufferedCrowd : public Crowd {
     void stop_forty(Duration hiccup) {
         BufferedPublishSocket publisher{
             publisher_node_.transport,
-            {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
+            {.publisher = {.listen = {address_}, .allow_remote_anonymous = true, .slow_policy = SlowPolicy::drop},
              .page_size_bytes = 16 * 1024,
              .page_count = 128},
             publisher_actor_};
@@ -372,7 +372,7 @@ TEST_P(BufferedCrowd, AShortStallWhileFortyAreStoppedLosesNothing) {
 TEST_P(Crowd, FortyStoppedOfFiftyDoNotAffectTheOthersUnbuffered) {
     PublishSocket publisher{
         publisher_node_.transport,
-        {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
+        {.publisher = {.listen = {address_}, .allow_remote_anonymous = true, .slow_policy = SlowPolicy::drop}},
         publisher_actor_};
     const std::vector<Fid> fids = gather();
     // A message needs its memory until it completes.
@@ -409,7 +409,7 @@ class StoppedOverTcp : public Stopped {};
 TEST_P(StoppedOverTcp, PostsThatHoldMemoryForLongAreClosedAndReported) {
     PublishSocket publisher{
         publisher_node_.transport,
-        {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
+        {.publisher = {.listen = {address_}, .allow_remote_anonymous = true, .slow_policy = SlowPolicy::drop},
          .outstanding_limit = 4},
         publisher_actor_};
     Reader& honest = read({range(9, 9)});
@@ -459,8 +459,8 @@ TEST_P(StoppedOverTcp, PostsThatHoldMemoryForLongAreClosedAndReported) {
 // Its kernel has accepted small messages, so its queue does not block the notification.
 TEST_P(Stopped, ATooSlowSubscriberIsNotifiedOfTheReason) {
     PublishSocket publisher{publisher_node_.transport,
-                            {.publisher = {.addresses = {address_},
-                                           .open = true,
+                            {.publisher = {.listen = {address_},
+                                           .allow_remote_anonymous = true,
                                            .slow_policy = SlowPolicy::disconnect,
                                            .disconnect_after = std::chrono::milliseconds{500}}},
                             publisher_actor_};

@@ -70,7 +70,7 @@ class Strangers : public testing::Test {
     }
     std::unique_ptr<BufferedPublishSocket> make_publisher() {
         BufferedPublishSocket::Options options;
-        options.publisher.addresses = {{.host = "127.0.0.1", .port = 0}};
+        options.publisher.listen = {{.host = "127.0.0.1", .port = 0}};
         return std::make_unique<BufferedPublishSocket>(*transport, options, publisher_actor);
     }
     // The honest subscriber is served.

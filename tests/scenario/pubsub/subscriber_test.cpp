@@ -101,7 +101,7 @@ TEST_P(Subscribing, RefusedFidsAreNotRequestedByTheNextConnection) {
     publisher.reset();
     publisher_actor.subscribed.clear();
     PublishSocket next{
-        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
+        transport(), {.publisher = {.listen = {address}, .allow_remote_anonymous = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(publisher_actor.subscribed, ElementsAre(range(1, 1)));
 }
@@ -127,7 +127,7 @@ class Greedy final : private netio::Listener::Handler {
   public:
     Greedy(netio::Transport& transport, const netio::Address& at, std::uint32_t first)
         : bytes_{first}, listener_{transport.listen(transport.providers_at(at).front(), at,
-                                                    {.open = true}, *this)} {}
+                                                    {.allow_remote_anonymous = true}, *this)} {}
 
     netio::Address address() const { return listener_->address(); }
     int requests = 0;

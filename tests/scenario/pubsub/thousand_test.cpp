@@ -38,7 +38,7 @@ class Thousand : public Crowd {
         publisher_ = std::make_unique<BufferedPublishSocket>(
             near_.transport,
             BufferedPublishSocket::Options{
-                .publisher = {.addresses = {{"10.0.0.1", 1000}}, .open = true},
+                .publisher = {.listen = {{"10.0.0.1", 1000}}, .allow_remote_anonymous = true},
                 .page_size_bytes = 32768},
             publisher_actor_);
         for (std::uint64_t i = 0; i < count; ++i)

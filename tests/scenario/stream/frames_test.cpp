@@ -71,7 +71,7 @@ class Registered : public testing::TestWithParam<Bed>, private StreamListener::H
                 netio::ClientKey::Options{.file = files_.client(7)});
         }
         StreamListener listener{counted,
-                                {.addresses = {bed.address()}, .open = true, .keys = keys},
+                                {.listen = {bed.address()}, .allow_remote_anonymous = true, .keys = keys},
                                 static_cast<StreamListener::Handler&>(*this)};
         Side client{1};
         client.peer_seed = 2;

@@ -23,7 +23,7 @@ class ProtectedStream : public testing::TestWithParam<ProtectedBed>,
     void carry(RemoteWrites writes) {
         options_ = {.remote_writes = writes};
         options_.session.rekey_after_bytes = 50'000;
-        StreamListener::Options listening{.addresses = {bed.address()}, .keys = keys.server()};
+        StreamListener::Options listening{.listen = {bed.address()}, .keys = keys.server()};
         StreamListener listener{counted, listening, static_cast<StreamListener::Handler&>(*this)};
         Side client{1};
         client.peer_seed = 2;

@@ -329,10 +329,10 @@ ReceiveActor::ReceiveActor(World& world, Process& process)
     : Actor{world, process}, slow_{std::chrono::microseconds{option("slow_us")}},
       resume_{process.loop, [this] { resume(); }} {
     ListenSocket::Options options;
-    options.open = true;
+    options.allow_remote_anonymous = true;
     options.keys = world_.keys_of_server(process.loop);
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
-        options.addresses.push_back(World::address_of(number_, i));
+        options.listen.push_back(World::address_of(number_, i));
     options.session.receive_buffer_bytes = 1000;
     options.session.receive_count = 8;
     options.session = session_options(options.session);

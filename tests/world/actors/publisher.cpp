@@ -123,9 +123,9 @@ PublishActor::PublishActor(World& world, Process& process)
                                                                                 memory_is_free();
                                                                             }} {
     pubsub::Publisher::Options options;
-    options.open = true;
+    options.allow_remote_anonymous = true;
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
-        options.addresses.push_back(World::address_of(number_, i));
+        options.listen.push_back(World::address_of(number_, i));
     options.keys = world_.keys_of_server(process.loop);
     options.session = session_options(options.session);
     options.slow_policy = static_cast<pubsub::SlowPolicy>(option("policy"));

@@ -119,7 +119,7 @@ TEST(MetricsServer, IsNotShownToOtherMachinesUnlessThatIsMeant) {
         }
     }
     const MetricsServer open{
-        loop, {.address = {.host = "0.0.0.0", .port = 0}, .open = true}, nothing};
+        loop, {.address = {.host = "0.0.0.0", .port = 0}, .allow_remote_anonymous = true}, nothing};
     EXPECT_GT(open.port(), 0);
 }
 

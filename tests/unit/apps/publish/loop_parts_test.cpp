@@ -68,7 +68,7 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
         EXPECT_THAT(part.listen,
                     ElementsAre(Address{"127.0.0.1", static_cast<std::uint16_t>(7000 + number)},
                                 Address{"127.0.0.2", 0}));
-        EXPECT_EQ(part.buffered_options.publisher.addresses, part.listen);
+        EXPECT_EQ(part.buffered_options.publisher.listen, part.listen);
         EXPECT_EQ(part.metrics.listen, "127.0.0.1:" + std::to_string(9100 + i));
         EXPECT_THAT(part.keys.advertised_addresses, ElementsAre("203.0.113.9:" + std::to_string(4000 + i),
                                                       "[2001:db8::9]:" + std::to_string(5000 + i)));

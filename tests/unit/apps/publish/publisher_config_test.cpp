@@ -135,12 +135,12 @@ TEST(PublisherConfig, ReadsWhereFiguresAreShown) {
     const auto briefly =
         parse_publish_config(rest + "metrics: 127.0.0.1:9\n", "f", "").publishers.front();
     EXPECT_EQ(briefly.metrics.listen, "127.0.0.1:9");
-    EXPECT_FALSE(briefly.metrics.open);
+    EXPECT_FALSE(briefly.metrics.allow_remote_anonymous);
     const auto all =
         parse_publish_config(rest + "metrics: {listen: 'h:9', open: true, fids: 7}\n", "f", "")
             .publishers.front();
     EXPECT_EQ(all.metrics.listen, "h:9");
-    EXPECT_TRUE(all.metrics.open);
+    EXPECT_TRUE(all.metrics.allow_remote_anonymous);
     EXPECT_EQ(all.metrics.fids, 7U);
     EXPECT_THROW(parse_publish_config(rest + "metrics: nowhere\n", "f", ""), ConfigError);
 }

@@ -40,7 +40,7 @@ TEST_P(EmbeddedSession, AnUnansweredConnectEndsInTime) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{
-            .service = Service::messages, .addresses = {bed.address()}, .open = true},
+            .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
         static_cast<SessionListener::Handler&>(*this));
     bed.sim()->ignore_connects(true);
     const TimePoint begin = bed.world()->now();

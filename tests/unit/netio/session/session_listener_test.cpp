@@ -34,8 +34,8 @@ class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handl
         return std::make_unique<SessionListener>(
             bed.transport(),
             SessionListener::Options{.service = Service::messages,
-                                     .addresses = addresses,
-                                     .open = open,
+                                     .listen = addresses,
+                                     .allow_remote_anonymous = open,
                                      .service_bytes = 4,
                                      .keys = std::move(keys)},
             static_cast<SessionListener::Handler&>(*this));
@@ -60,7 +60,7 @@ TEST_P(Reach, AnAddressThatOtherMachinesReachHasToBeSaidToBeOpen) {
     const std::string problem = problem_of({{.host = "0.0.0.0", .port = 0}});
     EXPECT_THAT(problem, HasSubstr("0.0.0.0:0 can be reached from other machines"));
     EXPECT_THAT(problem,
-                HasSubstr("say open (--open; in YAML `open: true`; in C++ `.open = true`)"));
+                HasSubstr("say open (--open; in YAML `open: true`; in C++ `.allow_remote_anonymous = true`)"));
     const auto meant = listen({{.host = "0.0.0.0", .port = 0}}, true);
     EXPECT_NE(meant->endpoints().at(0).address.port, 0);
 }
@@ -175,7 +175,7 @@ std::string problem_of(const Address& first, const Address& second) {
     Nobody nobody;
     try {
         const SessionListener listener{
-            transport, {.addresses = {first, second}, .open = true}, nobody};
+            transport, {.listen = {first, second}, .allow_remote_anonymous = true}, nobody};
         return "nothing was thrown";
     } catch (const FabricError& error) {
         return error.what();
@@ -202,8 +202,8 @@ TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
     TestBed bed{Bed::sim_tcp};
     Nobody nobody;
     const SessionListener listener{bed.transport(),
-                                   {.addresses = {bed.address()},
-                                    .open = true,
+                                   {.listen = {bed.address()},
+                                    .allow_remote_anonymous = true,
                                     .service_bytes = 4,
                                     .required_receive_bytes = 1000},
                                    nobody};
@@ -243,7 +243,7 @@ TEST_P(HalfOfTheMemory, RejectsThePeerForLackOfMemory) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{
-            .service = Service::messages, .addresses = {bed.address()}, .open = true},
+            .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
         static_cast<SessionListener::Handler&>(*this));
     dial({});
     bed.sim()->network().fail_calls(0, SimCall::register_memory, 2);

@@ -31,7 +31,7 @@ class SessionProtocol : public SessionTest {
         listener = std::make_unique<SessionListener>(
             bed.transport(),
             SessionListener::Options{
-                .service = Service::messages, .addresses = {bed.address()}, .open = true},
+                .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
             static_cast<SessionListener::Handler&>(*this));
     }
     // Accepts a hostile peer, which sends these frames after its open frame, and expects its end.

@@ -50,7 +50,7 @@ class OddAcceptor final : private Listener::Handler, private Connection::Handler
   public:
     OddAcceptor(Transport& transport, const Address& address, const Hello& answer)
         : answer_{answer}, listener_{transport.listen(transport.providers_at(address).front(),
-                                                      address, {.open = true}, *this)} {}
+                                                      address, {.allow_remote_anonymous = true}, *this)} {}
 
     Address address() const { return listener_->address(); }
 
@@ -106,7 +106,7 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
         listener = std::make_unique<SessionListener>(
             bed.transport(),
             SessionListener::Options{
-                .service = service, .addresses = {bed.address()}, .open = true},
+                .service = service, .listen = {bed.address()}, .allow_remote_anonymous = true},
             static_cast<SessionListener::Handler&>(*this));
         address = listener->endpoints().front().address;
     }

@@ -98,7 +98,7 @@ TEST_P(SessionTest, MayBeDestroyedInEachOfItsHandlers) {
             listener = std::make_unique<SessionListener>(
                 bed.transport(),
                 SessionListener::Options{
-                    .service = Service::messages, .addresses = {bed.address()}, .open = true},
+                    .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
                 static_cast<SessionListener::Handler&>(*this));
             const auto pump = [](End& end) {
                 for (std::uint64_t i = 0; end.session && end.session->is_open() && i < 50; ++i)
@@ -198,7 +198,7 @@ TEST_P(SimulatedSession, WithoutItsOpenFrameIsNeverReportedOpen) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
         SessionListener::Options{
-            .service = Service::messages, .addresses = {bed.address()}, .open = true},
+            .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
         static_cast<SessionListener::Handler&>(*this));
     dial({});
     bool was_open = false;

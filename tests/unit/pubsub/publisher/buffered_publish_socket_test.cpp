@@ -36,7 +36,7 @@ class BufferedPublishSocketTest : public testing::Test {
     Unheard unheard;
     BufferedPublishSocket publisher{
         bed.transport(),
-        {.publisher = {.addresses = {bed.address()}, .open = true, .largest_message_bytes = 100}},
+        {.publisher = {.listen = {bed.address()}, .allow_remote_anonymous = true, .largest_message_bytes = 100}},
         unheard};
     Subscriber subscriber;
     SubscribeSocket socket{

@@ -46,16 +46,16 @@ class OptionsTest : public testing::Test {
     template <typename Change>
     std::string buffered(Change change) {
         BufferedPublishSocket::Options options;
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         change(options);
         return refusal([&] { BufferedPublishSocket{bed.transport(), options, publisher}; });
     }
     template <typename Change>
     std::string lent(Change change) {
         PublishSocket::Options options;
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         change(options);
         return refusal([&] { PublishSocket{bed.transport(), options, publisher}; });
     }
@@ -80,7 +80,7 @@ TEST_F(OptionsTest, BadOptionsOfEachPublisherAreRefusedByName) {
         EXPECT_EQ(buffered(of_socket), said);
         return said;
     };
-    EXPECT_THAT(both([](Options& it) { it.addresses.clear(); }), StartsWith("addresses"));
+    EXPECT_THAT(both([](Options& it) { it.listen.clear(); }), StartsWith("listen"));
     EXPECT_THAT(both([](Options& it) { it.session.receive_count = 3; }),
                 StartsWith("receive_count"));
     EXPECT_THAT(both([](Options& it) { it.disconnect_after = 0ms; }),
