@@ -13,7 +13,7 @@ namespace {
 
 using netio::pubsub::Fid;
 
-constexpr std::size_t page_size_bytes = 64 * 1024;
+constexpr std::size_t page_bytes = 64 * 1024;
 constexpr std::uint64_t fid_count = 64;
 
 // Fills one page; returns the bytes used and counts the messages.
@@ -29,7 +29,7 @@ std::size_t fill(std::vector<std::byte>& memory, const std::vector<std::byte>& m
 }
 
 void write_page(benchmark::State& state) {
-    std::vector<std::byte> memory(page_size_bytes);
+    std::vector<std::byte> memory(page_bytes);
     const std::vector<std::byte> message(static_cast<std::size_t>(state.range(0)));
     std::int64_t messages = 0;
     for ([[maybe_unused]] const auto step : state)
@@ -39,7 +39,7 @@ void write_page(benchmark::State& state) {
 BENCHMARK(write_page)->Arg(40)->Arg(1024);
 
 void visit_page(benchmark::State& state) {
-    std::vector<std::byte> memory(page_size_bytes);
+    std::vector<std::byte> memory(page_bytes);
     const std::vector<std::byte> message(static_cast<std::size_t>(state.range(0)));
     std::int64_t messages = 0;
     const std::size_t used = fill(memory, message, messages);

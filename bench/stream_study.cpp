@@ -313,7 +313,7 @@ void Simulation::tell(const netio::stream::ControlMessage& message) {
 
 void Simulation::post_receive() {
     --receives_.to_post;
-    receiver_.post(netio::stream::ReceiveId{receives_.number++}, load_.receive_buffer_bytes,
+    receiver_.post(netio::stream::ReceiveId{receives_.number++}, load_.receive_bytes,
                    load_.wait_all);
     settle_receiver();
 }
@@ -385,13 +385,13 @@ StreamStudy study_stream(const StreamLink& link, const StreamLoad& load,
     require(load.send_count > 0, "send_count", "must be at least 1");
     require(load.receive_count > 0, "receive_count", "must be at least 1");
     StreamLoad filled = load;
-    if (filled.receive_buffer_bytes == 0) filled.receive_buffer_bytes = load.message_bytes;
+    if (filled.receive_bytes == 0) filled.receive_bytes = load.message_bytes;
     if (filled.total_bytes == 0) {
         const double bytes_in_flight = link.gigabits_per_second / 8 * 2 * link.one_way_ns;
         filled.total_bytes = std::max({400 * load.message_bytes, std::uint64_t{64} << 20U,
                                        static_cast<std::uint64_t>(40 * bytes_in_flight)});
     }
-    if (load.wait_all) filled.total_bytes -= filled.total_bytes % filled.receive_buffer_bytes;
+    if (load.wait_all) filled.total_bytes -= filled.total_bytes % filled.receive_bytes;
     require(filled.total_bytes > 0, "total_bytes", "must fill a wait-all receive");
     return Simulation{link, filled, policy}.run();
 }

@@ -40,7 +40,7 @@ struct StreamLoad {
     std::uint64_t message_bytes = 256 * 1024; // size of each send
     std::uint64_t send_count = 16;            // outstanding
     std::uint64_t receive_count = 32;         // outstanding
-    std::uint64_t receive_buffer_bytes = 0;          // size of each receive; 0: as message_bytes
+    std::uint64_t receive_bytes = 0;          // size of each receive; 0: as message_bytes
     bool wait_all = false;
     // Receives are posted this long before the first send; negative: after it.
     double receiver_lead_ns = 20'000;

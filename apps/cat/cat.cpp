@@ -74,7 +74,7 @@ class Conversation final : private netio::stream::StreamSocket::Handler {
   private:
     using StreamSocket = netio::stream::StreamSocket;
 
-    static constexpr std::size_t receive_buffer_bytes = std::size_t{128} << 10;
+    static constexpr std::size_t receive_bytes = std::size_t{128} << 10;
     static constexpr std::size_t receive_count = 2;
     static constexpr std::size_t send_count = 4; // pieces of standard input in flight
     // How long standard input may stay silent after the end of the peer's data (half_close.hpp).
@@ -208,7 +208,7 @@ void Conversation::on_connected(StreamSocket&) {
 
 void Conversation::begin() {
     for (std::size_t at = 0; at < receive_count; ++at) {
-        memory_.receives.emplace_back(receive_buffer_bytes, netio::Access::remote_write);
+        memory_.receives.emplace_back(receive_bytes, netio::Access::remote_write);
         memory_.free_receives.push_back(at);
     }
     for (std::size_t at = 0; at < send_count; ++at) {
@@ -499,11 +499,11 @@ Command add(CLI::App& program) {
     auto* const listen = command->add_option("--listen", arguments->listen,
                                              "Listen at HOST:PORT for one peer instead");
     listen->excludes(peer);
-    add_open(*command, arguments->open)->needs(listen);
+    add_allow_remote_anonymous(*command, arguments->allow_remote_anonymous)->needs(listen);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_remote_writes(*command, arguments->remote_writes);
     add_seconds(*command, "--timeout", arguments->timeout_s,
-                "Abort if no byte was transferred for this many seconds; 0: never", Zero::taken);
+                "Abort if no byte was transferred for this long; 0: never", Zero::taken);
     add_words(
         *command, "--until", {"auto", "peer", "both"},
         [arguments](std::size_t at) { arguments->until = static_cast<Until>(at); },

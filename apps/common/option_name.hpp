@@ -26,7 +26,8 @@ constexpr std::string_view without_unit(std::string_view name) {
 template <auto Member>
 constexpr std::string_view member_name() {
     constexpr std::string_view begin = "Member = ";
-    std::string_view name = __PRETTY_FUNCTION__; // of GCC and Clang: "... [with auto Member = &X::y]"
+    std::string_view name =
+        __PRETTY_FUNCTION__; // of GCC and Clang: "... [with auto Member = &X::y]"
     name.remove_prefix(name.find(begin) + begin.size());
     name = name.substr(0, name.find_first_of(";]"));
     name = name.substr(name.rfind(':') + 1);

@@ -91,12 +91,12 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     std::span<const std::byte> body() const;
 
   private:
-    static constexpr std::size_t page_size_bytes = 4096;
-    static constexpr std::size_t stride_bytes = page_size_bytes + chunk_bytes;
+    static constexpr std::size_t page_bytes = 4096;
+    static constexpr std::size_t stride_bytes = page_bytes + chunk_bytes;
 
     // The header is at the end of a page.
     static std::size_t offset(Buffer buffer) {
-        return buffer * stride_bytes + page_size_bytes - chunk_header_bytes;
+        return buffer * stride_bytes + page_bytes - chunk_header_bytes;
     }
     void make_memory();
     void take_prelude();

@@ -158,7 +158,7 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     struct Options {
         std::string folder;
         std::vector<netio::Address> listen;
-        bool allow_remote_anonymous = false;                                 // other machines may reach them
+        bool allow_remote_anonymous = false;               // other machines may reach them
         std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
         std::size_t sender_limit_count = 16;               // further senders are rejected
         std::size_t host_limit_count = 0;                  // senders per host; 0: half

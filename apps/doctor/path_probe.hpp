@@ -40,7 +40,7 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
     };
 
     // Throws FabricError if it cannot listen there, and std::invalid_argument if other machines can
-    // reach the address without `open`.
+    // reach the address without `allow_remote_anonymous`.
     ProbeServer(netio::Transport& transport, const Options& options);
     ~ProbeServer();
 

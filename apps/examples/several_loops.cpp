@@ -29,7 +29,8 @@ class LoopOfFids final : private pubsub::Publisher::Handler {
     pubsub::BufferedPublishSocket::Options options(const netio::Address& address) const {
         pubsub::BufferedPublishSocket::Options options;
         options.publisher.listen = {address};
-        options.publisher.allow_remote_anonymous = true; // any peer that reaches the address may connect
+        options.publisher.allow_remote_anonymous =
+            true; // any peer that reaches the address may connect
         options.publisher.fids = fids_;
         return options;
     }

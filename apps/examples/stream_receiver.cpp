@@ -14,8 +14,9 @@ class Receiver final : private stream::StreamListener::Handler,
                        private stream::StreamSocket::Handler {
   public:
     Receiver(netio::Transport& transport, const netio::Address& address)
-        : loop_{transport.loop()}, listener_{
-                                       transport, {.listen = {address}, .allow_remote_anonymous = true}, *this} {
+        : loop_{transport.loop()}, listener_{transport,
+                                             {.listen = {address}, .allow_remote_anonymous = true},
+                                             *this} {
         std::printf("listening at %s\n", to_string(listener_.endpoints().at(0).address).c_str());
         std::fflush(stdout);
     }
@@ -23,7 +24,7 @@ class Receiver final : private stream::StreamListener::Handler,
 
   private:
     static constexpr std::size_t receive_count = 4;
-    static constexpr std::size_t receive_buffer_bytes = 256 * 1024;
+    static constexpr std::size_t receive_bytes = 256 * 1024;
 
     void on_incoming(stream::IncomingStream& incoming) override {
         if (socket_ == nullptr) socket_ = incoming.accept({}, *this); // otherwise it is rejected
@@ -48,7 +49,7 @@ class Receiver final : private stream::StreamListener::Handler,
 
     void receive(netio::Cookie cookie) {
         const netio::Slice slice =
-            memory_.slice(static_cast<std::size_t>(cookie) * receive_buffer_bytes, receive_buffer_bytes);
+            memory_.slice(static_cast<std::size_t>(cookie) * receive_bytes, receive_bytes);
         const netio::Status status = socket_->receive(slice, cookie, stream::Fill::some);
         if (status != netio::Status::ok) socket_->abort(); // closed: on_closed has the reason
     }
@@ -57,7 +58,7 @@ class Receiver final : private stream::StreamListener::Handler,
     std::uint64_t bytes_ = 0;
     bool ended_well_ = false;
     // The peer writes into this memory.
-    netio::RegisteredBuffer memory_{receive_count * receive_buffer_bytes, netio::Access::remote_write};
+    netio::RegisteredBuffer memory_{receive_count * receive_bytes, netio::Access::remote_write};
     std::unique_ptr<stream::StreamSocket> socket_;
     stream::StreamListener listener_;
 };

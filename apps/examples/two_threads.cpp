@@ -55,7 +55,8 @@ class Publishing final : private pubsub::Publisher::Handler {
     static pubsub::BufferedPublishSocket::Options options(const netio::Address& address) {
         pubsub::BufferedPublishSocket::Options options;
         options.publisher.listen = {address};
-        options.publisher.allow_remote_anonymous = true; // any peer that reaches the address may connect
+        options.publisher.allow_remote_anonymous =
+            true; // any peer that reaches the address may connect
         return options;
     }
 

@@ -49,7 +49,8 @@ void require_loopback(const netio::Address& address, std::span<const SocketAddre
         if (netio::access::is_loopback(host_of(*each.get()))) continue;
         throw std::runtime_error{
             "metrics at " + to_string(address) +
-            " can be read from other machines; use 127.0.0.1, or add --metrics-open to allow it"};
+            " can be read from other machines; use 127.0.0.1, or set allow_remote_anonymous "
+            "(--metrics-allow-remote-anonymous) if this is intended"};
     }
 }
 
@@ -178,7 +179,7 @@ CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments) {
         "--metrics", arguments.listen,
         "Serve metrics for Prometheus at http://HOST:PORT/metrics; port 0: any free port");
     command
-        .add_flag("--metrics-open", arguments.allow_remote_anonymous,
+        .add_flag("--metrics-allow-remote-anonymous", arguments.allow_remote_anonymous,
                   "Allow an address for --metrics that other machines can reach; anyone who "
                   "reaches it may read the metrics")
         ->needs(listen);
@@ -199,7 +200,9 @@ std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
     if (arguments.listen.empty()) return nullptr;
     const netio::Address address = metrics_address(arguments);
     auto server = std::make_unique<MetricsServer>(
-        loop, MetricsServer::Options{.address = address, .allow_remote_anonymous = arguments.allow_remote_anonymous},
+        loop,
+        MetricsServer::Options{.address = address,
+                               .allow_remote_anonymous = arguments.allow_remote_anonymous},
         [&loop, collect = std::move(collect)]() -> MetricsServer::Render {
             return [figures = take_figures(loop), write_rest = collect()] {
                 Exposition text;

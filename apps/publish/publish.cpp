@@ -3,6 +3,7 @@
 // netio publish: a test publisher from a YAML configuration.
 
 #include "apps/common/cli.hpp"
+#include "apps/common/option_name.hpp"
 #include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/publish/bus_place.hpp"
@@ -44,10 +45,12 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
         config.keys.keys = arguments.keys.keys;
         config.places["keys"] = "--keys";
     }
-    if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
+    if (!arguments.keys.min_protection.empty())
+        config.keys.min_protection = arguments.keys.min_protection;
     if (!arguments.metrics.listen.empty()) {
         config.metrics.listen = arguments.metrics.listen;
-        config.metrics.allow_remote_anonymous = arguments.metrics.allow_remote_anonymous; // belongs to the new address
+        config.metrics.allow_remote_anonymous =
+            arguments.metrics.allow_remote_anonymous; // belongs to the new address
         config.places["metrics"] = "--metrics";
     }
     if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;
@@ -117,9 +120,9 @@ Command add_publish(CLI::App& program) {
         if (config->empty() && reference->empty() && schema->empty())
             throw CLI::RequiredError{"config"};
     });
-    command->add_option("--listen", arguments->listen,
+    command->add_option(flag_of<&netio::pubsub::Publisher::Options::listen>(), arguments->listen,
                         "Listen at HOST:PORT instead of the address in the file");
-    add_open(*command, arguments->open);
+    add_allow_remote_anonymous(*command, arguments->allow_remote_anonymous);
     add_bus(*command, arguments->bus);
     add_count(*command, "--messages", arguments->messages,
               "End after this many messages of all fids together");

@@ -830,9 +830,10 @@ void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
     if (metrics.listen.empty()) return;
     netio::Address address = metrics_address(metrics);
     address.port = 0;
-    const MetricsServer server{loop, {.address = std::move(address), .allow_remote_anonymous = metrics.allow_remote_anonymous}, [] {
-                                   return MetricsServer::Render{[] { return std::string{}; }};
-                               }};
+    const MetricsServer server{
+        loop,
+        {.address = std::move(address), .allow_remote_anonymous = metrics.allow_remote_anonymous},
+        [] { return MetricsServer::Render{[] { return std::string{}; }}; }};
 }
 
 // Does everything that a start does, but at free ports: it fails if a start would fail, except that

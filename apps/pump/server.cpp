@@ -12,7 +12,8 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
       places_{options_.client_limit_count, options_.host_limit_count}, log_{loop},
       later_{loop, [this] { forget_ended(); }}, listener_{transport,
                                                           {.listen = options_.listen,
-                                                           .allow_remote_anonymous = options_.allow_remote_anonymous,
+                                                           .allow_remote_anonymous =
+                                                               options_.allow_remote_anonymous,
                                                            .keys = options_.keys},
                                                           *this} {}
 

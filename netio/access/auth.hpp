@@ -332,8 +332,8 @@ class AccessControl {
         std::string key_file;
         Protection min_protection = Protection::none;
         Protection most = Protection::privacy;
-        bool lacks_aes = false;                // this processor has no instructions for AES
-        std::uint32_t connections_per_host = 256;    // simultaneous connections, whatever their keys
+        bool lacks_aes = false;                   // this processor has no instructions for AES
+        std::uint32_t connections_per_host = 256; // simultaneous connections, whatever their keys
         std::vector<AuthAddress> advertised_addresses{}; // AuthServer::Options
     };
 

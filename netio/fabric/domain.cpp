@@ -116,11 +116,11 @@ CompletionQueueHandle cover_ill_numbered_page(::fid_domain& domain) {
 }
 
 std::size_t split_at_page(std::span<::iovec> pieces, std::span<void*> descriptors) {
-    constexpr std::uintptr_t page_size_bytes = 4096;
+    constexpr std::uintptr_t page_bytes = 4096;
     constexpr std::size_t longest_short_message = 256; // the limit is below a hundred
     ::iovec& first = pieces[0];
     const auto address = reinterpret_cast<std::uintptr_t>(first.iov_base);
-    const std::size_t to_end = page_size_bytes - address % page_size_bytes;
+    const std::size_t to_end = page_bytes - address % page_bytes;
     if (first.iov_len > longest_short_message || first.iov_len <= to_end) return 1;
     pieces[1] = {static_cast<std::byte*>(first.iov_base) + to_end, first.iov_len - to_end};
     descriptors[1] = descriptors[0];

@@ -19,7 +19,8 @@ namespace netio::inline v0_3 {
 class PagePool {
   public:
     PagePool(std::size_t page_size_bytes, std::size_t page_count)
-        : memory_{page_size_bytes * page_count}, page_bytes_{page_size_bytes}, users_(page_count, 0) {
+        : memory_{page_size_bytes * page_count}, page_bytes_{page_size_bytes},
+          users_(page_count, 0) {
         free_.reserve(page_count);
         // The lowest page is taken first: a pool that is never full uses little memory.
         for (std::size_t i = page_count; i > 0; --i) {

@@ -133,7 +133,8 @@ void BufferedSendCore::on_connected(SendSocket&) {
     const std::size_t body = session().body_limit();
     limits_.page = std::min(options_.page_size_bytes, body);
     filling_.watermark_bytes = std::min(options_.watermark_bytes, limits_.page);
-    limits_.fragment = std::min(options_.page_size_bytes, body - messages::fragment_extension_bytes);
+    limits_.fragment =
+        std::min(options_.page_size_bytes, body - messages::fragment_extension_bytes);
     const std::size_t in_fragments =
         std::min<std::size_t>({messages::largest_message_bytes(session().peer()),
                                limits_.fragment * options_.page_count, page::message_limit});

@@ -70,7 +70,7 @@ class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
         AddressList listen{};
-        bool allow_remote_anonymous = false;                           // peers of other machines may connect
+        bool allow_remote_anonymous = false;         // peers of other machines may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // connected senders
         // Limit of senders per host; 0: half of peer_limit. With keys, the limit of the keys

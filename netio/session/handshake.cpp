@@ -133,8 +133,8 @@ RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes)
         peer.receive_count > most_session_receive_count) {
         return RejectCode::service_data;
     }
-    const bool small =
-        peer.receive_buffer_bytes < least_receive_bytes || peer.receive_buffer_bytes < required_receive_bytes;
+    const bool small = peer.receive_buffer_bytes < least_receive_bytes ||
+                       peer.receive_buffer_bytes < required_receive_bytes;
     return small ? RejectCode::receive_too_small : RejectCode::none;
 }
 

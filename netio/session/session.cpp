@@ -121,13 +121,13 @@ void Session::open_windows() {
     const Capabilities& can = connection_->capabilities();
     const access::Protection protection = handshake_.protection();
     const std::size_t behind = access::seal_bytes(protection);
-    send_.open(
-        {.receive_count = options_.receive_count,
-         .peer_receive_count = peer.receive_count,
-         .frame_bytes = std::min<std::size_t>(peer.receive_buffer_bytes, can.message_bytes - behind),
-         .segment_limit = can.segment_limit,
-         .by_immediate =
-             !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
+    send_.open({.receive_count = options_.receive_count,
+                .peer_receive_count = peer.receive_count,
+                .frame_bytes =
+                    std::min<std::size_t>(peer.receive_buffer_bytes, can.message_bytes - behind),
+                .segment_limit = can.segment_limit,
+                .by_immediate =
+                    !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
     if (protection != access::Protection::peers) return; // no seals, or the keys follow
     const bool accepting = handshake_.is_accepting();
     const access::AuthKeys& keys = *handshake_.keys();
@@ -153,7 +153,8 @@ void Session::on_connected(std::span<const std::byte> data) {
     if (state_ != State::opening) return;
     liveness_.on_received(loop_.now(), loop_.stalled());
     if (handshake_.is_accepting()) { // the deadline continues
-        state_ = handshake_.exchange(options_.rekey_after_bytes) ? State::exchanging : State::awaiting_open;
+        state_ = handshake_.exchange(options_.rekey_after_bytes) ? State::exchanging
+                                                                 : State::awaiting_open;
         return;
     }
     if (!is_answer_genuine(data)) return;

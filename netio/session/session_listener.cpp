@@ -151,7 +151,8 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
                    "keys: these ServerKeys are of another event loop, and one thread at a time may "
                    "use them; make ServerKeys of the same file for each loop");
     const bool has_keys = options_.keys && options_.keys->impl_->requires_key();
-    const ListenOptions reach{.allow_remote_anonymous = options_.allow_remote_anonymous, .has_keys = has_keys};
+    const ListenOptions reach{.allow_remote_anonymous = options_.allow_remote_anonymous,
+                              .has_keys = has_keys};
     for (const Address& wanted : options_.listen) {
         Address address = wanted;
         bool first = true;

@@ -28,9 +28,10 @@ void validate(const SessionOptions& options) {
              options.dead_after <= longest_time),
         "dead_after must be 0 (never), or at least 4 ms and twice the heartbeat, and at most " +
             std::to_string(longest_time.count()) + " ms");
-    require_option(
-        options.rekey_after_bytes >= 1 && options.rekey_after_bytes <= access::KeyExchange::most_key_bytes,
-        "rekey_after_bytes must be from 1 to " + std::to_string(access::KeyExchange::most_key_bytes));
+    require_option(options.rekey_after_bytes >= 1 &&
+                       options.rekey_after_bytes <= access::KeyExchange::most_key_bytes,
+                   "rekey_after_bytes must be from 1 to " +
+                       std::to_string(access::KeyExchange::most_key_bytes));
     require_time("connect_timeout", options.connect_timeout);
     require_time("handshake_timeout", options.handshake_timeout);
     require_time("close_timeout", options.close_timeout);

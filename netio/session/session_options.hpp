@@ -18,9 +18,9 @@ struct SessionOptions {
     // Bytes that the receive buffers may grow to while the peer is blocked over a long round trip.
     // Also limited by the transport's budget for all sessions (FabricOptions). 0: they do not grow.
     std::size_t window_limit = 64 * 1024 * 1024;
-    // Received bytes that the user may keep without slowing down the peer, in whole receive buffers.
-    // Beyond this limit, kept buffers are not replaced, and the peer is blocked until some are
-    // returned. 0: each kept buffer is missing at once.
+    // Received bytes that the user may keep without slowing down the peer, in whole receive
+    // buffers. Beyond this limit, kept buffers are not replaced, and the peer is blocked until some
+    // are returned. 0: each kept buffer is missing at once.
     std::size_t keep_limit = 64 * 1024 * 1024;
     std::size_t send_count = 64;               // limit of frames in flight
     std::chrono::milliseconds heartbeat{5000}; // sends something at least this often; 0: never

@@ -396,8 +396,8 @@ void BufferedPublisher::send_large(std::span<const Interest> takers, const Large
                                .status = message.status};
     std::size_t offset = 0;
     for (const std::uint32_t page : pages) {
-        const std::size_t part =
-            std::min({pages_.memory(page).size(), limits_.page_size_bytes(), message.bytes - offset});
+        const std::size_t part = std::min(
+            {pages_.memory(page).size(), limits_.page_size_bytes(), message.bytes - offset});
         copy_parts(message.parts, offset, pages_.memory(page).first(part));
         pages_.seal(page, part,
                     offset == 0 ? PageStore::Contents::first_fragment

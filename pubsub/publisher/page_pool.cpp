@@ -26,8 +26,8 @@ constexpr std::size_t early_page_bytes = 65'408;
 
 PageBudget::PageBudget(const Options& options)
     : page_bytes_{options.page_size_bytes}, watermark_bytes_{options.watermark_bytes == 0
-                                                            ? page_bytes_
-                                                            : options.watermark_bytes},
+                                                                 ? page_bytes_
+                                                                 : options.watermark_bytes},
       early_bytes_{options.watermark_bytes == 0 ? std::min(page_bytes_, early_page_bytes)
                                                 : page_bytes_},
       queue_limit_bytes_{options.queue_limit_bytes} {
@@ -184,7 +184,8 @@ void PageStore::release(std::uint32_t page, MemoryBudget& budget) {
 
 bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
     const std::size_t part = limits_.set_aside() / (pages_.size() + 1);
-    const std::size_t whole = std::max(record_bytes, std::min({limits_.page_size_bytes(), most, part}));
+    const std::size_t whole =
+        std::max(record_bytes, std::min({limits_.page_size_bytes(), most, part}));
     const std::size_t bytes = std::max(record_bytes, std::min(whole, limits_.early_bytes()));
     auto page = store_.open(record_bytes, bytes);
     if (!page) {
@@ -240,7 +241,8 @@ std::vector<std::uint32_t> OpenPages::take_pages(std::size_t bytes) {
     shrink(0);
     // Free memory may be fragmented into pieces that are too small for a frame.
     for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
-        std::vector<std::uint32_t> pages = store_.open_for(bytes, smallest, limits_.page_size_bytes());
+        std::vector<std::uint32_t> pages =
+            store_.open_for(bytes, smallest, limits_.page_size_bytes());
         if (!pages.empty()) return pages;
     }
     return {};

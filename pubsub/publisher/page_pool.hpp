@@ -39,7 +39,8 @@ class PageBudget {
         std::size_t page_size_bytes = 0;
         std::size_t page_count = 0;
         std::size_t queue_limit_bytes = 0; // 0: limit_of() has defaults
-        std::size_t watermark_bytes = 0; // 0: page_size_bytes, or early_bytes() for idle subscribers
+        std::size_t watermark_bytes =
+            0; // 0: page_size_bytes, or early_bytes() for idle subscribers
         std::size_t largest_message_bytes = 0;
     };
     // Throws std::invalid_argument, which names the option and the allowed values.

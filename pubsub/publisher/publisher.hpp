@@ -39,14 +39,15 @@ class NETIO_EXPORT PublishSocketBase {
   public:
     struct Options {
         AddressList listen{};
-        bool allow_remote_anonymous = false;                  // peers of other machines may connect without keys
-        std::shared_ptr<ServerKeys> keys{}; // of the peers that may connect; null: all may
+        bool allow_remote_anonymous = false; // peers of other machines may connect without keys
+        std::shared_ptr<ServerKeys> keys{};  // of the peers that may connect; null: all may
         // The fids of this socket, if several loops publish (pubsub/core/fid_shards.hpp):
         // publishing another fid returns not_owned, and a subscription to more fids gets these.
         // nullopt: all.
         std::optional<std::vector<FidRange>> fids{};
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
-        SessionOptions session = {.receive_buffer_bytes = 4096, .receive_count = 8, .window_limit = 0};
+        SessionOptions session = {
+            .receive_buffer_bytes = 4096, .receive_count = 8, .window_limit = 0};
         // A subscriber may ask, for some of its fids, for a policy that blocks the publisher less.
         // `newest` is for buffered publishers only: others would keep the user's memory in flight.
         SlowPolicy slow_policy = SlowPolicy::block;

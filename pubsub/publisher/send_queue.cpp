@@ -89,7 +89,7 @@ bool SmallMessageBatcher::begin(std::size_t body_limit) {
     if (free == pages_.end()) {
         if (pages_.size() == page_limit) return false;
         pages_.emplace_back().memory =
-            std::make_unique<RegisteredBuffer>(std::min(page_size_bytes, body_limit), Access::send);
+            std::make_unique<RegisteredBuffer>(std::min(page_bytes, body_limit), Access::send);
     }
     Page& page = pages_[filling_];
     page.messages.clear();

@@ -104,7 +104,7 @@ class SmallMessageBatcher {
     static constexpr std::size_t device_message_limit = 8192;
     // Memory for one peer: at most this many pages of at most this size, allocated at first use.
     static constexpr std::size_t page_limit = 4;
-    static constexpr std::size_t page_size_bytes = 131072;
+    static constexpr std::size_t page_bytes = 131072;
 
     // While this many frames of the peer are in flight, a message waits for others until there are
     // enough bytes for a frame, even if the peer has capacity: so a burst needs few frames from its

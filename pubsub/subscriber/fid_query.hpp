@@ -35,8 +35,8 @@ class NETIO_EXPORT FidQuery final {
     struct Options {
         Address publisher{};
         std::vector<Address> fallback_addresses{}; // of the same publisher, tried in order
-        std::string local_host{};               // empty: any
-        std::shared_ptr<const ClientKey> key{}; // nullptr: none
+        std::string local_host{};                  // empty: any
+        std::shared_ptr<const ClientKey> key{};    // nullptr: none
         // If empty, asks for the whole list. Otherwise asks for each of these ranges whether any of
         // its fids is published, and for the nearest published fids.
         std::vector<FidRange> near{};

@@ -207,7 +207,8 @@ void validate(const SubscribeSocket::Options& options) {
     }
     if (options.fid_limit == 0) throw std::invalid_argument{"fid_limit must be at least 1"};
     if (options.receive_buffer_limit_bytes < options.session.receive_buffer_bytes) {
-        throw std::invalid_argument{"receive_buffer_limit_bytes must be at least session.receive_buffer_bytes"};
+        throw std::invalid_argument{
+            "receive_buffer_limit_bytes must be at least session.receive_buffer_bytes"};
     }
     require_option(options.silence_hint.count() >= 0 && options.silence_hint <= longest_time,
                    "silence_hint must be from 0 (never) to a year");
@@ -447,7 +448,8 @@ void SubscribeSocket::Impl::conclude(const Closed& closed) {
     if (retrying) {
         retry_timer.start(retry_rule.wait(next));
     } else if (last.required_receive_bytes > options.receive_buffer_limit_bytes) {
-        last.detail += "; receive_buffer_limit_bytes is " + std::to_string(options.receive_buffer_limit_bytes);
+        last.detail +=
+            "; receive_buffer_limit_bytes is " + std::to_string(options.receive_buffer_limit_bytes);
     }
     retry_rule.conclude();
     handler.on_closed(socket, last, retrying);
@@ -535,8 +537,9 @@ void SubscribeSocket::Impl::resume() {
 
 KeptBytes SubscribeSocket::Impl::keep(std::span<const std::byte> message) {
     NETIO_CHECK_MSG(session, "keep() is for on_message");
-    auto joined = receiver.keep_joined(
-        message, [this](std::vector<std::byte> memory) { return session->keep(std::move(memory)); });
+    auto joined = receiver.keep_joined(message, [this](std::vector<std::byte> memory) {
+        return session->keep(std::move(memory));
+    });
     return joined ? *std::move(joined) : session->keep(message);
 }
 

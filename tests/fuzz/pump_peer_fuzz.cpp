@@ -121,8 +121,7 @@ void serve(Scene& scene, Input& input) {
 
 void pump(Scene& scene, Input& input) {
     Peer peer;
-    const stream::StreamListener listener{
-        scene.transport(), {.listen = {Scene::address()}}, peer};
+    const stream::StreamListener listener{scene.transport(), {.listen = {Scene::address()}}, peer};
     bool ended = false;
     apps::pump::End end{scene.loop(),
                         scene.transport(),

@@ -46,7 +46,7 @@ std::vector<std::byte> Stranger::hello(Input& input, bool connects) {
     const std::uint32_t usual =
         service_ == Service::messages && connects ? 0 : std::uint32_t{1} << 30;
     Hello hello{.service = service_,
-                .receive_buffer_bytes = receive_buffer_bytes - access::seal_tag_bytes,
+                .receive_buffer_bytes = receive_bytes - access::seal_tag_bytes,
                 .receive_count = count,
                 .heartbeat_ms = 0,
                 .instance = 1,
@@ -75,7 +75,7 @@ std::vector<std::byte> Stranger::hello(Input& input, bool connects) {
 void Stranger::open(std::unique_ptr<Connection> connection, std::span<const std::byte> data) {
     connection_ = std::move(connection);
     for (std::size_t i = 0; i < count; ++i) {
-        const Slice slice = receive_memory_.slice(i * receive_buffer_bytes, receive_buffer_bytes);
+        const Slice slice = receive_memory_.slice(i * receive_bytes, receive_bytes);
         static_cast<void>(connection_->post_receive({&slice, 1}, Cookie{i}));
     }
     connection_->open(data);
@@ -147,7 +147,8 @@ Address Stranger::listen(Input& input) {
     hello_ = hello(input, false);
     Transport& transport = scene_.transport();
     const Address any = Scene::address();
-    listener_ = transport.listen(transport.providers_at(any).front(), any, {.allow_remote_anonymous = true}, *this);
+    listener_ = transport.listen(transport.providers_at(any).front(), any,
+                                 {.allow_remote_anonymous = true}, *this);
     return listener_->address();
 }
 
@@ -211,7 +212,7 @@ void Stranger::on_completion(const Completion& completion) {
         return;
     }
     if (completion.outcome != Completion::Outcome::done) return;
-    const Slice slice = receive_memory_.slice(place * receive_buffer_bytes, receive_buffer_bytes);
+    const Slice slice = receive_memory_.slice(place * receive_bytes, receive_bytes);
     const Bytes message{slice.data, completion.bytes};
     stream::RemoteRing ring;
     if (service_ == Service::stream && message.size() > frame_header_bytes &&
@@ -239,8 +240,8 @@ void Stranger::send(std::span<const std::byte> message) {
     const std::size_t place = free_places_.back();
     std::vector<std::byte> said{message.begin(), message.end()};
     if (key_) said = key_->sealed(message);
-    said.resize(std::min(said.size(), receive_buffer_bytes));
-    const Slice slice = send_memory_.slice(place * receive_buffer_bytes, said.size());
+    said.resize(std::min(said.size(), receive_bytes));
+    const Slice slice = send_memory_.slice(place * receive_bytes, said.size());
     std::ranges::copy(said, slice.data);
     if (connection_->post_send({&slice, 1}, Cookie{place}) == Status::ok) free_places_.pop_back();
 }
@@ -287,7 +288,7 @@ void Stranger::write(Input& input) {
     if (!may_post()) return;
     if (target_.key == 0) return bytes(input);
     const std::size_t place = free_places_.back();
-    const Slice slice = send_memory_.slice(place * receive_buffer_bytes, 1 + input.below(64));
+    const Slice slice = send_memory_.slice(place * receive_bytes, 1 + input.below(64));
     RemoteSlice target = target_;
     target.address += input.below(64);
     const std::uint32_t immediate =

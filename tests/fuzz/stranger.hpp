@@ -70,7 +70,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     void act(Input& input);
 
   private:
-    static constexpr std::size_t receive_buffer_bytes = 2048;
+    static constexpr std::size_t receive_bytes = 2048;
     static constexpr std::size_t count = 16;
     struct Held {
         access::Key key;
@@ -101,8 +101,8 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
 
     Scene& scene_;
     Service service_;
-    RegisteredBuffer receive_memory_{count * receive_buffer_bytes};
-    RegisteredBuffer send_memory_{count * receive_buffer_bytes};
+    RegisteredBuffer receive_memory_{count * receive_bytes};
+    RegisteredBuffer send_memory_{count * receive_bytes};
     RegisteredBuffer lent_memory_{4096, Access::remote_write};
     std::vector<std::byte> hello_;
     std::vector<std::size_t> free_places_; // of send_memory_

@@ -119,7 +119,7 @@ byte used;           /* b_r */
 byte read_offset;
 byte unacknowledged;
 byte head, unadvertised, next_receive;
-byte receive_buffer_bytes[RECEIVES], filled[RECEIVES];
+byte receive_bytes[RECEIVES], filled[RECEIVES];
 bit wait_all[RECEIVES];
 bit ended, all_received;
 
@@ -320,7 +320,7 @@ active proctype Sender()
 
 inline complete_head()
 {
-    receive_buffer_bytes[HEAD] = 0;
+    receive_bytes[HEAD] = 0;
     filled[HEAD] = 0;
     wait_all[HEAD] = 0;
     head++;
@@ -339,11 +339,11 @@ inline arrive_direct()
     assert(n > 0); /* R11 */
     delivered = delivered + n;
     filled[HEAD] = filled[HEAD] + n;
-    assert(filled[HEAD] <= receive_buffer_bytes[HEAD]);
+    assert(filled[HEAD] <= receive_bytes[HEAD]);
     estimate = (wait_all[HEAD] -> estimate : estimate + n - 1); /* R5 */
     /* R9 */
     if
-    :: !wait_all[HEAD] || filled[HEAD] == receive_buffer_bytes[HEAD] -> complete_head()
+    :: !wait_all[HEAD] || filled[HEAD] == receive_bytes[HEAD] -> complete_head()
     :: else ->
 #ifdef COMPLETE_WAIT_ALL_EARLY
        complete_head()
@@ -375,7 +375,7 @@ inline arrive_indirect()
 
 inline copy_out()
 {
-    select(n : 1 .. LESSER(used, receive_buffer_bytes[HEAD] - filled[HEAD]));
+    select(n : 1 .. LESSER(used, receive_bytes[HEAD] - filled[HEAD]));
     i = 0;
     do
     :: i < n ->
@@ -407,7 +407,7 @@ inline copy_out()
 #endif
 #endif
     if
-    :: !wait_all[HEAD] || filled[HEAD] == receive_buffer_bytes[HEAD] -> complete_head()
+    :: !wait_all[HEAD] || filled[HEAD] == receive_bytes[HEAD] -> complete_head()
     :: else
     fi
 }
@@ -444,9 +444,9 @@ inline advertise()
     fi;
 #endif
     i = unadvertised % RECEIVES;
-    control ! advert, n, receiver_phase, receive_buffer_bytes[i] - filled[i], wait_all[i], unadvertised,
+    control ! advert, n, receiver_phase, receive_bytes[i] - filled[i], wait_all[i], unadvertised,
               filled[i];
-    estimate = estimate + (wait_all[i] -> receive_buffer_bytes[i] - filled[i] : 1);
+    estimate = estimate + (wait_all[i] -> receive_bytes[i] - filled[i] : 1);
     unadvertised++
 }
 
@@ -470,7 +470,7 @@ active proctype Receiver()
     :: atomic {
            next_receive - head < RECEIVES && !ended ->
            select(n : 1 .. LONGEST);
-           receive_buffer_bytes[next_receive % RECEIVES] = n;
+           receive_bytes[next_receive % RECEIVES] = n;
 #ifndef PLAIN
            if
            :: wait_all[next_receive % RECEIVES] = 1
@@ -531,7 +531,7 @@ active proctype Receiver()
     /* The user continues to receive the bytes in the ring. */
     :: atomic {
            ended && used > 0 && head == next_receive ->
-           receive_buffer_bytes[HEAD] = 1;
+           receive_bytes[HEAD] = 1;
            next_receive++
        }
     :: atomic {

@@ -39,7 +39,7 @@ class CatCase(Case):
 
     def listener(self, *arguments, **streams):
         """(process, address)"""
-        process = self.cat("--listen", f"{HOST}:0", "--open", *arguments, **streams)
+        process = self.cat("--listen", f"{HOST}:0", "--allow-remote-anonymous", *arguments, **streams)
         return process, re.search(r"listening at (\S+)", process.stderr.readline().decode()).group(1)
 
     def pair(self):

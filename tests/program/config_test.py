@@ -101,7 +101,7 @@ class Schema(Case):
                 {**MINIMAL, "heartbeat_ms": 65536}, {**MINIMAL, "heartbeat_ms": -1},
                 {**MINIMAL, "largest_message": "1q"}, {**MINIMAL, "largest_message": 1 << 30},
                 {**MINIMAL, "streams": []}, {**MINIMAL, "streams": {"fids": 1}},
-                {"mode": "buffered"}, {**MINIMAL, "listen": []}, {**MINIMAL, "open": "maybe"},
+                {"mode": "buffered"}, {**MINIMAL, "listen": []}, {**MINIMAL, "allow_remote_anonymous": "maybe"},
                 {**MINIMAL, "metrics": {}}, {**MINIMAL, "session": {"receive_count": 3}},
                 {"publishers": []}, {"publishers": [{}]}, {**MINIMAL, "publishers": [MINIMAL]},
                 {"publishers": [{**MINIMAL, "provider": "tcp"}]},
@@ -120,7 +120,7 @@ class Schema(Case):
     def test_what_a_start_would_refuse_of_its_places_is_refused(self):
         twice = {**MINIMAL, "metrics": "127.0.0.1:40001"}
         for wrong, saying in (
-                ({**MINIMAL, "metrics": "0.0.0.0:0"}, "open"),
+                ({**MINIMAL, "metrics": "0.0.0.0:0"}, "allow_remote_anonymous"),
                 ({**MINIMAL, "metrics": "192.0.2.1:0"}, r"192\.0\.2\.1"),
                 ({"publishers": [twice, twice]}, r"127\.0\.0\.1:40001 is used twice"),
                 ({**twice, "listen": "127.0.0.1:40001"}, r"127\.0\.0\.1:40001 is used twice")):
@@ -135,14 +135,14 @@ class Schema(Case):
         os.mkdir(self.path("bus"))
         here = {**MINIMAL, "bus": self.path("bus")}
         for wrong, place, saying in (
-                ({**MINIMAL, "listen": "0.0.0.0:1234"}, "listen: 0\\.0\\.0\\.0:1234 can be reached", "open"),
+                ({**MINIMAL, "listen": "0.0.0.0:1234"}, "listen: 0\\.0\\.0\\.0:1234 can be reached", "allow.remote.anonymous"),
                 ({**MINIMAL, "listen": ["127.0.0.1:1", "192.0.2.1:5"]}, "listen\\[1\\]: .*192\\.0\\.2\\.1:5", ""),
-                ({**MINIMAL, "listen": ["[::]:16002", "0.0.0.0:16002"], "open": True},
+                ({**MINIMAL, "listen": ["[::]:16002", "0.0.0.0:16002"], "allow_remote_anonymous": True},
                  r"listen\[1\]: 0\.0\.0\.0:16002 is taken by \[::\]:16002", "allowed: a separate port"),
                 ({**MINIMAL, "listen": "127.0.0.1:16002", "metrics": "0.0.0.0:16002"},
                  r"metrics: 0\.0\.0\.0:16002 is taken by 127\.0\.0\.1:16002", ""),
                 ({**MINIMAL, "keys": "nothere"}, "keys: .*nothere: there is no such file", "netio key new"),
-                ({**MINIMAL, "metrics": "0.0.0.0:9"}, "metrics: .*0\\.0\\.0\\.0:9 can be read", "open"),
+                ({**MINIMAL, "metrics": "0.0.0.0:9"}, "metrics: .*0\\.0\\.0\\.0:9 can be read", "allow.remote.anonymous"),
                 ({**MINIMAL, "bus": "zookeeper://h"}, "bus: 'zookeeper://h' is no bus", "allowed: a directory"),
                 ({**here, "listen": [f"127.0.0.{i}:0" for i in range(1, 35)]}, "bus: addresses: more than 32", ""),
                 ({**MINIMAL, "buffered": {"pages": 2, "page_size": 256},

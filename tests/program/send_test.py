@@ -67,7 +67,7 @@ class Way:
 
 class Sending(Case):
     def listener(self, *arguments):
-        return self.start("listen", f"{HOST}:0", "--open", *arguments)
+        return self.start("listen", f"{HOST}:0", "--allow-remote-anonymous", *arguments)
 
     def send(self, listener, *arguments, text=None):
         done = subprocess.run([PROGRAM, "send", listener.address(), *arguments], input=text,
@@ -79,7 +79,7 @@ class Sending(Case):
         return listener.end()
 
     def test_each_line_is_a_message(self):
-        listener = subprocess.Popen([PROGRAM, "listen", f"{HOST}:0", "--open", "--print"],
+        listener = subprocess.Popen([PROGRAM, "listen", f"{HOST}:0", "--allow-remote-anonymous", "--print"],
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(listener.stdout.close)
         self.addCleanup(listener.stderr.close)
@@ -167,7 +167,7 @@ class Sending(Case):
         self.addCleanup(lines.close)
         sender.wait_for("waiting for " + address)
         for which in (1, 2):
-            listener = self.start("listen", address, "--open", "--messages", 1)
+            listener = self.start("listen", address, "--allow-remote-anonymous", "--messages", 1)
             sender.wait_for("connected to " + address, which)
             lines.write("x" * which + "\n")
             lines.flush()

@@ -319,7 +319,7 @@ class Usage(Case):
                     self.check_usage(*command, option, word, saying=f"{option}: .*{word}")
         for word in ("nan", "inf", "86401"):
             self.check_usage("cat", "a:1", "--timeout", word, saying=f"--timeout: '{word}'; allowed")
-        for option in (("--listen", "127.0.0.1:0"), ("--once",), ("--open",), ("--clients", "1")):
+        for option in (("--listen", "127.0.0.1:0"), ("--once",), ("--allow-remote-anonymous",), ("--clients", "1")):
             self.check_usage("pump", "127.0.0.1:1", *option, saying=f"{option[0]} requires --serve")
         for word in ("0", "nan", "inf", "1e10", "1e300", "10x", "-1"):
             for command in (("subscribe", "a:1", "--fid", "1"), ("publish", "x.yaml")):

@@ -44,7 +44,7 @@ PUBLISHERS = (
     ("far-lent-block", "unbuffered", "block", 1),
 )
 CONFIG = """listen: {host}:{port}
-open: true
+allow_remote_anonymous: true
 metrics: 127.0.0.1:{figures}
 mode: {mode}
 slow_subscribers: {policy}
@@ -102,8 +102,8 @@ class Soak:
                 self.client(f"subscribe-{name}-{guest}", self.subscribe, addresses, policy)
         served = self.folder / "served"
         served.mkdir()
-        self.serve("copies", "copy", "--serve", served, "--listen", f"{host}:21100", "--open")
-        self.serve("pumps", "pump", "--serve", "--listen", f"{host}:21101", "--open")
+        self.serve("copies", "copy", "--serve", served, "--listen", f"{host}:21100", "--allow-remote-anonymous")
+        self.serve("pumps", "pump", "--serve", "--listen", f"{host}:21101", "--allow-remote-anonymous")
         for number in range(2):
             self.client(f"copy-{number}", self.copy, f"{host}:21100", number)
             self.client(f"pump-{number}", self.pump, f"{host}:21101")

@@ -218,7 +218,8 @@ class Drawing {
         for (ProcessPlan& plan : schedule_.processes) {
             if (plan.number != publisher) continue;
             if (plan.options.get("mode") == 0) {
-                plan.options.set("page_size_bytes", std::int64_t{1} << memory_dice_.between(10, 12));
+                plan.options.set("page_size_bytes",
+                                 std::int64_t{1} << memory_dice_.between(10, 12));
                 plan.options.set("pages", memory_dice_.between(2, 16));
                 plan.options.set("watermark", 0);
             }
@@ -322,7 +323,8 @@ class Drawing {
         const std::uint32_t receiver = schedule_.next_number();
         {
             Values& options = schedule_.add("receiver").options;
-            options.set("receive_buffer_bytes", dice_.one_of(std::vector<std::int64_t>{256, 600, 4096}));
+            options.set("receive_buffer_bytes",
+                        dice_.one_of(std::vector<std::int64_t>{256, 600, 4096}));
             if (dice_.percent(20)) options.set("addresses", 2);
             if (has("slow") && dice_.percent(50)) options.set("slow_us", dice_.between(1, 5000));
             draw_session(options);

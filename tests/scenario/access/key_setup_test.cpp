@@ -73,7 +73,8 @@ TEST_F(KeySetup, TakesNoFileOfSeveralKeysOrOfNoneForAClient) {
 }
 
 TEST_F(KeySetup, ChecksItsNumbers) {
-    EXPECT_THAT(serve({.file = files.site(), .connections_per_host = 0}), HasSubstr("connections_per_host"));
+    EXPECT_THAT(serve({.file = files.site(), .connections_per_host = 0}),
+                HasSubstr("connections_per_host"));
     EXPECT_THAT(serve({.file = files.site(), .look_interval = std::chrono::milliseconds{0}}),
                 HasSubstr("look_interval"));
     ServerKeys::Options translated{.file = files.site()};
@@ -99,10 +100,12 @@ TEST_F(KeySetup, TakesNoKeysOfAnotherLoop) {
     const auto listen = [&](EventLoop& of) {
         const auto keys =
             std::make_shared<ServerKeys>(of, ServerKeys::Options{.file = files.site()});
-        SessionListener{
-            bed.transport(),
-            {.listen = {bed.address()}, .allow_remote_anonymous = true, .service_bytes = 4, .keys = keys},
-            nobody};
+        SessionListener{bed.transport(),
+                        {.listen = {bed.address()},
+                         .allow_remote_anonymous = true,
+                         .service_bytes = 4,
+                         .keys = keys},
+                        nobody};
     };
     EXPECT_THAT(problem_of([&] { listen(loop); }),
                 AllOf(HasSubstr("another event loop"), HasSubstr("for each loop")));

@@ -58,11 +58,12 @@ TEST_P(BufferedMessages, InPartsArriveAsOne) {
 
 TEST_P(BufferedMessages, OfRandomSizesArriveInOrder) {
     listen({.session = {.receive_count = 4}});
-    connect({.socket = {.session = {.receive_buffer_bytes = 256, .receive_count = 16, .send_count = 2}},
-             .page_size_bytes = 700,
-             .page_count = 5,
-             .watermark_bytes = 600,
-             .flush_time = 50us});
+    connect(
+        {.socket = {.session = {.receive_buffer_bytes = 256, .receive_count = 16, .send_count = 2}},
+         .page_size_bytes = 700,
+         .page_count = 5,
+         .watermark_bytes = 600,
+         .flush_time = 50us});
     std::mt19937_64 random{7};
     std::size_t sent = 0;
     Bytes next;

@@ -59,7 +59,9 @@ TEST(Fabric, AnAddressOfAnotherMachineCannotBeListenedAt) {
     Nothing handler;
     try {
         const ListenSocket socket{
-            *transport, {.listen = {{.host = "192.0.2.123", .port = 0}}, .allow_remote_anonymous = true}, handler};
+            *transport,
+            {.listen = {{.host = "192.0.2.123", .port = 0}}, .allow_remote_anonymous = true},
+            handler};
         FAIL() << "listening at an address of another machine";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("192.0.2.123"));

@@ -60,7 +60,9 @@ TEST_P(Listening, APausedReceiverBlocksItsSenderAndLosesNothing) {
 
 TEST_P(Listening, AtTwoAddressesItServesTheSendersOfBoth) {
     const ListenSocket listening{
-        bed.transport(), {.listen = {bed.address(), bed.address()}, .allow_remote_anonymous = true}, receiver};
+        bed.transport(),
+        {.listen = {bed.address(), bed.address()}, .allow_remote_anonymous = true},
+        receiver};
     ASSERT_EQ(listening.endpoints().size(), 2U);
     for (const auto& [provider, taken] : listening.endpoints()) {
         EXPECT_NE(taken.port, 0U);

@@ -225,8 +225,9 @@ TEST_P(Messages, ADuplicateAddressInTheListIsReportedAsSuch) {
     listen();
     listener.reset();
     try {
-        const ListenSocket twice{
-            bed.transport(), {.listen = {address, address}, .allow_remote_anonymous = true}, receiver};
+        const ListenSocket twice{bed.transport(),
+                                 {.listen = {address, address}, .allow_remote_anonymous = true},
+                                 receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("together with " + to_string(address)));
@@ -242,8 +243,9 @@ TEST_P(Messages, AnAddressThatAnotherProcessHasIsNotBlamedOnTheList) {
     listen();
     const Address elsewhere{.host = "127.0.0.2", .port = address.port};
     try {
-        const ListenSocket second{
-            bed.transport(), {.listen = {elsewhere, address}, .allow_remote_anonymous = true}, receiver};
+        const ListenSocket second{bed.transport(),
+                                  {.listen = {elsewhere, address}, .allow_remote_anonymous = true},
+                                  receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), testing::Not(HasSubstr("together with")));

@@ -120,8 +120,8 @@ TEST_P(SenderRules, ThatWasClosedWhileASilentAddressWasTriedConnectsAgain) {
 class Slammer final : private Listener::Handler, private Connection::Handler {
   public:
     Slammer(Transport& transport, const Address& at)
-        : listener_{
-              transport.listen(transport.providers_at(at).front(), at, {.allow_remote_anonymous = true}, *this)} {}
+        : listener_{transport.listen(transport.providers_at(at).front(), at,
+                                     {.allow_remote_anonymous = true}, *this)} {}
     Address address() const { return listener_->address(); }
 
   private:

@@ -50,10 +50,9 @@ class SubscribingClient : public PubSubScenario {
     void make() {
         subscriber = std::make_unique<ClientSubscriber>(
             loop(), options, Client::Events{},
-            ClientCalls{
-                .post = [this](auto task) { return loop().post(std::move(task)); },
-                .report = [this](const std::string& line) { events.push_back(line); },
-                .ended = [this] { ++ended; }});
+            ClientCalls{.post = [this](auto task) { return loop().post(std::move(task)); },
+                        .report = [this](const std::string& line) { events.push_back(line); },
+                        .ended = [this] { ++ended; }});
         subscriber->open(transport());
     }
     void ask(const FidRange& fids) {

@@ -117,7 +117,8 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndReconnectsToTheNext) {
     EXPECT_TRUE(subscriber.actor.last_retrying);
     netio::RegisteredBuffer memory{64};
     for (std::uint64_t round = 0; round < 3; ++round) {
-        PublishSocket::Options options{.publisher = {.listen = {address}, .allow_remote_anonymous = true}};
+        PublishSocket::Options options{
+            .publisher = {.listen = {address}, .allow_remote_anonymous = true}};
         PublishSocket publisher{transport(), options, publisher_actor};
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == round + 1; }));
         std::ranges::copy(make_message(Fid{1}, round, 64), memory.data());
@@ -168,8 +169,9 @@ TEST_P(Closing, AnAdmittedButUnansweredSubscriberRetries) {
     EXPECT_EQ(subscriber.actor.connected, 2);
     EXPECT_TRUE(subscriber.actor.last_retrying);
     doorman.reset();
-    PublishSocket publisher{
-        transport(), {.publisher = {.listen = {address}, .allow_remote_anonymous = true}}, publisher_actor};
+    PublishSocket publisher{transport(),
+                            {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+                            publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 

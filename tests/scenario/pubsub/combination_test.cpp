@@ -247,19 +247,21 @@ TEST_P(Combinations, ARepeatedlyPausedSubscriberStaysWithExactCounters) {
         std::unique_ptr<PublishSocket> lent;
         Publisher* publisher = nullptr;
         if (is_buffered) {
-            pages = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 8},
-                              .page_size_bytes = 512,
-                              .page_count = 64,
-                              .queue_limit_bytes = 4096});
+            pages =
+                buffered({.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 8},
+                          .page_size_bytes = 512,
+                          .page_count = 64,
+                          .queue_limit_bytes = 4096});
             publisher = pages.get();
         } else {
-            lent = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 8},
-                               .outstanding_limit = 128,
-                               .queue_limit_messages = 4});
+            lent = unbuffered(
+                {.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 8},
+                 .outstanding_limit = 128,
+                 .queue_limit_messages = 4});
             publisher = lent.get();
         }
-        auto& subscriber =
-            subscribe({range(1, 40)}, {.session = {.receive_buffer_bytes = 1024, .receive_count = 4}});
+        auto& subscriber = subscribe(
+            {range(1, 40)}, {.session = {.receive_buffer_bytes = 1024, .receive_count = 4}});
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         std::uint64_t published = 0;
         for (int round = 0; round < 60; ++round) {

@@ -24,12 +24,12 @@ using namespace netio::test;
 using namespace std::chrono_literals;
 
 constexpr std::size_t copies_limit = 512 * 1024;
-constexpr std::size_t page_size_bytes = 32 * 1024;
+constexpr std::size_t page_bytes = 32 * 1024;
 
 // Small, so that messages for a stopped reader stay in the sender's memory.
 SimProfile narrow() {
     SimProfile profile = tcp_profile();
-    profile.window_bytes = page_size_bytes;
+    profile.window_bytes = page_bytes;
     return profile;
 }
 
@@ -61,7 +61,7 @@ class Copies : public testing::Test {
                                                                   .min_protection =
                                                                       access::Protection::privacy}),
                               .slow_policy = SlowPolicy::drop},
-                .page_size_bytes = page_size_bytes,
+                .page_size_bytes = page_bytes,
                 .page_count = 1024},
             actor_);
     }
@@ -111,14 +111,14 @@ TEST_F(Copies, OfOneThatStopsAreBoundedAndTheOthersLoseNothing) {
     std::size_t most = 0;
     std::uint64_t count = 0;
     for (; count < 600; ++count) {
-        const std::vector<std::byte> message = make_message(Fid{1}, count, page_size_bytes / 2);
+        const std::vector<std::byte> message = make_message(Fid{1}, count, page_bytes / 2);
         ASSERT_TRUE(run_until([&] { return publisher_->publish(Fid{1}, message) == Status::ok; }));
         publisher_->flush();
         ASSERT_TRUE(run_until([&] { return honest.actor.messages == count + 1; }));
         most = std::max(most, frugal_.copy_budget().used());
     }
     EXPECT_GT(most, copies_limit / 8) << "otherwise no memory was blocked";
-    EXPECT_LE(most, copies_limit * 3 / 4 + 2 * page_size_bytes);
+    EXPECT_LE(most, copies_limit * 3 / 4 + 2 * page_bytes);
     scheduler_.go_on(stopped.process);
     publisher_->close();
     ASSERT_TRUE(run_until([&] { return actor_.ended == 1 && stopped.actor.totals == 1; }));

@@ -116,8 +116,8 @@ TEST_P(Corners, AFlushOfOneFidLeavesTheOthersPagesOpen) {
 }
 
 TEST_P(Corners, PagesSayWhyTheyHaveLeft) {
-    auto publisher =
-        buffered({.page_size_bytes = 256, .page_count = 64, .flush_time = std::chrono::milliseconds{1}});
+    auto publisher = buffered(
+        {.page_size_bytes = 256, .page_count = 64, .flush_time = std::chrono::milliseconds{1}});
     auto& one = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return one.actor.subscribed.size() == 1; }));
     const auto& left = publisher->counters().pages_left;
@@ -191,8 +191,8 @@ TEST_P(CornersInVirtualTime, DeathInsideAFragmentedMessageReleasesMemoryAndBlock
         netio::RegisteredBuffer memory{2 * default_frame};
         auto publisher = unbuffered({});
         auto& stays = subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 4096}});
-        auto& dies =
-            subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}});
+        auto& dies = subscribe({range(1, 1)},
+                               {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}});
         ASSERT_TRUE(run_until([&] {
             return stays.actor.subscribed.size() == 1 && dies.actor.subscribed.size() == 1;
         }));
@@ -230,8 +230,9 @@ TEST_P(CornersInVirtualTime, APartialMessageAndCountersEndWithTheirConnection) {
     int turns = 0;
     run_until([&] { return ++turns > 6; });
     publisher.reset();
-    PublishSocket again{
-        transport(), {.publisher = {.listen = {address}, .allow_remote_anonymous = true}}, publisher_actor};
+    PublishSocket again{transport(),
+                        {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+                        publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     const std::size_t size = 2 * default_frame;
     std::ranges::copy(make_message(Fid{1}, 3, size), memory.data());

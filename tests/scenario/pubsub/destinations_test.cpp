@@ -20,7 +20,8 @@ class SimulatedDestinations : public test::DestinationsScenario {
 
     void listen(const Address& at) {
         listener = std::make_unique<ListenSocket>(
-            bed.transport(), ListenSocket::Options{.listen = {at}, .allow_remote_anonymous = true}, receiver);
+            bed.transport(), ListenSocket::Options{.listen = {at}, .allow_remote_anonymous = true},
+            receiver);
         address = listener->endpoints().front().address;
     }
     void send(std::size_t size) { DestinationsScenario::send(address, size); }

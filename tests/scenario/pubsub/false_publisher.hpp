@@ -21,7 +21,8 @@ namespace netio::pubsub::test {
 class FalsePublisher final : private netio::Listener::Handler, private netio::Connection::Handler {
   public:
     FalsePublisher(netio::Transport& transport, const netio::Address& at)
-        : listener_{transport.listen(transport.providers_at(at).front(), at, {.allow_remote_anonymous = true},
+        : listener_{transport.listen(transport.providers_at(at).front(), at,
+                                     {.allow_remote_anonymous = true},
                                      static_cast<netio::Listener::Handler&>(*this))} {}
     netio::Address address() const { return listener_->address(); }
     bool has_granted() const { return has_granted_; }

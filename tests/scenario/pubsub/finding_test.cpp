@@ -129,8 +129,7 @@ class Findings final : private Subscriptions::Handler {
         place.socket = std::make_unique<BufferedPublishSocket>(
             bed_.transport(),
             BufferedPublishSocket::Options{
-                .publisher = {.listen = {place.address.port != 0 ? place.address
-                                                                    : bed_.address()},
+                .publisher = {.listen = {place.address.port != 0 ? place.address : bed_.address()},
                               .allow_remote_anonymous = true},
                 .page_size_bytes = 1024,
                 .page_count = 16},

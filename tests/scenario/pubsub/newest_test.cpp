@@ -281,8 +281,10 @@ TEST_P(NewestMessages, AllStoredWhenOthersNeedTheMemoryCostNoMoreFrames) {
 
 // Then nothing is left to send except the loss report, which is sent without a message.
 TEST_P(NewestMessages, ThatDoNotFitWhenOthersNeedTheMemoryAreReportedLost) {
-    auto publisher = buffered(
-        {.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024, .newest_bytes = 1});
+    auto publisher = buffered({.page_size_bytes = 1024,
+                               .page_count = 64,
+                               .queue_limit_bytes = 30 * 1024,
+                               .newest_bytes = 1});
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its limit
     ASSERT_EQ(publisher->counters().dropped, 0U);

@@ -143,8 +143,9 @@ TEST_P(PoliciesAskedFor, AreRequestedAgainAfterALostConnection) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     publisher.reset();
     subscriber.actor.subscribed.clear();
-    PublishSocket::Options options{.publisher = {.listen = {address}, .allow_remote_anonymous = true},
-                                   .queue_limit_messages = 1};
+    PublishSocket::Options options{
+        .publisher = {.listen = {address}, .allow_remote_anonymous = true},
+        .queue_limit_messages = 1};
     PublishSocket again{transport(), options, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(subscriber.actor.subscribed, ElementsAre(range(1, 2), range(3, 4)));

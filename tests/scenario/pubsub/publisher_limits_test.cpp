@@ -79,7 +79,8 @@ TEST_P(PublisherLimits, DefaultPublishingBatchesSmallMessagesAndExplicitDoesNot)
 
 TEST_P(PublisherLimits, AMessageOfOnePageIsARecordAndALargerOneIsFragmented) {
     constexpr std::size_t page_size_bytes = 1024;
-    auto publisher = buffered({.page_size_bytes = page_size_bytes, .page_count = 16, .flush_time = {}});
+    auto publisher =
+        buffered({.page_size_bytes = page_size_bytes, .page_count = 16, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     const std::size_t largest = page_size_bytes - page::header_bytes;

@@ -25,8 +25,8 @@ class PublisherKeepsNewest : public PubSubScenario {
         return {.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 4 * 1024};
     }
     Subscription& paused(const FidRange& fids, SlowPolicy policy) {
-        Subscription& subscriber =
-            subscribe({fids}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}}, policy);
+        Subscription& subscriber = subscribe(
+            {fids}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}}, policy);
         EXPECT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         subscriber.socket->pause();
         return subscriber;

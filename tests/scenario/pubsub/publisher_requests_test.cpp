@@ -253,8 +253,8 @@ TEST_P(PublisherRequests, AnAnswerToTheTotalsSaysNothingElse) {
 
 TEST_P(PublisherRequests, PendingAnswersAreLimitedAndOneMoreEndsTheConnection) {
     constexpr std::uint32_t limit = 3;
-    auto publisher =
-        buffered({.publisher = {.pending_reply_limit = limit}, .page_size_bytes = 1024, .page_count = 64});
+    auto publisher = buffered(
+        {.publisher = {.pending_reply_limit = limit}, .page_size_bytes = 1024, .page_count = 64});
     auto guest = stuck(range(1, 1));
     while (publish(*publisher, Fid{1}, 0, 900) == Status::ok)
         publisher->flush(); // until nothing more leaves for it
@@ -267,7 +267,8 @@ TEST_P(PublisherRequests, PendingAnswersAreLimitedAndOneMoreEndsTheConnection) {
     ask();
     ASSERT_TRUE(run_until([&] { return !publisher_actor.closed.empty(); }));
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::protocol_error);
-    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("more requests than pending_reply_limit, 3"));
+    EXPECT_THAT(publisher_actor.closed[0].detail,
+                HasSubstr("more requests than pending_reply_limit, 3"));
 }
 
 // --- what the frames say --------------------------------------------------------------------

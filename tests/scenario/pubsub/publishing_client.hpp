@@ -21,10 +21,9 @@ class PublishingClientScenario : public PubSubScenario {
         options.page_count = 8;
         publisher = std::make_unique<ClientPublisher>(
             transport(), options, queue_bytes, std::string{},
-            ClientCalls{
-                .post = [this](auto task) { return loop().post(std::move(task)); },
-                .report = [this](const std::string& line) { told.push_back(line); },
-                .ended = [this] { ++ended; }});
+            ClientCalls{.post = [this](auto task) { return loop().post(std::move(task)); },
+                        .report = [this](const std::string& line) { told.push_back(line); },
+                        .ended = [this] { ++ended; }});
         address = publisher->endpoints().front().address;
     }
     Subscription& subscribe_to(const FidRange& fids) {

@@ -158,8 +158,9 @@ TEST_P(Reaching, AReconnectionResolvesTheNameAgain) {
     const Address elsewhere{.host = "10.0.0.77", .port = address.port};
     name({elsewhere.host});
     publisher.reset();
-    PublishSocket next{
-        transport(), {.publisher = {.listen = {elsewhere}, .allow_remote_anonymous = true}}, publisher_actor};
+    PublishSocket next{transport(),
+                       {.publisher = {.listen = {elsewhere}, .allow_remote_anonymous = true}},
+                       publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
 }
 

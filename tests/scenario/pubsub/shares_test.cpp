@@ -248,8 +248,9 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
         return "accepted";
     };
     EXPECT_EQ(
-        refusal(
-            [&] { buffered({.page_size_bytes = 1024, .page_count = 4, .queue_limit_bytes = 2049}); }),
+        refusal([&] {
+            buffered({.page_size_bytes = 1024, .page_count = 4, .queue_limit_bytes = 2049});
+        }),
         "queue_limit_bytes is 2049; one stopped subscriber must not keep more than half of the "
         "memory from the others, which is page_size_bytes * page_count = 4096 bytes");
     EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 1}); }),
@@ -262,11 +263,11 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
 TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
     auto first = unbuffered({});
     PublisherActor actor;
-    EXPECT_THROW(
-        PublishSocket(transport(),
-                      {.publisher = {.listen = {address}, .allow_remote_anonymous = true}, .outstanding_limit = 0},
-                      actor),
-        std::invalid_argument);
+    EXPECT_THROW(PublishSocket(transport(),
+                               {.publisher = {.listen = {address}, .allow_remote_anonymous = true},
+                                .outstanding_limit = 0},
+                               actor),
+                 std::invalid_argument);
 }
 
 // The sum with the present time would overflow, so every subscriber would be disconnected at once.

@@ -67,8 +67,9 @@ TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWithPolicyBlock) {
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWithPolicyDrop) {
-    auto publisher = buffered(
-        {.publisher = {.slow_policy = SlowPolicy::drop}, .page_size_bytes = 1024, .page_count = 16384});
+    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                               .page_size_bytes = 1024,
+                               .page_count = 16384});
     auto slow = stuck(range(1, 1));
     expect_held(*publisher, 4 * 1024 * 1024);
 }

@@ -100,8 +100,9 @@ TEST_P(Subscribing, RefusedFidsAreNotRequestedByTheNextConnection) {
     EXPECT_THAT(subscriber.socket->wanted(), ElementsAre(range(1, 1)));
     publisher.reset();
     publisher_actor.subscribed.clear();
-    PublishSocket next{
-        transport(), {.publisher = {.listen = {address}, .allow_remote_anonymous = true}}, publisher_actor};
+    PublishSocket next{transport(),
+                       {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+                       publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(publisher_actor.subscribed, ElementsAre(range(1, 1)));
 }

@@ -79,9 +79,10 @@ TEST_P(Telling, TotalsBeyondThePendingAnswerLimitEndInOrder) {
 }
 
 TEST_P(Telling, ASubscriberWithManyLossesAndProgressStays) {
-    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 4},
-                               .page_size_bytes = 512,
-                               .page_count = 2048});
+    auto publisher =
+        buffered({.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 4},
+                  .page_size_bytes = 512,
+                  .page_count = 2048});
     auto& subscriber =
         subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 1024, .receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -101,8 +102,8 @@ TEST_P(Telling, ASubscriberWithManyLossesAndProgressStays) {
 }
 
 TEST_P(Telling, RequestsWithoutReadingAnswersReachANamedLimit) {
-    auto publisher =
-        buffered({.publisher = {.pending_reply_limit = 2}, .page_size_bytes = 1024, .page_count = 64});
+    auto publisher = buffered(
+        {.publisher = {.pending_reply_limit = 2}, .page_size_bytes = 1024, .page_count = 64});
     auto guest = stuck(range(1, 1));
     while (publish(*publisher, Fid{1}, 0, 900) == Status::ok)
         publisher->flush(); // until nothing more leaves for it

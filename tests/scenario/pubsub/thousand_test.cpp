@@ -24,7 +24,9 @@ struct Reader {
     Reader(Transport& transport, std::uint64_t fid)
         : socket{transport,
                  {.publisher = {"10.0.0.1", 1000},
-                  .session = {.receive_buffer_bytes = 65536, .receive_count = 4, .connect_timeout = 60s}},
+                  .session = {.receive_buffer_bytes = 65536,
+                              .receive_count = 4,
+                              .connect_timeout = 60s}},
                  actor} {
         socket.subscribe(FidRange{Fid{fid}, Fid{fid}});
     }

@@ -71,7 +71,8 @@ TEST_P(WaitedFor, AStoppedSubscriberOfManyGroupsLeavesMemoryForOthers) {
         std::vector<FidRange> ranges;
         for (std::uint64_t i = 1; i <= groups; ++i)
             if ((i & bit) != 0) ranges.push_back(range(100 + i, 100 + i));
-        auto& other = subscribe(ranges, {.session = {.receive_buffer_bytes = 2048, .receive_count = 256}});
+        auto& other =
+            subscribe(ranges, {.session = {.receive_buffer_bytes = 2048, .receive_count = 256}});
         ASSERT_TRUE(run_until([&] { return !other.actor.subscribed.empty(); }));
     }
     auto guest = stuck(range(100, 100 + groups));

@@ -46,7 +46,7 @@ class LongWay : public testing::Test, protected Pair {
             while (client.sends - client.sends_completed < 200)
                 EXPECT_EQ(client.send(send_bytes), Status::ok);
             while (server.receives - server.receives_completed < receive_count)
-                EXPECT_EQ(server.receive(receive_buffer_bytes, Fill::all), Status::ok);
+                EXPECT_EQ(server.receive(receive_bytes, Fill::all), Status::ok);
             return server.received >= end || client.closed || server.closed;
         }));
         return bed.loop().now() - begin;
@@ -61,7 +61,7 @@ class LongWay : public testing::Test, protected Pair {
     std::uint64_t told() const { return server.socket->counters().controls; }
 
     static constexpr std::size_t send_bytes = 4 * 1024;
-    static constexpr std::size_t receive_buffer_bytes = 8 * 1024;
+    static constexpr std::size_t receive_bytes = 8 * 1024;
     static constexpr std::size_t receive_count = 8;
 };
 
@@ -95,7 +95,7 @@ TEST_F(LongWay, DelayedReportsAreSentInTheEnd) {
     pass(1s); // everything has arrived and is acknowledged
     for (int i = 0; i < 2; ++i) {
         const std::uint64_t before = told();
-        ASSERT_EQ(server.receive(receive_buffer_bytes, Fill::all), Status::ok);
+        ASSERT_EQ(server.receive(receive_bytes, Fill::all), Status::ok);
         pass(i == 0 ? 10us : 10ms);
         EXPECT_EQ(told(), before + 1) << i;
     }
@@ -110,7 +110,7 @@ TEST_F(LongWay, OnAShortPathEverythingIsReportedAtOnce) {
     pass(100ms);
     for (int i = 0; i < 10; ++i) {
         const std::uint64_t before = told();
-        ASSERT_EQ(server.receive(receive_buffer_bytes, Fill::all), Status::ok);
+        ASSERT_EQ(server.receive(receive_bytes, Fill::all), Status::ok);
         pass(10us);
         EXPECT_EQ(told(), before + 1) << i;
     }

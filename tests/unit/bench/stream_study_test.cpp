@@ -227,7 +227,7 @@ TEST(StreamStudy, ASlowUserIsTheLimit) {
 
 TEST(StreamStudy, FillsWaitAllReceivesToTheLastByte) {
     StreamLoad large = load(64 * kib, 16, 2);
-    large.receive_buffer_bytes = 1'000'000;
+    large.receive_bytes = 1'000'000;
     large.wait_all = true;
     const StreamStudy study = study_stream(lan, large, our_stream_policy(ring_bytes));
     EXPECT_GE(study.link_share, 0.98);

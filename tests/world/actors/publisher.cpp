@@ -17,7 +17,7 @@ using pubsub::Fid;
 using pubsub::FidRange;
 using pubsub::SubscriberPeer;
 
-constexpr std::size_t slot_count = 12; // maximum publications in flight
+constexpr std::size_t slot_count = 12;          // maximum publications in flight
 constexpr std::int64_t queues_every = 8;        // messages
 constexpr std::size_t least_page_bytes = 64;    // minimum memory of a page
 constexpr std::size_t requests_of_a_world = 64; // maximum for one subscriber
@@ -137,8 +137,9 @@ PublishActor::PublishActor(World& world, Process& process)
         pubsub::BufferedPublishSocket::Options all{.publisher = options};
         all.page_size_bytes = static_cast<std::size_t>(option("page_size_bytes", 4096));
         all.page_count = static_cast<std::size_t>(option("pages", 16));
-        all.queue_limit_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_size_bytes,
-                                         all.page_size_bytes * all.page_count / 2);
+        all.queue_limit_bytes =
+            std::min(static_cast<std::size_t>(option("share")) * all.page_size_bytes,
+                     all.page_size_bytes * all.page_count / 2);
         all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
         all.newest_bytes =
             static_cast<std::size_t>(option("newest", static_cast<std::int64_t>(all.newest_bytes)));

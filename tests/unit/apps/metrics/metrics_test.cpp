@@ -115,7 +115,7 @@ TEST(MetricsServer, IsNotShownToOtherMachinesUnlessThatIsMeant) {
             const MetricsServer server{loop, {.address = {.host = host, .port = 0}}, nothing};
             FAIL() << host;
         } catch (const std::runtime_error& error) {
-            EXPECT_THAT(error.what(), HasSubstr("--metrics-open"));
+            EXPECT_THAT(error.what(), HasSubstr("--metrics-allow-remote-anonymous"));
         }
     }
     const MetricsServer open{

@@ -70,8 +70,9 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
                                 Address{"127.0.0.2", 0}));
         EXPECT_EQ(part.buffered_options.publisher.listen, part.listen);
         EXPECT_EQ(part.metrics.listen, "127.0.0.1:" + std::to_string(9100 + i));
-        EXPECT_THAT(part.keys.advertised_addresses, ElementsAre("203.0.113.9:" + std::to_string(4000 + i),
-                                                      "[2001:db8::9]:" + std::to_string(5000 + i)));
+        EXPECT_THAT(part.keys.advertised_addresses,
+                    ElementsAre("203.0.113.9:" + std::to_string(4000 + i),
+                                "[2001:db8::9]:" + std::to_string(5000 + i)));
         EXPECT_EQ(part.bus.name, "hits-" + std::to_string(i));
         EXPECT_EQ(part.name, "loop " + std::to_string(i));
         EXPECT_EQ(part.position, i); // so that generated names on a bus differ as well

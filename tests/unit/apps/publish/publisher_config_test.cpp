@@ -137,7 +137,8 @@ TEST(PublisherConfig, ReadsWhereFiguresAreShown) {
     EXPECT_EQ(briefly.metrics.listen, "127.0.0.1:9");
     EXPECT_FALSE(briefly.metrics.allow_remote_anonymous);
     const auto all =
-        parse_publish_config(rest + "metrics: {listen: 'h:9', open: true, fids: 7}\n", "f", "")
+        parse_publish_config(
+            rest + "metrics: {listen: 'h:9', allow_remote_anonymous: true, fids: 7}\n", "f", "")
             .publishers.front();
     EXPECT_EQ(all.metrics.listen, "h:9");
     EXPECT_TRUE(all.metrics.allow_remote_anonymous);

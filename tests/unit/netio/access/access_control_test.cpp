@@ -99,7 +99,8 @@ TEST_F(AccessControlTest, LeavesRoomForAnotherKeyOfTheHostByDefault) {
         ASSERT_LT(slots_.size(), 10'000U);
     EXPECT_EQ(shortage_, Shortage::links_of_key);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
-    EXPECT_EQ(ServerKeys::Options{}.connections_per_host, AccessControl::Options{}.connections_per_host);
+    EXPECT_EQ(ServerKeys::Options{}.connections_per_host,
+              AccessControl::Options{}.connections_per_host);
 }
 
 TEST_F(AccessControlTest, ARefusedPeerUsesNoSlot) {

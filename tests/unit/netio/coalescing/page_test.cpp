@@ -107,13 +107,13 @@ TEST(PageCodec, ReturnsWhatWasWrittenForAllSmallPages) {
                                           message_of(combination / kinds % kinds, 10),
                                           message_of(combination / kinds / kinds % kinds, 20),
                                           message_of(combination / kinds / kinds / kinds, 30)};
-        for (std::size_t page_size_bytes = 0; page_size_bytes <= 24; ++page_size_bytes) {
-            Bytes memory(page_size_bytes);
+        for (std::size_t page_bytes = 0; page_bytes <= 24; ++page_bytes) {
+            Bytes memory(page_bytes);
             PageWriter writer{memory};
             std::vector<Bytes> accepted;
             std::vector<std::size_t> ends{0};
             for (const Bytes& each : wanted) {
-                const bool fits = ends.back() + 4 + each.size() <= page_size_bytes;
+                const bool fits = ends.back() + 4 + each.size() <= page_bytes;
                 ASSERT_EQ(write(writer, each), fits);
                 if (!fits) continue;
                 accepted.push_back(each);
@@ -134,15 +134,15 @@ TEST(PageCodec, ReturnsWhatWasWrittenForAllSmallPages) {
 
 // All headers of one record with a small size or a size at the limit, with and without marks.
 TEST(PageCodec, RefusesEveryHeaderThatDoesNotMatchItsPage) {
-    for (std::size_t page_size_bytes = 4; page_size_bytes <= 16; ++page_size_bytes) {
+    for (std::size_t page_bytes = 4; page_bytes <= 16; ++page_bytes) {
         for (const std::uint32_t marks : {0U, 1U << 30, 1U << 31, 3U << 30}) {
             for (const std::uint32_t size : {0U, 1U, 2U, 7U, 8U, 12U, 13U, page::size_mask}) {
-                Bytes memory(page_size_bytes);
+                Bytes memory(page_bytes);
                 wire::store(memory.data(), marks | size);
                 // One record that fills the page, or a record followed by records of 0 bytes.
-                const std::size_t rest = page_size_bytes - 4;
+                const std::size_t rest = page_bytes - 4;
                 const bool sound = marks == 0 && size <= rest && (rest - size) % 4 == 0;
-                ASSERT_EQ(read(memory).sound, sound) << page_size_bytes << ' ' << marks << ' ' << size;
+                ASSERT_EQ(read(memory).sound, sound) << page_bytes << ' ' << marks << ' ' << size;
             }
         }
     }

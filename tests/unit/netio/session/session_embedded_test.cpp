@@ -37,11 +37,12 @@ TEST_P(EmbeddedSession, AVanishedPeerIsJudgedSilent) {
 }
 
 TEST_P(EmbeddedSession, AnUnansweredConnectEndsInTime) {
-    listener = std::make_unique<SessionListener>(
-        bed.transport(),
-        SessionListener::Options{
-            .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
-        static_cast<SessionListener::Handler&>(*this));
+    listener =
+        std::make_unique<SessionListener>(bed.transport(),
+                                          SessionListener::Options{.service = Service::messages,
+                                                                   .listen = {bed.address()},
+                                                                   .allow_remote_anonymous = true},
+                                          static_cast<SessionListener::Handler&>(*this));
     bed.sim()->ignore_connects(true);
     const TimePoint begin = bed.world()->now();
     dial({});

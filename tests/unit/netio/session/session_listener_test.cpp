@@ -59,8 +59,7 @@ class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handl
 TEST_P(Reach, AnAddressThatOtherMachinesReachHasToBeSaidToBeOpen) {
     const std::string problem = problem_of({{.host = "0.0.0.0", .port = 0}});
     EXPECT_THAT(problem, HasSubstr("0.0.0.0:0 can be reached from other machines"));
-    EXPECT_THAT(problem,
-                HasSubstr("say open (--open; in YAML `open: true`; in C++ `.allow_remote_anonymous = true`)"));
+    EXPECT_THAT(problem, HasSubstr("set allow_remote_anonymous (--allow-remote-anonymous)"));
     const auto meant = listen({{.host = "0.0.0.0", .port = 0}}, true);
     EXPECT_NE(meant->endpoints().at(0).address.port, 0);
 }
@@ -240,11 +239,12 @@ class HalfOfTheMemory : public SessionTest {
 // The receive memory of a session can be registered, but its send memory cannot: the peer is
 // rejected before an endpoint exists.
 TEST_P(HalfOfTheMemory, RejectsThePeerForLackOfMemory) {
-    listener = std::make_unique<SessionListener>(
-        bed.transport(),
-        SessionListener::Options{
-            .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
-        static_cast<SessionListener::Handler&>(*this));
+    listener =
+        std::make_unique<SessionListener>(bed.transport(),
+                                          SessionListener::Options{.service = Service::messages,
+                                                                   .listen = {bed.address()},
+                                                                   .allow_remote_anonymous = true},
+                                          static_cast<SessionListener::Handler&>(*this));
     dial({});
     bed.sim()->network().fail_calls(0, SimCall::register_memory, 2);
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() || near.opened > 0; }));

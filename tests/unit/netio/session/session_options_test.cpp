@@ -102,7 +102,8 @@ TEST(SessionOptions, BytesPerKeyHaveAMinimumAndAMaximum) {
     for (const std::uint64_t good : {std::uint64_t{1}, most})
         EXPECT_NO_THROW(validate({.rekey_after_bytes = good})) << good;
     for (const std::uint64_t wrong : {std::uint64_t{0}, most + 1})
-        expect_refused({.rekey_after_bytes = wrong}, "rekey_after_bytes must be from 1 to 17179869184");
+        expect_refused({.rekey_after_bytes = wrong},
+                       "rekey_after_bytes must be from 1 to 17179869184");
 }
 
 } // namespace

@@ -50,7 +50,8 @@ class OddAcceptor final : private Listener::Handler, private Connection::Handler
   public:
     OddAcceptor(Transport& transport, const Address& address, const Hello& answer)
         : answer_{answer}, listener_{transport.listen(transport.providers_at(address).front(),
-                                                      address, {.allow_remote_anonymous = true}, *this)} {}
+                                                      address, {.allow_remote_anonymous = true},
+                                                      *this)} {}
 
     Address address() const { return listener_->address(); }
 

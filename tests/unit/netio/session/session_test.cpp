@@ -97,8 +97,9 @@ TEST_P(SessionTest, MayBeDestroyedInEachOfItsHandlers) {
             accept_options = {.receive_count = 4, .send_count = 4};
             listener = std::make_unique<SessionListener>(
                 bed.transport(),
-                SessionListener::Options{
-                    .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
+                SessionListener::Options{.service = Service::messages,
+                                         .listen = {bed.address()},
+                                         .allow_remote_anonymous = true},
                 static_cast<SessionListener::Handler&>(*this));
             const auto pump = [](End& end) {
                 for (std::uint64_t i = 0; end.session && end.session->is_open() && i < 50; ++i)
@@ -195,11 +196,12 @@ TEST_P(SimulatedSession, WritesSoonerOrLaterHoweverFewSlotsItHas) {
 }
 
 TEST_P(SimulatedSession, WithoutItsOpenFrameIsNeverReportedOpen) {
-    listener = std::make_unique<SessionListener>(
-        bed.transport(),
-        SessionListener::Options{
-            .service = Service::messages, .listen = {bed.address()}, .allow_remote_anonymous = true},
-        static_cast<SessionListener::Handler&>(*this));
+    listener =
+        std::make_unique<SessionListener>(bed.transport(),
+                                          SessionListener::Options{.service = Service::messages,
+                                                                   .listen = {bed.address()},
+                                                                   .allow_remote_anonymous = true},
+                                          static_cast<SessionListener::Handler&>(*this));
     dial({});
     bool was_open = false;
     near.at_open = [&] { was_open = true; };

@@ -339,8 +339,8 @@ TEST(Page, ReturnsWhatWasWrittenForAllSmallPages) {
         const std::vector<Message> wanted{kind(combination % kinds),
                                           kind(combination / kinds % kinds),
                                           kind(combination / kinds / kinds)};
-        for (const std::size_t page_size_bytes : {12U, 26U, 52U, 78U}) {
-            std::vector<std::byte> memory(page_size_bytes);
+        for (const std::size_t page_bytes : {12U, 26U, 52U, 78U}) {
+            std::vector<std::byte> memory(page_bytes);
             PageWriter writer{memory};
             std::vector<Message> accepted;
             std::vector<std::size_t> ends{0};

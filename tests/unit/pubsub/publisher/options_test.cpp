@@ -91,7 +91,8 @@ TEST_F(OptionsTest, BadOptionsOfEachPublisherAreRefusedByName) {
     EXPECT_THAT(both([](Options& it) { it.subscriber_limit = 0; }), StartsWith("subscriber_limit"));
     EXPECT_THAT(both([](Options& it) { it.ranges_per_subscriber_limit = 0; }),
                 StartsWith("ranges_per_subscriber_limit"));
-    EXPECT_THAT(both([](Options& it) { it.pending_reply_limit = 0; }), StartsWith("pending_reply_limit"));
+    EXPECT_THAT(both([](Options& it) { it.pending_reply_limit = 0; }),
+                StartsWith("pending_reply_limit"));
     EXPECT_THAT(both([](Options& it) { it.largest_message_bytes = 0; }),
                 StartsWith("largest_message_bytes"));
     EXPECT_THAT(both([](Options& it) { it.largest_message_bytes = std::size_t{1} << 30; }),
@@ -159,10 +160,13 @@ TEST_F(OptionsTest, SubscriberNamesARefusedOption) {
         subscribing([](Options& it) { it.largest_message_bytes = std::size_t{UINT32_MAX} + 1; }),
         StartsWith("largest_message_bytes"));
     EXPECT_THAT(subscribing([](Options& it) { it.fid_limit = 0; }), StartsWith("fid_limit"));
-    EXPECT_THAT(
-        subscribing([](Options& it) { it.receive_buffer_limit_bytes = it.session.receive_buffer_bytes - 1; }),
-        StartsWith("receive_buffer_limit_bytes"));
-    EXPECT_EQ(subscribing([](Options& it) { it.receive_buffer_limit_bytes = it.session.receive_buffer_bytes; }),
+    EXPECT_THAT(subscribing([](Options& it) {
+                    it.receive_buffer_limit_bytes = it.session.receive_buffer_bytes - 1;
+                }),
+                StartsWith("receive_buffer_limit_bytes"));
+    EXPECT_EQ(subscribing([](Options& it) {
+                  it.receive_buffer_limit_bytes = it.session.receive_buffer_bytes;
+              }),
               accepted);
     EXPECT_THAT(subscribing([](Options& it) { it.retry_interval = 0ms; }),
                 StartsWith("retry_interval"));

@@ -36,7 +36,8 @@ TEST(PageBudget, RefuseWhatCannotKeepThePromisesOfThePolicies) {
     EXPECT_NO_THROW(PageBudget{with([](auto& it) { it.queue_limit_bytes = 4096; })});
     EXPECT_THROW(PageBudget{with([](auto& it) { it.queue_limit_bytes = 4097; })},
                  std::invalid_argument);
-    EXPECT_THROW(PageBudget{with([](auto& it) { it.page_size_bytes = 255; })}, std::invalid_argument);
+    EXPECT_THROW(PageBudget{with([](auto& it) { it.page_size_bytes = 255; })},
+                 std::invalid_argument);
     EXPECT_THROW(PageBudget{with([](auto& it) { it.page_count = 1; })}, std::invalid_argument);
     EXPECT_NO_THROW(PageBudget{with([](auto& it) { it.watermark_bytes = 1024; })});
     EXPECT_THROW(PageBudget{with([](auto& it) { it.watermark_bytes = 1025; })},
@@ -419,8 +420,9 @@ class OpenPagesLimits : public testing::Test {
             ASSERT_TRUE(store.open(1, std::min(page_size_bytes, store.free() - free)));
     }
 
-    PageBudget limits{
-        {.page_size_bytes = page_size_bytes, .page_count = page_count, .watermark_bytes = watermark}};
+    PageBudget limits{{.page_size_bytes = page_size_bytes,
+                       .page_count = page_count,
+                       .watermark_bytes = watermark}};
     PageStore store{limits.pool()};
     OpenPages pages{store, limits};
     std::deque<Group> groups;
