@@ -97,6 +97,7 @@ std::optional<netio::Duration> parse_duration(std::string_view text) {
 
 std::string duration_problem(std::string_view text) {
     const std::string shown = "'" + std::string{text} + "'";
+    if (parse_real(text, time_units)) return shown + " is out of range";
     return shown + (parse_rate(text) ? " has no unit" : " is not a time");
 }
 

@@ -26,7 +26,7 @@ std::optional<double> parse_rate(std::string_view text);
 std::optional<netio::Duration> parse_duration(std::string_view text);
 inline constexpr netio::Duration longest_duration = std::chrono::hours{24 * 365 * 10};
 
-// What is wrong with a text that parse_duration() refuses, for error messages.
+// What is wrong with a time that is refused, for error messages.
 std::string duration_problem(std::string_view text);
 
 // Texts that the functions above accept: "4MiB", "40us", "0". Without rounding, in the largest unit

@@ -422,7 +422,7 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRang
             "the publisher refuses policy '{1}' for {0}, {2}", fids, arguments_.policy,
             arguments_.policy == "newest" ? "because it is not buffered; use --policy drop"
                                           : "because it would block publishing more than its own "
-                                            "slow_subscribers; leave out --policy"));
+                                            "slow_policy; leave out --policy"));
     case Subscriptions::Refusal::not_permitted:
         return refuse("the key does not permit to subscribe to " + fids +
                       (arguments_.policy.empty() ? "" : " with this --policy"));

@@ -322,7 +322,7 @@ Verdict AccessControl::judge(const AuthServer::Request& request, TimePoint now, 
     PeerLimiter::Entry entry = peers_.enter({.host = request.source,
                                              .address = {},
                                              .key = verdict.admission->id(),
-                                             .key_limit = verdict.admission->rights().links});
+                                             .key_limit = verdict.admission->rights().connections});
     if (entry.slot) {
         slot = std::move(entry.slot);
         return verdict;

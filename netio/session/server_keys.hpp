@@ -35,7 +35,7 @@ class NETIO_EXPORT ServerKeys final {
         // The lowest protection that clients must request.
         access::Protection min_protection = access::Protection::none;
         // Simultaneous connections of one host, whatever their keys. More than the default of
-        // `links=` (64), so that one key cannot lock out the other keys of its host.
+        // `connections=` (64), so that one key cannot lock out the other keys of its host.
         std::uint32_t connections_per_host = 256;
         std::chrono::milliseconds look_interval{1000}; // between checks of the file
         // Numeric addresses that clients dial, if the network translates them to an address of this

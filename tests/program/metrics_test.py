@@ -267,7 +267,7 @@ class Logging(Case):
     def test_an_unread_log_and_a_request_of_many_fids_lose_nothing(self):
         # With policy drop the queue holds several seconds: a message is lost only if the publisher
         # stops, and then it would not answer requests either.
-        config = self.config("wait_subscribers: 1\nslow_subscribers: drop\nstreams:\n"
+        config = self.config("wait_subscribers: 1\nslow_policy: drop\nstreams:\n"
                              "  - {fids: 0-9, source: pattern, size: 100, rate: 2000}\n")
         publisher, address = self.with_a_stalled_reader(config)
         other = self.start("subscribe", address, "--fid", "0-9", "--verify", "--progress")

@@ -83,7 +83,7 @@ class Publishing(Case):
 
     def test_a_rate_is_kept(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 2000}\n")
-        publisher = self.start("publish", config, "--duration", 1)
+        publisher = self.start("publish", config, "--duration", "1s")
         status, report, log = publisher.end()
         self.assertEqual(status, 0, log)
         self.assertEqual(report["end"], "duration")
@@ -183,7 +183,7 @@ class Refusing(Case):
                 server.wait_for(r"listening at 0\.0\.0\.0:\d+")
 
     def test_a_stricter_policy_than_the_publishers_is_refused(self):
-        publisher = self.start("publish", self.config("slow_subscribers: drop\n" + self.PATTERN))
+        publisher = self.start("publish", self.config("slow_policy: drop\n" + self.PATTERN))
         self.check_refused("subscribe", publisher.address(), "--fid", "0-63", "--policy", "block",
                            saying="policy 'block' for .*, because it would block publishing more .*leave out --policy")
 

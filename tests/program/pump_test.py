@@ -264,7 +264,7 @@ class Chatting(Case):
 
     def test_a_silence_longer_than_the_timeout_is_an_error(self):
         _, address = self.listening(stdin=subprocess.DEVNULL)
-        writer = self.cat("--timeout", "0.2", address, stdin=subprocess.PIPE)
+        writer = self.cat("--timeout", "200ms", address, stdin=subprocess.PIPE)
         self.assertEqual(writer.wait(DEADLINE), 1)
         self.assertIn(b"no byte was transferred for 200 ms", writer.stderr.read())
 

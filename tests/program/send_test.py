@@ -110,16 +110,16 @@ class Sending(Case):
         self.assertEqual(listener.end()[1]["bytes"], 3 << 20)
 
     def test_a_listener_reports_its_limits_of_size_and_senders(self):
-        listener = self.listener("--largest-message", "20M", "--senders", 1)
-        status, _, log = self.send(listener, "--messages", "1", "--size", "20M", "--page-size", "32k", "--pages", "1024")
+        listener = self.listener("--largest-message", "20M", "--peer-limit", 1)
+        status, _, log = self.send(listener, "--messages", "1", "--size", "20M", "--page-size", "32k", "--page-count", "1024")
         self.assertEqual(status, 0, log)
-        status, _, log = self.send(listener, "--messages", "1", "--size", "21M", "--pages", "1024")
+        status, _, log = self.send(listener, "--messages", "1", "--size", "21M", "--page-count", "1024")
         self.assertNotEqual(status, 0)
         self.assertRegex(log, "larger than the 20971520")
         self.assertEqual(self.end(listener)[1]["bytes"], 20 << 20)
 
     def test_a_sender_beyond_the_limit_is_rejected(self):
-        listener = self.listener("--senders", 1)
+        listener = self.listener("--peer-limit", 1)
         address = listener.address()
         first = subprocess.Popen([PROGRAM, "send", address], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, text=True)

@@ -47,7 +47,7 @@ CONFIG = """listen: {host}:{port}
 allow_remote_anonymous: true
 metrics: 127.0.0.1:{figures}
 mode: {mode}
-slow_subscribers: {policy}
+slow_policy: {policy}
 loops: {loops}
 streams:
   - {{fids: 0-{last}, source: pattern, size: {{uniform: {{min: 24, max: {largest}}}}}, rate: {rate}}}
@@ -92,7 +92,7 @@ class Soak:
                                  last=FIDS - 1, loops=loops, largest=largest, rate=rate)  # fmt: skip
             config = self.folder / f"{name}.yaml"
             config.write_text(text, "utf-8")
-            self.publishers[name] = self.serve(name, "publish", config, "--duration", self.seconds)
+            self.publishers[name] = self.serve(name, "publish", config, "--duration", f"{self.seconds}s")
             addresses = [f"{host}:{port + loop}" for loop in range(loops)]
             if far:
                 delay = self.netio.with_name("soak_delay")

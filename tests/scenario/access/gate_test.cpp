@@ -152,7 +152,7 @@ TEST_P(Gate, RejectsAKeyForAnotherService) {
 }
 
 TEST_P(Gate, AdmitsClientsWithoutAKeyWithTheRightsInTheFile) {
-    files.permit_anyone("services=messages links=1");
+    files.permit_anyone("services=messages connections=1");
     files.permit(7, "services=messages");
     listen();
     expect_let_in();
@@ -165,7 +165,7 @@ TEST_P(Gate, AdmitsClientsWithoutAKeyWithTheRightsInTheFile) {
 }
 
 TEST_P(Gate, LimitsSlotsPerKeyAndReleasesThem) {
-    files.permit(7, "services=messages links=2");
+    files.permit(7, "services=messages connections=2");
     listen();
     const auto shown = key(files.client(7));
     Visitor one{bed.transport()}, two{bed.transport()}, three{bed.transport()};
@@ -184,7 +184,7 @@ TEST_P(Gate, LimitsSlotsPerKeyAndReleasesThem) {
 }
 
 TEST_P(GateInVirtualTime, AKeyUsedTooOftenIsReportedAndLimitsOnlyItsOwnClients) {
-    files.permit(7, "services=messages links=1");
+    files.permit(7, "services=messages connections=1");
     files.permit(8, "services=messages");
     listen();
     const auto proof = [&] {
@@ -220,7 +220,7 @@ TEST_P(Gate, LimitsSlotsPerHostWhateverTheKeys) {
 }
 
 TEST_P(Gate, ReleasesTheSlotOfARequestRejectedForAnotherReason) {
-    files.permit(7, "services=messages links=1");
+    files.permit(7, "services=messages connections=1");
     listen();
     access::AuthClient client{files.key(7), {}, dialled()};
     static_cast<void>(proved_request(client));

@@ -50,7 +50,7 @@ class Rivals : public SeveralPublishers {
         return found;
     }
     Subscriptions::Options with_key() {
-        files.permit(7, "services=pubsub fids=0-79:block links=16");
+        files.permit(7, "services=pubsub fids=0-79:block connections=16");
         keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
         Subscriptions::Options found = on_bus();
         found.socket.key = std::make_shared<ClientKey>(

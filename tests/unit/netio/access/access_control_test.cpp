@@ -34,8 +34,8 @@ struct Disk final : KeySource {
 class AccessControlTest : public testing::Test {
   protected:
     static std::string two_keys() {
-        return with_key(text_of_one(key_of(1, "services=pubsub links=2")),
-                        key_of(2, "services=pubsub links=9"), "site.keys");
+        return with_key(text_of_one(key_of(1, "services=pubsub connections=2")),
+                        key_of(2, "services=pubsub connections=9"), "site.keys");
     }
     AccessControlTest() { disk_.put(two_keys()); }
 
@@ -113,7 +113,7 @@ TEST_F(AccessControlTest, ARefusedPeerUsesNoSlot) {
 TEST_F(AccessControlTest, AKeyThatIsTakenAwayEndsItsConnectionsAndAdmitsNoMore) {
     open();
     EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
-    disk_.put(text_of_one(key_of(2, "services=pubsub links=9")));
+    disk_.put(text_of_one(key_of(2, "services=pubsub connections=9")));
     const auto news = control_->look();
     ASSERT_TRUE(news);
     EXPECT_EQ(news->revoked, std::vector<KeyId>{1});
