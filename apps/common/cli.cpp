@@ -175,7 +175,7 @@ CLI::Option* add_decoding(CLI::App& command, std::string& value) {
 
 CLI::Option* add_allow_remote_anonymous(CLI::App& command, bool& value) {
     using Options = netio::ListenOptions;
-    return command.add_flag(flag_of<&Options::allow_remote_anonymous>(), value,
+    return command.add_flag(cli_flag<&Options::allow_remote_anonymous>(), value,
                             "Listen also on addresses that other machines can reach; without "
                             "--keys any peer may connect");
 }
@@ -212,29 +212,29 @@ netio::Address peer_address(std::string_view text) {
 
 void add_session_times(CLI::App& command, netio::SessionOptions& session) {
     using Session = netio::SessionOptions;
-    add_milliseconds(command, flag_of<&Session::heartbeat>(), session.heartbeat,
+    add_milliseconds(command, cli_flag<&Session::heartbeat>(), session.heartbeat,
                      "Send a heartbeat at least this often, up to 65535ms; 0: never", Zero::taken);
-    add_milliseconds(command, flag_of<&Session::dead_after>(), session.dead_after,
+    add_milliseconds(command, cli_flag<&Session::dead_after>(), session.dead_after,
                      "Close the connection after this long without data from the peer, at least "
                      "twice --heartbeat; 0: never",
                      Zero::taken);
-    add_milliseconds(command, flag_of<&Session::connect_timeout>(), session.connect_timeout,
+    add_milliseconds(command, cli_flag<&Session::connect_timeout>(), session.connect_timeout,
                      "Limit the time of each attempt to connect", Zero::refused);
-    add_milliseconds(command, flag_of<&Session::handshake_timeout>(), session.handshake_timeout,
+    add_milliseconds(command, cli_flag<&Session::handshake_timeout>(), session.handshake_timeout,
                      "Limit the time of a peer's handshake", Zero::refused);
-    add_milliseconds(command, flag_of<&Session::close_timeout>(), session.close_timeout,
+    add_milliseconds(command, cli_flag<&Session::close_timeout>(), session.close_timeout,
                      "Abort a close when the peer makes no progress for this long", Zero::refused);
-    add_milliseconds(command, flag_of<&Session::close_limit>(), session.close_limit,
+    add_milliseconds(command, cli_flag<&Session::close_limit>(), session.close_limit,
                      "Abort a close that takes longer than this in total", Zero::refused);
 }
 
 void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
     using Session = netio::SessionOptions;
-    add_count(command, flag_of<&Session::receive_count>(), session.receive_count,
+    add_count(command, cli_flag<&Session::receive_count>(), session.receive_count,
               "Number of receive buffers", {.min = 4, .max = 16384});
-    add_bytes(command, flag_of<&Session::receive_buffer_bytes>(), session.receive_buffer_bytes,
+    add_bytes(command, cli_flag<&Session::receive_buffer_bytes>(), session.receive_buffer_bytes,
               "Size of each receive buffer in bytes", {.min = 256, .max = 1U << 30});
-    add_bytes(command, flag_of<&Session::window_limit>(), session.window_limit,
+    add_bytes(command, cli_flag<&Session::window_limit>(), session.window_limit,
               "Let all receive buffers together grow up to this many bytes if round trips are "
               "long; 0: do not grow",
               {.min = 0, .max = std::size_t{1} << 40U});
@@ -242,14 +242,14 @@ void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
 
 void add_largest_message(CLI::App& command, std::size_t& bytes) {
     add_bytes(
-        command, flag_of<&netio::pubsub::SubscribeSocket::Options::largest_message_bytes>(), bytes,
+        command, cli_flag<&netio::pubsub::SubscribeSocket::Options::largest_message_bytes>(), bytes,
         "Largest message in bytes that is reassembled; a peer with larger messages gets an error",
         {.min = 1, .max = (1U << 30) - 1});
 }
 
 void add_receive_buffer_limit(CLI::App& command, std::size_t& bytes) {
     add_bytes(
-        command, flag_of<&netio::pubsub::SubscribeSocket::Options::receive_buffer_limit_bytes>(),
+        command, cli_flag<&netio::pubsub::SubscribeSocket::Options::receive_buffer_limit_bytes>(),
         bytes,
         "Let each receive buffer grow up to this many bytes if a publisher's pages are larger",
         {.min = 256, .max = 1U << 30});
@@ -258,10 +258,10 @@ void add_receive_buffer_limit(CLI::App& command, std::size_t& bytes) {
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit) {
     using Options = netio::pubsub::SubscribeSocket::Options;
-    add_milliseconds(command, flag_of<&Options::retry_interval>(), interval,
+    add_milliseconds(command, cli_flag<&Options::retry_interval>(), interval,
                      "Wait this long before the second attempt; the wait about doubles each time",
                      Zero::refused);
-    add_milliseconds(command, flag_of<&Options::retry_limit>(), limit,
+    add_milliseconds(command, cli_flag<&Options::retry_limit>(), limit,
                      "Limit the wait between two attempts", Zero::refused);
 }
 
@@ -315,7 +315,7 @@ Protection protection_of(const std::string& word) {
 void add_key(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--key", arguments.key,
                        "Authenticate with the key in this file; the server must have the same key");
-    add_level(command, flag_of<&netio::ClientKey::Options::protection>(), arguments.protection,
+    add_level(command, cli_flag<&netio::ClientKey::Options::protection>(), arguments.protection,
               "Protection of the connection, with --key");
 }
 
@@ -324,13 +324,13 @@ void add_keys(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--keys", arguments.keys,
                        "Accept only clients whose key is in this file (netio key); the file is "
                        "read again when it changes");
-    add_level(command, flag_of<&Options::min_protection>(), arguments.min_protection,
+    add_level(command, cli_flag<&Options::min_protection>(), arguments.min_protection,
               "Minimum protection that a client must request, with --keys");
-    command.add_option(flag_of<&Options::advertised_addresses>(), arguments.advertised_addresses,
+    command.add_option(cli_flag<&Options::advertised_addresses>(), arguments.advertised_addresses,
                        "With --keys: address and port that clients connect to, if the network "
                        "translates them (NAT); repeatable");
     add_count(
-        command, flag_of<&Options::connections_per_host>(), arguments.connections_per_host,
+        command, cli_flag<&Options::connections_per_host>(), arguments.connections_per_host,
         "Limit the connections per host (IPv6: per /64); 256 with --keys, counted over all keys",
         {.min = 1, .max = UINT32_MAX});
 }

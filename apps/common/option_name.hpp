@@ -9,9 +9,9 @@
 namespace apps {
 
 // One option has one name everywhere. The member of the C++ structure decides it:
-// `queue_limit_bytes` is the key `queue_limit` in YAML and the flag `--queue-limit` on the command
-// line, because the value has its unit there. The functions derive the names from the member, so
-// that they cannot differ. No I/O.
+// `receive_buffer_bytes` is the key `receive_buffer` in YAML and the flag `--receive-buffer` on the
+// command line, because the value has its unit there. The functions derive the names from the
+// member, so that they cannot differ. No I/O.
 
 // Returns the name without a unit at its end.
 constexpr std::string_view without_unit(std::string_view name) {
@@ -26,8 +26,8 @@ constexpr std::string_view without_unit(std::string_view name) {
 template <auto Member>
 constexpr std::string_view member_name() {
     constexpr std::string_view begin = "Member = ";
-    std::string_view name =
-        __PRETTY_FUNCTION__; // of GCC and Clang: "... [with auto Member = &X::y]"
+    // Of GCC and Clang: "... [with auto Member = &X::y]".
+    std::string_view name = __PRETTY_FUNCTION__;
     name.remove_prefix(name.find(begin) + begin.size());
     name = name.substr(0, name.find_first_of(";]"));
     name = name.substr(name.rfind(':') + 1);
@@ -36,14 +36,14 @@ constexpr std::string_view member_name() {
 
 // The key in YAML.
 template <auto Member>
-std::string key_of() {
+std::string yaml_key() {
     return std::string{without_unit(member_name<Member>())};
 }
 
 // The flag on the command line.
 template <auto Member>
-std::string flag_of() {
-    std::string flag = "--" + key_of<Member>();
+std::string cli_flag() {
+    std::string flag = "--" + yaml_key<Member>();
     for (char& each : flag)
         if (each == '_') each = '-';
     return flag;

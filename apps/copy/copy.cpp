@@ -351,8 +351,8 @@ Command add(CLI::App& program) {
                 "Retry for this long while the server is full; 0: do not retry", Zero::taken)
         ->excludes(serve);
     command
-        ->add_option(flag_of<&netio::stream::StreamSocket::Options::local_host>(), arguments->local,
-                     "Connect from this local address")
+        ->add_option(cli_flag<&netio::stream::StreamSocket::Options::local_host>(),
+                     arguments->local, "Connect from this local address")
         ->excludes(serve);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);

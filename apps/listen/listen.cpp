@@ -140,7 +140,7 @@ Command add_listen(CLI::App& program) {
               "End after this many messages of all senders");
     add_duration(*command, "--duration", arguments->duration, "End this long after the start");
     command->add_flag("--print", arguments->print, "Print each message as a line");
-    add_count(*command, flag_of<&netio::ListenSocket::Options::peer_limit>(),
+    add_count(*command, cli_flag<&netio::ListenSocket::Options::peer_limit>(),
               arguments->socket.peer_limit, "Limit of connected senders",
               {.min = 1, .max = UINT32_MAX});
     add_receive_buffers(*command, arguments->socket.session);

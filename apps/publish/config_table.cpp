@@ -84,7 +84,7 @@ hold anchors, which other maps merge with `<<: *NAME` or `<<: [*NAME, *OTHER]`. 
 priority over merged ones, and earlier merged maps over later ones.
 
 An option has the same name in C++ ([options and handlers](options.md)), here and on the command line,
-and a unit in its name only in C++: `queue_limit_bytes`, `queue_limit`, `--queue-limit`.
+and a unit in its name only in C++: `receive_buffer_bytes`, `receive_buffer`, `--receive-buffer`.
 )";
 
 // --- for people -----------------------------------------------------------------------------

@@ -177,9 +177,9 @@ class SectionRows {
     // The key of `Member`, which is an option of the section's object.
     template <auto Member>
     void add(const Shape& shape, std::string meaning, std::optional<std::string> fallback = {}) {
-        add(key_of<Member>(), Member, shape, std::move(meaning), std::move(fallback));
+        add(yaml_key<Member>(), Member, shape, std::move(meaning), std::move(fallback));
     }
-    // A key of another name, which no option of the libraries has, or key_of() with a `member` in
+    // A key of another name, which no option of the libraries has, or yaml_key() with a `member` in
     // the object. `member` is a pointer to a member, or a function that returns a reference into an
     // Object. Its type and the shape decide how the value is read. The default is that of the
     // Object, or `fallback`.

@@ -120,7 +120,7 @@ Command add_publish(CLI::App& program) {
         if (config->empty() && reference->empty() && schema->empty())
             throw CLI::RequiredError{"config"};
     });
-    command->add_option(flag_of<&netio::pubsub::Publisher::Options::listen>(), arguments->listen,
+    command->add_option(cli_flag<&netio::pubsub::Publisher::Options::listen>(), arguments->listen,
                         "Listen at HOST:PORT instead of the address in the file");
     add_allow_remote_anonymous(*command, arguments->allow_remote_anonymous);
     add_bus(*command, arguments->bus);

@@ -843,7 +843,7 @@ std::string check(netio::Transport& transport, PublisherConfig config) {
     const std::string places = places_of(config);
     for (auto* const options :
          {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {
-        for (netio::Address& each : options->addresses)
+        for (netio::Address& each : options->listen)
             each.port = 0;
     }
     const MessageFeed feed{config.streams, config.triggers};

@@ -61,7 +61,7 @@ void add_process(Keys& keys) {
     const Shape modes = word({"blocking", "busy", "adaptive"});
     SectionRows<PublishConfig> process{keys, "process"};
     process.add_custom(
-        key_of<&netio::FabricOptions::provider>(), {word({"auto", "tcp", "verbs"})}, "auto",
+        yaml_key<&netio::FabricOptions::provider>(), {word({"auto", "tcp", "verbs"})}, "auto",
         "`auto`: verbs where the address belongs to an RDMA device, else tcp", read_provider);
     process.add_section("fabric", &PublishConfig::fabric, {section("fabric")}, "",
                         "limits for all connections of the process");
@@ -232,7 +232,7 @@ void read_all_streams(const YamlValue& value, PublisherConfig& config, ReadConte
 template <typename Object, typename Timeout, typename Limit>
 void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limit limit,
                std::string timeout_meaning, std::string limit_meaning) {
-    rows.add_custom(key_of<&netio::SessionOptions::close_timeout>(),
+    rows.add_custom(yaml_key<&netio::SessionOptions::close_timeout>(),
                     {duration(milliseconds{1}, year)}, shown_time(std::invoke(timeout, defaults)),
                     std::move(timeout_meaning),
                     [=](const YamlValue& value, Object& object, ReadContext&) {
@@ -241,7 +241,7 @@ void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limi
                         std::invoke(limit, object) = std::max(std::invoke(limit, object), time);
                     });
     rows.add_custom(
-        key_of<&netio::SessionOptions::close_limit>(), {duration(milliseconds{1}, year)},
+        yaml_key<&netio::SessionOptions::close_limit>(), {duration(milliseconds{1}, year)},
         shown_time(std::invoke(limit, defaults)), std::move(limit_meaning),
         [=](const YamlValue& value, Object& object, ReadContext&) {
             const milliseconds least = std::invoke(timeout, object);
@@ -252,18 +252,54 @@ void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limi
         });
 }
 
+template <auto Member>
+void add_option(SectionRows<PublisherConfig>& rows, const Shape& shape, std::string meaning) {
+    rows.add(yaml_key<Member>(), option(Member), shape, std::move(meaning));
+}
+
+void add_limits(SectionRows<PublisherConfig>& rows) {
+    using Options = Publisher::Options;
+    rows.add_custom(yaml_key<&Options::slow_policy>(), {word({policies.begin(), policies.end()})},
+                    "block",
+                    "policy for a subscriber that reaches its queue limit ([slow "
+                    "subscribers](operations.md#slow-subscribers))",
+                    read_policy);
+    rows.add_custom(
+        yaml_key<&Options::disconnect_after>(), {duration(milliseconds{1}, hour)},
+        shown_time(Options{}.disconnect_after),
+        "`disconnect`: time without progress after which a slow subscriber is disconnected",
+        read_disconnect_after);
+    add_option<&Options::largest_message_bytes>(
+        rows, bytes(1, largest_message),
+        "size limit of a message; subscribers that cannot receive messages of this size are "
+        "rejected");
+    add_option<&Options::subscriber_limit>(
+        rows, whole(1, 1 << 20),
+        "limit of subscribers; further subscribers are rejected and retry");
+    add_option<&Options::connections_per_host>(
+        rows, whole(0, 1 << 20),
+        "limit of subscribers per host (IPv6: per /64) without `keys`; 0: half of "
+        "`subscriber_limit`");
+    add_option<&Options::ranges_per_subscriber_limit>(
+        rows, whole(1, 1 << 24),
+        "limit of fid ranges per subscriber; beyond it, a subscription is refused");
+    add_option<&Options::pending_reply_limit>(
+        rows, whole(1, 1 << 24),
+        "limit of queued requests and answers of one subscriber; beyond it, its session is closed");
+}
+
 void add_publisher(Keys& keys) {
     using Options = Publisher::Options;
     const Options options;
     SectionRows<PublisherConfig> rows{keys, "publisher"};
-    rows.add_custom(key_of<&Options::listen>(), {text("HOST:PORT"), list(text("HOST:PORT"))}, "",
+    rows.add_custom(yaml_key<&Options::listen>(), {text("HOST:PORT"), list(text("HOST:PORT"))}, "",
                     "address to listen at; port 0: any free port, which the log shows",
                     read_listen);
     rows.require();
-    rows.add(key_of<&Options::allow_remote_anonymous>(), option(&Options::allow_remote_anonymous),
-             flag(),
-             "allow an address that other machines can reach; without `keys` any peer may then "
-             "subscribe");
+    add_option<&Options::allow_remote_anonymous>(
+        rows, flag(),
+        "allow an address that other machines can reach; without `keys` any peer may then "
+        "subscribe");
     rows.add_custom("name", {text("NAME")}, "its index in the list",
                     "name in the log and in reports, if there are several publishers",
                     [](const YamlValue& value, PublisherConfig& config, ReadContext&) {
@@ -277,7 +313,7 @@ void add_publisher(Keys& keys) {
     rows.add_section(
         "keys", &PublisherConfig::keys, {text("FILE"), section("keys")}, "none",
         "key file: only clients with a key in it may subscribe ([security](security.md))");
-    rows.add_custom(key_of<&netio::ServerKeys::Options::min_protection>(),
+    rows.add_custom(yaml_key<&netio::ServerKeys::Options::min_protection>(),
                     {word({"none", "peers", "integrity", "privacy"})}, "none",
                     "with `keys`: minimum protection of a subscriber's connection",
                     read_min_protection);
@@ -289,42 +325,16 @@ void add_publisher(Keys& keys) {
                     read_unbuffered);
     rows.add_section("session", option(&Options::session), {section("session")}, "",
                      "options for the connections to subscribers");
-    rows.add_custom(key_of<&netio::SessionOptions::heartbeat>(),
+    rows.add_custom(yaml_key<&netio::SessionOptions::heartbeat>(),
                     {duration(milliseconds{0}, longest_heartbeat)},
                     shown_time(options.session.heartbeat),
                     "interval of heartbeats on an idle connection; 0: none", read_heartbeat);
-    rows.add_custom(key_of<&netio::SessionOptions::dead_after>(), {duration(milliseconds{0}, hour)},
-                    shown_time(options.session.dead_after),
+    rows.add_custom(yaml_key<&netio::SessionOptions::dead_after>(),
+                    {duration(milliseconds{0}, hour)}, shown_time(options.session.dead_after),
                     "a connection that receives nothing for this time is closed; 0: never, else at "
                     "least twice `heartbeat`",
                     read_dead_after);
-    rows.add_custom(key_of<&Options::slow_policy>(), {word({policies.begin(), policies.end()})},
-                    "block",
-                    "policy for a subscriber that reaches its queue limit ([slow "
-                    "subscribers](operations.md#slow-subscribers))",
-                    read_policy);
-    rows.add_custom(
-        key_of<&Options::disconnect_after>(), {duration(milliseconds{1}, hour)},
-        shown_time(options.disconnect_after),
-        "`disconnect`: time without progress after which a slow subscriber is disconnected",
-        read_disconnect_after);
-    rows.add(key_of<&Options::largest_message_bytes>(), option(&Options::largest_message_bytes),
-             bytes(1, largest_message),
-             "size limit of a message; subscribers that cannot receive messages of this size are "
-             "rejected");
-    rows.add(key_of<&Options::subscriber_limit>(), option(&Options::subscriber_limit),
-             whole(1, 1 << 20), "limit of subscribers; further subscribers are rejected and retry");
-    rows.add(key_of<&Options::connections_per_host>(), option(&Options::connections_per_host),
-             whole(0, 1 << 20),
-             "limit of subscribers per host (IPv6: per /64) without `keys`; 0: half of "
-             "`subscriber_limit`");
-    rows.add(key_of<&Options::ranges_per_subscriber_limit>(),
-             option(&Options::ranges_per_subscriber_limit), whole(1, 1 << 24),
-             "limit of fid ranges per subscriber; beyond it, a subscription is refused");
-    rows.add(
-        key_of<&Options::pending_reply_limit>(), option(&Options::pending_reply_limit),
-        whole(1, 1 << 24),
-        "limit of queued requests and answers of one subscriber; beyond it, its session is closed");
+    add_limits(rows);
     add_close(rows, PublisherConfig{}, option(&Options::close_timeout),
               option(&Options::close_limit),
               "at the end: a subscriber that makes no progress for this long is aborted",
@@ -391,7 +401,7 @@ void add_bus_and_keys(Keys& keys) {
         "same value for all publishers on a bus");
 
     SectionRows<KeyArguments> rows{keys, "keys"};
-    rows.add_custom(key_of<&netio::ServerKeys::Options::file>(), {text("FILE")}, "",
+    rows.add_custom(yaml_key<&netio::ServerKeys::Options::file>(), {text("FILE")}, "",
                     "key file, made by `netio key`; it is read again when it changes",
                     [](const YamlValue& value, KeyArguments& arguments, ReadContext& context) {
                         arguments.keys =
@@ -429,7 +439,7 @@ void add_sockets(Keys& keys) {
     buffered.add<&Buffered::page_count>(
         whole(2, 1 << 20),
         "number of pages of `page_size`: the memory for all messages that are queued or in flight");
-    buffered.add_custom(key_of<&Buffered::queue_limit_bytes>(), {bytes(1, terabyte)},
+    buffered.add_custom(yaml_key<&Buffered::queue_limit_bytes>(), {bytes(1, terabyte)},
                         "1MiB, with `drop` 4MiB",
                         "limit of queued bytes of one subscriber, beyond which it is slow: at most "
                         "half of the memory",
@@ -442,7 +452,7 @@ void add_sockets(Keys& keys) {
         "`newest` (conflation): additional limit for one subscriber, for the last message "
         "of each fid");
     buffered.add_custom(
-        key_of<&Buffered::watermark_bytes>(), {bytes(1, largest_message)}, "none",
+        yaml_key<&Buffered::watermark_bytes>(), {bytes(1, largest_message)}, "none",
         "a page is sent when it has this many bytes; at most `page_size`. Without it: at about 64 "
         "KiB if its subscribers are idle, and when the page is full if they are busy",
         [](const YamlValue& value, Buffered& options, ReadContext&) {
@@ -456,13 +466,13 @@ void add_sockets(Keys& keys) {
 
     SectionRows<PublisherConfig> unbuffered{keys, "unbuffered"};
     unbuffered.add(
-        key_of<&PublishSocket::Options::outstanding_limit>(),
+        yaml_key<&PublishSocket::Options::outstanding_limit>(),
         [](PublisherConfig & config) -> auto& {
             return config.unbuffered_options.outstanding_limit;
         },
         whole(2, 1 << 20), "limit of messages in flight (zero-copy)");
     unbuffered.add_custom(
-        key_of<&PublishSocket::Options::queue_limit_messages>(), {whole(1, 1 << 20)},
+        yaml_key<&PublishSocket::Options::queue_limit_messages>(), {whole(1, 1 << 20)},
         "a quarter of `outstanding_limit`, and 64 at most",
         "limit of messages queued for one subscriber: at most half of `outstanding_limit`",
         read_queue_limit);

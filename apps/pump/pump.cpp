@@ -264,14 +264,14 @@ void add_sizes(CLI::App& command, Arguments& arguments) {
               "Size of a receive in bytes; 0: as large as a send", receive);
     add_bytes(command, "--receive-size-min", load.receive_size_min,
               "Use random receive sizes from this on", receive);
-    add_bytes(command, flag_of<&netio::stream::ReceiverOptions::ring_bytes>(),
+    add_bytes(command, cli_flag<&netio::stream::ReceiverOptions::ring_bytes>(),
               arguments.variant.ring, "Size of this side's ring in bytes", ring);
     add_bytes(
-        command, flag_of<&netio::stream::ReceiverOptions::ring_limit_bytes>(),
+        command, cli_flag<&netio::stream::ReceiverOptions::ring_limit_bytes>(),
         arguments.variant.ring_limit,
         "Let the ring grow up to this many bytes if round trips are long; as --ring: do not grow",
         ring);
-    add_bytes(command, flag_of<&netio::SessionOptions::window_limit>(),
+    add_bytes(command, cli_flag<&netio::SessionOptions::window_limit>(),
               arguments.variant.window_limit,
               "Let receive buffers grow up to this many bytes if round trips are long and bytes "
               "are sent in frames; 0: do not grow",

@@ -286,14 +286,14 @@ Command add_send(CLI::App& program) {
               {.min = 1, .max = (1U << 30) - 1});
     using Socket = netio::SendSocket::Options;
     using Buffered = netio::BufferedSendSocket::Options;
-    command->add_option(flag_of<&Socket::local_host>(), arguments->local,
+    command->add_option(cli_flag<&Socket::local_host>(), arguments->local,
                         "Connect from this local address or interface");
-    command->add_flag(flag_of<&Socket::reconnect>(), arguments->reconnect,
+    command->add_flag(cli_flag<&Socket::reconnect>(), arguments->reconnect,
                       "Wait for the listener, and reconnect after a lost connection");
-    add_bytes(*command, flag_of<&Buffered::page_size_bytes>(), arguments->sending.page_size_bytes,
+    add_bytes(*command, cli_flag<&Buffered::page_size_bytes>(), arguments->sending.page_size_bytes,
               "Send at most this many bytes of messages together",
               {.min = 256, .max = (1U << 30) - 1});
-    add_count(*command, flag_of<&Buffered::page_count>(), arguments->sending.page_count,
+    add_count(*command, cli_flag<&Buffered::page_count>(), arguments->sending.page_count,
               "Limit of pages that are queued or in flight", {.min = 2, .max = 1U << 20});
     Socket& socket = arguments->sending.socket;
     add_retry_times(*command, socket.retry_interval, socket.retry_limit);

@@ -602,7 +602,7 @@ Command add_subscribe(CLI::App& program) {
         }
     });
     using Socket = netio::pubsub::SubscribeSocket::Options;
-    command->add_flag(flag_of<&Socket::reconnect>(), arguments->from.reconnect,
+    command->add_flag(cli_flag<&Socket::reconnect>(), arguments->from.reconnect,
                       "Reconnect after a lost connection, and report the messages lost in between");
     command
         ->add_option("--fid", arguments->fids.wanted,
@@ -620,14 +620,14 @@ Command add_subscribe(CLI::App& program) {
             "Policy if this subscriber is slow: block, drop, disconnect, or newest (buffered "
             "publishers only); never one that blocks the publisher more than its own policy")
         ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
-    command->add_option(flag_of<&Socket::local_host>(), arguments->local,
+    command->add_option(cli_flag<&Socket::local_host>(), arguments->local,
                         "Connect from this local address");
     add_receive_buffers(*command, arguments->socket.session);
     add_receive_buffer_limit(*command, arguments->socket.receive_buffer_limit_bytes);
     add_largest_message(*command, arguments->socket.largest_message_bytes);
     add_session_times(*command, arguments->socket.session);
     add_retry_times(*command, arguments->socket.retry_interval, arguments->socket.retry_limit);
-    add_count(*command, flag_of<&Socket::fid_limit>(), arguments->socket.fid_limit,
+    add_count(*command, cli_flag<&Socket::fid_limit>(), arguments->socket.fid_limit,
               "Limit of fids with counters; a publisher that sends more fids is disconnected",
               {.min = 1, .max = 1U << 30});
     add_key(*command, arguments->key);

@@ -69,13 +69,13 @@ struct Named {
 };
 
 TEST(OptionValues, AnOptionHasOneName) {
-    EXPECT_EQ(key_of<&Named::queue_limit_bytes>(), "queue_limit");
-    EXPECT_EQ(flag_of<&Named::queue_limit_bytes>(), "--queue-limit");
-    EXPECT_EQ(key_of<&Named::queue_limit_messages>(), "queue_limit");
-    EXPECT_EQ(flag_of<&Named::close_timeout>(), "--close-timeout");
+    EXPECT_EQ(yaml_key<&Named::queue_limit_bytes>(), "queue_limit");
+    EXPECT_EQ(cli_flag<&Named::queue_limit_bytes>(), "--queue-limit");
+    EXPECT_EQ(yaml_key<&Named::queue_limit_messages>(), "queue_limit");
+    EXPECT_EQ(cli_flag<&Named::close_timeout>(), "--close-timeout");
     using Options = netio::SessionOptions;
-    EXPECT_EQ(key_of<&Options::rekey_after_bytes>(), "rekey_after");
-    EXPECT_EQ(key_of<&Options::receive_count>(), "receive_count");
+    EXPECT_EQ(yaml_key<&Options::rekey_after_bytes>(), "rekey_after");
+    EXPECT_EQ(yaml_key<&Options::receive_count>(), "receive_count");
 }
 
 } // namespace
