@@ -17,7 +17,7 @@ namespace apps {
 namespace {
 
 // Of a time.
-std::string limit_of(std::uint64_t nanoseconds) {
+std::string time_limit(std::uint64_t nanoseconds) {
     return shown_time(netio::Duration{static_cast<netio::Duration::rep>(nanoseconds)});
 }
 
@@ -33,8 +33,8 @@ std::string in_yaml(const Shape& shape) {
     case Shape::Kind::bytes:
         return fmt::format("a number of bytes from {} to {}, also as 64KiB", shape.min, shape.max);
     case Shape::Kind::time:
-        return fmt::format("a time from {} to {}, as 40us, 500ms, 10s", limit_of(shape.min),
-                           limit_of(shape.max));
+        return fmt::format("a time from {} to {}, as 40us, 500ms, 10s", time_limit(shape.min),
+                           time_limit(shape.max));
     case Shape::Kind::flag:
         return "false, true";
     case Shape::Kind::word:
@@ -111,7 +111,7 @@ std::string shown_shape(const Shape& shape) {
     case Shape::Kind::bytes:
         return fmt::format("{} to {} bytes", shape.min, shown_limit(shape.max));
     case Shape::Kind::time:
-        return fmt::format("{} to {}", limit_of(shape.min), limit_of(shape.max));
+        return fmt::format("{} to {}", time_limit(shape.min), time_limit(shape.max));
     case Shape::Kind::flag:
         return "`true`, `false`";
     case Shape::Kind::word:

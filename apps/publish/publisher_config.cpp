@@ -31,12 +31,11 @@ using netio::pubsub::Publisher;
 using netio::pubsub::PublishSocket;
 using netio::pubsub::SlowPolicy;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 constexpr std::size_t largest_file_bytes = 1 << 20;
 constexpr std::uint64_t terabyte = std::uint64_t{1} << 40;
-constexpr std::chrono::hours hour{1};
-constexpr std::chrono::hours year{24 * 365};
+constexpr std::chrono::hours one_hour{1};
+constexpr std::chrono::hours one_year{24 * 365};
 
 netio::Address read_address(const YamlValue& value) {
     const std::string text = value.text("HOST:PORT");
@@ -86,21 +85,21 @@ void add_process(Keys& keys) {
     loop.add<&Loop::mode>(modes, "as for the short form");
     loop.require();
     loop.add<&Loop::spin>(
-        duration(milliseconds{0}, seconds{1}),
+        duration(milliseconds{0}, std::chrono::seconds{1}),
         "`adaptive`: how long to poll after the last work before the loop sleeps");
     loop.add<&Loop::drain_limit>(whole(1, 1 << 20),
                                  "events handled per event source in one turn of the loop");
-    loop.add<&Loop::turn_limit>(duration(std::chrono::microseconds{1}, seconds{1}),
+    loop.add<&Loop::turn_limit>(duration(std::chrono::microseconds{1}, std::chrono::seconds{1}),
                                 "time limit of one turn, for tasks, event sources and timers each");
 
     using Fabric = netio::FabricOptions;
     SectionRows<Fabric> fabric{keys, "fabric"};
     fabric.add<&Fabric::half_handshake_timeout>(
-        duration(milliseconds{1}, hour),
+        duration(milliseconds{1}, one_hour),
         "tcp: how long to wait for the rest of a request if the kernel reports the request "
         "too early");
     fabric.add<&Fabric::handshake_timeout>(
-        duration(milliseconds{1}, hour),
+        duration(milliseconds{1}, one_hour),
         "a tcp client that does not finish its handshake is disconnected after one to two "
         "times this");
     fabric.add<&Fabric::pending_handshakes_per_host>(whole(1, 1 << 20),
@@ -177,7 +176,7 @@ void read_heartbeat(const YamlValue& value, PublisherConfig& config, ReadContext
 
 void read_dead_after(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     netio::SessionOptions& session = config.publisher.session;
-    session.dead_after = read_milliseconds(value, milliseconds{0}, hour);
+    session.dead_after = read_milliseconds(value, milliseconds{0}, one_hour);
     if (session.dead_after.count() > 0 && session.dead_after < 2 * session.heartbeat) {
         value.fail("less than two heartbeats",
                    fmt::format("0 (never), or at least twice heartbeat ({})",
@@ -203,7 +202,7 @@ void read_disconnect_after(const YamlValue& value, PublisherConfig& config, Read
         value.fail("has no effect with slow_policy: drop or newest",
                    "together with slow_policy: block or disconnect");
     }
-    config.publisher.disconnect_after = read_milliseconds(value, milliseconds{1}, hour);
+    config.publisher.disconnect_after = read_milliseconds(value, milliseconds{1}, one_hour);
 }
 
 void read_wait_subscribers(const YamlValue& value, PublisherConfig& config, ReadContext&) {
@@ -233,19 +232,19 @@ template <typename Object, typename Timeout, typename Limit>
 void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limit limit,
                std::string timeout_meaning, std::string limit_meaning) {
     rows.add_custom(yaml_key<&netio::SessionOptions::close_timeout>(),
-                    {duration(milliseconds{1}, year)}, shown_time(std::invoke(timeout, defaults)),
-                    std::move(timeout_meaning),
+                    {duration(milliseconds{1}, one_year)},
+                    shown_time(std::invoke(timeout, defaults)), std::move(timeout_meaning),
                     [=](const YamlValue& value, Object& object, ReadContext&) {
                         milliseconds& time = std::invoke(timeout, object);
-                        time = read_milliseconds(value, milliseconds{1}, year);
+                        time = read_milliseconds(value, milliseconds{1}, one_year);
                         std::invoke(limit, object) = std::max(std::invoke(limit, object), time);
                     });
     rows.add_custom(
-        yaml_key<&netio::SessionOptions::close_limit>(), {duration(milliseconds{1}, year)},
+        yaml_key<&netio::SessionOptions::close_limit>(), {duration(milliseconds{1}, one_year)},
         shown_time(std::invoke(limit, defaults)), std::move(limit_meaning),
         [=](const YamlValue& value, Object& object, ReadContext&) {
             const milliseconds least = std::invoke(timeout, object);
-            std::invoke(limit, object) = read_milliseconds(value, milliseconds{1}, year);
+            std::invoke(limit, object) = read_milliseconds(value, milliseconds{1}, one_year);
             if (std::invoke(limit, object) >= least) return;
             value.fail("less than close_timeout",
                        fmt::format("at least {} (close_timeout)", shown_time(least)));
@@ -265,7 +264,7 @@ void add_limits(SectionRows<PublisherConfig>& rows) {
                     "subscribers](operations.md#slow-subscribers))",
                     read_policy);
     rows.add_custom(
-        yaml_key<&Options::disconnect_after>(), {duration(milliseconds{1}, hour)},
+        yaml_key<&Options::disconnect_after>(), {duration(milliseconds{1}, one_hour)},
         shown_time(Options{}.disconnect_after),
         "`disconnect`: time without progress after which a slow subscriber is disconnected",
         read_disconnect_after);
@@ -330,7 +329,7 @@ void add_publisher(Keys& keys) {
                     shown_time(options.session.heartbeat),
                     "interval of heartbeats on an idle connection; 0: none", read_heartbeat);
     rows.add_custom(yaml_key<&netio::SessionOptions::dead_after>(),
-                    {duration(milliseconds{0}, hour)}, shown_time(options.session.dead_after),
+                    {duration(milliseconds{0}, one_hour)}, shown_time(options.session.dead_after),
                     "a connection that receives nothing for this time is closed; 0: never, else at "
                     "least twice `heartbeat`",
                     read_dead_after);
@@ -396,7 +395,7 @@ void add_bus_and_keys(Keys& keys) {
                        config.advertise = read_host(value);
                    });
     bus.add<&BusConfig::lease>(
-        duration(milliseconds{100}, hour),
+        duration(milliseconds{100}, one_hour),
         "a publisher that did not renew its announcement for this long is removed; use the "
         "same value for all publishers on a bus");
 
@@ -412,7 +411,7 @@ void add_bus_and_keys(Keys& keys) {
         whole(1, 1 << 20),
         "limit of connections per host; further connections are rejected and may retry",
         std::to_string(netio::ServerKeys::Options{}.connections_per_host));
-    rows.add<&KeyArguments::look_interval>(duration(milliseconds{1}, hour),
+    rows.add<&KeyArguments::look_interval>(duration(milliseconds{1}, one_hour),
                                            "interval of checks whether the file has changed");
 }
 
@@ -459,7 +458,7 @@ void add_sockets(Keys& keys) {
             options.watermark_bytes = value.bytes(1, options.page_size_bytes);
         });
     buffered.add<&Buffered::flush_time>(
-        duration(milliseconds{0}, hour),
+        duration(milliseconds{0}, one_hour),
         "time limit for a message to wait for its page; 0: no timer");
     buffered.add<&Buffered::flush_when_idle>(flag(),
                                              "send a page as soon as its connections are idle");
@@ -491,7 +490,7 @@ void add_sockets(Keys& keys) {
         "the receive buffers grow together up to this limit if round trips are long; 0: "
         "they do not grow");
     session.add<&Session::send_count>(whole(2, 1024), "limit of frames in flight");
-    session.add<&Session::handshake_timeout>(duration(milliseconds{1}, year),
+    session.add<&Session::handshake_timeout>(duration(milliseconds{1}, one_year),
                                              "time limit for a peer's handshake");
     session.add<&Session::rekey_after_bytes>(
         bytes(1, std::uint64_t{1} << 34),

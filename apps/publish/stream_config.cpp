@@ -25,8 +25,8 @@ namespace {
 
 using namespace shapes;
 
-constexpr netio::Duration shortest{1};
-constexpr std::chrono::hours longest{1};
+constexpr netio::Duration shortest_time{1};
+constexpr std::chrono::hours longest_time{1};
 
 std::size_t count_of(const std::vector<netio::pubsub::FidRange>& fids) {
     std::size_t count = 0;
@@ -290,13 +290,13 @@ void add_occasions(SectionRows<Object>& rows, const std::string& what, Rate rate
              "number of " + what + " at once, at accordingly longer intervals");
     rows.add("timing", part(&RateConfig::poisson), word({"periodic", "poisson"}),
              "equal intervals, or independent random intervals");
-    rows.add("train", part(&RateConfig::train), duration(shortest, longest),
+    rows.add("train", part(&RateConfig::train), duration(shortest_time, longest_time),
              "length of a train, within which the rate applies; no messages follow for `gap`, as "
              "between the bunch trains of a collider",
              "no trains");
-    rows.add_custom("gap", {duration(shortest, longest)}, "none", "with `train`",
+    rows.add_custom("gap", {duration(shortest_time, longest_time)}, "none", "with `train`",
                     [rate](const YamlValue& value, Object& object, ReadContext&) {
-                        rate(object).gap = value.time(shortest, longest, shortest);
+                        rate(object).gap = value.time(shortest_time, longest_time, shortest_time);
                         if (rate(object).train.count() == 0)
                             value.fail("needs train", "together with train");
                     });

@@ -18,9 +18,9 @@ std::uint32_t most_receives(const SessionOptions& options) noexcept {
 
 } // namespace
 
-ReceiveWindow::ReceiveWindow(std::size_t receive_buffer_bytes, const SessionOptions& options,
+ReceiveWindow::ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options,
                              ByteBudget& budget)
-    : memory_{{.receive_buffer_bytes = receive_buffer_bytes,
+    : memory_{{.receive_bytes = receive_bytes,
                .count = static_cast<std::uint32_t>(options.receive_count),
                .spare_bytes = options.keep_limit},
               budget},

@@ -38,15 +38,14 @@ namespace netio::inline v0_3 {
 class ReceiveBuffers {
   public:
     struct Limits {
-        std::size_t receive_buffer_bytes = 0;
-        std::uint32_t count = 0;     // of the initial piece
-        std::size_t spare_bytes = 0; // of all spare buffers
+        std::size_t receive_bytes = 0;
+        std::uint32_t count = 0;      // of the initial piece
+        std::size_t spare_bytes = 0;  // of all spare buffers
     };
     ReceiveBuffers(const Limits& limits, ByteBudget& budget)
-        : receive_bytes_{limits.receive_buffer_bytes}, spare_limit_{limits.spare_bytes /
-                                                                    receive_bytes_},
-          slots_(limits.count), first_{std::make_shared<RegisteredBuffer>(receive_bytes_ *
-                                                                          limits.count)},
+        : receive_bytes_{limits.receive_bytes}, spare_limit_{limits.spare_bytes / receive_bytes_},
+          slots_(limits.count),
+          first_{std::make_shared<RegisteredBuffer>(receive_bytes_ * limits.count)},
           first_count_{limits.count}, share_{budget} {}
     // What is lent outlives this object, but not the devices that it is registered with.
     ~ReceiveBuffers() {
@@ -296,8 +295,7 @@ class ReceiveWindow {
         bool continued = false;
     };
 
-    ReceiveWindow(std::size_t receive_buffer_bytes, const SessionOptions& options,
-                  ByteBudget& budget);
+    ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options, ByteBudget& budget);
     ~ReceiveWindow();
     ReceiveWindow(const ReceiveWindow&) = delete;
     ReceiveWindow& operator=(const ReceiveWindow&) = delete;
