@@ -178,7 +178,7 @@ void ClientSubscriber::on_message(Subscriptions&, const Subscriptions::Source&, 
                                              std::uint8_t status) {
     if (!turn_end_.armed()) turn_end_.start(Duration::zero());
     const bool is_large = message.size() >= KeepPool::copied_below;
-    const bool goes_on = is_large ? queue_.put(fid, subscriptions_->keep(message), status)
+    const bool goes_on = is_large ? queue_.put_kept(fid, subscriptions_->keep(message), status)
                                   : queue_.put(fid, message, status);
     if (!goes_on) pause();
 }

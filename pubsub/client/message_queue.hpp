@@ -173,7 +173,7 @@ class BatchFiller {
         return true;
     }
     // The same for a message that is not copied.
-    bool put(Fid fid, KeptBytes bytes, std::uint8_t status) {
+    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status) {
         if (!has_room_for(fid, bytes.bytes(), status)) return false;
         const std::uint64_t missed = take_missing(fid);
         batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = {}},
@@ -268,11 +268,12 @@ class MessageQueue {
     // threads see the messages after hand_over(), which is due at the end of the loop's turn, and
     // after `resume`.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        return filler_.put_fast(fid, bytes, status) || put_slow(fid, bytes, status);
+        return filler_.put_fast(fid, bytes, status) ||
+               put_slow([&] { return filler_.put(fid, bytes, status); });
     }
     // The same for a message that is not copied.
-    bool put(Fid fid, KeptBytes bytes, std::uint8_t status) {
-        return put_slow(fid, std::move(bytes), status);
+    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status) {
+        return put_slow([&] { return filler_.put_kept(fid, std::move(bytes), status); });
     }
     // `count` messages of this fid were lost here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
@@ -291,8 +292,8 @@ class MessageQueue {
     std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
   private:
-    template <typename Bytes>
-    bool put_slow(Fid fid, Bytes bytes, std::uint8_t status);
+    template <typename Put>
+    bool put_slow(Put put);
     template <typename Take>
     std::size_t poll(Take take, std::chrono::milliseconds timeout);
     void resume_if_space();
@@ -311,14 +312,14 @@ class MessageQueue {
     int fd_; // readable while messages are queued
 };
 
-template <typename Bytes>
-bool MessageQueue::put_slow(Fid fid, Bytes bytes, std::uint8_t status) {
+template <typename Put>
+bool MessageQueue::put_slow(Put put) {
     // With drop and newest, looks at the mailbox once per turn of the loop.
     if (filler_.is_full() && !filler_.blocks() && !std::exchange(has_looked_, true)) {
         const std::lock_guard lock{mutex_};
         filler_.look(mailbox_.load());
     }
-    if (!filler_.put(fid, std::move(bytes), status)) {
+    if (!put()) {
         dropped_.store(filler_.dropped(), std::memory_order_relaxed);
         return true;
     }

@@ -252,7 +252,7 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
         if (!turn_end.armed()) turn_end.start(Duration::zero());
         const bool is_large = message.size() >= KeepPool::copied_below;
         const bool goes_on = is_large
-                                 ? impl.queue.put(fid, subscriptions.keep(message), status)
+                                 ? impl.queue.put_kept(fid, subscriptions.keep(message), status)
                                  : impl.queue.put(fid, message, status);
         if (!goes_on) subscriptions.pause();
         return;

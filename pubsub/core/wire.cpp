@@ -12,10 +12,6 @@ namespace {
 using wire::load;
 using wire::store;
 
-bool all_zero(std::span<const std::byte> bytes) {
-    return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
-}
-
 } // namespace
 
 std::size_t encode(const MessageExtension& extension, std::span<std::byte> out) {

@@ -41,11 +41,11 @@ class DestinationsScenario : public testing::TestWithParam<netio::test::Bed> {
         options.socket.socket.retry_limit = retry_limit;
         all = std::make_unique<Destinations>(
             std::move(options),
-            Destinations::Calls{.post =
+            ClientCalls{.post =
                                     [this](std::function<void()> task) {
                                         return tasks.push_back(std::move(task)), true;
                                     },
-                                .tell = [this](const std::string& line) { told.push_back(line); },
+                                .report = [this](const std::string& line) { told.push_back(line); },
                                 .ended = [this] { ++ended; }});
         all->set_transport(transport);
     }

@@ -49,8 +49,7 @@ class KeepingActor final : public SubscribeSocket::Handler {
 
 class Keeping : public PubSubScenario {
   protected:
-    std::unique_ptr<SubscribeSocket> keep_all(KeepingActor& actor, const FidRange& fids,
-                                              std::size_t keep_limit,
+    std::unique_ptr<SubscribeSocket> keep_all(const FidRange& fids, std::size_t keep_limit,
                                               std::optional<SlowPolicy> policy = {}) {
         SubscribeSocket::Options options;
         options.publisher = address;
@@ -82,7 +81,7 @@ TEST_P(Keeping, KeptMessagesStayIntactWhileOthersArriveAndAfterTheSocket) {
     // In pages with others, in pages of their own, and in fragments.
     const std::vector<std::size_t> sizes{40, 9000, 20000, 60000, 300000};
     auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
-    auto socket = keep_all(actor, range(1, 1), std::size_t{64} << 20);
+    auto socket = keep_all(range(1, 1), std::size_t{64} << 20);
     publish_all(*publisher, 100, sizes, [&] { return actor.messages == 100; });
     EXPECT_EQ(actor.intact(), 100U);
     EXPECT_GT(socket->kept().bytes, std::size_t{20} * (9000 + 20000 + 60000 + 300000));
@@ -99,7 +98,7 @@ TEST_P(Keeping, KeptMessagesStayIntactWhileOthersArriveAndAfterTheSocket) {
 
 TEST_P(Keeping, ASmallMessageHoldsNoReceiveBuffer) {
     auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
-    auto socket = keep_all(actor, range(1, 1), receive_buffer_bytes);
+    auto socket = keep_all(range(1, 1), receive_buffer_bytes);
     publish_all(*publisher, 1000, {40}, [&] { return actor.messages == 1000; });
     EXPECT_EQ(actor.intact(), 1000U);
     EXPECT_EQ(socket->kept().bytes, KeepPool::slab_bytes) << "1,000 messages fit into one slab";
@@ -108,7 +107,7 @@ TEST_P(Keeping, ASmallMessageHoldsNoReceiveBuffer) {
 // The limit holds for one connection: its policy decides what becomes of it, and others go on.
 TEST_P(Keeping, BeyondTheLimitTheConnectionStallsAndOthersGoOn) {
     auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
-    auto socket = keep_all(actor, range(1, 1), 4 * receive_buffer_bytes, SlowPolicy::drop);
+    auto socket = keep_all(range(1, 1), 4 * receive_buffer_bytes, SlowPolicy::drop);
     Subscription& other = subscribe({range(1, 1)}, {}, SlowPolicy::block);
     ASSERT_TRUE(run_until([&] { return other.actor.subscribed.size() == 1; }));
     publish_all(*publisher, 400, {30000}, [&] { return other.actor.messages == 400; });
@@ -134,7 +133,7 @@ TEST_P(Keeping, BeyondTheLimitTheConnectionStallsAndOthersGoOn) {
 
 TEST_P(Keeping, WithoutABudgetEachKeptBufferIsMissingUntilItIsReturned) {
     auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
-    auto socket = keep_all(actor, range(1, 1), 0);
+    auto socket = keep_all(range(1, 1), 0);
     publish_all(*publisher, 200, {50000}, [&] {
         EXPECT_LE(actor.kept.size(), 8U);
         if (actor.kept.size() >= 5) actor.kept.pop_front();

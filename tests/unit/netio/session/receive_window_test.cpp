@@ -134,7 +134,7 @@ class Device final : public MemoryDomain {
 TEST(ReceiveBuffers, EachReceiveHasItsOwnPlace) {
     Device device;
     ByteBudget budget{1 << 20};
-    ReceiveBuffers memory{300, 4, budget};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4}, budget};
     ASSERT_TRUE(memory.add(4, device));
     ASSERT_TRUE(memory.add(3, device));
     EXPECT_EQ(memory.count(), 11U);
@@ -153,8 +153,8 @@ TEST(ReceiveBuffers, AddedMemoryIsTakenFromTheBudgetAndReturned) {
     Device device;
     ByteBudget budget{10 * 300};
     {
-        ReceiveBuffers one{300, 4, budget};
-        ReceiveBuffers other{300, 4, budget};
+        ReceiveBuffers one{{.receive_bytes = 300, .count = 4}, budget};
+        ReceiveBuffers other{{.receive_bytes = 300, .count = 4}, budget};
         EXPECT_EQ(budget.used(), 0U) << "the initial window is not counted";
         EXPECT_TRUE(one.add(8, device));
         EXPECT_FALSE(other.add(3, device));
@@ -169,7 +169,7 @@ TEST(ReceiveBuffers, WhatCannotBeRegisteredIsNotAdded) {
     Device device;
     device.refuses = true;
     ByteBudget budget{1 << 20};
-    ReceiveBuffers memory{300, 4, budget};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4}, budget};
     EXPECT_FALSE(memory.add(4, device));
     EXPECT_EQ(memory.count(), 4U);
     EXPECT_EQ(budget.used(), 0U);
@@ -178,7 +178,7 @@ TEST(ReceiveBuffers, WhatCannotBeRegisteredIsNotAdded) {
 TEST(ReceiveBuffers, TheLastPieceGoesWhenNoneOfItsReceivesIsUsed) {
     Device device;
     ByteBudget budget{1 << 20};
-    ReceiveBuffers memory{300, 4, budget};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4}, budget};
     memory.begin_to_drop();
     EXPECT_FALSE(memory.is_dropping()) << "the initial window stays";
     ASSERT_TRUE(memory.add(4, device));
@@ -187,12 +187,79 @@ TEST(ReceiveBuffers, TheLastPieceGoesWhenNoneOfItsReceivesIsUsed) {
     memory.begin_to_drop();
     EXPECT_FALSE(memory.is_dropped(7));
     EXPECT_TRUE(memory.is_dropped(8));
-    EXPECT_FALSE(memory.drop());
+    EXPECT_FALSE(memory.drop(8));
     EXPECT_EQ(memory.count(), 10U);
-    EXPECT_TRUE(memory.drop());
+    EXPECT_TRUE(memory.drop(9));
     EXPECT_EQ(memory.count(), 8U);
     EXPECT_FALSE(memory.is_dropping());
     EXPECT_EQ(budget.used(), 4U * 300U);
+}
+
+TEST(ReceiveBuffers, ASpareTakesThePlaceOfALentBufferUntilItIsBack) {
+    Device device;
+    ByteBudget budget{0};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4, .spare_bytes = 2 * 300 + 299}, budget};
+    const std::byte* const own = memory.slice(1).data;
+    KeepPool::Buffer lent = memory.lend(1);
+    EXPECT_EQ(lent.home, 1U);
+    EXPECT_TRUE(lent.memory->contains(own, 300));
+    ASSERT_TRUE(memory.supply(1, device));
+    const std::byte* const spare = memory.slice(1).data;
+    EXPECT_FALSE(lent.memory->contains(spare, 300));
+    EXPECT_TRUE(memory.supply(1, device));
+    EXPECT_EQ(memory.slice(1).data, spare) << "it has a buffer already";
+    // The spare is lent, too: another one takes its place.
+    KeepPool::Buffer also_lent = memory.lend(1);
+    EXPECT_EQ(also_lent.home, std::nullopt);
+    ASSERT_TRUE(memory.supply(1, device));
+    EXPECT_NE(memory.slice(1).data, spare);
+    // All spares are in use.
+    KeepPool::Buffer third = memory.lend(1);
+    EXPECT_FALSE(memory.supply(1, device));
+    memory.take_back(std::move(also_lent));
+    ASSERT_TRUE(memory.supply(1, device));
+    EXPECT_EQ(memory.slice(1).data, spare);
+    memory.take_back(std::move(lent));
+    EXPECT_EQ(memory.slice(1).data, spare) << "it is posted";
+    ASSERT_TRUE(memory.supply(1, device));
+    EXPECT_EQ(memory.slice(1).data, own);
+    memory.take_back(std::move(third));
+}
+
+TEST(ReceiveBuffers, ALentBufferOfARemovedPieceIsNotUsedAgain) {
+    Device device;
+    ByteBudget budget{1 << 20};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4, .spare_bytes = 300}, budget};
+    ASSERT_TRUE(memory.add(1, device));
+    KeepPool::Buffer lent = memory.lend(4);
+    ASSERT_TRUE(memory.supply(4, device));
+    const std::byte* const spare = memory.slice(4).data;
+    memory.begin_to_drop();
+    EXPECT_TRUE(memory.drop(4));
+    EXPECT_EQ(budget.used(), 0U);
+    // The spare is free again, and the new piece has a buffer of its own.
+    ASSERT_TRUE(memory.add(1, device));
+    const std::byte* const own = memory.slice(4).data;
+    EXPECT_FALSE(lent.memory->contains(own, 300));
+    memory.take_back(std::move(lent));
+    EXPECT_EQ(memory.slice(4).data, own);
+    const KeepPool::Buffer first = memory.lend(0);
+    ASSERT_TRUE(memory.supply(0, device));
+    EXPECT_EQ(memory.slice(0).data, spare);
+}
+
+TEST(ReceiveBuffers, WithoutASpareALentBufferIsMissingUntilItIsBack) {
+    Device device;
+    ByteBudget budget{0};
+    ReceiveBuffers memory{{.receive_bytes = 300, .count = 4, .spare_bytes = 299}, budget};
+    KeepPool::Buffer lent = memory.lend(0);
+    EXPECT_FALSE(memory.supply(0, device));
+    memory.take_back(std::move(lent));
+    EXPECT_TRUE(memory.supply(0, device));
+    ReceiveBuffers other{{.receive_bytes = 300, .count = 4, .spare_bytes = 300}, budget};
+    device.refuses = true;
+    lent = other.lend(0);
+    EXPECT_FALSE(other.supply(0, device)) << "a spare that cannot be registered";
 }
 
 // A side whose peer always has data: the peer waits for a grant, and the next frame arrives a round
