@@ -43,8 +43,8 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
 
 std::string opened_by_a_line(const std::string& file, const std::string& address) {
     return file + ": the line `0 anyone` is in force, and " + address +
-           " can be reached from other machines; remove the line, or set open where it listens if "
-           "this is intended";
+           " can be reached from other machines; remove the line, or set allow_remote_anonymous "
+           "where it listens if this is intended";
 }
 
 } // namespace

@@ -367,7 +367,7 @@ class Usage(Case):
                 ("outstanding_limit: 1\nslow_policy: wait\n" + self.PATTERN, "slow_policy")):
             self.check_not_started(self.config(refused), saying)
         everywhere = self.path("all.yaml", "listen: 0.0.0.0:1\nmode: buffered\n" + self.PATTERN)
-        self.check_not_started(everywhere, "open")
+        self.check_not_started(everywhere, "allow_remote_anonymous")
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             beside = self.start("publish", self.config(self.PATTERN), "--check", "--listen", f"127.0.0.1:{port}",
