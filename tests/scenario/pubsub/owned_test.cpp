@@ -26,7 +26,7 @@ class Owned : public PubSubScenario {
         return socket;
     }
 
-    std::vector<netio::Address> listen;
+    std::vector<netio::Address> addresses;
 };
 
 class Counting final : public Subscriptions::Handler {
