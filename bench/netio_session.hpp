@@ -19,7 +19,8 @@ class SessionEcho final : private netio::Session::Handler, private netio::Sessio
         const netio::Address address{arguments.address, arguments.port};
         if (measures_) {
             listener_.emplace(transport,
-                              netio::SessionListener::Options{.addresses = {address}, .open = true},
+                              netio::SessionListener::Options{.listen = {address},
+                                                              .allow_remote_anonymous = true},
                               static_cast<netio::SessionListener::Handler&>(*this));
             say("listening");
         } else {

@@ -87,8 +87,8 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
            std::size_t expected_ranges, Events events)
         : events_{std::move(events)}, arguments_{arguments}, size_{arguments.size},
           ranges_left_{expected_ranges}, message_(arguments.size), pieces_(arguments.pieces) {
-        netio::pubsub::Publisher::Options publisher{
-            .addresses = {address_of(arguments, port_offset)}, .open = true};
+        netio::pubsub::Publisher::Options publisher{.listen = {address_of(arguments, port_offset)},
+                                                    .allow_remote_anonymous = true};
         publisher.keys = new_keys(transport.loop(), arguments);
         set_heartbeat(publisher.session, arguments);
         if (arguments.form != "unbuffered") {

@@ -64,7 +64,7 @@ class Publisher final : private End, private netio::stream::StreamListener::Hand
     Publisher(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
         : End{arguments, loop, netio::Access::send}, source_{arguments}, options_{options_of(
                                                                              arguments)},
-          listener_{transport, {.addresses = {{"127.0.0.1", arguments.port}}}, *this} {
+          listener_{transport, {.listen = {{"127.0.0.1", arguments.port}}}, *this} {
         bench::say("listening");
     }
     void report() const { source_.report(); }

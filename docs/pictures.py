@@ -100,7 +100,7 @@ def draw_panels(server, begin, end, path):
 def config(folder, name, mode, more):
     path = os.path.join(folder, name)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"listen: {HOST}:0\nmode: {mode}\nslow_subscribers: drop\nmetrics: 127.0.0.1:0\n{more}")
+        file.write(f"listen: {HOST}:0\nmode: {mode}\nslow_policy: drop\nmetrics: 127.0.0.1:0\n{more}")
     return path
 
 

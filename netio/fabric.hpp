@@ -26,10 +26,10 @@ struct FabricOptions {
     std::chrono::milliseconds half_handshake_timeout{20};
     // A tcp client that connects and does not finish the provider's handshake is disconnected after
     // one to two times this.
-    std::chrono::milliseconds stranger_timeout{5000};
+    std::chrono::milliseconds handshake_timeout{5000};
     // Limit of unfinished handshakes from one machine. One more closes the one that has waited
     // longest. An IPv6 machine is its network of 64 bits.
-    std::size_t strangers_per_host_limit = 256;
+    std::size_t pending_handshakes_per_host = 256;
     // Limit of unanswered attempts to connect to one address. Further sockets wait until an attempt
     // is answered or fails.
     std::size_t attempts_per_address_limit = 64;

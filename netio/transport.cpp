@@ -54,9 +54,9 @@ bool Transport::guards_memory(const std::string&) const {
 
 void Transport::require_reach(const access::Host& host, const Address& shown,
                               const ListenOptions& options) {
-    const std::string problem =
-        access::refuse_listening(host, to_string(shown), options.has_keys, options.open,
-                                 "open (--open; in YAML `open: true`; in C++ `.open = true`)");
+    const std::string problem = access::refuse_listening(
+        host, to_string(shown), options.has_keys, options.allow_remote_anonymous,
+        "allow_remote_anonymous (--allow-remote-anonymous)");
     if (!problem.empty()) throw std::invalid_argument{problem};
 }
 

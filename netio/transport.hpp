@@ -70,9 +70,9 @@ struct Completion {
     };
     Kind kind = Kind::send;
     Outcome outcome = Outcome::done;
-    Cookie cookie{};           // remote_write: that of the receive it used up, if any
-    std::size_t bytes = 0;     // receive: size of the message
-    std::uint32_t immediate{}; // remote_write
+    Cookie cookie{};               // remote_write: that of the receive it used up, if any
+    std::size_t bytes = 0;         // receive: size of the message
+    std::uint32_t immediate{};     // remote_write
     bool consumed_receive = false; // remote_write: cookie is valid, and that receive is used up
 };
 
@@ -227,8 +227,8 @@ class NETIO_EXPORT RouteSearch {
 };
 
 struct ListenOptions {
-    bool open = false;     // any peer may connect, also from other machines
-    bool has_keys = false; // peers without a key are rejected
+    bool allow_remote_anonymous = false; // any peer may connect, also from other machines
+    bool has_keys = false;               // peers without a key are rejected
 };
 
 class NETIO_EXPORT Transport {

@@ -390,7 +390,7 @@ void Conversation::look() {
 struct Arguments {
     std::string peer;
     std::string listen;
-    bool open = false;
+    bool allow_remote_anonymous = false;
     Until until = Until::automatic;
     std::string provider = "auto";
     netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
@@ -422,8 +422,8 @@ class Run final : private netio::stream::StreamListener::Handler {
         }
         listener_.emplace(*transport_,
                           netio::stream::StreamListener::Options{
-                              .addresses = {netio::parse_address(arguments.listen)},
-                              .open = arguments.open,
+                              .listen = {netio::parse_address(arguments.listen)},
+                              .allow_remote_anonymous = arguments.allow_remote_anonymous,
                               .keys = keys_},
                           static_cast<netio::stream::StreamListener::Handler&>(*this));
         tell_listening(listener_->endpoints());
@@ -499,11 +499,11 @@ Command add(CLI::App& program) {
     auto* const listen = command->add_option("--listen", arguments->listen,
                                              "Listen at HOST:PORT for one peer instead");
     listen->excludes(peer);
-    add_open(*command, arguments->open)->needs(listen);
+    add_allow_remote_anonymous(*command, arguments->allow_remote_anonymous)->needs(listen);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_remote_writes(*command, arguments->remote_writes);
     add_seconds(*command, "--timeout", arguments->timeout_s,
-                "Abort if no byte was transferred for this many seconds; 0: never", Zero::taken);
+                "Abort if no byte was transferred for this long; 0: never", Zero::taken);
     add_words(
         *command, "--until", {"auto", "peer", "both"},
         [arguments](std::size_t at) { arguments->until = static_cast<Until>(at); },

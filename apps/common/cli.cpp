@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/cli.hpp"
 
+#include "apps/common/option_name.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/process.hpp"
 #include "netio/fabric.hpp"
+#include "netio/transport.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -39,7 +42,15 @@ std::uint64_t read_count(const std::string& name, const std::string& word, const
 std::uint64_t read_bytes(const std::string& name, const std::string& word, const Limits& limits) {
     const auto value = parse_bytes(word);
     if (value && *value >= limits.min && *value <= limits.max) return *value;
-    refuse_value(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
+    refuse_value(name, word, allowed("a number of bytes", limits, "64KiB, 16MiB, 1GiB"));
+}
+
+[[noreturn]] void refuse_time(const std::string& name, const std::string& word, Zero zero,
+                              std::string_view range) {
+    throw CLI::ValidationError{
+        name,
+        fmt::format("{}; allowed: {}a time with its unit, such as 40us, 500ms, 10s, 2m, 1h; {}",
+                    duration_problem(word), zero == Zero::taken ? "0, or " : "", range)};
 }
 
 // Zero, if it is accepted, means "none".
@@ -49,9 +60,7 @@ netio::Duration read_time(const std::string& name, const std::string& word, Zero
     const auto duration = parse_duration(word);
     if (duration && *duration >= std::chrono::milliseconds{1} && *duration <= longest)
         return *duration;
-    refuse_value(name, word,
-                 fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
-                             zero == Zero::taken ? "0, or " : ""));
+    refuse_time(name, word, zero, "from 1ms to 1d");
 }
 
 template <class Value, class Read>
@@ -82,7 +91,7 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& 
                        const std::string& help, Limits limits) {
     return add_number(command, name, value, help, limits, read_bytes)
         ->type_name("BYTES")
-        ->default_str(std::to_string(value));
+        ->default_str(shown_bytes(value));
 }
 
 CLI::Option* add_bytes(CLI::App& command, const std::string& name,
@@ -98,18 +107,19 @@ CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& val
     };
     return command.add_option_function<std::string>(name, read, help)
         ->type_name("TIME")
-        ->default_str(fmt::format("{}", value));
+        ->default_str(shown_time(
+            std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>{value})));
 }
 
 CLI::Option* add_milliseconds(CLI::App& command, const std::string& name,
                               std::chrono::milliseconds& value, const std::string& help,
                               Zero zero) {
     const auto read = [&value, name, zero](const std::string& word) {
-        value = std::chrono::duration_cast<std::chrono::milliseconds>(read_time(name, word, zero));
+        value = std::chrono::ceil<std::chrono::milliseconds>(read_time(name, word, zero));
     };
     return command.add_option_function<std::string>(name, read, help)
         ->type_name("TIME")
-        ->default_str(fmt::format("{}ms", value.count()));
+        ->default_str(shown_time(value));
 }
 
 std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words) {
@@ -163,8 +173,9 @@ CLI::Option* add_decoding(CLI::App& command, std::string& value) {
         ->check(one_of({"felix"}));
 }
 
-CLI::Option* add_open(CLI::App& command, bool& value) {
-    return command.add_flag("--open", value,
+CLI::Option* add_allow_remote_anonymous(CLI::App& command, bool& value) {
+    using Options = netio::ListenOptions;
+    return command.add_flag(cli_flag<&Options::allow_remote_anonymous>(), value,
                             "Listen also on addresses that other machines can reach; without "
                             "--keys any peer may connect");
 }
@@ -176,7 +187,7 @@ CLI::Option* add_duration(CLI::App& command, const std::string& name,
             name,
             [&value, name](const std::string& word) {
                 value = parse_duration(word);
-                if (!value) refuse_value(name, word, duration_spelling);
+                if (!value) refuse_time(name, word, Zero::refused, "above 0, at most ten years");
             },
             help)
         ->type_name("TIME");
@@ -200,28 +211,30 @@ netio::Address peer_address(std::string_view text) {
 }
 
 void add_session_times(CLI::App& command, netio::SessionOptions& session) {
-    add_milliseconds(command, "--heartbeat", session.heartbeat,
+    using Session = netio::SessionOptions;
+    add_milliseconds(command, cli_flag<&Session::heartbeat>(), session.heartbeat,
                      "Send a heartbeat at least this often, up to 65535ms; 0: never", Zero::taken);
-    add_milliseconds(command, "--dead-after", session.dead_after,
+    add_milliseconds(command, cli_flag<&Session::dead_after>(), session.dead_after,
                      "Close the connection after this long without data from the peer, at least "
                      "twice --heartbeat; 0: never",
                      Zero::taken);
-    add_milliseconds(command, "--connect-timeout", session.connect_timeout,
+    add_milliseconds(command, cli_flag<&Session::connect_timeout>(), session.connect_timeout,
                      "Limit the time of each attempt to connect", Zero::refused);
-    add_milliseconds(command, "--handshake-timeout", session.handshake_timeout,
+    add_milliseconds(command, cli_flag<&Session::handshake_timeout>(), session.handshake_timeout,
                      "Limit the time of a peer's handshake", Zero::refused);
-    add_milliseconds(command, "--close-timeout", session.close_timeout,
+    add_milliseconds(command, cli_flag<&Session::close_timeout>(), session.close_timeout,
                      "Abort a close when the peer makes no progress for this long", Zero::refused);
-    add_milliseconds(command, "--close-limit", session.close_limit,
+    add_milliseconds(command, cli_flag<&Session::close_limit>(), session.close_limit,
                      "Abort a close that takes longer than this in total", Zero::refused);
 }
 
 void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
-    add_count(command, "--buffers", session.receive_count, "Number of receive buffers",
-              {.min = 4, .max = 16384});
-    add_bytes(command, "--buffer-size", session.receive_bytes,
+    using Session = netio::SessionOptions;
+    add_count(command, cli_flag<&Session::receive_count>(), session.receive_count,
+              "Number of receive buffers", {.min = 4, .max = 16384});
+    add_bytes(command, cli_flag<&Session::receive_buffer_bytes>(), session.receive_buffer_bytes,
               "Size of each receive buffer in bytes", {.min = 256, .max = 1U << 30});
-    add_bytes(command, "--window-limit", session.window_limit,
+    add_bytes(command, cli_flag<&Session::window_limit>(), session.window_limit,
               "Let all receive buffers together grow up to this many bytes if round trips are "
               "long; 0: do not grow",
               {.min = 0, .max = std::size_t{1} << 40U});
@@ -229,25 +242,27 @@ void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
 
 void add_largest_message(CLI::App& command, std::size_t& bytes) {
     add_bytes(
-        command, "--largest-message", bytes,
+        command, cli_flag<&netio::pubsub::SubscribeSocket::Options::largest_message_bytes>(), bytes,
         "Largest message in bytes that is reassembled; a peer with larger messages gets an error",
         {.min = 1, .max = (1U << 30) - 1});
 }
 
-void add_buffer_limit(CLI::App& command, std::size_t& bytes) {
+void add_receive_buffer_limit(CLI::App& command, std::size_t& bytes) {
     add_bytes(
-        command, "--buffer-size-limit", bytes,
+        command, cli_flag<&netio::pubsub::SubscribeSocket::Options::receive_buffer_limit_bytes>(),
+        bytes,
         "Let each receive buffer grow up to this many bytes if a publisher's pages are larger",
         {.min = 256, .max = 1U << 30});
 }
 
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit) {
-    add_milliseconds(command, "--retry", interval,
+    using Options = netio::pubsub::SubscribeSocket::Options;
+    add_milliseconds(command, cli_flag<&Options::retry_interval>(), interval,
                      "Wait this long before the second attempt; the wait about doubles each time",
                      Zero::refused);
-    add_milliseconds(command, "--retry-limit", limit, "Limit the wait between two attempts",
-                     Zero::refused);
+    add_milliseconds(command, cli_flag<&Options::retry_limit>(), limit,
+                     "Limit the wait between two attempts", Zero::refused);
 }
 
 CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& value) {
@@ -269,21 +284,20 @@ namespace {
 
 using netio::access::Protection;
 
-// Adds the option once, for commands that both connect and listen.
-void add_protection(CLI::App& command, KeyArguments& arguments) {
-    if (command.get_option_no_throw("--protection") != nullptr) return;
-    command
-        .add_option("--protection", arguments.protection,
-                    "Minimum protection with a key: none, peers (frames that change a connection "
-                    "are authenticated), integrity (all frames are authenticated) or privacy (all "
-                    "frames are encrypted)")
+CLI::Option* add_level(CLI::App& command, const std::string& name, std::string& level,
+                       const std::string& help) {
+    return command
+        .add_option(name, level,
+                    help + ": none, peers (frames that change a connection are authenticated), "
+                           "integrity (all frames are authenticated) or privacy (all frames are "
+                           "encrypted)")
         ->check(one_of({"none", "peers", "integrity", "privacy"}));
 }
 
-void require_a_file(const KeyArguments& arguments) {
-    if (arguments.protection.empty() || !arguments.key.empty() || !arguments.keys.empty()) return;
-    throw std::invalid_argument{
-        "--protection needs a key; add --key, or --keys if this program listens"};
+void require_a_file(const std::string& level, std::string_view option, const std::string& file,
+                    std::string_view file_option) {
+    if (level.empty() || !file.empty()) return;
+    throw std::invalid_argument{fmt::format("{} needs a key; add {} FILE", option, file_option)};
 }
 
 Protection protection_of(const std::string& word) {
@@ -301,32 +315,35 @@ Protection protection_of(const std::string& word) {
 void add_key(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--key", arguments.key,
                        "Authenticate with the key in this file; the server must have the same key");
-    add_protection(command, arguments);
+    add_level(command, cli_flag<&netio::ClientKey::Options::protection>(), arguments.protection,
+              "Protection of the connection, with --key");
 }
 
 void add_keys(CLI::App& command, KeyArguments& arguments) {
+    using Options = netio::ServerKeys::Options;
     command.add_option("--keys", arguments.keys,
                        "Accept only clients whose key is in this file (netio key); the file is "
                        "read again when it changes");
-    command.add_option("--dialled-as", arguments.dialled_as,
+    add_level(command, cli_flag<&Options::min_protection>(), arguments.min_protection,
+              "Minimum protection that a client must request, with --keys");
+    command.add_option(cli_flag<&Options::advertised_addresses>(), arguments.advertised_addresses,
                        "With --keys: address and port that clients connect to, if the network "
                        "translates them (NAT); repeatable");
     add_count(
-        command, "--links-per-host", arguments.links_per_host,
+        command, cli_flag<&Options::connections_per_host>(), arguments.connections_per_host,
         "Limit the connections per host (IPv6: per /64); 256 with --keys, counted over all keys",
         {.min = 1, .max = UINT32_MAX});
-    add_protection(command, arguments);
 }
 
 KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host) {
-    const std::uint64_t usual = netio::ServerKeys::Options{}.links_per_host;
-    if (!arguments.links_per_host)
-        arguments.links_per_host = std::max<std::uint64_t>(usual, of_one_host);
+    const std::uint64_t usual = netio::ServerKeys::Options{}.connections_per_host;
+    if (!arguments.connections_per_host)
+        arguments.connections_per_host = std::max<std::uint64_t>(usual, of_one_host);
     return arguments;
 }
 
 std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments) {
-    require_a_file(arguments);
+    require_a_file(arguments.protection, "--protection", arguments.key, "--key");
     if (arguments.key.empty()) return nullptr;
     forbid_core_dumps();
     return std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
@@ -335,16 +352,16 @@ std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments
 
 std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
                                                const KeyArguments& arguments) {
-    require_a_file(arguments);
+    require_a_file(arguments.min_protection, "--min-protection", arguments.keys, "--keys");
     if (arguments.keys.empty()) return nullptr;
     forbid_core_dumps();
     netio::ServerKeys::Options options{.file = arguments.keys,
-                                       .min_protection = protection_of(arguments.protection)};
-    if (arguments.links_per_host)
-        options.links_per_host = static_cast<std::uint32_t>(*arguments.links_per_host);
+                                       .min_protection = protection_of(arguments.min_protection)};
+    if (arguments.connections_per_host)
+        options.connections_per_host = static_cast<std::uint32_t>(*arguments.connections_per_host);
     options.look_interval = arguments.look_interval;
-    for (const std::string& address : arguments.dialled_as)
-        options.dialled_as.push_back(netio::parse_address(address));
+    for (const std::string& address : arguments.advertised_addresses)
+        options.advertised_addresses.push_back(netio::parse_address(address));
     return std::make_shared<netio::ServerKeys>(loop, options);
 }
 

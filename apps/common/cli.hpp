@@ -65,8 +65,8 @@ CLI::Option* add_provider(CLI::App& command, std::string& value);
 CLI::Option* add_bus(CLI::App& command, std::string& value);
 // --decode-fids: the layout whose fields are used to show fids.
 CLI::Option* add_decoding(CLI::App& command, std::string& value);
-// --open, for a command that listens.
-CLI::Option* add_open(CLI::App& command, bool& value);
+// --allow-remote-anonymous, for a command that listens.
+CLI::Option* add_allow_remote_anonymous(CLI::App& command, bool& value);
 CLI::Option* add_duration(CLI::App& command, const std::string& name,
                           std::optional<netio::Duration>& value, const std::string& help);
 
@@ -87,7 +87,7 @@ void add_receive_buffers(CLI::App& command, netio::SessionOptions& session);
 // The largest message of a peer.
 void add_largest_message(CLI::App& command, std::size_t& bytes);
 // The limit up to which a subscriber's buffers grow to the size of a publisher's pages.
-void add_buffer_limit(CLI::App& command, std::size_t& bytes);
+void add_receive_buffer_limit(CLI::App& command, std::size_t& bytes);
 // The waits between attempts to connect.
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit);
@@ -98,16 +98,17 @@ CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& v
 
 // Keys of clients and servers.
 struct KeyArguments {
-    std::string key;  // client
-    std::string keys; // server
-    std::string protection;
-    std::vector<std::string> dialled_as; // server
-    std::optional<std::uint64_t> links_per_host;
+    std::string key;                               // client
+    std::string protection;                        // client
+    std::string keys;                              // server
+    std::string min_protection;                    // server
+    std::vector<std::string> advertised_addresses; // server
+    std::optional<std::uint64_t> connections_per_host;
     std::chrono::milliseconds look_interval = netio::ServerKeys::Options{}.look_interval;
 };
 
-// --key FILE for a command that connects; --keys FILE and its related options for a command that
-// listens; --protection LEVEL with either.
+// --key FILE and --protection LEVEL for a command that connects; --keys FILE, --min-protection
+// LEVEL and related options for a command that listens.
 void add_key(CLI::App& command, KeyArguments& arguments);
 void add_keys(CLI::App& command, KeyArguments& arguments);
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace apps {
@@ -23,8 +24,9 @@ constexpr Unit byte_units[] = {{"", 1},         {"b", 1},       {"k", 0x1p10},  
                                {"kib", 0x1p10}, {"m", 0x1p20},  {"mb", 0x1p20},  {"mib", 0x1p20},
                                {"g", 0x1p30},   {"gb", 0x1p30}, {"gib", 0x1p30}, {"t", 0x1p40},
                                {"tb", 0x1p40},  {"tib", 0x1p40}};
-constexpr Unit second_units[] = {{"", 1},   {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
-                                 {"m", 60}, {"min", 60}, {"h", 3600},  {"d", 86400}};
+// In nanoseconds, so that whole numbers of every unit are exact.
+constexpr Unit time_units[] = {{"ns", 1},   {"us", 1e3},   {"ms", 1e6},   {"s", 1e9},
+                               {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
 
 std::optional<double> factor_of(std::string_view unit, std::span<const Unit> units) {
     while (!unit.empty() && unit.front() == ' ')
@@ -80,11 +82,45 @@ std::optional<double> parse_rate(std::string_view text) {
 }
 
 std::optional<netio::Duration> parse_duration(std::string_view text) {
-    const auto value = parse_real(text, second_units);
-    const std::chrono::duration<double> longest = longest_duration;
-    if (!value || !(*value > 0) || *value > longest.count()) return std::nullopt;
-    // Rounded up, so that a time below the clock's resolution is not zero.
-    return std::chrono::ceil<netio::Duration>(std::chrono::duration<double>{*value});
+    const auto nanoseconds = parse_real(text, time_units);
+    if (!nanoseconds || !(*nanoseconds > 0) ||
+        *nanoseconds > static_cast<double>(longest_duration.count())) {
+        return std::nullopt;
+    }
+    // Rounded up, so that a time below the clock's resolution is not zero; 1.1us is 1100 ns,
+    // although the product is a little larger.
+    const double rounded = std::round(*nanoseconds);
+    const bool is_whole = rounded > 0 && std::abs(*nanoseconds - rounded) < 1e-3;
+    return netio::Duration{
+        static_cast<netio::Duration::rep>(is_whole ? rounded : std::ceil(*nanoseconds))};
+}
+
+std::string duration_problem(std::string_view text) {
+    const std::string shown = "'" + std::string{text} + "'";
+    if (parse_real(text, time_units)) return shown + " is out of range";
+    return shown + (parse_rate(text) ? " has no unit" : " is not a time");
+}
+
+std::string shown_bytes(std::uint64_t bytes) {
+    constexpr std::pair<std::uint64_t, std::string_view> units[] = {
+        {std::uint64_t{1} << 40U, "TiB"},
+        {1U << 30U, "GiB"},
+        {1U << 20U, "MiB"},
+        {1U << 10U, "KiB"}};
+    for (const auto& [unit, name] : units)
+        if (bytes > 0 && bytes % unit == 0) return std::to_string(bytes / unit) + std::string{name};
+    return std::to_string(bytes);
+}
+
+std::string shown_time(netio::Duration time) {
+    constexpr std::pair<netio::Duration, std::string_view> units[] = {
+        {std::chrono::hours{24}, "d"},        {std::chrono::hours{1}, "h"},
+        {std::chrono::seconds{1}, "s"},       {std::chrono::milliseconds{1}, "ms"},
+        {std::chrono::microseconds{1}, "us"}, {std::chrono::nanoseconds{1}, "ns"}};
+    for (const auto& [unit, name] : units)
+        if (time.count() > 0 && time % unit == netio::Duration{})
+            return std::to_string(time / unit) + std::string{name};
+    return "0";
 }
 
 namespace {

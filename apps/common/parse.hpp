@@ -21,13 +21,18 @@ std::optional<std::uint64_t> parse_count(std::string_view text);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 // A rate per second: 0, 0.5, 10k, 1.5M.
 std::optional<double> parse_rate(std::string_view text);
-// 10 (seconds), 500ms, 10s, 2m, 1h; above zero, up to longest_duration.
+// A time with its unit: 200ns, 40us, 500ms, 10s, 2m, 1h, 7d; above zero, up to longest_duration. A
+// fraction of a nanosecond is rounded up.
 std::optional<netio::Duration> parse_duration(std::string_view text);
 inline constexpr netio::Duration longest_duration = std::chrono::hours{24 * 365 * 10};
 
-// The texts that parse_duration() accepts, for error messages.
-inline constexpr std::string_view duration_spelling =
-    "a number of seconds above 0, also as 500ms, 10s, 2m, 1h; at most ten years";
+// What is wrong with a time that is refused, for error messages.
+std::string duration_problem(std::string_view text);
+
+// Texts that the functions above accept: "4MiB", "40us", "0". Without rounding, in the largest unit
+// that divides the value; times in days, hours, seconds or less.
+std::string shown_bytes(std::uint64_t bytes);
+std::string shown_time(netio::Duration time);
 
 // " (did you mean 'x'?)" with the nearest of the words; empty if none is near.
 std::string suggestion(std::string_view word, std::span<const std::string_view> words);

@@ -5,6 +5,7 @@
 #include "apps/common/cli.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
+#include "apps/common/option_name.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/terminal.hpp"
 #include "apps/copy/path.hpp"
@@ -44,7 +45,7 @@ struct WayArguments {
 
 struct Place {
     std::string address = "127.0.0.1:12346";
-    bool open = false; // other machines may reach it
+    bool allow_remote_anonymous = false; // other machines may reach it
     MetricsArguments metrics;
 };
 
@@ -246,8 +247,8 @@ int serve(const Arguments& arguments) {
         Server server{loop,
                       *transport,
                       {.folder = arguments.serve,
-                       .addresses = {netio::parse_address(arguments.listen.address)},
-                       .open = arguments.listen.open,
+                       .listen = {netio::parse_address(arguments.listen.address)},
+                       .allow_remote_anonymous = arguments.listen.allow_remote_anonymous,
                        .keys = keys,
                        .sender_limit_count = arguments.senders,
                        .host_limit_count = arguments.senders_per_host,
@@ -309,7 +310,7 @@ Command add(CLI::App& program) {
     command->add_option("--listen", arguments->listen.address, "Listen at HOST:PORT")
         ->capture_default_str()
         ->needs(serve);
-    add_open(*command, arguments->listen.open)->needs(serve);
+    add_allow_remote_anonymous(*command, arguments->listen.allow_remote_anonymous)->needs(serve);
     add_metrics(*command, arguments->listen.metrics)->needs(serve);
     add_count(*command, "--senders", arguments->senders, "Limit of connected senders",
               {.min = 1, .max = 1024})
@@ -318,7 +319,7 @@ Command add(CLI::App& program) {
               "Limit of connected senders per host; 0: half of --senders", {.min = 0, .max = 1024})
         ->needs(serve);
     add_seconds(*command, "--idle-limit", arguments->idle_limit_s,
-                "Abort a sender that has sent nothing for this many seconds", Zero::refused)
+                "Abort a sender that has sent nothing for this long", Zero::refused)
         ->needs(serve);
     add_bytes(*command, "--least-rate", arguments->least_rate,
               "Abort a sender that was slower than this many bytes per second in that time",
@@ -347,10 +348,11 @@ Command add(CLI::App& program) {
             "Use SHA-256 instead of XXH3 for the checksum of the whole file")
         ->excludes(serve);
     add_seconds(*command, "--retry-for", arguments->retry_for_s,
-                "Retry for this many seconds while the server is full; 0: do not retry",
-                Zero::taken)
+                "Retry for this long while the server is full; 0: do not retry", Zero::taken)
         ->excludes(serve);
-    command->add_option("--local", arguments->local, "Connect from this local address")
+    command
+        ->add_option(cli_flag<&netio::stream::StreamSocket::Options::local_host>(),
+                     arguments->local, "Connect from this local address")
         ->excludes(serve);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);

@@ -418,11 +418,14 @@ void Session::on_closed(const netio::Closed& closed) {
 }
 
 Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options options)
-    : log_{loop}, loop_{loop}, options_{std::move(options)},
-      places_{options_.sender_limit_count, options_.host_limit_count}, folder_{options_.folder},
-      listener_{transport,
-                {.addresses = options_.addresses, .open = options_.open, .keys = options_.keys},
-                *this} {
+    : log_{loop}, loop_{loop}, options_{std::move(options)}, places_{options_.sender_limit_count,
+                                                                     options_.host_limit_count},
+      folder_{options_.folder}, listener_{
+                                    transport,
+                                    {.listen = options_.listen,
+                                     .allow_remote_anonymous = options_.allow_remote_anonymous,
+                                     .keys = options_.keys},
+                                    *this} {
     if (!folder_.shortcoming().empty()) log_.warn(folder_.shortcoming());
 }
 

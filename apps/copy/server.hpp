@@ -157,8 +157,8 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
   public:
     struct Options {
         std::string folder;
-        std::vector<netio::Address> addresses;
-        bool open = false;                                 // other machines may reach them
+        std::vector<netio::Address> listen;
+        bool allow_remote_anonymous = false;               // other machines may reach them
         std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
         std::size_t sender_limit_count = 16;               // further senders are rejected
         std::size_t host_limit_count = 0;                  // senders per host; 0: half

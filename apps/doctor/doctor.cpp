@@ -36,7 +36,7 @@ struct DoctorArguments {
     std::vector<std::string> fids; // fids to ask the peer, a publisher, about
     std::string serve;
     std::string provider = "auto";
-    bool open = false;
+    bool allow_remote_anonymous = false;
     KeyArguments keys;
     bool json = false;
 };
@@ -46,9 +46,10 @@ int serve(const DoctorArguments& arguments) {
     const LogObserver observer{loop};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     const auto keys = server_keys(loop, arguments.keys);
-    ProbeServer server{
-        *transport,
-        {.address = netio::parse_address(arguments.serve), .open = arguments.open, .keys = keys}};
+    ProbeServer server{*transport,
+                       {.address = netio::parse_address(arguments.serve),
+                        .allow_remote_anonymous = arguments.allow_remote_anonymous,
+                        .keys = keys}};
     PeerLog log{loop};
     server.at_visit = [&](const std::string& what) { log.info(what); };
     tell_listening(server.endpoints());
@@ -192,7 +193,7 @@ Command add_doctor(CLI::App& program) {
         command->add_option("--serve", arguments->serve,
                             "Serve path tests of other machines at HOST:PORT until interrupted");
     serving->excludes(peer);
-    add_open(*command, arguments->open)->needs(serving);
+    add_allow_remote_anonymous(*command, arguments->allow_remote_anonymous)->needs(serving);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider)->capture_default_str();

@@ -24,7 +24,7 @@ constexpr std::size_t echo_bytes = 8;
 constexpr std::size_t service_bytes = 4;
 
 netio::SessionOptions session_options() {
-    return {.receive_bytes = frame_bytes, .receive_count = 8, .send_count = 8};
+    return {.receive_buffer_bytes = frame_bytes, .receive_count = 8, .send_count = 8};
 }
 
 netio::Hello hello() {
@@ -49,8 +49,8 @@ ProbeServer::ProbeServer(netio::Transport& transport, const Options& options)
     : loop_{transport.loop()}, places_{options.peer_limit_count}, idle_limit_{options.idle_limit},
       listener_{transport,
                 {.service = probe_service,
-                 .addresses = {options.address},
-                 .open = options.open,
+                 .listen = {options.address},
+                 .allow_remote_anonymous = options.allow_remote_anonymous,
                  .service_bytes = service_bytes,
                  .keys = options.keys},
                 static_cast<netio::SessionListener::Handler&>(*this)} {}

@@ -33,14 +33,14 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
   public:
     struct Options {
         netio::Address address;
-        bool open = false; // other machines may reach it
+        bool allow_remote_anonymous = false; // other machines may reach it
         std::shared_ptr<netio::ServerKeys> keys = nullptr;
         std::size_t peer_limit_count = 16;            // at most half of them from one host
         std::chrono::milliseconds idle_limit{60'000}; // for a peer without requests
     };
 
     // Throws FabricError if it cannot listen there, and std::invalid_argument if other machines can
-    // reach the address without `open`.
+    // reach the address without `allow_remote_anonymous`.
     ProbeServer(netio::Transport& transport, const Options& options);
     ~ProbeServer();
 

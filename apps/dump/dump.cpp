@@ -194,7 +194,7 @@ Command add_dump(CLI::App& program) {
     add_duration(*command, "--duration", arguments->duration, "End this long after the start");
     add_bytes(*command, "--bytes", arguments->shown_bytes, "Show this many bytes of each message",
               {.min = 0, .max = 1U << 30});
-    add_buffer_limit(*command, arguments->socket.receive_bytes_limit);
+    add_receive_buffer_limit(*command, arguments->socket.receive_buffer_limit_bytes);
     add_largest_message(*command, arguments->socket.largest_message_bytes);
     add_decoding(*command, arguments->decode);
     add_key(*command, arguments->key);

@@ -26,7 +26,7 @@ constexpr std::uint64_t rounds = 100;
 template <typename Options>
 Options listening() {
     Options options;
-    options.addresses = {{"127.0.0.1", 0}};
+    options.listen = {{"127.0.0.1", 0}};
     return options;
 }
 
@@ -116,7 +116,7 @@ class Destination final : private stream::StreamListener::Handler,
   public:
     Destination(netio::Transport& transport, Origin& origin)
         : loop_{transport.loop()}, origin_{origin}, listener_{transport,
-                                                              {.addresses = {{"127.0.0.1", 0}}},
+                                                              {.listen = {{"127.0.0.1", 0}}},
                                                               *this} {}
     netio::Address address() const { return listener_.endpoints().at(0).address; }
     std::uint64_t arrived() const { return arrived_; }

@@ -15,7 +15,7 @@ namespace {
 
 void serve(const char* address) {
     stream::BlockingListener listener{
-        address, {.open = true}}; // any peer that reaches the address may connect
+        address, {.allow_remote_anonymous = true}}; // any peer that reaches the address may connect
     std::printf("listening at %s\n", to_string(listener.address()).c_str());
     std::fflush(stdout);
     stream::BlockingStream client = listener.accept();

@@ -51,8 +51,8 @@ int main(int argc, char** argv) try {
     const auto transport = netio::open_fabric(loop);
     Receiver receiver{loop};
     netio::ListenSocket::Options options;
-    options.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
-    options.open = argc > 1; // any peer that reaches the address may connect
+    options.listen = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
+    options.allow_remote_anonymous = argc > 1; // any peer that reaches the address may connect
     netio::ListenSocket socket{*transport, options, receiver};
     std::printf("listening at %s\n", to_string(socket.endpoints().at(0).address).c_str());
     std::fflush(stdout);

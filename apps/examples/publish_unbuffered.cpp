@@ -39,8 +39,9 @@ class Source final : private pubsub::PublishSocket::Handler {
 
     static pubsub::PublishSocket::Options options(const netio::Address& address) {
         pubsub::PublishSocket::Options options;
-        options.publisher.addresses = {address};
-        options.publisher.open = true; // any peer that reaches the address may connect
+        options.publisher.listen = {address};
+        options.publisher.allow_remote_anonymous =
+            true; // any peer that reaches the address may connect
         return options;
     }
 

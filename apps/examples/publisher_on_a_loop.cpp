@@ -28,8 +28,9 @@ int main(int argc, char** argv) try {
     const auto transport = netio::open_fabric(loop);
     Handler handler{loop};
     netio::pubsub::BufferedPublishSocket::Options options;
-    options.publisher.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
-    options.publisher.open = argc > 1; // any peer that reaches the address may connect
+    options.publisher.listen = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
+    options.publisher.allow_remote_anonymous =
+        argc > 1; // any peer that reaches the address may connect
     netio::pubsub::BufferedPublishSocket socket{*transport, options, handler};
     std::uint64_t counter = 0;
     netio::Timer tick = netio::Timer::every(loop, 1ms, [&] {

@@ -75,7 +75,9 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
                                              // Not posted: enough equal tasks are queued.
                                              std::ignore = loop_.post([this] { publish(); });
                                          }},
-          socket_{transport, {.publisher = {.addresses = {address}, .open = true}}, *this} {
+          socket_{transport,
+                  {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+                  *this} {
         std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
         const netio::Address bound = socket_.endpoints().front().address;
         std::printf("listening at %s\n", netio::to_string(bound).c_str());

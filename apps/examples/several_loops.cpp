@@ -28,8 +28,9 @@ class LoopOfFids final : private pubsub::Publisher::Handler {
   private:
     pubsub::BufferedPublishSocket::Options options(const netio::Address& address) const {
         pubsub::BufferedPublishSocket::Options options;
-        options.publisher.addresses = {address};
-        options.publisher.open = true; // any peer that reaches the address may connect
+        options.publisher.listen = {address};
+        options.publisher.allow_remote_anonymous =
+            true; // any peer that reaches the address may connect
         options.publisher.fids = fids_;
         return options;
     }

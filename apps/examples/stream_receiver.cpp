@@ -14,8 +14,9 @@ class Receiver final : private stream::StreamListener::Handler,
                        private stream::StreamSocket::Handler {
   public:
     Receiver(netio::Transport& transport, const netio::Address& address)
-        : loop_{transport.loop()}, listener_{
-                                       transport, {.addresses = {address}, .open = true}, *this} {
+        : loop_{transport.loop()}, listener_{transport,
+                                             {.listen = {address}, .allow_remote_anonymous = true},
+                                             *this} {
         std::printf("listening at %s\n", to_string(listener_.endpoints().at(0).address).c_str());
         std::fflush(stdout);
     }

@@ -54,8 +54,9 @@ class Publishing final : private pubsub::Publisher::Handler {
   private:
     static pubsub::BufferedPublishSocket::Options options(const netio::Address& address) {
         pubsub::BufferedPublishSocket::Options options;
-        options.publisher.addresses = {address};
-        options.publisher.open = true; // any peer that reaches the address may connect
+        options.publisher.listen = {address};
+        options.publisher.allow_remote_anonymous =
+            true; // any peer that reaches the address may connect
         return options;
     }
 

@@ -159,7 +159,7 @@ Command add_key(CLI::App& program) {
     command->add_option("--name", arguments->name, "new: owner of the key");
     command->add_option(
         "--rights", arguments->rights,
-        "new: rights as in the file, such as 'services=pubsub fids=0-63:drop links=4'");
+        "new: rights as in the file, such as 'services=pubsub fids=0-63:drop connections=4'");
     command->add_option("--client", arguments->client,
                         "new: also write a file for the client, with this key only");
     command->add_flag("--json", arguments->json, "list: print one JSON object");

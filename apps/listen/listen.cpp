@@ -6,6 +6,7 @@
 #include "apps/common/display.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
+#include "apps/common/option_name.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/terminal.hpp"
@@ -29,13 +30,14 @@ namespace {
 
 struct ListenArguments {
     std::string listen;
-    bool open = false;
+    bool allow_remote_anonymous = false;
     bool print = false;
     bool json = false;
     std::string provider = "auto";
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
-    netio::ListenSocket::Options socket; // except the address, --open and the keys
+    netio::ListenSocket::Options
+        socket; // except the address, --allow-remote-anonymous and the keys
     KeyArguments keys;
     MetricsArguments metrics;
 };
@@ -72,10 +74,10 @@ class ListenRun final : private netio::ListenSocket::Handler {
   private:
     netio::ListenSocket::Options options() const {
         netio::ListenSocket::Options options = arguments_.socket;
-        options.addresses = {netio::parse_address(arguments_.listen)};
-        options.open = arguments_.open;
+        options.listen = {netio::parse_address(arguments_.listen)};
+        options.allow_remote_anonymous = arguments_.allow_remote_anonymous;
         options.keys = keys_;
-        options.links_per_host = arguments_.keys.links_per_host.value_or(0);
+        options.connections_per_host = arguments_.keys.connections_per_host.value_or(0);
         return options;
     }
     void on_connected(netio::ReceiveSocket& sender) override {
@@ -133,12 +135,13 @@ Command add_listen(CLI::App& program) {
     const auto arguments = std::make_shared<ListenArguments>();
     command->add_option("listen", arguments->listen, "Listen at HOST:PORT; port 0: any free port")
         ->required();
-    add_open(*command, arguments->open);
+    add_allow_remote_anonymous(*command, arguments->allow_remote_anonymous);
     add_count(*command, "--messages", arguments->messages,
               "End after this many messages of all senders");
     add_duration(*command, "--duration", arguments->duration, "End this long after the start");
     command->add_flag("--print", arguments->print, "Print each message as a line");
-    add_count(*command, "--senders", arguments->socket.peer_limit, "Limit of connected senders",
+    add_count(*command, cli_flag<&netio::ListenSocket::Options::peer_limit>(),
+              arguments->socket.peer_limit, "Limit of connected senders",
               {.min = 1, .max = UINT32_MAX});
     add_receive_buffers(*command, arguments->socket.session);
     add_largest_message(*command, arguments->socket.largest_message_bytes);

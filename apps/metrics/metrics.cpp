@@ -49,7 +49,8 @@ void require_loopback(const netio::Address& address, std::span<const SocketAddre
         if (netio::access::is_loopback(host_of(*each.get()))) continue;
         throw std::runtime_error{
             "metrics at " + to_string(address) +
-            " can be read from other machines; use 127.0.0.1, or add --metrics-open to allow it"};
+            " can be read from other machines; use 127.0.0.1, or set allow_remote_anonymous "
+            "(--metrics-allow-remote-anonymous) if this is intended"};
     }
 }
 
@@ -124,7 +125,7 @@ MetricsServer::MetricsServer(netio::EventLoop& loop, const Options& options, Col
     // Resolved once, so that the checked addresses are those it listens at.
     const auto addresses =
         or_say_where(options.address, [&] { return addresses_of(options.address); });
-    if (!options.open) require_loopback(options.address, addresses);
+    if (!options.allow_remote_anonymous) require_loopback(options.address, addresses);
     door_ = or_say_where(options.address, [&] {
         return std::make_unique<HttpDoor>(HttpDoor::Options{.addresses = addresses});
     });
@@ -178,7 +179,7 @@ CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments) {
         "--metrics", arguments.listen,
         "Serve metrics for Prometheus at http://HOST:PORT/metrics; port 0: any free port");
     command
-        .add_flag("--metrics-open", arguments.open,
+        .add_flag("--metrics-allow-remote-anonymous", arguments.allow_remote_anonymous,
                   "Allow an address for --metrics that other machines can reach; anyone who "
                   "reaches it may read the metrics")
         ->needs(listen);
@@ -199,7 +200,9 @@ std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
     if (arguments.listen.empty()) return nullptr;
     const netio::Address address = metrics_address(arguments);
     auto server = std::make_unique<MetricsServer>(
-        loop, MetricsServer::Options{.address = address, .open = arguments.open},
+        loop,
+        MetricsServer::Options{.address = address,
+                               .allow_remote_anonymous = arguments.allow_remote_anonymous},
         [&loop, collect = std::move(collect)]() -> MetricsServer::Render {
             return [figures = take_figures(loop), write_rest = collect()] {
                 Exposition text;

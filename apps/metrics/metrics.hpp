@@ -38,12 +38,12 @@ class MetricsServer {
 
     struct Options {
         netio::Address address;                   // port 0: any free one
-        bool open = false;                        // allow an address that other machines can reach
+        bool allow_remote_anonymous = false;      // allow an address that other machines can reach
         std::chrono::milliseconds patience{2000}; // time limit for the loop's answer
     };
 
     // Throws std::runtime_error if the address is in use, is not of this machine, or can be reached
-    // from other machines without `open`.
+    // from other machines without `allow_remote_anonymous`.
     MetricsServer(netio::EventLoop& loop, const Options& options, Collect collect);
     ~MetricsServer();
     MetricsServer(const MetricsServer&) = delete;
@@ -66,12 +66,12 @@ class MetricsServer {
 
 struct MetricsArguments {
     std::string listen; // HOST:PORT or INTERFACE:PORT; empty: no metrics
-    bool open = false;
+    bool allow_remote_anonymous = false;
     static constexpr std::size_t fids_by_default = 1000;
     std::optional<std::uint64_t> fids; // limit of the fids
     std::size_t fid_limit() const noexcept { return fids.value_or(fids_by_default); }
 };
-// Adds --metrics, --metrics-open and --metrics-fids; returns the first one.
+// Adds --metrics, --metrics-allow-remote-anonymous and --metrics-fids; returns the first one.
 CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments);
 
 // Returns the address of --metrics; an interface is replaced by its address. Throws

@@ -88,7 +88,7 @@ Announcement announcement_of(const PublisherConfig& config,
         .started = process.started};
     if (config.buffered) {
         announcement.parameters.emplace("page_size",
-                                        std::to_string(config.buffered_options.page_bytes));
+                                        std::to_string(config.buffered_options.page_size_bytes));
     }
     const auto as_others_see = [&](netio::Address address) {
         const std::string& self =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/config_table.hpp"
 
+#include "apps/common/parse.hpp"
 #include "pubsub/core/fid_layout.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,11 @@
 namespace apps {
 namespace {
 
+// Of a time.
+std::string time_limit(std::uint64_t nanoseconds) {
+    return shown_time(netio::Duration{static_cast<netio::Duration::rep>(nanoseconds)});
+}
+
 // The shape in the notation of a file, for error messages.
 std::string in_yaml(const Shape& shape) {
     switch (shape.kind) {
@@ -25,7 +31,10 @@ std::string in_yaml(const Shape& shape) {
     case Shape::Kind::real:
         return fmt::format("a number above {} up to {}", shape.above, shape.most);
     case Shape::Kind::bytes:
-        return fmt::format("a number of bytes from {} to {}, also as 64k", shape.min, shape.max);
+        return fmt::format("a number of bytes from {} to {}, also as 64KiB", shape.min, shape.max);
+    case Shape::Kind::time:
+        return fmt::format("a time from {} to {}, as 40us, 500ms, 10s", time_limit(shape.min),
+                           time_limit(shape.max));
     case Shape::Kind::flag:
         return "false, true";
     case Shape::Kind::word:
@@ -68,12 +77,14 @@ the key, the problem and what is allowed; for an unknown word, also with the mos
 language server for YAML uses it if the first line of the file is
 `# yaml-language-server: $schema=PATH/configuration.schema.json`.
 
-Numbers can also be written as `0x1f`, `10k`, `1.5M` (powers of 1000), and numbers of bytes as `64k`,
-`1.5M`, `1 GiB` (powers of 1024). A key at the top of the file that begins with `x-` is ignored: it
-can hold anchors, which other maps merge with `<<: *NAME` or `<<: [*NAME, *OTHER]`. A map's own keys
-have priority over merged ones, and earlier merged maps over later ones.
+Numbers can also be written as `0x1f`, `10k`, `1.5M` (powers of 1000), and numbers of bytes as `64KiB`,
+`1.5MiB`, `1 GiB` or `64k` (powers of 1024). A time has a unit: `200ns`, `40us`, `500ms`, `10s`, `2m`,
+`1h`, `7d`; only 0 needs none. A key at the top of the file that begins with `x-` is ignored: it can
+hold anchors, which other maps merge with `<<: *NAME` or `<<: [*NAME, *OTHER]`. A map's own keys have
+priority over merged ones, and earlier merged maps over later ones.
 
-For the names of the options in C++ see [options and handlers](options.md).
+An option has the same name in C++ ([options and handlers](options.md)), here and on the command line,
+and a unit in its name only in C++: `receive_buffer_bytes`, `receive_buffer`, `--receive-buffer`.
 )";
 
 // --- for people -----------------------------------------------------------------------------
@@ -99,6 +110,8 @@ std::string shown_shape(const Shape& shape) {
         return fmt::format("above {}, up to {}", shape.above, shape.most);
     case Shape::Kind::bytes:
         return fmt::format("{} to {} bytes", shape.min, shown_limit(shape.max));
+    case Shape::Kind::time:
+        return fmt::format("{} to {}", time_limit(shape.min), time_limit(shape.max));
     case Shape::Kind::flag:
         return "`true`, `false`";
     case Shape::Kind::word:
@@ -132,6 +145,13 @@ Json number_or_word(Json number, std::string_view units) {
         {"anyOf", Json::array({std::move(number), Json{{"type", "string"}, {"pattern", words}}})}};
 }
 
+Json time_with_unit(std::uint64_t min) {
+    Json words{{"type", "string"},
+               {"pattern", "^[0-9]*[.]?[0-9]+([eE][+-]?[0-9]+)? *(ns|us|ms|s|m|min|h|d)$"}};
+    if (min > 0) return words;
+    return {{"anyOf", Json::array({Json{{"const", 0}}, std::move(words)})}};
+}
+
 constexpr std::string_view thousands = "[kKmMgGtT]";
 constexpr std::string_view powers_of_1024 = "[bB]|[kKmMgGtT]([iI]?[bB])?";
 
@@ -151,6 +171,8 @@ Json schema_of(const Shape& shape) {
     case Shape::Kind::bytes:
         return number_or_word({{"type", "integer"}, {"minimum", shape.min}, {"maximum", shape.max}},
                               powers_of_1024);
+    case Shape::Kind::time:
+        return time_with_unit(shape.min);
     case Shape::Kind::real:
         return number_or_word(
             {{"type", "number"}, {"exclusiveMinimum", shape.above}, {"maximum", shape.most}},
@@ -234,13 +256,7 @@ void read_rows(const YamlValue& value, std::string_view section, void* object,
 }
 
 std::string shown_default(const Shape& shape, std::uint64_t value) {
-    constexpr std::pair<std::uint64_t, std::string_view> units[] = {
-        {1U << 30, "G"}, {1U << 20, "M"}, {1U << 10, "k"}};
-    for (const auto& [unit, name] : units) {
-        if (shape.kind == Shape::Kind::bytes && value > 0 && value % unit == 0)
-            return fmt::format("{}{}", value / unit, name);
-    }
-    return std::to_string(value);
+    return shape.kind == Shape::Kind::bytes ? shown_bytes(value) : std::to_string(value);
 }
 
 std::string config_reference() {

@@ -6,6 +6,8 @@
 // reads a file (read_section()); the reference and the JSON schema are generated from the same
 // rows. No I/O.
 
+#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/publish/yaml_reader.hpp"
 #include "netio/base/check.hpp"
 
@@ -30,6 +32,7 @@ struct Shape {
         whole,   // a number from `min` to `max`
         real,    // a number above `above`, up to `most`
         bytes,   // a size from `min` to `max`
+        time,    // with its unit, from `min` to `max` nanoseconds; 0 also without a unit
         flag,    // false, true
         word,    // one of `words`
         fids,    // apps/common/fid_text.hpp
@@ -60,6 +63,16 @@ inline Shape whole(std::uint64_t min, std::uint64_t max) {
 }
 inline Shape bytes(std::uint64_t min, std::uint64_t max) {
     return {Shape::Kind::bytes, min, max, 0, 0, {}, {}, {}};
+}
+inline Shape duration(netio::Duration min, netio::Duration max) {
+    return {Shape::Kind::time,
+            static_cast<std::uint64_t>(min.count()),
+            static_cast<std::uint64_t>(max.count()),
+            0,
+            0,
+            {},
+            {},
+            {}};
 }
 inline Shape real(double above, double most) {
     return {Shape::Kind::real, 0, 0, above, most, {}, {}, {}};
@@ -161,9 +174,15 @@ class SectionRows {
     SectionRows(std::vector<ConfigKey>& keys, std::string section, Object defaults = {})
         : keys_{keys}, section_{std::move(section)}, defaults_{std::move(defaults)} {}
 
-    // `member` is a pointer to a member, or a function that returns a reference into an Object. Its
-    // type and the shape decide how the value is read. The default is that of the Object, or
-    // `fallback`.
+    // The key of `Member`, which is an option of the section's object.
+    template <auto Member>
+    void add(const Shape& shape, std::string meaning, std::optional<std::string> fallback = {}) {
+        add(yaml_key<Member>(), Member, shape, std::move(meaning), std::move(fallback));
+    }
+    // A key of another name, which no option of the libraries has, or yaml_key() with a `member` in
+    // the object. `member` is a pointer to a member, or a function that returns a reference into an
+    // Object. Its type and the shape decide how the value is read. The default is that of the
+    // Object, or `fallback`.
     template <typename Member>
     void add(std::string name, Member member, const Shape& shape, std::string meaning,
              std::optional<std::string> fallback = {}) {
@@ -226,7 +245,7 @@ class SectionRows {
         } else if constexpr (std::integral<Value>) {
             return shown_default(shape, value);
         } else if constexpr (requires { value.count(); }) {
-            return shown_default(shape, static_cast<std::uint64_t>(value.count()));
+            return shown_time(value);
         } else {
             return {};
         }
@@ -244,8 +263,12 @@ class SectionRows {
             target = static_cast<Value>(shape.kind == Shape::Kind::bytes
                                             ? value.bytes(shape.min, shape.max)
                                             : value.number(shape.min, shape.max));
-        } else if constexpr (requires { target.count(); }) { // in the unit of the target
-            target = Value{static_cast<typename Value::rep>(value.number(shape.min, shape.max))};
+        } else if constexpr (requires { target.count(); }) {
+            const auto limit = [](std::uint64_t count) {
+                return netio::Duration{static_cast<netio::Duration::rep>(count)};
+            };
+            target = std::chrono::duration_cast<Value>(
+                value.time(limit(shape.min), limit(shape.max), Value{1}));
         } else {
             store(value, shape, target.emplace());
         }

@@ -117,7 +117,7 @@ void put_at(PublisherConfig& part, std::size_t loop) {
     for (netio::Address& each : part.listen)
         each = shifted(each, loop, part.file);
     part.metrics.listen = shifted(part.metrics.listen, loop, part.file);
-    for (std::string& each : part.keys.dialled_as)
+    for (std::string& each : part.keys.advertised_addresses)
         each = shifted(each, loop, part.file);
     part.name = fmt::format("{}loop {}", part.name.empty() ? "" : part.name + ", ", loop);
     if (part.bus.name.empty()) return;
@@ -189,7 +189,7 @@ std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t 
         for (const StreamConfig& stream : part.streams)
             owned.insert(owned.end(), stream.fids.begin(), stream.fids.end());
         part.publisher.fids = netio::pubsub::normalised(owned);
-        part.publisher.addresses = part.listen;
+        part.publisher.listen = part.listen;
         part.buffered_options.publisher = part.publisher;
         part.unbuffered_options.publisher = part.publisher;
     }

@@ -3,6 +3,7 @@
 // netio publish: a test publisher from a YAML configuration.
 
 #include "apps/common/cli.hpp"
+#include "apps/common/option_name.hpp"
 #include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/publish/bus_place.hpp"
@@ -44,21 +45,23 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
         config.keys.keys = arguments.keys.keys;
         config.places["keys"] = "--keys";
     }
-    if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
+    if (!arguments.keys.min_protection.empty())
+        config.keys.min_protection = arguments.keys.min_protection;
     if (!arguments.metrics.listen.empty()) {
         config.metrics.listen = arguments.metrics.listen;
-        config.metrics.open = arguments.metrics.open; // belongs to the new address
+        config.metrics.allow_remote_anonymous =
+            arguments.metrics.allow_remote_anonymous; // belongs to the new address
         config.places["metrics"] = "--metrics";
     }
     if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;
-    config.keys.dialled_as = arguments.keys.dialled_as;
-    if (const auto links = arguments.keys.links_per_host) {
-        config.keys.links_per_host = links;
-        config.publisher.links_per_host = *links;
+    config.keys.advertised_addresses = arguments.keys.advertised_addresses;
+    if (const auto links = arguments.keys.connections_per_host) {
+        config.keys.connections_per_host = links;
+        config.publisher.connections_per_host = *links;
     }
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
-    config.publisher.addresses = config.listen;
-    if (arguments.open) config.publisher.open = true;
+    config.publisher.listen = config.listen;
+    if (arguments.allow_remote_anonymous) config.publisher.allow_remote_anonymous = true;
     if (!arguments.bus.empty()) {
         config.bus.where = arguments.bus;
         config.places["bus"] = "--bus";
@@ -117,9 +120,9 @@ Command add_publish(CLI::App& program) {
         if (config->empty() && reference->empty() && schema->empty())
             throw CLI::RequiredError{"config"};
     });
-    command->add_option("--listen", arguments->listen,
+    command->add_option(cli_flag<&netio::pubsub::Publisher::Options::listen>(), arguments->listen,
                         "Listen at HOST:PORT instead of the address in the file");
-    add_open(*command, arguments->open);
+    add_allow_remote_anonymous(*command, arguments->allow_remote_anonymous);
     add_bus(*command, arguments->bus);
     add_count(*command, "--messages", arguments->messages,
               "End after this many messages of all fids together");

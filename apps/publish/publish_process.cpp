@@ -104,7 +104,7 @@ class BufferedOutlet final : public Outlet {
                   fmt::format("messages of up to {} bytes do not fit into {} pages of {} bytes; "
                               "allowed: at most {} bytes, or more or larger pages",
                               largest_published(config), config.buffered_options.page_count,
-                              config.buffered_options.page_bytes, socket_.message_limit()));
+                              config.buffered_options.page_size_bytes, socket_.message_limit()));
     }
 
     std::span<std::byte> place() override { return memory_; }
@@ -189,7 +189,7 @@ class UnbufferedOutlet final : public Outlet {
 
 // Returns the key of the refused address; empty if the error is of another kind.
 std::string key_of(const PublisherConfig& config, const std::string& error) {
-    const std::vector<netio::Address>& used = config.buffered_options.publisher.addresses;
+    const std::vector<netio::Address>& used = config.buffered_options.publisher.listen;
     for (std::size_t i = 0; i < used.size(); ++i) {
         if (error.find(to_string(used[i])) == std::string::npos) continue;
         std::string key = "listen[" + std::to_string(i) + "]";
@@ -830,9 +830,10 @@ void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
     if (metrics.listen.empty()) return;
     netio::Address address = metrics_address(metrics);
     address.port = 0;
-    const MetricsServer server{loop, {.address = std::move(address), .open = metrics.open}, [] {
-                                   return MetricsServer::Render{[] { return std::string{}; }};
-                               }};
+    const MetricsServer server{
+        loop,
+        {.address = std::move(address), .allow_remote_anonymous = metrics.allow_remote_anonymous},
+        [] { return MetricsServer::Render{[] { return std::string{}; }}; }};
 }
 
 // Does everything that a start does, but at free ports: it fails if a start would fail, except that
@@ -842,7 +843,7 @@ std::string check(netio::Transport& transport, PublisherConfig config) {
     const std::string places = places_of(config);
     for (auto* const options :
          {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {
-        for (netio::Address& each : options->addresses)
+        for (netio::Address& each : options->listen)
             each.port = 0;
     }
     const MessageFeed feed{config.streams, config.triggers};

@@ -21,7 +21,7 @@ struct PublishArguments {
     std::string listen;
     std::string bus;
     std::string decode; // layout of fids in the log
-    bool open = false;
+    bool allow_remote_anonymous = false;
     KeyArguments keys;
     MetricsArguments metrics;
     std::string provider;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/publisher_config.hpp"
 
+#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/publish/config_table.hpp"
 #include "apps/publish/stream_config.hpp"
 #include "netio/base/never_destroyed.hpp"
@@ -32,8 +34,8 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t largest_file_bytes = 1 << 20;
 constexpr std::uint64_t terabyte = std::uint64_t{1} << 40;
-constexpr std::uint64_t hour_ms = 3'600'000;
-constexpr std::uint64_t year_ms = 24 * 365 * hour_ms;
+constexpr std::chrono::hours one_hour{1};
+constexpr std::chrono::hours one_year{24 * 365};
 
 netio::Address read_address(const YamlValue& value) {
     const std::string text = value.text("HOST:PORT");
@@ -57,16 +59,16 @@ void read_provider(const YamlValue& value, PublishConfig& config, ReadContext&) 
 void add_process(Keys& keys) {
     const Shape modes = word({"blocking", "busy", "adaptive"});
     SectionRows<PublishConfig> process{keys, "process"};
-    process.add_custom("provider", {word({"auto", "tcp", "verbs"})}, "auto",
-                       "`auto`: verbs where the address belongs to an RDMA device, else tcp",
-                       read_provider);
+    process.add_custom(
+        yaml_key<&netio::FabricOptions::provider>(), {word({"auto", "tcp", "verbs"})}, "auto",
+        "`auto`: verbs where the address belongs to an RDMA device, else tcp", read_provider);
     process.add_section("fabric", &PublishConfig::fabric, {section("fabric")}, "",
                         "limits for all connections of the process");
     process.add_section(
         "loop", &PublishConfig::loop, {modes, section("loop")}, "blocking",
         "how the loop waits: sleep when idle, never sleep, or poll for a while before it sleeps");
-    process.add(
-        "loops", &PublishConfig::loops, whole(1, 256),
+    process.add<&PublishConfig::loops>(
+        whole(1, 256),
         "number of threads, each with a loop and a part of the fids of every publisher; the n-th "
         "thread [listens](operations.md#several-loops) at the n-th port from `listen` on");
     process.add_custom("seed", {whole(0, any_number)}, "1",
@@ -80,33 +82,37 @@ void add_process(Keys& keys) {
 
     using Loop = netio::EventLoop::Options;
     SectionRows<Loop> loop{keys, "loop"};
-    loop.add("mode", &Loop::mode, modes, "as for the short form");
+    loop.add<&Loop::mode>(modes, "as for the short form");
     loop.require();
-    loop.add("spin_us", &Loop::spin, whole(0, 1'000'000),
-             "`adaptive`: how long to poll after the last work before the loop sleeps");
-    loop.add("drain_limit", &Loop::drain_limit, whole(1, 1 << 20),
-             "events handled per event source in one turn of the loop");
-    loop.add("turn_limit_us", &Loop::turn_limit, whole(1, 1'000'000),
-             "time limit of one turn, for tasks, event sources and timers each");
+    loop.add<&Loop::spin>(
+        duration(milliseconds{0}, std::chrono::seconds{1}),
+        "`adaptive`: how long to poll after the last work before the loop sleeps");
+    loop.add<&Loop::drain_limit>(whole(1, 1 << 20),
+                                 "events handled per event source in one turn of the loop");
+    loop.add<&Loop::turn_limit>(duration(std::chrono::microseconds{1}, std::chrono::seconds{1}),
+                                "time limit of one turn, for tasks, event sources and timers each");
 
     using Fabric = netio::FabricOptions;
     SectionRows<Fabric> fabric{keys, "fabric"};
-    fabric.add("half_handshake_timeout_ms", &Fabric::half_handshake_timeout, whole(1, hour_ms),
-               "tcp: how long to wait for the rest of a request if the kernel reports the request "
-               "too early");
-    fabric.add("stranger_timeout_ms", &Fabric::stranger_timeout, whole(1, hour_ms),
-               "a tcp client that does not finish its handshake is disconnected after one to two "
-               "times this");
-    fabric.add("strangers_per_host_limit", &Fabric::strangers_per_host_limit, whole(1, 1 << 20),
-               "limit of such clients from one host");
-    fabric.add("windows_limit", &Fabric::windows_limit, bytes(0, terabyte),
-               "limit of all receive windows together (`session.window_limit`)");
-    fabric.add("copies_limit", &Fabric::copies_limit, bytes(0, terabyte),
-               "limit of encrypted frames in flight; beyond it, one frame per subscriber");
-    fabric.add("queue_endpoint_limit", &Fabric::queue_endpoint_limit, whole(1, 1 << 20),
-               "limit of endpoints that share a completion queue");
-    fabric.add("queue_entry_limit", &Fabric::queue_entry_limit, whole(1, 1 << 24),
-               "limit of entries of a completion queue");
+    fabric.add<&Fabric::half_handshake_timeout>(
+        duration(milliseconds{1}, one_hour),
+        "tcp: how long to wait for the rest of a request if the kernel reports the request "
+        "too early");
+    fabric.add<&Fabric::handshake_timeout>(
+        duration(milliseconds{1}, one_hour),
+        "a tcp client that does not finish its handshake is disconnected after one to two "
+        "times this");
+    fabric.add<&Fabric::pending_handshakes_per_host>(whole(1, 1 << 20),
+                                                     "limit of such clients of one host");
+    fabric.add<&Fabric::windows_limit>(
+        bytes(0, terabyte), "limit of all receive windows together (`session.window_limit`)");
+    fabric.add<&Fabric::copies_limit>(
+        bytes(0, terabyte),
+        "limit of encrypted frames in flight; beyond it, one frame per subscriber");
+    fabric.add<&Fabric::queue_endpoint_limit>(whole(1, 1 << 20),
+                                              "limit of endpoints that share a completion queue");
+    fabric.add<&Fabric::queue_entry_limit>(whole(1, 1 << 24),
+                                           "limit of entries of a completion queue");
 
     SectionRows<MetricsArguments> metrics{keys, "metrics"};
     metrics.add_custom("listen", {text("HOST:PORT")}, "",
@@ -115,12 +121,12 @@ void add_process(Keys& keys) {
                            arguments.listen = to_string(read_address(value));
                        });
     metrics.require();
-    metrics.add("open", &MetricsArguments::open, flag(),
-                "allow an address that other machines can reach; anyone who reaches it may read "
+    metrics.add<&MetricsArguments::allow_remote_anonymous>(
+        flag(), "allow an address that other machines can reach; anyone who reaches it may read "
                 "the metrics");
-    metrics.add("fids", &MetricsArguments::fids, whole(0, 1'000'000),
-                "limit of fids with their own metrics",
-                std::to_string(MetricsArguments::fids_by_default));
+    metrics.add<&MetricsArguments::fids>(whole(0, 1'000'000),
+                                         "limit of fids with their own metrics",
+                                         std::to_string(MetricsArguments::fids_by_default));
 }
 
 // --- the publisher --------------------------------------------------------------------------
@@ -138,11 +144,11 @@ void read_listen(const YamlValue& value, PublisherConfig& config, ReadContext&) 
         config.listen.push_back(read_address(each));
 }
 
-void read_protection(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+void read_min_protection(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     if (config.keys.keys.empty()) value.fail("needs keys", "together with keys: FILE");
     static constexpr std::array<std::string_view, 4> levels{"none", "peers", "integrity",
                                                             "privacy"};
-    config.keys.protection = levels.at(value.choice({levels.begin(), levels.end()}));
+    config.keys.min_protection = levels.at(value.choice({levels.begin(), levels.end()}));
 }
 
 void read_buffered(const YamlValue& value, PublisherConfig& config, ReadContext& context) {
@@ -155,20 +161,26 @@ void read_unbuffered(const YamlValue& value, PublisherConfig& config, ReadContex
     read_section(value, "unbuffered", config, context);
 }
 
+constexpr milliseconds longest_heartbeat{65535};
+
+milliseconds read_milliseconds(const YamlValue& value, netio::Duration min, netio::Duration max) {
+    return std::chrono::duration_cast<milliseconds>(value.time(min, max, milliseconds{1}));
+}
+
 // A longer heartbeat also increases `dead_after`, unless the file sets `dead_after`, too.
 void read_heartbeat(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     netio::SessionOptions& session = config.publisher.session;
-    session.heartbeat = milliseconds{value.number(0, 65535)};
+    session.heartbeat = read_milliseconds(value, milliseconds{0}, longest_heartbeat);
     session.dead_after = std::max(session.dead_after, 2 * session.heartbeat);
 }
 
 void read_dead_after(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     netio::SessionOptions& session = config.publisher.session;
-    session.dead_after = milliseconds{value.number(0, hour_ms)};
+    session.dead_after = read_milliseconds(value, milliseconds{0}, one_hour);
     if (session.dead_after.count() > 0 && session.dead_after < 2 * session.heartbeat) {
         value.fail("less than two heartbeats",
-                   fmt::format("0 (never), or at least twice heartbeat_ms ({})",
-                               session.heartbeat.count()));
+                   fmt::format("0 (never), or at least twice heartbeat ({})",
+                               shown_time(session.heartbeat)));
     }
 }
 
@@ -187,10 +199,10 @@ void read_policy(const YamlValue& value, PublisherConfig& config, ReadContext&) 
 // is drop or newest.
 void read_disconnect_after(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     if (netio::pubsub::may_miss(config.publisher.slow_policy)) {
-        value.fail("has no effect with slow_subscribers: drop or newest",
-                   "together with slow_subscribers: block or disconnect");
+        value.fail("has no effect with slow_policy: drop or newest",
+                   "together with slow_policy: block or disconnect");
     }
-    config.publisher.disconnect_after = milliseconds{value.number(1, hour_ms)};
+    config.publisher.disconnect_after = read_milliseconds(value, milliseconds{1}, one_hour);
 }
 
 void read_wait_subscribers(const YamlValue& value, PublisherConfig& config, ReadContext&) {
@@ -219,36 +231,74 @@ void read_all_streams(const YamlValue& value, PublisherConfig& config, ReadConte
 template <typename Object, typename Timeout, typename Limit>
 void add_close(SectionRows<Object>& rows, Object defaults, Timeout timeout, Limit limit,
                std::string timeout_meaning, std::string limit_meaning) {
-    rows.add_custom("close_timeout_ms", {whole(1, year_ms)},
-                    std::to_string(std::invoke(timeout, defaults).count()),
-                    std::move(timeout_meaning),
+    rows.add_custom(yaml_key<&netio::SessionOptions::close_timeout>(),
+                    {duration(milliseconds{1}, one_year)},
+                    shown_time(std::invoke(timeout, defaults)), std::move(timeout_meaning),
                     [=](const YamlValue& value, Object& object, ReadContext&) {
                         milliseconds& time = std::invoke(timeout, object);
-                        time = milliseconds{value.number(1, year_ms)};
+                        time = read_milliseconds(value, milliseconds{1}, one_year);
                         std::invoke(limit, object) = std::max(std::invoke(limit, object), time);
                     });
-    rows.add_custom("close_limit_ms", {whole(1, year_ms)},
-                    std::to_string(std::invoke(limit, defaults).count()), std::move(limit_meaning),
-                    [=](const YamlValue& value, Object& object, ReadContext&) {
-                        const milliseconds least = std::invoke(timeout, object);
-                        std::invoke(limit, object) = milliseconds{value.number(1, year_ms)};
-                        if (std::invoke(limit, object) >= least) return;
-                        value.fail("less than close_timeout_ms",
-                                   fmt::format("at least {} (close_timeout_ms)", least.count()));
-                    });
+    rows.add_custom(
+        yaml_key<&netio::SessionOptions::close_limit>(), {duration(milliseconds{1}, one_year)},
+        shown_time(std::invoke(limit, defaults)), std::move(limit_meaning),
+        [=](const YamlValue& value, Object& object, ReadContext&) {
+            const milliseconds least = std::invoke(timeout, object);
+            std::invoke(limit, object) = read_milliseconds(value, milliseconds{1}, one_year);
+            if (std::invoke(limit, object) >= least) return;
+            value.fail("less than close_timeout",
+                       fmt::format("at least {} (close_timeout)", shown_time(least)));
+        });
+}
+
+template <auto Member>
+void add_option(SectionRows<PublisherConfig>& rows, const Shape& shape, std::string meaning) {
+    rows.add(yaml_key<Member>(), option(Member), shape, std::move(meaning));
+}
+
+void add_limits(SectionRows<PublisherConfig>& rows) {
+    using Options = Publisher::Options;
+    rows.add_custom(yaml_key<&Options::slow_policy>(), {word({policies.begin(), policies.end()})},
+                    "block",
+                    "policy for a subscriber that reaches its queue limit ([slow "
+                    "subscribers](operations.md#slow-subscribers))",
+                    read_policy);
+    rows.add_custom(
+        yaml_key<&Options::disconnect_after>(), {duration(milliseconds{1}, one_hour)},
+        shown_time(Options{}.disconnect_after),
+        "`disconnect`: time without progress after which a slow subscriber is disconnected",
+        read_disconnect_after);
+    add_option<&Options::largest_message_bytes>(
+        rows, bytes(1, largest_message),
+        "size limit of a message; subscribers that cannot receive messages of this size are "
+        "rejected");
+    add_option<&Options::subscriber_limit>(
+        rows, whole(1, 1 << 20),
+        "limit of subscribers; further subscribers are rejected and retry");
+    add_option<&Options::connections_per_host>(
+        rows, whole(0, 1 << 20),
+        "limit of subscribers per host (IPv6: per /64) without `keys`; 0: half of "
+        "`subscriber_limit`");
+    add_option<&Options::ranges_per_subscriber_limit>(
+        rows, whole(1, 1 << 24),
+        "limit of fid ranges per subscriber; beyond it, a subscription is refused");
+    add_option<&Options::pending_reply_limit>(
+        rows, whole(1, 1 << 24),
+        "limit of queued requests and answers of one subscriber; beyond it, its session is closed");
 }
 
 void add_publisher(Keys& keys) {
     using Options = Publisher::Options;
     const Options options;
     SectionRows<PublisherConfig> rows{keys, "publisher"};
-    rows.add_custom("listen", {text("HOST:PORT"), list(text("HOST:PORT"))}, "",
+    rows.add_custom(yaml_key<&Options::listen>(), {text("HOST:PORT"), list(text("HOST:PORT"))}, "",
                     "address to listen at; port 0: any free port, which the log shows",
                     read_listen);
     rows.require();
-    rows.add("open", option(&Options::open), flag(),
-             "allow an address that other machines can reach; without `keys` any peer may then "
-             "subscribe");
+    add_option<&Options::allow_remote_anonymous>(
+        rows, flag(),
+        "allow an address that other machines can reach; without `keys` any peer may then "
+        "subscribe");
     rows.add_custom("name", {text("NAME")}, "its index in the list",
                     "name in the log and in reports, if there are several publishers",
                     [](const YamlValue& value, PublisherConfig& config, ReadContext&) {
@@ -262,9 +312,10 @@ void add_publisher(Keys& keys) {
     rows.add_section(
         "keys", &PublisherConfig::keys, {text("FILE"), section("keys")}, "none",
         "key file: only clients with a key in it may subscribe ([security](security.md))");
-    rows.add_custom("protection", {word({"none", "peers", "integrity", "privacy"})}, "none",
+    rows.add_custom(yaml_key<&netio::ServerKeys::Options::min_protection>(),
+                    {word({"none", "peers", "integrity", "privacy"})}, "none",
                     "with `keys`: minimum protection of a subscriber's connection",
-                    read_protection);
+                    read_min_protection);
     rows.add("mode", &PublisherConfig::buffered, word({"unbuffered", "buffered"}),
              "unbuffered: zero-copy; buffered: messages are copied into shared pages");
     rows.require();
@@ -273,41 +324,20 @@ void add_publisher(Keys& keys) {
                     read_unbuffered);
     rows.add_section("session", option(&Options::session), {section("session")}, "",
                      "options for the connections to subscribers");
-    rows.add_custom("heartbeat_ms", {whole(0, 65535)},
-                    std::to_string(options.session.heartbeat.count()),
+    rows.add_custom(yaml_key<&netio::SessionOptions::heartbeat>(),
+                    {duration(milliseconds{0}, longest_heartbeat)},
+                    shown_time(options.session.heartbeat),
                     "interval of heartbeats on an idle connection; 0: none", read_heartbeat);
-    rows.add_custom("dead_after_ms", {whole(0, hour_ms)},
-                    std::to_string(options.session.dead_after.count()),
+    rows.add_custom(yaml_key<&netio::SessionOptions::dead_after>(),
+                    {duration(milliseconds{0}, one_hour)}, shown_time(options.session.dead_after),
                     "a connection that receives nothing for this time is closed; 0: never, else at "
-                    "least twice `heartbeat_ms`",
+                    "least twice `heartbeat`",
                     read_dead_after);
-    rows.add_custom("slow_subscribers", {word({policies.begin(), policies.end()})}, "block",
-                    "policy for a subscriber that reaches its queue limit ([slow "
-                    "subscribers](operations.md#slow-subscribers))",
-                    read_policy);
-    rows.add_custom(
-        "disconnect_after_ms", {whole(1, hour_ms)},
-        std::to_string(options.disconnect_after.count()),
-        "`disconnect`: time without progress after which a slow subscriber is disconnected",
-        read_disconnect_after);
-    rows.add("largest_message", option(&Options::largest_message_bytes), bytes(1, largest_message),
-             "size limit of a message; subscribers that cannot receive messages of this size are "
-             "rejected");
-    rows.add("subscriber_limit", option(&Options::subscriber_limit), whole(1, 1 << 20),
-             "limit of subscribers; further subscribers are rejected and retry");
-    rows.add("links_per_host", option(&Options::links_per_host), whole(0, 1 << 20),
-             "limit of subscribers per host (IPv6: per /64) without `keys`; 0: half of "
-             "`subscriber_limit`");
-    rows.add("ranges_per_subscriber_limit", option(&Options::ranges_per_subscriber_limit),
-             whole(1, 1 << 24),
-             "limit of fid ranges per subscriber; beyond it, a subscription is refused");
-    rows.add(
-        "answer_limit", option(&Options::answer_limit), whole(1, 1 << 24),
-        "limit of queued requests and answers of one subscriber; beyond it, its session is closed");
+    add_limits(rows);
     add_close(rows, PublisherConfig{}, option(&Options::close_timeout),
               option(&Options::close_limit),
               "at the end: a subscriber that makes no progress for this long is aborted",
-              "at the end: total time limit to close a subscriber; at least `close_timeout_ms`");
+              "at the end: total time limit to close a subscriber; at least `close_timeout`");
     rows.add_custom("wait_subscribers", {whole(0, 1'000'000)}, "1 if a stream has no rate, else 0",
                     "begin to publish when this number of subscribers is connected",
                     read_wait_subscribers);
@@ -364,101 +394,110 @@ void add_bus_and_keys(Keys& keys) {
                    [](const YamlValue& value, BusConfig& config, ReadContext&) {
                        config.advertise = read_host(value);
                    });
-    bus.add("lease_ms", &BusConfig::lease, whole(100, hour_ms),
-            "a publisher that did not renew its announcement for this long is removed; use the "
-            "same value for all publishers on a bus");
+    bus.add<&BusConfig::lease>(
+        duration(milliseconds{100}, one_hour),
+        "a publisher that did not renew its announcement for this long is removed; use the "
+        "same value for all publishers on a bus");
 
     SectionRows<KeyArguments> rows{keys, "keys"};
-    rows.add_custom("file", {text("FILE")}, "",
+    rows.add_custom(yaml_key<&netio::ServerKeys::Options::file>(), {text("FILE")}, "",
                     "key file, made by `netio key`; it is read again when it changes",
                     [](const YamlValue& value, KeyArguments& arguments, ReadContext& context) {
                         arguments.keys =
                             path_in_folder(value.text("the path of a key file"), context.folder);
                     });
     rows.require();
-    rows.add("links_per_host", &KeyArguments::links_per_host, whole(1, 1 << 20),
-             "limit of connections per host; further connections are rejected and may retry",
-             std::to_string(netio::ServerKeys::Options{}.links_per_host));
-    rows.add("look_interval_ms", &KeyArguments::look_interval, whole(1, hour_ms),
-             "interval of checks whether the file has changed");
+    rows.add<&KeyArguments::connections_per_host>(
+        whole(1, 1 << 20),
+        "limit of connections per host; further connections are rejected and may retry",
+        std::to_string(netio::ServerKeys::Options{}.connections_per_host));
+    rows.add<&KeyArguments::look_interval>(duration(milliseconds{1}, one_hour),
+                                           "interval of checks whether the file has changed");
 }
 
-void read_remainder(const YamlValue& value, PublisherConfig& config, ReadContext&) {
+void read_queue_limit(const YamlValue& value, PublisherConfig& config, ReadContext&) {
     const std::size_t outstanding = config.unbuffered_options.outstanding_limit;
     const std::size_t most = outstanding / 2;
-    const std::size_t remainder = value.number(1, 1 << 20);
-    if (remainder > most) {
-        value.fail(fmt::format("{} is more than half of outstanding, which is {}: one stopped "
-                               "subscriber could block the others",
-                               remainder, outstanding),
-                   fmt::format("a whole number from 1 to {}", most));
+    const std::size_t messages = value.number(1, 1 << 20);
+    if (messages > most) {
+        value.fail(
+            fmt::format("{} is more than half of outstanding_limit, which is {}: one stopped "
+                        "subscriber could block the others",
+                        messages, outstanding),
+            fmt::format("a whole number from 1 to {}", most));
     }
-    config.unbuffered_options.queue_limit_messages = remainder;
+    config.unbuffered_options.queue_limit_messages = messages;
 }
 
 void add_sockets(Keys& keys) {
     using Buffered = BufferedPublishSocket::Options;
     SectionRows<Buffered> buffered{keys, "buffered"};
-    buffered.add("page_size", &Buffered::page_bytes, bytes(256, largest_message),
-                 "size of a page and of the largest frame; messages and fids share a page");
-    buffered.add(
-        "pages", &Buffered::page_count, whole(2, 1 << 20),
+    buffered.add<&Buffered::page_size_bytes>(
+        bytes(256, largest_message),
+        "size of a page and of the largest frame; messages and fids share a page");
+    buffered.add<&Buffered::page_count>(
+        whole(2, 1 << 20),
         "number of pages of `page_size`: the memory for all messages that are queued or in flight");
-    buffered.add_custom("share", {bytes(1, terabyte)}, "1M, with `drop` 4M",
+    buffered.add_custom(yaml_key<&Buffered::queue_limit_bytes>(), {bytes(1, terabyte)},
+                        "1MiB, with `drop` 4MiB",
                         "limit of queued bytes of one subscriber, beyond which it is slow: at most "
                         "half of the memory",
                         [](const YamlValue& value, Buffered& options, ReadContext&) {
                             options.queue_limit_bytes =
-                                value.bytes(1, options.page_count * options.page_bytes / 2);
+                                value.bytes(1, options.page_count * options.page_size_bytes / 2);
                         });
-    buffered.add("newest", &Buffered::newest_bytes, bytes(1, terabyte),
-                 "`newest` (conflation): additional limit for one subscriber, for the last message "
-                 "of each fid");
+    buffered.add<&Buffered::newest_bytes>(
+        bytes(1, terabyte),
+        "`newest` (conflation): additional limit for one subscriber, for the last message "
+        "of each fid");
     buffered.add_custom(
-        "watermark", {bytes(1, largest_message)}, "none",
+        yaml_key<&Buffered::watermark_bytes>(), {bytes(1, largest_message)}, "none",
         "a page is sent when it has this many bytes; at most `page_size`. Without it: at about 64 "
         "KiB if its subscribers are idle, and when the page is full if they are busy",
         [](const YamlValue& value, Buffered& options, ReadContext&) {
-            options.watermark_bytes = value.bytes(1, options.page_bytes);
+            options.watermark_bytes = value.bytes(1, options.page_size_bytes);
         });
-    buffered.add("flush_us", &Buffered::flush_time, whole(0, hour_ms * 1000),
-                 "time limit for a message to wait for its page; 0: no timer");
-    buffered.add("flush_when_idle", &Buffered::flush_when_idle, flag(),
-                 "send a page as soon as its connections are idle");
+    buffered.add<&Buffered::flush_time>(
+        duration(milliseconds{0}, one_hour),
+        "time limit for a message to wait for its page; 0: no timer");
+    buffered.add<&Buffered::flush_when_idle>(flag(),
+                                             "send a page as soon as its connections are idle");
 
     SectionRows<PublisherConfig> unbuffered{keys, "unbuffered"};
     unbuffered.add(
-        "outstanding", [](PublisherConfig & config) -> auto& {
+        yaml_key<&PublishSocket::Options::outstanding_limit>(),
+        [](PublisherConfig & config) -> auto& {
             return config.unbuffered_options.outstanding_limit;
         },
         whole(2, 1 << 20), "limit of messages in flight (zero-copy)");
     unbuffered.add_custom(
-        "remainder", {whole(1, 1 << 20)}, "a quarter of `outstanding`, and 64 at most",
-        "limit of messages queued for one subscriber: at most half of `outstanding`",
-        read_remainder);
+        yaml_key<&PublishSocket::Options::queue_limit_messages>(), {whole(1, 1 << 20)},
+        "a quarter of `outstanding_limit`, and 64 at most",
+        "limit of messages queued for one subscriber: at most half of `outstanding_limit`",
+        read_queue_limit);
     unbuffered.add("memory", &PublisherConfig::memory_bytes, bytes(1, terabyte),
-                   "registered memory for the messages in flight", "256M");
+                   "registered memory for the messages in flight", "256MiB");
 
     using Session = netio::SessionOptions;
     const Session defaults = Publisher::Options{}.session;
     SectionRows<Session> session{keys, "session", defaults};
-    session.add("receive_bytes", &Session::receive_bytes,
-                bytes(256, std::numeric_limits<std::uint32_t>::max()),
-                "size of a receive buffer for a subscriber's requests");
-    session.add("receive_count", &Session::receive_count, whole(4, 16384),
-                "number of these receive buffers");
-    session.add("window_limit", &Session::window_limit, bytes(0, terabyte),
-                "the receive buffers grow together up to this limit if round trips are long; 0: "
-                "they do not grow");
-    session.add("send_count", &Session::send_count, whole(2, 1024), "limit of frames in flight");
-    session.add("handshake_timeout_ms", &Session::handshake_timeout, whole(1, year_ms),
-                "time limit for a peer's handshake");
-    session.add(
-        "key_bytes", &Session::key_bytes, bytes(1, std::uint64_t{1} << 34),
+    session.add<&Session::receive_buffer_bytes>(
+        bytes(256, std::numeric_limits<std::uint32_t>::max()),
+        "size of a receive buffer for a subscriber's requests");
+    session.add<&Session::receive_count>(whole(4, 16384), "number of these receive buffers");
+    session.add<&Session::window_limit>(
+        bytes(0, terabyte),
+        "the receive buffers grow together up to this limit if round trips are long; 0: "
+        "they do not grow");
+    session.add<&Session::send_count>(whole(2, 1024), "limit of frames in flight");
+    session.add<&Session::handshake_timeout>(duration(milliseconds{1}, one_year),
+                                             "time limit for a peer's handshake");
+    session.add<&Session::rekey_after_bytes>(
+        bytes(1, std::uint64_t{1} << 34),
         "with `integrity` and `privacy`: the key for sent data changes after this many bytes");
     add_close(session, defaults, &Session::close_timeout, &Session::close_limit,
               "close of one connection: a peer that makes no progress for this long is aborted",
-              "close of one connection: total time limit; at least `close_timeout_ms`");
+              "close of one connection: total time limit; at least `close_timeout`");
 }
 
 // --- the document ---------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <stdexcept>
 #include <string_view>
@@ -24,7 +25,8 @@ namespace {
 
 using namespace shapes;
 
-constexpr std::uint64_t hour_ns = std::uint64_t{3'600'000'000'000};
+constexpr netio::Duration shortest_time{1};
+constexpr std::chrono::hours longest_time{1};
 
 std::size_t count_of(const std::vector<netio::pubsub::FidRange>& fids) {
     std::size_t count = 0;
@@ -288,15 +290,15 @@ void add_occasions(SectionRows<Object>& rows, const std::string& what, Rate rate
              "number of " + what + " at once, at accordingly longer intervals");
     rows.add("timing", part(&RateConfig::poisson), word({"periodic", "poisson"}),
              "equal intervals, or independent random intervals");
-    rows.add("train_ns", part(&RateConfig::train), whole(1, hour_ns),
-             "length of a train, within which the rate applies; no messages follow for `gap_ns`, "
-             "as between the bunch trains of a collider",
+    rows.add("train", part(&RateConfig::train), duration(shortest_time, longest_time),
+             "length of a train, within which the rate applies; no messages follow for `gap`, as "
+             "between the bunch trains of a collider",
              "no trains");
-    rows.add_custom("gap_ns", {whole(1, hour_ns)}, "none", "with `train_ns`",
+    rows.add_custom("gap", {duration(shortest_time, longest_time)}, "none", "with `train`",
                     [rate](const YamlValue& value, Object& object, ReadContext&) {
-                        rate(object).gap = netio::Duration{value.number(1, hour_ns)};
+                        rate(object).gap = value.time(shortest_time, longest_time, shortest_time);
                         if (rate(object).train.count() == 0)
-                            value.fail("needs train_ns", "together with train_ns");
+                            value.fail("needs train", "together with train");
                     });
 }
 
@@ -320,7 +322,7 @@ void add_stream(Keys& keys) {
                       read_source);
     stream.require();
     stream.add_deferred("size", {bytes(1, largest_message), section("size")},
-                        "64k; required for a pattern",
+                        "64KiB; required for a pattern",
                         "size of a message; at most `largest_message`");
     stream.add_custom(
         "rate", {word({"max"}), real(0, 1e9), section("rate")}, "max",

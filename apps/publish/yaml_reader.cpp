@@ -228,12 +228,27 @@ std::string YamlValue::as_line(const std::string& allowed) const {
 
 std::size_t YamlValue::bytes(std::size_t min, std::size_t max) const {
     const std::string allowed =
-        fmt::format("a number of bytes from {} to {}, also as 64k, 1.5M, 1 GiB", min, max);
+        fmt::format("a number of bytes from {} to {}, also as 64KiB, 1.5MiB, 1GiB", min, max);
     const std::string word = text(allowed);
     const auto value = parse_bytes(word);
     if (!value) fail(fmt::format("'{}' is not a number of bytes", word), allowed);
     if (*value < min || *value > max) fail(word + " is out of range", allowed);
     return *value;
+}
+
+netio::Duration YamlValue::time(netio::Duration min, netio::Duration max,
+                                netio::Duration step) const {
+    const bool may_be_zero = min == netio::Duration{};
+    const std::string allowed =
+        fmt::format("{}a time with its unit from {} to {}, such as 40us, 500ms, 10s, 2m, 1h",
+                    may_be_zero ? "0, or " : "", shown_time(std::max(min, step)), shown_time(max));
+    const std::string word = text(allowed);
+    if (may_be_zero && parse_count(word) == 0U) return {};
+    const auto value = parse_duration(word);
+    if (!value) fail(duration_problem(word), allowed);
+    const netio::Duration rounded = (*value + step - netio::Duration{1}) / step * step;
+    if (rounded < min || rounded > max) fail(word + " is out of range", allowed);
+    return rounded;
 }
 
 std::size_t YamlValue::choice(const std::vector<std::string_view>& choices,

@@ -6,6 +6,8 @@
 // may include others by merge keys: `<<: *other`, or `<<: [*one, *other]`; its own keys have
 // priority, then those of earlier maps.
 
+#include "netio/base/time.hpp"
+
 #include <yaml-cpp/yaml.h>
 
 #include <cstdint>
@@ -60,8 +62,11 @@ class YamlValue {
     bool flag() const;
     // Returns a word, or a list or a map of words, as one line of YAML: {a: 1, b: [2, 3]}.
     std::string as_line(const std::string& allowed) const;
-    // A number of bytes; k, M and G are powers of 1024.
+    // A number of bytes; KiB, MiB and GiB are powers of 1024.
     std::size_t bytes(std::size_t min, std::size_t max) const;
+    // A time with its unit, rounded up to whole steps. A bare number has no unit and is refused,
+    // except 0 if `min` is 0.
+    netio::Duration time(netio::Duration min, netio::Duration max, netio::Duration step) const;
     // Returns the position of the value among the choices; `also` describes further allowed values
     // in an error.
     std::size_t choice(const std::vector<std::string_view>& choices,

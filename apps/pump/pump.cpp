@@ -6,6 +6,7 @@
 #include "apps/common/display.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
+#include "apps/common/option_name.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/terminal.hpp"
@@ -51,7 +52,7 @@ struct ServerArguments {
     bool serve = false;
     bool once = false;
     std::string listen = "127.0.0.1:12350";
-    bool open = false;
+    bool allow_remote_anonymous = false;
     std::size_t clients = Server::Options{}.client_limit_count;
     std::size_t clients_per_host = Server::Options{}.host_limit_count;
     std::size_t memory = Server::Options{}.settings.memory_limit_bytes;
@@ -204,8 +205,8 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
         }};
     Server server{loop,
                   transport,
-                  {.addresses = {netio::parse_address(serving.listen)},
-                   .open = serving.open,
+                  {.listen = {netio::parse_address(serving.listen)},
+                   .allow_remote_anonymous = serving.allow_remote_anonymous,
                    .keys = keys,
                    .client_limit_count = serving.clients,
                    .host_limit_count = serving.clients_per_host,
@@ -263,12 +264,15 @@ void add_sizes(CLI::App& command, Arguments& arguments) {
               "Size of a receive in bytes; 0: as large as a send", receive);
     add_bytes(command, "--receive-size-min", load.receive_size_min,
               "Use random receive sizes from this on", receive);
-    add_bytes(command, "--ring", arguments.variant.ring, "Size of this side's ring in bytes", ring);
+    add_bytes(command, cli_flag<&netio::stream::ReceiverOptions::ring_bytes>(),
+              arguments.variant.ring, "Size of this side's ring in bytes", ring);
     add_bytes(
-        command, "--ring-limit", arguments.variant.ring_limit,
+        command, cli_flag<&netio::stream::ReceiverOptions::ring_limit_bytes>(),
+        arguments.variant.ring_limit,
         "Let the ring grow up to this many bytes if round trips are long; as --ring: do not grow",
         ring);
-    add_bytes(command, "--window-limit", arguments.variant.window_limit,
+    add_bytes(command, cli_flag<&netio::SessionOptions::window_limit>(),
+              arguments.variant.window_limit,
               "Let receive buffers grow up to this many bytes if round trips are long and bytes "
               "are sent in frames; 0: do not grow",
               ring);
@@ -293,7 +297,7 @@ void add_limits(CLI::App& command, ServerArguments& serving, CLI::Option* serve)
               {.min = std::size_t{1} << 16U, .max = std::size_t{1} << 40U})
         ->needs(serve);
     add_seconds(command, "--idle-limit", serving.idle_limit_s,
-                "Abort a client of the server if no byte was transferred for this many seconds",
+                "Abort a client of the server if no byte was transferred for this long",
                 Zero::refused)
         ->needs(serve);
 }
@@ -310,7 +314,7 @@ Command add(CLI::App& program) {
                      "HOST:PORT where the server listens; port 0: any free port")
         ->capture_default_str()
         ->needs(serve);
-    add_open(*command, arguments->serving.open)->needs(serve);
+    add_allow_remote_anonymous(*command, arguments->serving.allow_remote_anonymous)->needs(serve);
     add_metrics(*command, arguments->serving.metrics);
     command->add_flag("--once", arguments->serving.once, "Serve one client, and end")->needs(serve);
     add_limits(*command, arguments->serving, serve);

@@ -11,8 +11,9 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
     : loop_{loop}, options_{std::move(options)}, on_end_{std::move(on_end)},
       places_{options_.client_limit_count, options_.host_limit_count}, log_{loop},
       later_{loop, [this] { forget_ended(); }}, listener_{transport,
-                                                          {.addresses = options_.addresses,
-                                                           .open = options_.open,
+                                                          {.listen = options_.listen,
+                                                           .allow_remote_anonymous =
+                                                               options_.allow_remote_anonymous,
                                                            .keys = options_.keys},
                                                           *this} {}
 

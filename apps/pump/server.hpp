@@ -23,8 +23,8 @@ namespace apps::pump {
 class Server final : private netio::stream::StreamListener::Handler {
   public:
     struct Options {
-        std::vector<netio::Address> addresses;
-        bool open = false;                                 // other machines may reach them
+        std::vector<netio::Address> listen;
+        bool allow_remote_anonymous = false;               // other machines may reach them
         std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
         std::size_t client_limit_count = 16;               // further clients are rejected
         std::size_t host_limit_count = 0;                  // clients per host; 0: half

@@ -4,6 +4,7 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/logging.hpp"
+#include "apps/common/option_name.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/terminal.hpp"
@@ -283,16 +284,18 @@ Command add_send(CLI::App& program) {
               "Send this many generated messages instead of the lines of standard input");
     add_bytes(*command, "--size", arguments->bytes, "Size of each generated message in bytes",
               {.min = 1, .max = (1U << 30) - 1});
-    command->add_option("--local", arguments->local,
+    using Socket = netio::SendSocket::Options;
+    using Buffered = netio::BufferedSendSocket::Options;
+    command->add_option(cli_flag<&Socket::local_host>(), arguments->local,
                         "Connect from this local address or interface");
-    command->add_flag("--reconnect", arguments->reconnect,
+    command->add_flag(cli_flag<&Socket::reconnect>(), arguments->reconnect,
                       "Wait for the listener, and reconnect after a lost connection");
-    add_bytes(*command, "--page-size", arguments->sending.page_bytes,
+    add_bytes(*command, cli_flag<&Buffered::page_size_bytes>(), arguments->sending.page_size_bytes,
               "Send at most this many bytes of messages together",
               {.min = 256, .max = (1U << 30) - 1});
-    add_count(*command, "--pages", arguments->sending.page_count,
+    add_count(*command, cli_flag<&Buffered::page_count>(), arguments->sending.page_count,
               "Limit of pages that are queued or in flight", {.min = 2, .max = 1U << 20});
-    netio::SendSocket::Options& socket = arguments->sending.socket;
+    Socket& socket = arguments->sending.socket;
     add_retry_times(*command, socket.retry_interval, socket.retry_limit);
     add_session_times(*command, socket.session);
     add_key(*command, arguments->keys);

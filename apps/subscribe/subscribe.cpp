@@ -6,6 +6,7 @@
 #include "apps/common/display.hpp"
 #include "apps/common/fid_text.hpp"
 #include "apps/common/logging.hpp"
+#include "apps/common/option_name.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
@@ -421,7 +422,7 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRang
             "the publisher refuses policy '{1}' for {0}, {2}", fids, arguments_.policy,
             arguments_.policy == "newest" ? "because it is not buffered; use --policy drop"
                                           : "because it would block publishing more than its own "
-                                            "slow_subscribers; leave out --policy"));
+                                            "slow_policy; leave out --policy"));
     case Subscriptions::Refusal::not_permitted:
         return refuse("the key does not permit to subscribe to " + fids +
                       (arguments_.policy.empty() ? "" : " with this --policy"));
@@ -600,7 +601,8 @@ Command add_subscribe(CLI::App& program) {
             throw CLI::RequiredError{"publisher or --bus"};
         }
     });
-    command->add_flag("--reconnect", arguments->from.reconnect,
+    using Socket = netio::pubsub::SubscribeSocket::Options;
+    command->add_flag(cli_flag<&Socket::reconnect>(), arguments->from.reconnect,
                       "Reconnect after a lost connection, and report the messages lost in between");
     command
         ->add_option("--fid", arguments->fids.wanted,
@@ -618,13 +620,14 @@ Command add_subscribe(CLI::App& program) {
             "Policy if this subscriber is slow: block, drop, disconnect, or newest (buffered "
             "publishers only); never one that blocks the publisher more than its own policy")
         ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
-    command->add_option("--local", arguments->local, "Connect from this local address");
+    command->add_option(cli_flag<&Socket::local_host>(), arguments->local,
+                        "Connect from this local address");
     add_receive_buffers(*command, arguments->socket.session);
-    add_buffer_limit(*command, arguments->socket.receive_bytes_limit);
+    add_receive_buffer_limit(*command, arguments->socket.receive_buffer_limit_bytes);
     add_largest_message(*command, arguments->socket.largest_message_bytes);
     add_session_times(*command, arguments->socket.session);
     add_retry_times(*command, arguments->socket.retry_interval, arguments->socket.retry_limit);
-    add_count(*command, "--fid-limit", arguments->socket.fid_limit,
+    add_count(*command, cli_flag<&Socket::fid_limit>(), arguments->socket.fid_limit,
               "Limit of fids with counters; a publisher that sends more fids is disconnected",
               {.min = 1, .max = 1U << 30});
     add_key(*command, arguments->key);

@@ -287,7 +287,7 @@ std::optional<AuthTranscript> AuthServer::proved(const Request& request, const S
         if (fits) found = transcript;
     };
     try_address(request.dialled);
-    for (const AuthAddress& other : options_.dialled_as)
+    for (const AuthAddress& other : options_.advertised_addresses)
         try_address(other);
     return found;
 }
@@ -310,8 +310,8 @@ AccessControl::AccessControl(const Options& options, KeySource& source, const Se
               {.min_protection = options.min_protection,
                .most = options.most,
                .lacks_aes = options.lacks_aes,
-               .dialled_as = options.dialled_as}},
-      peers_{PeerLimiter::unlimited, options.links_per_host} {
+               .advertised_addresses = options.advertised_addresses}},
+      peers_{PeerLimiter::unlimited, options.connections_per_host} {
     file_.load();
     server_.use(file_.ring());
 }
@@ -322,7 +322,7 @@ Verdict AccessControl::judge(const AuthServer::Request& request, TimePoint now, 
     PeerLimiter::Entry entry = peers_.enter({.host = request.source,
                                              .address = {},
                                              .key = verdict.admission->id(),
-                                             .key_limit = verdict.admission->rights().links});
+                                             .key_limit = verdict.admission->rights().connections});
     if (entry.slot) {
         slot = std::move(entry.slot);
         return verdict;

@@ -266,7 +266,7 @@ class AuthServer {
         // bytes each, so at most 64 MiB if the holders of 255 keys all attack.
         std::size_t proofs_per_key = 4096;
         // Addresses that clients dial where the network translates them to one of this machine.
-        std::vector<AuthAddress> dialled_as{};
+        std::vector<AuthAddress> advertised_addresses{};
     };
     struct Request {
         Bytes data; // begins with the hello
@@ -332,9 +332,9 @@ class AccessControl {
         std::string key_file;
         Protection min_protection = Protection::none;
         Protection most = Protection::privacy;
-        bool lacks_aes = false;                // this processor has no instructions for AES
-        std::uint32_t links_per_host = 256;    // simultaneous connections, whatever their keys
-        std::vector<AuthAddress> dialled_as{}; // AuthServer::Options
+        bool lacks_aes = false;                   // this processor has no instructions for AES
+        std::uint32_t connections_per_host = 256; // simultaneous connections, whatever their keys
+        std::vector<AuthAddress> advertised_addresses{}; // AuthServer::Options
     };
 
     // `boot` is random and used in this run only. Throws KeyFileError.

@@ -7,7 +7,7 @@
 //
 //     netio-keys 1
 //     # id name secret rights
-//     7 monitor nk1-… services=pubsub fids=0-63:drop,0x100-0x1ff:block! links=4
+//     7 monitor nk1-… services=pubsub fids=0-63:drop,0x100-0x1ff:block! connections=4
 //     8 camera nk1-… services=stream folder=incoming:overwrite folder=logs rma
 //     0 anyone - services=probe
 //     end
@@ -18,7 +18,7 @@
 //     may
 //                ask for (drop, disconnect, block); with ! the subscriber always gets that
 //     folder=    a folder that copies may be written into; :overwrite allows to replace files
-//     links=     simultaneous connections (64)
+//     connections= simultaneous connections (64)
 //     rma        writes into this side's memory: the holder is trusted with the process
 
 #include "netio/access/crypto.hpp"

@@ -81,7 +81,7 @@ constexpr std::array<std::pair<std::string_view, Patience>, 4> patience_names{
      {"newest", Patience::newest},
      {"disconnect", Patience::disconnect},
      {"block", Patience::block}}};
-constexpr std::uint32_t most_links = 4096;
+constexpr std::uint32_t most_connections = 4096;
 
 // The word in an error message. A long word, one with control characters, or a misplaced secret is
 // not shown.
@@ -201,15 +201,15 @@ void take(std::string_view word, std::string_view key, Rights& rights) {
         rights.fids = parse_fids(value);
     } else if (key == "folder") {
         rights.folders.push_back(parse_folder(value));
-    } else if (key == "links") {
+    } else if (key == "connections") {
         const std::string expected =
-            "links= takes a number from 1 to " + std::to_string(most_links);
-        rights.links = parse_number<std::uint32_t>(value, expected);
-        if (rights.links < 1 || rights.links > most_links) refuse(expected);
+            "connections= takes a number from 1 to " + std::to_string(most_connections);
+        rights.connections = parse_number<std::uint32_t>(value, expected);
+        if (rights.connections < 1 || rights.connections > most_connections) refuse(expected);
     } else if (word == "rma") {
         rights.rma = true;
     } else {
-        refuse(shown(word) + " is no right; allowed: services=, fids=, folder=, links=, rma");
+        refuse(shown(word) + " is no right; allowed: services=, fids=, folder=, connections=, rma");
     }
 }
 
@@ -260,7 +260,7 @@ std::string to_string(const Rights& rights) {
         text += " folder=" + right.folder;
         if (right.may == FolderRight::May::overwrite) text += ":overwrite";
     }
-    text += " links=" + std::to_string(rights.links);
+    text += " connections=" + std::to_string(rights.connections);
     return text + (rights.rma ? " rma" : "");
 }
 

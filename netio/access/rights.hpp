@@ -37,13 +37,13 @@ struct FolderRight {
 };
 
 struct Rights {
-    static constexpr std::uint32_t default_links = 64;
+    static constexpr std::uint32_t default_connections = 64;
 
     std::vector<std::uint8_t> services; // numbers on the wire, ascending
     std::vector<FidRight> fids;         // ascending, disjoint
     std::vector<FolderRight> folders;
-    std::uint32_t links = default_links; // simultaneous connections
-    bool rma = false;                    // may write into this side's memory: fully trusted
+    std::uint32_t connections = default_connections; // simultaneous connections
+    bool rma = false; // may write into this side's memory: fully trusted
 
     bool may_use(std::uint8_t service) const noexcept;
 

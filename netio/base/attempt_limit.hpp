@@ -2,9 +2,9 @@
 #pragma once
 
 // Limits the unanswered attempts to connect to one address. A listener closes connections of a
-// machine that has too many unfinished ones (FabricOptions::strangers_per_host_limit), so a program
-// that connects a thousand sockets at once must not look like a flood. Attempts beyond the limit
-// wait in a queue, oldest first. No I/O; belongs to the loop's thread.
+// machine that has too many unfinished ones (FabricOptions::pending_handshakes_per_host), so a
+// program that connects a thousand sockets at once must not look like a flood. Attempts beyond the
+// limit wait in a queue, oldest first. No I/O; belongs to the loop's thread.
 
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"

@@ -286,7 +286,7 @@ void Connection::end_unanswered() {
               "connecting to " + peer_address() +
                   ": the connection was ended there without an answer; what listens there may not "
                   "speak this protocol, or has more unfinished connections of this machine than "
-                  "its strangers_per_host_limit: raise that there, or connect fewer sockets at "
+                  "its pending_handshakes_per_host: raise that there, or connect fewer sockets at "
                   "once here (attempts_per_address_limit)");
     closed_.ended_unanswered = true;
 }

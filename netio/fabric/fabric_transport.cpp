@@ -28,8 +28,9 @@ void validate(const FabricOptions& options) {
     };
     // For the kernel a time-out of 0 means no time-out.
     require_time("fabric: half_handshake_timeout", options.half_handshake_timeout);
-    require_time("fabric: stranger_timeout", options.stranger_timeout);
-    require(options.strangers_per_host_limit > 0, "strangers_per_host_limit must be at least 1");
+    require_time("fabric: handshake_timeout", options.handshake_timeout);
+    require(options.pending_handshakes_per_host > 0,
+            "pending_handshakes_per_host must be at least 1");
     require(options.attempts_per_address_limit > 0,
             "attempts_per_address_limit must be at least 1");
     require(options.queue_endpoint_limit > 0, "queue_endpoint_limit must be at least 1");

@@ -124,10 +124,11 @@ void HandshakeGuard::report_closed(const PendingHandshakes::Excess& excess) cons
         pending_per_host_ * (excess.has_requested ? PendingHandshakes::requested_factor : 1);
     observer->on_peer_rejected(
         {.peer = ListeningSocket::name_of_peer(excess.pending.fd),
-         .why = "more than " + std::to_string(limit) + " connections of its machine " +
-                (excess.has_requested ? "wait for an answer here" : "have not sent their request") +
-                "; if these are wanted, raise strangers_per_host_limit (FabricOptions, `fabric:` "
-                "in YAML), or let their programs connect fewer sockets at once"});
+         .why =
+             "more than " + std::to_string(limit) + " connections of its machine " +
+             (excess.has_requested ? "wait for an answer here" : "have not sent their request") +
+             "; if these are wanted, raise pending_handshakes_per_host (FabricOptions, `fabric:` "
+             "in YAML), or let their programs connect fewer sockets at once"});
 }
 
 KernelSocket HandshakeGuard::admit(const access::AuthAddress& peer) {

@@ -86,8 +86,8 @@ class HandshakeGuard {
   public:
     struct Limits {
         std::chrono::milliseconds half_handshake; // of blocking reads of a request
-        std::chrono::milliseconds handshake;      // FabricOptions::stranger_timeout
-        std::size_t pending_per_host;             // FabricOptions::strangers_per_host_limit
+        std::chrono::milliseconds handshake;      // FabricOptions::handshake_timeout
+        std::size_t pending_per_host;             // FabricOptions::pending_handshakes_per_host
     };
 
     // Throws FabricError: the listening socket cannot be found.

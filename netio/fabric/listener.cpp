@@ -137,8 +137,8 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
         guard_.emplace(
             loop, to_auth_address(&name),
             HandshakeGuard::Limits{.half_handshake = options.half_handshake_timeout,
-                                   .handshake = options.stranger_timeout,
-                                   .pending_per_host = options.strangers_per_host_limit});
+                                   .handshake = options.handshake_timeout,
+                                   .pending_per_host = options.pending_handshakes_per_host});
     }
     if (descriptors_are_short()) {
         throw FabricError{{EMFILE, std::system_category()},

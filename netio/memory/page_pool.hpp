@@ -18,8 +18,9 @@ namespace netio::inline v0_3 {
 
 class PagePool {
   public:
-    PagePool(std::size_t page_bytes, std::size_t page_count)
-        : memory_{page_bytes * page_count}, page_bytes_{page_bytes}, users_(page_count, 0) {
+    PagePool(std::size_t page_size_bytes, std::size_t page_count)
+        : memory_{page_size_bytes * page_count}, page_bytes_{page_size_bytes},
+          users_(page_count, 0) {
         free_.reserve(page_count);
         // The lowest page is taken first: a pool that is never full uses little memory.
         for (std::size_t i = page_count; i > 0; --i) {
@@ -54,7 +55,7 @@ class PagePool {
         return memory_.slice(page * page_bytes_, bytes);
     }
 
-    std::size_t page_bytes() const noexcept { return page_bytes_; }
+    std::size_t page_size_bytes() const noexcept { return page_bytes_; }
     std::size_t page_count() const noexcept { return users_.size(); }
     std::size_t free_count() const noexcept { return free_.size(); }
 

@@ -25,12 +25,12 @@ void validate(const BufferedSendSocket::Options& options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
     };
-    require(options.page_bytes >= 256 && options.page_bytes <= page::message_limit,
-            "page_bytes must be from 256 to 1073741823");
+    require(options.page_size_bytes >= 256 && options.page_size_bytes <= page::message_limit,
+            "page_size_bytes must be from 256 to 1073741823");
     require(options.page_count >= 2 && options.page_count <= (std::size_t{1} << 20),
             "page_count must be from 2 to 1048576");
-    require(options.watermark_bytes <= options.page_bytes,
-            "watermark_bytes must not exceed page_bytes");
+    require(options.watermark_bytes <= options.page_size_bytes,
+            "watermark_bytes must not exceed page_size_bytes");
     require(options.flush_time.count() >= 0 && options.flush_time <= longest_time,
             "flush_time must be from 0 to a year");
 }
@@ -39,7 +39,7 @@ namespace {
 
 BufferedSendSocket::Options checked_options(BufferedSendSocket::Options options) {
     validate(options);
-    if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
+    if (options.watermark_bytes == 0) options.watermark_bytes = options.page_size_bytes;
     return options;
 }
 
@@ -118,7 +118,7 @@ BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transp
                                    const BufferedSendSocket::Options& options,
                                    BufferedSendSocket::Handler& handler)
     : socket_{socket}, filling_{socket.filling_}, loop_{transport.loop()},
-      options_{checked_options(options)}, handler_{handler}, pages_{options_.page_bytes,
+      options_{checked_options(options)}, handler_{handler}, pages_{options_.page_size_bytes,
                                                                     options_.page_count},
       flush_pace_{options_.flush_time}, flush_timer_{loop_,
                                                      [this] {
@@ -131,9 +131,10 @@ BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transp
 
 void BufferedSendCore::on_connected(SendSocket&) {
     const std::size_t body = session().body_limit();
-    limits_.page = std::min(options_.page_bytes, body);
+    limits_.page = std::min(options_.page_size_bytes, body);
     filling_.watermark_bytes = std::min(options_.watermark_bytes, limits_.page);
-    limits_.fragment = std::min(options_.page_bytes, body - messages::fragment_extension_bytes);
+    limits_.fragment =
+        std::min(options_.page_size_bytes, body - messages::fragment_extension_bytes);
     const std::size_t in_fragments =
         std::min<std::size_t>({messages::largest_message_bytes(session().peer()),
                                limits_.fragment * options_.page_count, page::message_limit});

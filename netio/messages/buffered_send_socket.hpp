@@ -34,7 +34,7 @@ class NETIO_EXPORT BufferedSendSocket final {
   public:
     struct Options {
         SendSocket::Options socket{};
-        std::size_t page_bytes = 64 * 1024; // less if the receiver's buffers are smaller
+        std::size_t page_size_bytes = 64 * 1024; // less if the receiver's buffers are smaller
         std::size_t page_count = 128;
         std::size_t watermark_bytes = 0; // a page is sent when it has this many bytes; 0: when full
         // The longest time that a message waits for its page to fill; 0: no timer. At most one page

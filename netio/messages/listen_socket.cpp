@@ -95,9 +95,8 @@ void ReceiveSocket::resume() {
 KeptBytes ReceiveSocket::keep(std::span<const std::byte> message) {
     NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     Session& session = *core_.session;
-    auto joined = core_.reassembly.keep(message, [&](std::vector<std::byte> memory) {
-        return session.keep(std::move(memory));
-    });
+    auto joined = core_.reassembly.keep(
+        message, [&](std::vector<std::byte> memory) { return session.keep(std::move(memory)); });
     return joined ? *std::move(joined) : session.keep(message);
 }
 
@@ -176,11 +175,11 @@ ListenSocket::Impl::Impl(ListenSocket& user, Transport& transport, ListenSocket:
     listener = std::make_unique<SessionListener>(
         transport,
         SessionListener::Options{.service = Service::messages,
-                                 .addresses = options.addresses,
-                                 .open = options.open,
+                                 .listen = options.listen,
+                                 .allow_remote_anonymous = options.allow_remote_anonymous,
                                  .service_bytes = messages::service_bytes,
                                  .place_limit = options.peer_limit,
-                                 .links_per_host = options.links_per_host,
+                                 .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
 }
@@ -276,7 +275,8 @@ std::string_view ListenSocket::Impl::take_page(ReceiveCore& peer, std::span<cons
         }
         if (peer.paused) {
             const std::byte* const record = message.data() - page::record_header_bytes;
-            session.put_back(body.last(static_cast<std::size_t>(body.data() + body.size() - record)));
+            session.put_back(
+                body.last(static_cast<std::size_t>(body.data() + body.size() - record)));
             return false;
         }
         hand_over(peer, message, std::nullopt);

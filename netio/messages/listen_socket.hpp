@@ -6,7 +6,7 @@
 // pages and reassembles fragments. The library allocates, registers and posts the receive buffers;
 // the sender learns their size and refuses larger messages.
 //
-//     netio::ListenSocket socket{*transport, {.addresses = {{"10.0.0.1", 1234}}}, handler};
+//     netio::ListenSocket socket{*transport, {.listen = {{"10.0.0.1", 1234}}}, handler};
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
@@ -69,13 +69,13 @@ class NETIO_EXPORT ReceiveSocket final {
 class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
-        AddressList addresses{};
-        bool open = false;                           // peers of other machines may connect
+        AddressList listen{};
+        bool allow_remote_anonymous = false;         // peers of other machines may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // connected senders
         // Limit of senders per host; 0: half of peer_limit. With keys, the limit of the keys
         // applies.
-        std::size_t links_per_host = 0;
+        std::size_t connections_per_host = 0;
         // Limit of a buffered sender's message that is larger than a page; the sender refuses
         // larger ones.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;

@@ -37,7 +37,7 @@ struct OutgoingFrame;
 class NETIO_EXPORT SendSocket final {
   public:
     struct Options {
-        SessionOptions session = {.receive_bytes = 256,
+        SessionOptions session = {.receive_buffer_bytes = 256,
                                   .receive_count = 16, // only credits are received
                                   .window_limit = 0};
         std::string local_host{};               // empty: any

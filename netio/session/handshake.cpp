@@ -64,7 +64,7 @@ std::string_view to_string(RejectCode code) noexcept {
     case RejectCode::other_service:
         return "it offers another service at this address";
     case RejectCode::receive_too_small:
-        return "the receive buffers (receive_bytes) are too small for it";
+        return "the receive buffers (receive_buffer_bytes) are too small for it";
     case RejectCode::full:
         return "it has no free slot for another peer, or for another of this host";
     case RejectCode::service_data:
@@ -91,7 +91,7 @@ std::size_t encode(const Hello& hello, ConnectionData& out) noexcept {
     wire::store(out.data() + 5, hello.features);
     wire::store(out.data() + 6, hello.service);
     wire::store(out.data() + 7, hello.flags);
-    wire::store(out.data() + 8, hello.receive_bytes);
+    wire::store(out.data() + 8, hello.receive_buffer_bytes);
     wire::store(out.data() + 12, hello.receive_count);
     wire::store(out.data() + 14, hello.heartbeat_ms);
     wire::store(out.data() + 16, hello.instance);
@@ -118,7 +118,7 @@ RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hell
     hello.features = wire::load<std::uint8_t>(in.data() + 5);
     hello.service = wire::load<Service>(in.data() + 6);
     hello.flags = wire::load<std::uint8_t>(in.data() + 7);
-    hello.receive_bytes = wire::load<std::uint32_t>(in.data() + 8);
+    hello.receive_buffer_bytes = wire::load<std::uint32_t>(in.data() + 8);
     hello.receive_count = wire::load<std::uint16_t>(in.data() + 12);
     hello.heartbeat_ms = wire::load<std::uint16_t>(in.data() + 14);
     hello.instance = wire::load<std::uint64_t>(in.data() + 16);
@@ -133,8 +133,8 @@ RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes)
         peer.receive_count > most_session_receive_count) {
         return RejectCode::service_data;
     }
-    const bool small =
-        peer.receive_bytes < least_receive_bytes || peer.receive_bytes < required_receive_bytes;
+    const bool small = peer.receive_buffer_bytes < least_receive_bytes ||
+                       peer.receive_buffer_bytes < required_receive_bytes;
     return small ? RejectCode::receive_too_small : RejectCode::none;
 }
 
@@ -184,7 +184,7 @@ std::optional<OpenOptions> decode_open_options(std::span<const std::byte> in) no
 // --- the handshake of one session -----------------------------------------------------------
 
 Handshake::Handshake(const Hello& hello, const SessionOptions& options) noexcept : hello_{hello} {
-    hello_.receive_bytes = static_cast<std::uint32_t>(options.receive_bytes);
+    hello_.receive_buffer_bytes = static_cast<std::uint32_t>(options.receive_buffer_bytes);
     hello_.receive_count = static_cast<std::uint16_t>(options.receive_count);
     hello_.heartbeat_ms = static_cast<std::uint16_t>(options.heartbeat.count());
     hello_.instance = process_instance();
@@ -226,7 +226,7 @@ Closed Handshake::take_answer(std::span<const std::byte> data) {
     if (judge_receives(peer_, required_receive_bytes_) == RejectCode::none) return {};
     return {.reason = CloseReason::protocol_error,
             .detail = "accepted with " + std::to_string(peer_.receive_count) +
-                      " receive buffers of " + std::to_string(peer_.receive_bytes) +
+                      " receive buffers of " + std::to_string(peer_.receive_buffer_bytes) +
                       " bytes, which is too little"};
 }
 
@@ -319,7 +319,7 @@ void Handshake::explain(Closed& closed) const {
     closed.detail += " (" + std::to_string(rejection_.required_bytes) + " bytes required";
     if (rejection_.code == RejectCode::receive_too_small) {
         closed.required_receive_bytes = rejection_.required_bytes;
-        closed.detail += ", " + std::to_string(hello_.receive_bytes) + " here";
+        closed.detail += ", " + std::to_string(hello_.receive_buffer_bytes) + " here";
     }
     closed.detail += ")";
 }

@@ -60,7 +60,7 @@ struct Hello {
     // A bit for each feature that this side offers; a connection uses what both sides offer. Each
     // side ignores bits that it does not know. None is assigned yet.
     std::uint8_t features = 0;
-    std::uint32_t receive_bytes = 0;
+    std::uint32_t receive_buffer_bytes = 0;
     std::uint16_t receive_count = 0;
     std::uint16_t heartbeat_ms = 0;
     std::uint64_t instance = 0;

@@ -10,7 +10,7 @@ namespace netio::inline v0_3 {
 namespace {
 
 std::uint32_t most_receives(const SessionOptions& options) noexcept {
-    const std::size_t most = options.window_limit / options.receive_bytes;
+    const std::size_t most = options.window_limit / options.receive_buffer_bytes;
     return static_cast<std::uint32_t>(std::clamp<std::size_t>(
         most, options.receive_count,
         std::max<std::size_t>(options.receive_count, most_session_receive_count)));

@@ -18,13 +18,13 @@ namespace {
 
 access::AuthAddress in_numbers(const Address& address) {
     const std::optional<access::Host> host = access::parse_host(address.host);
-    require_option(host && address.port != 0, "dialled_as: " + to_string(address) +
+    require_option(host && address.port != 0, "advertised_addresses: " + to_string(address) +
                                                   " must be an address in numbers, and a port");
     return {.host = *host, .port = address.port};
 }
 
 std::vector<access::AuthAddress> in_numbers(const std::vector<Address>& addresses) {
-    require_option(addresses.size() <= 8, "dialled_as takes at most 8 addresses");
+    require_option(addresses.size() <= 8, "advertised_addresses takes at most 8 addresses");
     std::vector<access::AuthAddress> found;
     for (const Address& address : addresses)
         found.push_back(in_numbers(address));
@@ -33,18 +33,18 @@ std::vector<access::AuthAddress> in_numbers(const std::vector<Address>& addresse
 
 access::AccessControl::Options control_options(const ServerKeys::Options& options) {
     require_time("look_interval", options.look_interval);
-    require_between("links_per_host", options.links_per_host, 1, UINT32_MAX);
+    require_between("connections_per_host", options.connections_per_host, 1, UINT32_MAX);
     return {.key_file = options.file,
             .min_protection = options.min_protection,
             .lacks_aes = !access::processor_has_aes(),
-            .links_per_host = options.links_per_host,
-            .dialled_as = in_numbers(options.dialled_as)};
+            .connections_per_host = options.connections_per_host,
+            .advertised_addresses = in_numbers(options.advertised_addresses)};
 }
 
 std::string opened_by_a_line(const std::string& file, const std::string& address) {
     return file + ": the line `0 anyone` is in force, and " + address +
-           " can be reached from other machines; remove the line, or set open where it listens if "
-           "this is intended";
+           " can be reached from other machines; remove the line, or set allow_remote_anonymous "
+           "where it listens if this is intended";
 }
 
 } // namespace

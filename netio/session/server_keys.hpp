@@ -10,7 +10,7 @@
 //     const netio::ServerKeys::Options site{.file = "site.keys"};
 //     const auto keys = std::make_shared<netio::ServerKeys>(loop, site);
 //     netio::ListenSocket socket{
-//         *transport, {.addresses = {{"10.0.0.1", 1234}}, .keys = keys}, handler};
+//         *transport, {.listen = {{"10.0.0.1", 1234}}, .keys = keys}, handler};
 
 #include "netio/access/protection.hpp"
 #include "netio/base/export.hpp"
@@ -35,13 +35,13 @@ class NETIO_EXPORT ServerKeys final {
         // The lowest protection that clients must request.
         access::Protection min_protection = access::Protection::none;
         // Simultaneous connections of one host, whatever their keys. More than the default of
-        // `links=` (64), so that one key cannot lock out the other keys of its host.
-        std::uint32_t links_per_host = 256;
+        // `connections=` (64), so that one key cannot lock out the other keys of its host.
+        std::uint32_t connections_per_host = 256;
         std::chrono::milliseconds look_interval{1000}; // between checks of the file
         // Numeric addresses that clients dial, if the network translates them to an address of this
         // machine (NAT, a container's port): a client's proof covers the address that it dialled.
         // At most 8.
-        std::vector<Address> dialled_as{};
+        std::vector<Address> advertised_addresses{};
     };
 
     // Reports peers that are not admitted and problems of the file to the loop's observer. Throws

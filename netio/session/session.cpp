@@ -50,7 +50,7 @@ Session::Session(Transport& transport, const Hello& hello, const SessionOptions&
                  Handler& handler, access::Protection protection)
     : loop_{transport.loop()}, options_{(validate(options), options)}, handler_{handler},
       handshake_{hello, options}, send_{options.send_count, transport.copy_budget()},
-      receive_{options.receive_bytes + access::seal_bytes(protection), options,
+      receive_{options.receive_buffer_bytes + access::seal_bytes(protection), options,
                transport.window_budget()},
       liveness_{options.heartbeat, options.dead_after}, deadline_{loop_, [this] { on_deadline(); }},
       beat_{loop_, [this] { beat(); }}, later_{loop_, [this] { deliver_arrivals(); }} {}
@@ -121,13 +121,13 @@ void Session::open_windows() {
     const Capabilities& can = connection_->capabilities();
     const access::Protection protection = handshake_.protection();
     const std::size_t behind = access::seal_bytes(protection);
-    send_.open(
-        {.receive_count = options_.receive_count,
-         .peer_receive_count = peer.receive_count,
-         .frame_bytes = std::min<std::size_t>(peer.receive_bytes, can.message_bytes - behind),
-         .segment_limit = can.segment_limit,
-         .by_immediate =
-             !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
+    send_.open({.receive_count = options_.receive_count,
+                .peer_receive_count = peer.receive_count,
+                .frame_bytes =
+                    std::min<std::size_t>(peer.receive_buffer_bytes, can.message_bytes - behind),
+                .segment_limit = can.segment_limit,
+                .by_immediate =
+                    !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
     if (protection != access::Protection::peers) return; // no seals, or the keys follow
     const bool accepting = handshake_.is_accepting();
     const access::AuthKeys& keys = *handshake_.keys();
@@ -153,12 +153,13 @@ void Session::on_connected(std::span<const std::byte> data) {
     if (state_ != State::opening) return;
     liveness_.on_received(loop_.now(), loop_.stalled());
     if (handshake_.is_accepting()) { // the deadline continues
-        state_ = handshake_.exchange(options_.key_bytes) ? State::exchanging : State::awaiting_open;
+        state_ = handshake_.exchange(options_.rekey_after_bytes) ? State::exchanging
+                                                                 : State::awaiting_open;
         return;
     }
     if (!is_answer_genuine(data)) return;
     open_windows();
-    access::KeyExchange* const exchange = handshake_.exchange(options_.key_bytes);
+    access::KeyExchange* const exchange = handshake_.exchange(options_.rekey_after_bytes);
     if (exchange == nullptr) return static_cast<void>(say_open());
     state_ = State::exchanging;
     deadline_.start(options_.handshake_timeout);
@@ -167,7 +168,7 @@ void Session::on_connected(std::span<const std::byte> data) {
 
 // Takes the peer's part of the session keys. The accepting side answers with its own.
 bool Session::take_keys(std::span<const std::byte> message) {
-    access::KeyExchange& exchange = *handshake_.exchange(options_.key_bytes);
+    access::KeyExchange& exchange = *handshake_.exchange(options_.rekey_after_bytes);
     const bool is_genuine = exchange.hear(message);
     if (is_genuine && handshake_.is_accepting() &&
         !send_own(FrameKind::key_exchange, exchange.say())) {

@@ -142,8 +142,8 @@ void IncomingSession::reject(const Rejection& rejection, std::string why) {
 SessionListener::SessionListener(Transport& transport, Options options, Handler& handler)
     : transport_{transport}, options_{std::move(options)}, handler_{handler},
       limiter_{options_.place_limit,
-               options_.keys ? options_.place_limit : options_.links_per_host} {
-    if (options_.addresses.empty()) {
+               options_.keys ? options_.place_limit : options_.connections_per_host} {
+    if (options_.listen.empty()) {
         throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
     }
     NETIO_CHECK(!options_.keys || options_.service_bytes == 4);
@@ -151,8 +151,9 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
                    "keys: these ServerKeys are of another event loop, and one thread at a time may "
                    "use them; make ServerKeys of the same file for each loop");
     const bool has_keys = options_.keys && options_.keys->impl_->requires_key();
-    const ListenOptions reach{.open = options_.open, .has_keys = has_keys};
-    for (const Address& wanted : options_.addresses) {
+    const ListenOptions reach{.allow_remote_anonymous = options_.allow_remote_anonymous,
+                              .has_keys = has_keys};
+    for (const Address& wanted : options_.listen) {
         Address address = wanted;
         bool first = true;
         for (const std::string& provider : transport_.providers_at(wanted)) {
@@ -169,7 +170,7 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
             first = false;
         }
     }
-    if (!options_.keys || options_.open) return;
+    if (!options_.keys || options_.allow_remote_anonymous) return;
     for (const auto& listener : listeners_) {
         const auto host = access::parse_host(listener->address().host);
         if (!host || !access::is_loopback(*host))

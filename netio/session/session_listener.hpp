@@ -82,14 +82,14 @@ class SessionListener final : private Listener::Handler {
     };
     struct Options {
         Service service = Service::messages;
-        std::vector<Address> addresses;
-        bool open = false;             // peers of other machines may connect without keys
-        std::size_t service_bytes = 0; // size of the service's data in a peer's hello
+        std::vector<Address> listen;
+        bool allow_remote_anonymous = false; // peers of other machines may connect without keys
+        std::size_t service_bytes = 0;       // size of the service's data in a peer's hello
         std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
         std::size_t place_limit = SIZE_MAX;                       // simultaneous peers
         // Limit of peers per host; 0: half of place_limit. With keys, the limit of the keys
         // applies.
-        std::size_t links_per_host = 0;
+        std::size_t connections_per_host = 0;
         // The keys of admitted peers; null: all peers are admitted. With keys, service_bytes is 4
         // (checked).
         std::shared_ptr<ServerKeys> keys = nullptr;
@@ -97,8 +97,8 @@ class SessionListener final : private Listener::Handler {
 
     // Listens at each address over every provider that serves it; providers share the port of the
     // best one where the fabric allows it. Throws FabricError if no provider serves an address, and
-    // std::invalid_argument if an address is reachable from other machines without keys and `open`
-    // is not set, or if the keys belong to another loop.
+    // std::invalid_argument if an address is reachable from other machines without keys and
+    // `allow_remote_anonymous` is not set, or if the keys belong to another loop.
     SessionListener(Transport& transport, Options options, Handler& handler);
     ~SessionListener();
     SessionListener(const SessionListener&) = delete;

@@ -11,9 +11,9 @@
 namespace netio::inline v0_3 {
 
 void validate(const SessionOptions& options) {
-    require_option(options.receive_bytes >= least_receive_bytes &&
-                       options.receive_bytes <= UINT32_MAX,
-                   "receive_bytes must be from 256 to 4294967295");
+    require_option(options.receive_buffer_bytes >= least_receive_bytes &&
+                       options.receive_buffer_bytes <= UINT32_MAX,
+                   "receive_buffer_bytes must be from 256 to 4294967295");
     require_option(options.receive_count >= least_session_receive_count &&
                        options.receive_count <= most_session_receive_count,
                    "receive_count must be from 4 to 16384");
@@ -28,9 +28,10 @@ void validate(const SessionOptions& options) {
              options.dead_after <= longest_time),
         "dead_after must be 0 (never), or at least 4 ms and twice the heartbeat, and at most " +
             std::to_string(longest_time.count()) + " ms");
-    require_option(
-        options.key_bytes >= 1 && options.key_bytes <= access::KeyExchange::most_key_bytes,
-        "key_bytes must be from 1 to " + std::to_string(access::KeyExchange::most_key_bytes));
+    require_option(options.rekey_after_bytes >= 1 &&
+                       options.rekey_after_bytes <= access::KeyExchange::most_key_bytes,
+                   "rekey_after_bytes must be from 1 to " +
+                       std::to_string(access::KeyExchange::most_key_bytes));
     require_time("connect_timeout", options.connect_timeout);
     require_time("handshake_timeout", options.handshake_timeout);
     require_time("close_timeout", options.close_timeout);

@@ -12,15 +12,15 @@
 namespace netio::inline v0_3 {
 
 struct SessionOptions {
-    std::size_t receive_bytes =
+    std::size_t receive_buffer_bytes =
         66 * 1024;                  // per receive buffer; the largest frame that this side receives
     std::size_t receive_count = 64; // receive buffers, which limit the peer's credits
     // Bytes that the receive buffers may grow to while the peer is blocked over a long round trip.
     // Also limited by the transport's budget for all sessions (FabricOptions). 0: they do not grow.
     std::size_t window_limit = 64 * 1024 * 1024;
-    // Received bytes that the user may keep without slowing down the peer, in whole receive buffers.
-    // Beyond this limit, kept buffers are not replaced, and the peer is blocked until some are
-    // returned. 0: each kept buffer is missing at once.
+    // Received bytes that the user may keep without slowing down the peer, in whole receive
+    // buffers. Beyond this limit, kept buffers are not replaced, and the peer is blocked until some
+    // are returned. 0: each kept buffer is missing at once.
     std::size_t keep_limit = 64 * 1024 * 1024;
     std::size_t send_count = 64;               // limit of frames in flight
     std::chrono::milliseconds heartbeat{5000}; // sends something at least this often; 0: never
@@ -36,7 +36,7 @@ struct SessionOptions {
     std::chrono::milliseconds close_limit{60000}; // close(): limit in total
     // Bytes after which this side changes its sending key, with the protection integrity or
     // privacy.
-    std::uint64_t key_bytes = std::uint64_t{1} << 34;
+    std::uint64_t rekey_after_bytes = std::uint64_t{1} << 34;
     bool remote_writes = false;   // the peer may write into memory of this side
     bool never_immediate = false; // report writes in frames even if the fabric could report them
 };

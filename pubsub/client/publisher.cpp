@@ -25,8 +25,8 @@ namespace {
 pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
                                                       const Publisher::Options& options) {
     pubsub::BufferedPublishSocket::Options socket = options.socket;
-    socket.publisher.addresses = std::move(addresses);
-    socket.publisher.open = options.allow_remote_anonymous;
+    socket.publisher.listen = std::move(addresses);
+    socket.publisher.allow_remote_anonymous = options.allow_remote_anonymous;
     socket.publisher.keys = options.keys;
     socket.publisher.slow_policy = options.slow_policy;
     socket.publisher.close_timeout = options.close_timeout;
@@ -155,7 +155,7 @@ void Publisher::Impl::OnLoop::announce(const Bus& bus, pubsub::Announcement anno
     announcement.pid = static_cast<int>(::getpid());
     const pubsub::BufferedPublishSocket::Options& options = impl.options.socket;
     announcement.parameters.insert(
-        {{"page_size", std::to_string(options.page_bytes)},
+        {{"page_size", std::to_string(options.page_size_bytes)},
          {"largest_message", std::to_string(options.publisher.largest_message_bytes)}});
     validate(announcement);
     std::pair place{bus.where, announcement.name};

@@ -19,24 +19,24 @@ class RetryRule {
         bool reconnect = false;
         bool reconnect_after_end = true;
         RetryPolicy::Proof proof = RetryPolicy::Proof::none; // of the publisher
-        std::size_t receive_bytes = 0;
-        std::size_t receive_bytes_limit = 0;
+        std::size_t receive_buffer_bytes = 0;
+        std::size_t receive_buffer_limit_bytes = 0;
         BackOff::Options back_off;
     };
     explicit RetryRule(const Options& options) noexcept
         : options_{options}, back_off_{options.back_off}, retry_policy_{options.proof},
-          receive_bytes_{options.receive_bytes} {}
+          receive_bytes_{options.receive_buffer_bytes} {}
 
     // An attempt begins; it tries one route after another.
     void begin_attempt() noexcept { retry_policy_.begin_attempt(); }
-    void begin_route() noexcept { receive_bytes_ = options_.receive_bytes; }
+    void begin_route() noexcept { receive_bytes_ = options_.receive_buffer_bytes; }
     // The size of a receive buffer on this route.
-    std::size_t receive_bytes() const noexcept { return receive_bytes_; }
+    std::size_t receive_buffer_bytes() const noexcept { return receive_bytes_; }
     // A route was refused.
     void on_refused(RetryPolicy::Refusal refusal) noexcept { retry_policy_.on_refused(refusal); }
     void on_open() noexcept {
         was_open_ = true;
-        options_.receive_bytes = receive_bytes_; // the publisher required this size
+        options_.receive_buffer_bytes = receive_bytes_; // the publisher required this size
         if (options_.reconnect) retry_policy_.on_let_in();
     }
     // A publisher that accepted and never sent anything was too busy: this counts as not connected.
@@ -51,7 +51,7 @@ class RetryRule {
     // any peer may require them. If a peer then requires even more, the subscriber waits as for a
     // publisher that is not there.
     bool may_enlarge(const Closed& closed) noexcept {
-        if (receive_bytes_ != options_.receive_bytes || !wants_larger(closed)) return false;
+        if (receive_bytes_ != options_.receive_buffer_bytes || !wants_larger(closed)) return false;
         receive_bytes_ = closed.required_receive_bytes;
         return true;
     }
@@ -86,8 +86,8 @@ class RetryRule {
   private:
     bool wants_larger(const Closed& closed) const noexcept {
         return !was_open_ && closed.reason == CloseReason::rejected &&
-               closed.required_receive_bytes > options_.receive_bytes &&
-               closed.required_receive_bytes <= options_.receive_bytes_limit;
+               closed.required_receive_bytes > options_.receive_buffer_bytes &&
+               closed.required_receive_bytes <= options_.receive_buffer_limit_bytes;
     }
 
     Options options_;

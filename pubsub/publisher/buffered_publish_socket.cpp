@@ -22,7 +22,7 @@ PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
     require_at_least("flush_time", options.flush_time.count(), 0);
     require_option(options.flush_time <= longest_time, "flush_time must be at most a year");
     require_between("newest_bytes", options.newest_bytes, 1, SIZE_MAX);
-    return PageBudget{{.page_bytes = options.page_bytes,
+    return PageBudget{{.page_size_bytes = options.page_size_bytes,
                        .page_count = options.page_count,
                        .queue_limit_bytes = options.queue_limit_bytes,
                        .watermark_bytes = options.watermark_bytes,
@@ -145,7 +145,7 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
                     {.pool = limits.pool(),
                      .largest = limits.largest(),
                      .required_receive_bytes =
-                         limits.page_bytes() + fragment_extension_bytes + frame_header_bytes,
+                         limits.page_size_bytes() + fragment_extension_bytes + frame_header_bytes,
                      .keeps_newest = true},
                     user},
       counters_{user.counters}, limits_{limits}, pages_{limits_.pool()}, open_{pages_, limits_},
@@ -167,7 +167,7 @@ Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t stat
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }
-    const bool fits = bytes + page::header_bytes <= limits_.page_bytes();
+    const bool fits = bytes + page::header_bytes <= limits_.page_size_bytes();
     const Status outcome =
         fits ? append(*found.group, fid, parts, bytes, status)
              : publish_large(*found.group,
@@ -235,7 +235,7 @@ bool BufferedPublisher::open_page(Group& group, std::size_t record_bytes) {
     reclaim_memory();
     const std::size_t free = open_.free(budget().free());
     if (must_wait_for(group.members, {.bytes = record_bytes, .free = free})) return false;
-    const std::size_t most = budget().piece(limits_.page_bytes(), free);
+    const std::size_t most = budget().piece(limits_.page_size_bytes(), free);
     if (!make_room(record_bytes, [&] { return open_.open(group, record_bytes, most); }))
         return false;
     clock_.on_page_opened();
@@ -396,8 +396,8 @@ void BufferedPublisher::send_large(std::span<const Interest> takers, const Large
                                .status = message.status};
     std::size_t offset = 0;
     for (const std::uint32_t page : pages) {
-        const std::size_t part =
-            std::min({pages_.memory(page).size(), limits_.page_bytes(), message.bytes - offset});
+        const std::size_t part = std::min(
+            {pages_.memory(page).size(), limits_.page_size_bytes(), message.bytes - offset});
         copy_parts(message.parts, offset, pages_.memory(page).first(part));
         pages_.seal(page, part,
                     offset == 0 ? PageStore::Contents::first_fragment
@@ -552,8 +552,8 @@ void BufferedPublisher::send_conflated(Subscriber& subscriber) {
 // Sends a page of conflated messages, or one large message. Returns false if there is no memory.
 bool BufferedPublisher::send_conflated_page(ConflationStore& store, Subscriber& subscriber) {
     const std::size_t least = store.front().bytes.size() + page::header_bytes;
-    if (least > limits_.page_bytes()) return send_conflated_large(store, subscriber);
-    const std::size_t most = std::min(limits_.page_bytes(), store.bytes());
+    if (least > limits_.page_size_bytes()) return send_conflated_large(store, subscriber);
+    const std::size_t most = std::min(limits_.page_size_bytes(), store.bytes());
     auto page = pages_.open(least, most);
     if (!page) {
         open_.shrink(0);
@@ -561,7 +561,7 @@ bool BufferedPublisher::send_conflated_page(ConflationStore& store, Subscriber& 
     }
     if (!page) return false;
     const std::span<std::byte> memory = pages_.memory(*page);
-    PageWriter writer{memory.first(std::min(memory.size(), limits_.page_bytes()))};
+    PageWriter writer{memory.first(std::min(memory.size(), limits_.page_size_bytes()))};
     while (store.has_messages()) {
         const ConflationStore::Message& message = store.front();
         std::byte* const out = writer.append(message.fid, message.status, message.bytes.size());

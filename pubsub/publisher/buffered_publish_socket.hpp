@@ -6,7 +6,7 @@
 // their sessions are idle (option), or on flush().
 //
 //     pubsub::BufferedPublishSocket socket{*transport,
-//         {.publisher = {.addresses = {{"10.0.0.1", 1234}}}, .flush_time = 100us}, handler};
+//         {.publisher = {.listen = {{"10.0.0.1", 1234}}}, .flush_time = 100us}, handler};
 //     Status status = socket.publish(Fid{7}, bytes);
 //
 // The bytes are copied before publish() returns. A message that is larger than a page is sent in
@@ -36,7 +36,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         Publisher::Options publisher{};
         // A subscriber's receive buffers are a little larger. Pages of this size need few calls per
         // byte, and all that are in flight fit into a processor's cache.
-        std::size_t page_bytes = 256 * 1024;
+        std::size_t page_size_bytes = 256 * 1024;
         // The memory of all messages that are queued or in flight, in pages. A page uses as much as
         // it holds.
         std::size_t page_count = 128;

@@ -25,19 +25,19 @@ constexpr std::size_t early_page_bytes = 65'408;
 } // namespace
 
 PageBudget::PageBudget(const Options& options)
-    : page_bytes_{options.page_bytes}, watermark_bytes_{options.watermark_bytes == 0
-                                                            ? page_bytes_
-                                                            : options.watermark_bytes},
+    : page_bytes_{options.page_size_bytes}, watermark_bytes_{options.watermark_bytes == 0
+                                                                 ? page_bytes_
+                                                                 : options.watermark_bytes},
       early_bytes_{options.watermark_bytes == 0 ? std::min(page_bytes_, early_page_bytes)
                                                 : page_bytes_},
       queue_limit_bytes_{options.queue_limit_bytes} {
-    require_between("page_bytes", options.page_bytes, 256, netio::page::message_limit);
+    require_between("page_size_bytes", options.page_size_bytes, 256, netio::page::message_limit);
     require_between("page_count", options.page_count, 2, std::size_t{1} << 20);
     pool_ = ByteArena::rounded(page_bytes_) * options.page_count;
     require_option(queue_limit_bytes_ <= pool_ / 2,
                    "queue_limit_bytes is " + std::to_string(queue_limit_bytes_) +
                        "; one stopped subscriber must not keep more than half of the memory from "
-                       "the others, which is page_bytes * page_count = " +
+                       "the others, which is page_size_bytes * page_count = " +
                        std::to_string(pool_) + " bytes");
     require_between("watermark_bytes", options.watermark_bytes, 0, page_bytes_);
     // The fragments of a large message may use all memory except one page, which other groups may
@@ -184,7 +184,8 @@ void PageStore::release(std::uint32_t page, MemoryBudget& budget) {
 
 bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
     const std::size_t part = limits_.set_aside() / (pages_.size() + 1);
-    const std::size_t whole = std::max(record_bytes, std::min({limits_.page_bytes(), most, part}));
+    const std::size_t whole =
+        std::max(record_bytes, std::min({limits_.page_size_bytes(), most, part}));
     const std::size_t bytes = std::max(record_bytes, std::min(whole, limits_.early_bytes()));
     auto page = store_.open(record_bytes, bytes);
     if (!page) {
@@ -240,7 +241,8 @@ std::vector<std::uint32_t> OpenPages::take_pages(std::size_t bytes) {
     shrink(0);
     // Free memory may be fragmented into pieces that are too small for a frame.
     for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
-        std::vector<std::uint32_t> pages = store_.open_for(bytes, smallest, limits_.page_bytes());
+        std::vector<std::uint32_t> pages =
+            store_.open_for(bytes, smallest, limits_.page_size_bytes());
         if (!pages.empty()) return pages;
     }
     return {};

@@ -36,16 +36,17 @@ enum class Admit : std::uint8_t {
 class PageBudget {
   public:
     struct Options {
-        std::size_t page_bytes = 0;
+        std::size_t page_size_bytes = 0;
         std::size_t page_count = 0;
         std::size_t queue_limit_bytes = 0; // 0: limit_of() has defaults
-        std::size_t watermark_bytes = 0; // 0: page_bytes, or early_bytes() for idle subscribers
+        std::size_t watermark_bytes =
+            0; // 0: page_size_bytes, or early_bytes() for idle subscribers
         std::size_t largest_message_bytes = 0;
     };
     // Throws std::invalid_argument, which names the option and the allowed values.
     explicit PageBudget(const Options& options);
 
-    std::size_t page_bytes() const noexcept { return page_bytes_; }
+    std::size_t page_size_bytes() const noexcept { return page_bytes_; }
     std::size_t watermark_bytes() const noexcept { return watermark_bytes_; }
     // A page with this many bytes is sent while its subscribers are idle, and filled further while
     // they are busy. If the user has set a watermark: a whole page.

@@ -7,7 +7,7 @@
 // send is complete, or the subscriber is gone. The outcome counts the subscribers that were sent
 // it, that missed it, and whose session ended.
 //
-//     pubsub::PublishSocket socket{*transport, {.publisher = {.addresses = {{"10.0.0.1", 1234}}}},
+//     pubsub::PublishSocket socket{*transport, {.publisher = {.listen = {{"10.0.0.1", 1234}}}},
 //                                  handler};
 //     Status status = socket.publish(Fid{7}, buffer.slice(0, 65536), Cookie{1});
 //

@@ -38,15 +38,16 @@ struct SubscriberPeer {
 class NETIO_EXPORT PublishSocketBase {
   public:
     struct Options {
-        AddressList addresses{};
-        bool open = false;                  // peers of other machines may connect without keys
-        std::shared_ptr<ServerKeys> keys{}; // of the peers that may connect; null: all may
+        AddressList listen{};
+        bool allow_remote_anonymous = false; // peers of other machines may connect without keys
+        std::shared_ptr<ServerKeys> keys{};  // of the peers that may connect; null: all may
         // The fids of this socket, if several loops publish (pubsub/core/fid_shards.hpp):
         // publishing another fid returns not_owned, and a subscription to more fids gets these.
         // nullopt: all.
         std::optional<std::vector<FidRange>> fids{};
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
-        SessionOptions session = {.receive_bytes = 4096, .receive_count = 8, .window_limit = 0};
+        SessionOptions session = {
+            .receive_buffer_bytes = 4096, .receive_count = 8, .window_limit = 0};
         // A subscriber may ask, for some of its fids, for a policy that blocks the publisher less.
         // `newest` is for buffered publishers only: others would keep the user's memory in flight.
         SlowPolicy slow_policy = SlowPolicy::block;
@@ -54,11 +55,11 @@ class NETIO_EXPORT PublishSocketBase {
         std::size_t subscriber_limit = 4096;
         // Limit of subscribers per host; 0: half of subscriber_limit. With keys, the limit of the
         // keys applies.
-        std::size_t links_per_host = 0;
+        std::size_t connections_per_host = 0;
         std::size_t ranges_per_subscriber_limit = 16384;
         // Requests and replies that may be queued for one subscriber; one more request ends its
         // session.
-        std::size_t answer_limit = 4096;
+        std::size_t pending_reply_limit = 4096;
         // Publishing a larger message returns too_large; subscribers that cannot receive messages
         // of this size are rejected.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;

@@ -71,7 +71,7 @@ bool is_stalled_with_droppable(const Subscriber& subscriber) noexcept {
 
 void validate(const Publisher::Options& options) {
     validate(options.session);
-    require_option(!options.addresses.empty(), "addresses must not be empty");
+    require_option(!options.listen.empty(), "listen must not be empty");
     for (const FidRange& range : options.fids.value_or(std::vector<FidRange>{}))
         require_option(range.first <= range.last,
                        "fids: " + to_string(range) + " ends before it begins");
@@ -81,7 +81,7 @@ void validate(const Publisher::Options& options) {
     require_between("subscriber_limit", options.subscriber_limit, 1, UINT32_MAX);
     require_between("ranges_per_subscriber_limit", options.ranges_per_subscriber_limit, 1,
                     UINT32_MAX);
-    require_between("answer_limit", options.answer_limit, 1, UINT32_MAX);
+    require_between("pending_reply_limit", options.pending_reply_limit, 1, UINT32_MAX);
     require_between("largest_message_bytes", options.largest_message_bytes, 1,
                     largest_message_limit);
 }
@@ -104,12 +104,12 @@ PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& opt
     listener_ = std::make_unique<SessionListener>(
         transport,
         SessionListener::Options{.service = Service::publish_subscribe,
-                                 .addresses = options.addresses,
-                                 .open = options.open,
+                                 .listen = options.listen,
+                                 .allow_remote_anonymous = options.allow_remote_anonymous,
                                  .service_bytes = service_bytes,
                                  .required_receive_bytes = terms.required_receive_bytes,
                                  .place_limit = options.subscriber_limit,
-                                 .links_per_host = options.links_per_host,
+                                 .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
 }
@@ -214,10 +214,10 @@ void PublisherCore::on_subscriber_frame(Subscriber& subscriber, const IncomingFr
 
 void PublisherCore::take_request(Subscriber& subscriber, SubscriberRequest request) {
     if (!takes_requests(subscriber)) return;
-    if (subscriber.open_requests() >= options_.answer_limit) {
+    if (subscriber.open_requests() >= options_.pending_reply_limit) {
         return subscriber.fail(CloseReason::protocol_error,
-                               "has sent more requests than answer_limit, " +
-                                   std::to_string(options_.answer_limit) +
+                               "has sent more requests than pending_reply_limit, " +
+                                   std::to_string(options_.pending_reply_limit) +
                                    ", and has not received the answers");
     }
     if (subscriber.must_wait()) return subscriber.add_request(std::move(request));

@@ -19,8 +19,11 @@ namespace {
 
 constexpr std::uint32_t nearest_count = 3;
 
-SessionOptions session_options(std::size_t receive_bytes) {
-    return {.receive_bytes = receive_bytes, .receive_count = 4, .window_limit = 0, .send_count = 4};
+SessionOptions session_options(std::size_t receive_buffer_bytes) {
+    return {.receive_buffer_bytes = receive_buffer_bytes,
+            .receive_count = 4,
+            .window_limit = 0,
+            .send_count = 4};
 }
 
 bool overlap(const FidRange& one, const FidRange& other) {
@@ -47,7 +50,7 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
 
     void on_route(const Session::Target& target) override {
         target_ = target;
-        receive_bytes_ = std::min(first_receive_bytes, options_.receive_bytes_limit);
+        receive_bytes_ = std::min(first_receive_bytes, options_.receive_buffer_limit_bytes);
         enlarged_ = false;
         connect();
     }
@@ -147,9 +150,10 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
         end();
     }
     void attempt_failed(const Closed& closed) {
-        const bool wants_larger = closed.reason == CloseReason::rejected &&
-                                  closed.required_receive_bytes > receive_bytes_ &&
-                                  closed.required_receive_bytes <= options_.receive_bytes_limit;
+        const bool wants_larger =
+            closed.reason == CloseReason::rejected &&
+            closed.required_receive_bytes > receive_bytes_ &&
+            closed.required_receive_bytes <= options_.receive_buffer_limit_bytes;
         if (!wants_larger || std::exchange(enlarged_, true)) return connector_.try_next(closed);
         receive_bytes_ = closed.required_receive_bytes;
         try {

@@ -35,14 +35,14 @@ class NETIO_EXPORT FidQuery final {
     struct Options {
         Address publisher{};
         std::vector<Address> fallback_addresses{}; // of the same publisher, tried in order
-        std::string local_host{};               // empty: any
-        std::shared_ptr<const ClientKey> key{}; // nullptr: none
+        std::string local_host{};                  // empty: any
+        std::shared_ptr<const ClientKey> key{};    // nullptr: none
         // If empty, asks for the whole list. Otherwise asks for each of these ranges whether any of
         // its fids is published, and for the nearest published fids.
         std::vector<FidRange> near{};
         std::size_t range_limit = 65536; // of the whole list; further ranges are omitted
         // The limit of the receive buffers, which are as large as the publisher requires.
-        std::size_t receive_bytes_limit = std::size_t{64} * 1024 * 1024;
+        std::size_t receive_buffer_limit_bytes = std::size_t{64} * 1024 * 1024;
         std::chrono::milliseconds timeout{10000}; // of the whole query
     };
     struct Near {

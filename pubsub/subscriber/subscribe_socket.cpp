@@ -206,8 +206,9 @@ void validate(const SubscribeSocket::Options& options) {
         throw std::invalid_argument{"largest_message_bytes must be from 1 to 4294967295"};
     }
     if (options.fid_limit == 0) throw std::invalid_argument{"fid_limit must be at least 1"};
-    if (options.receive_bytes_limit < options.session.receive_bytes) {
-        throw std::invalid_argument{"receive_bytes_limit must be at least session.receive_bytes"};
+    if (options.receive_buffer_limit_bytes < options.session.receive_buffer_bytes) {
+        throw std::invalid_argument{
+            "receive_buffer_limit_bytes must be at least session.receive_buffer_bytes"};
     }
     require_option(options.silence_hint.count() >= 0 && options.silence_hint <= longest_time,
                    "silence_hint must be from 0 (never) to a year");
@@ -310,8 +311,8 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
                   .reconnect = options.reconnect,
                   .reconnect_after_end = options.reconnect_after_end,
                   .proof = options.key ? RetryPolicy::Proof::by_key : RetryPolicy::Proof::none,
-                  .receive_bytes = options.session.receive_bytes,
-                  .receive_bytes_limit = options.receive_bytes_limit,
+                  .receive_buffer_bytes = options.session.receive_buffer_bytes,
+                  .receive_buffer_limit_bytes = options.receive_buffer_limit_bytes,
                   .back_off = {.first = options.retry_interval,
                                .limit = std::max(options.retry_interval, options.retry_limit),
                                .seed = transport.draw_number()}}},
@@ -325,7 +326,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
                          .fallback_addresses = options.fallback_addresses,
                          .local_host = options.local_host,
                          .key = options.key,
-                         .receive_bytes_limit = options.receive_bytes_limit}},
+                         .receive_buffer_limit_bytes = options.receive_buffer_limit_bytes}},
               {.silent = [this](std::size_t limit) { return silent_ranges(limit); },
                .report = [this](const FidQuery::Near& near) { report_silence(near); }}} {
     validate(options);
@@ -368,7 +369,7 @@ void SubscribeSocket::Impl::connect() {
                 static_cast<std::uint32_t>(options.largest_message_bytes));
     hello.service_data.size = 4;
     SessionOptions session_options = options.session;
-    session_options.receive_bytes = retry_rule.receive_bytes();
+    session_options.receive_buffer_bytes = retry_rule.receive_buffer_bytes();
     session = std::make_unique<Session>(transport, target, hello, session_options,
                                         static_cast<Session::Handler&>(*this));
     if (paused) session->pause();
@@ -446,8 +447,9 @@ void SubscribeSocket::Impl::conclude(const Closed& closed) {
     const bool retrying = next != RetryRule::Next::nothing;
     if (retrying) {
         retry_timer.start(retry_rule.wait(next));
-    } else if (last.required_receive_bytes > options.receive_bytes_limit) {
-        last.detail += "; receive_bytes_limit is " + std::to_string(options.receive_bytes_limit);
+    } else if (last.required_receive_bytes > options.receive_buffer_limit_bytes) {
+        last.detail +=
+            "; receive_buffer_limit_bytes is " + std::to_string(options.receive_buffer_limit_bytes);
     }
     retry_rule.conclude();
     handler.on_closed(socket, last, retrying);
@@ -535,8 +537,9 @@ void SubscribeSocket::Impl::resume() {
 
 KeptBytes SubscribeSocket::Impl::keep(std::span<const std::byte> message) {
     NETIO_CHECK_MSG(session, "keep() is for on_message");
-    auto joined = receiver.keep_joined(
-        message, [this](std::vector<std::byte> memory) { return session->keep(std::move(memory)); });
+    auto joined = receiver.keep_joined(message, [this](std::vector<std::byte> memory) {
+        return session->keep(std::move(memory));
+    });
     return joined ? *std::move(joined) : session->keep(message);
 }
 

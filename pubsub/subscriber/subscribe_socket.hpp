@@ -62,9 +62,9 @@ class NETIO_EXPORT SubscribeSocket final {
         // Receive buffers for the publisher's pages. Larger messages arrive in fragments of this
         // size.
         SessionOptions session = {
-            .receive_bytes = 258 * 1024, .receive_count = 8, .send_count = 16};
+            .receive_buffer_bytes = 258 * 1024, .receive_count = 8, .send_count = 16};
         // If the publisher requires larger receive buffers, they are enlarged up to this limit.
-        std::size_t receive_bytes_limit = std::size_t{16} * 1024 * 1024;
+        std::size_t receive_buffer_limit_bytes = std::size_t{16} * 1024 * 1024;
         // Fragmented messages up to this size are reassembled.
         std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
         // Each fid that has arrived has counters, of up to 350 bytes. The connection is closed if

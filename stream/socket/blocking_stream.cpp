@@ -105,8 +105,8 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
         if (options.keys) keys = std::make_shared<ServerKeys>(loop(), *options.keys);
         listener_ = std::make_unique<StreamListener>(
             engine_->transport(),
-            StreamListener::Options{.addresses = {parse_address(address)},
-                                    .open = options.open,
+            StreamListener::Options{.listen = {parse_address(address)},
+                                    .allow_remote_anonymous = options.allow_remote_anonymous,
                                     .keys = std::move(keys)},
             static_cast<StreamListener::Handler&>(*this));
         endpoints_ = listener_->endpoints();

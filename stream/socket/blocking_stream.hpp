@@ -8,7 +8,7 @@
 //     peer.read_exactly(answer);
 //     peer.close();
 //
-//     stream::BlockingListener listener{"0.0.0.0:1234", {.open = true}};
+//     stream::BlockingListener listener{"0.0.0.0:1234", {.allow_remote_anonymous = true}};
 //     stream::BlockingStream client = listener.accept();
 //
 // Every call throws StreamError when it cannot do its work. A call that fails loses no byte that
@@ -74,7 +74,8 @@ class NETIO_EXPORT BlockingStream {
     struct Options {
         StreamSocket::Options stream = {};
         std::string provider = "auto";
-        bool open = false; // a listener's address: peers of other machines may connect
+        bool allow_remote_anonymous =
+            false; // a listener's address: peers of other machines may connect
         std::optional<ServerKeys::Options> keys{}; // of the peers that a listener admits
         // Times must not be negative; more than a year means no limit. The limit of each call in
         // total; 0: no limit.

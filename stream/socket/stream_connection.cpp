@@ -169,7 +169,7 @@ SessionOptions session_options(const StreamSocket::Options& options, const Remot
     SessionOptions session = options.session;
     session.remote_writes = mode.enabled();
     if (!mode.enabled()) {
-        session.receive_bytes = frame_header_bytes + options.frame_bytes;
+        session.receive_buffer_bytes = frame_header_bytes + options.frame_bytes;
         session.receive_count = options.frame_count;
     }
     return session;

@@ -32,16 +32,16 @@ class StreamAcceptor final : private SessionListener::Handler {
   public:
     StreamAcceptor(Transport& transport, StreamListener::Options options,
                    StreamListener::Handler& handler)
-        : transport_{transport}, handler_{handler}, listener_{
-                                                        transport,
-                                                        {.service = Service::stream,
-                                                         .addresses = std::move(options.addresses),
-                                                         .open = options.open,
-                                                         .service_bytes = hello_bytes,
-                                                         .required_receive_bytes =
-                                                             frame_limit_bytes,
-                                                         .keys = std::move(options.keys)},
-                                                        *this} {}
+        : transport_{transport}, handler_{handler}, listener_{transport,
+                                                              {.service = Service::stream,
+                                                               .listen = std::move(options.listen),
+                                                               .allow_remote_anonymous =
+                                                                   options.allow_remote_anonymous,
+                                                               .service_bytes = hello_bytes,
+                                                               .required_receive_bytes =
+                                                                   frame_limit_bytes,
+                                                               .keys = std::move(options.keys)},
+                                                              *this} {}
 
     std::vector<Endpoint> endpoints() const { return listener_.endpoints(); }
     EventLoop& loop() const noexcept { return transport_.loop(); }

@@ -60,9 +60,9 @@ class StreamAcceptor;
 class NETIO_EXPORT StreamListener final {
   public:
     struct Options {
-        AddressList addresses{};
-        bool open = false;                  // peers of other machines may connect
-        std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
+        AddressList listen{};
+        bool allow_remote_anonymous = false; // peers of other machines may connect
+        std::shared_ptr<ServerKeys> keys{};  // of the accepted peers; null: all
     };
 
     class Handler {
@@ -78,7 +78,8 @@ class NETIO_EXPORT StreamListener final {
     };
 
     // Throws FabricError if an address is in use, not local, or served by no provider. Throws
-    // std::invalid_argument if other machines can reach it, there are no keys, and `open` is false.
+    // std::invalid_argument if other machines can reach it, there are no keys, and
+    // `allow_remote_anonymous` is false.
     StreamListener(Transport& transport, Options options, Handler& handler);
     ~StreamListener();
     StreamListener(const StreamListener&) = delete;

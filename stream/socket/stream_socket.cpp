@@ -25,8 +25,8 @@ void validate(const StreamSocket::Options& options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
     };
-    require(options.session.receive_bytes >= frame_limit_bytes,
-            "session.receive_bytes must be at least 1312 for a stream's control messages");
+    require(options.session.receive_buffer_bytes >= frame_limit_bytes,
+            "session.receive_buffer_bytes must be at least 1312 for a stream's control messages");
     require(options.frame_bytes >= control_limit_bytes &&
                 options.frame_bytes <= transfer_limit_bytes,
             "frame_bytes must be from 1304 to 536870911");

@@ -82,7 +82,8 @@ class NETIO_EXPORT StreamSocket final {
         ReceiverOptions receiver = improved_receiver(1024 * 1024, 64 * 1024 * 1024);
         // receive_count limits the messages of the peer that are in flight, send_count those of
         // this side. remote_writes is derived from the option below.
-        SessionOptions session = {.receive_bytes = 1312, .receive_count = 256, .send_count = 64};
+        SessionOptions session = {
+            .receive_buffer_bytes = 1312, .receive_count = 256, .send_count = 64};
         RemoteWrites remote_writes = RemoteWrites::guarded;
         // If bytes come in frames: the size of a frame, and the number of receive buffers, instead
         // of the session's. Together they limit the bytes in flight.

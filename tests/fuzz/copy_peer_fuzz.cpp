@@ -242,7 +242,7 @@ void serve(Input& input, const fs::path& root) {
     Server server{fabric.loop,
                   *fabric.transport,
                   {.folder = root / "served",
-                   .addresses = {{.host = "127.0.0.1", .port = 0}},
+                   .listen = {{.host = "127.0.0.1", .port = 0}},
                    .session = {.buffer_count = 2, .access = access[input.below(access.size())]}}};
     for (std::size_t senders = 1 + input.below(3); senders > 0; --senders) {
         Peer peer;
@@ -272,7 +272,7 @@ void copy(Input& input, const fs::path& root) {
         reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     Peer peer;
     const stream::StreamListener listener{
-        *fabric.transport, {.addresses = {{.host = "127.0.0.1", .port = 0}}}, peer};
+        *fabric.transport, {.listen = {{.host = "127.0.0.1", .port = 0}}}, peer};
     Ending ending;
     Sender sender{fabric.loop,
                   *fabric.transport,

@@ -24,7 +24,7 @@ const Target hello{
             NETIO_CHECK(size == hello_bytes + service_bytes);
             NETIO_CHECK(std::ranges::equal(Bytes{again}.first(size), data.first(size)));
             if (judge_receives(peer, required_bytes) == RejectCode::none)
-                NETIO_CHECK(peer.receive_bytes >= required_bytes && peer.receive_count > 0);
+                NETIO_CHECK(peer.receive_buffer_bytes >= required_bytes && peer.receive_count > 0);
         }
         const Rejection rejection = decode_rejection(data);
         NETIO_CHECK(!to_string(rejection.code).empty());

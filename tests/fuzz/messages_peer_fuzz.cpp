@@ -30,8 +30,8 @@ struct Sending final : SendSocket::Handler {
 
 void receive(Scene& scene, Input& input) {
     Receiving user;
-    ListenSocket::Options options{.addresses = {Scene::address()}, .largest_message_bytes = 4096};
-    options.session.receive_bytes = 1024;
+    ListenSocket::Options options{.listen = {Scene::address()}, .largest_message_bytes = 4096};
+    options.session.receive_buffer_bytes = 1024;
     ListenSocket socket{scene.transport(), options, user};
     Stranger stranger{scene, Service::messages};
     stranger.connect(socket.endpoints().front().address, input);

@@ -26,10 +26,10 @@ struct User final : pubsub::PublishSocket::Handler {
 
 pubsub::Publisher::Options options(Input& input, const std::shared_ptr<ServerKeys>& keys) {
     pubsub::Publisher::Options options;
-    options.addresses = {Scene::address()};
+    options.listen = {Scene::address()};
     options.keys = keys;
-    options.session.key_bytes = 200;
-    options.session.receive_bytes = 1024;
+    options.session.rekey_after_bytes = 200;
+    options.session.receive_buffer_bytes = 1024;
     options.slow_policy = static_cast<pubsub::SlowPolicy>(input.below(3));
     options.ranges_per_subscriber_limit = 4;
     return options;

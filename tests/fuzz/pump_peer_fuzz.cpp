@@ -99,7 +99,7 @@ void serve(Scene& scene, Input& input) {
     std::size_t ended = 0;
     apps::pump::Server server{scene.loop(),
                               scene.transport(),
-                              {.addresses = {Scene::address()},
+                              {.listen = {Scene::address()},
                                .client_limit_count = 2,
                                .settings = {.stream = stream_options(),
                                             .sends = 4,
@@ -121,8 +121,7 @@ void serve(Scene& scene, Input& input) {
 
 void pump(Scene& scene, Input& input) {
     Peer peer;
-    const stream::StreamListener listener{
-        scene.transport(), {.addresses = {Scene::address()}}, peer};
+    const stream::StreamListener listener{scene.transport(), {.listen = {Scene::address()}}, peer};
     bool ended = false;
     apps::pump::End end{scene.loop(),
                         scene.transport(),

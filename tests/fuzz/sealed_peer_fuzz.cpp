@@ -16,24 +16,24 @@ struct Receiving final : ListenSocket::Handler {
     }
 };
 
-const Target sealed{"sealed_peer", [](Bytes bytes) {
-                        Input input{bytes};
-                        Scene scene;
-                        Receiving user;
-                        ListenSocket::Options options{.addresses = {Scene::address()},
-                                                      .largest_message_bytes = 4096};
-                        options.session.receive_bytes = 1024;
-                        options.session.key_bytes = 200;
-                        options.keys = std::make_shared<ServerKeys>(
-                            scene.loop(), ServerKeys::Options{.file = site().site()});
-                        ListenSocket socket{scene.transport(), options, user};
-                        Stranger stranger{scene, Service::messages};
-                        static_cast<void>(stranger.hold_key_of_site(input));
-                        stranger.connect(socket.endpoints().front().address, input);
-                        while (!input.empty())
-                            stranger.act(input);
-                        scene.run(std::chrono::seconds{1});
-                    }};
+const Target sealed{
+    "sealed_peer", [](Bytes bytes) {
+        Input input{bytes};
+        Scene scene;
+        Receiving user;
+        ListenSocket::Options options{.listen = {Scene::address()}, .largest_message_bytes = 4096};
+        options.session.receive_buffer_bytes = 1024;
+        options.session.rekey_after_bytes = 200;
+        options.keys =
+            std::make_shared<ServerKeys>(scene.loop(), ServerKeys::Options{.file = site().site()});
+        ListenSocket socket{scene.transport(), options, user};
+        Stranger stranger{scene, Service::messages};
+        static_cast<void>(stranger.hold_key_of_site(input));
+        stranger.connect(socket.endpoints().front().address, input);
+        while (!input.empty())
+            stranger.act(input);
+        scene.run(std::chrono::seconds{1});
+    }};
 
 } // namespace
 } // namespace netio::fuzz::sealed_peer_fuzz

@@ -46,7 +46,7 @@ std::vector<std::byte> Stranger::hello(Input& input, bool connects) {
     const std::uint32_t usual =
         service_ == Service::messages && connects ? 0 : std::uint32_t{1} << 30;
     Hello hello{.service = service_,
-                .receive_bytes = receive_bytes - access::seal_tag_bytes,
+                .receive_buffer_bytes = receive_bytes - access::seal_tag_bytes,
                 .receive_count = count,
                 .heartbeat_ms = 0,
                 .instance = 1,
@@ -65,7 +65,7 @@ std::vector<std::byte> Stranger::hello(Input& input, bool connects) {
         wire::store(hello.service_data.bytes.data(), input.below(8) == 0 ? input.wild32() : usual);
     }
     if (input.below(32) == 0) hello.receive_count = static_cast<std::uint16_t>(input.number(2));
-    if (input.below(32) == 0) hello.receive_bytes = input.wild32();
+    if (input.below(32) == 0) hello.receive_buffer_bytes = input.wild32();
     ConnectionData data;
     const std::size_t size = encode(hello, data);
     if (input.below(32) == 0) data[input.below(size)] = std::byte{input.byte()};
@@ -147,7 +147,8 @@ Address Stranger::listen(Input& input) {
     hello_ = hello(input, false);
     Transport& transport = scene_.transport();
     const Address any = Scene::address();
-    listener_ = transport.listen(transport.providers_at(any).front(), any, {.open = true}, *this);
+    listener_ = transport.listen(transport.providers_at(any).front(), any,
+                                 {.allow_remote_anonymous = true}, *this);
     return listener_->address();
 }
 

@@ -65,7 +65,7 @@ const Target stream_peer{
         Scene scene;
         User user;
         if (input.below(2) != 0) user.remote_writes = stream::RemoteWrites::never;
-        stream::StreamListener listener{scene.transport(), {.addresses = {Scene::address()}}, user};
+        stream::StreamListener listener{scene.transport(), {.listen = {Scene::address()}}, user};
         Stranger stranger{scene, Service::stream};
         if (input.flag()) {
             stranger.connect(listener.endpoints().front().address, input);

@@ -35,10 +35,10 @@ const Target subscriber{
             static const std::string file = site().client(7);
             options.key =
                 std::make_shared<ClientKey>(ClientKey::Options{.file = file, .protection = level});
-            options.session.key_bytes = 200;
+            options.session.rekey_after_bytes = 200;
         }
         options.publisher = stranger.listen(input);
-        options.session.receive_bytes = 1024;
+        options.session.receive_buffer_bytes = 1024;
         options.largest_message_bytes = 4096;
         options.reconnect = input.flag();
         pubsub::SubscribeSocket socket{scene.transport(), options, user};

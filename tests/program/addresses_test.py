@@ -24,7 +24,7 @@ class Addresses(Case):
     def test_a_subscriber_comes_from_the_one_it_names(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
-                                "--messages", 1000, "--local", "127.0.0.9")
+                                "--messages", 1000, "--local-host", "127.0.0.9")
         publisher.wait_for(r" 127\.0\.0\.9:\d+ subscribes to ")
         status, report, log = subscriber.end()
         self.assertEqual((status, report["messages"]), (0, 1000), log)

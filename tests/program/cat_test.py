@@ -39,7 +39,7 @@ class CatCase(Case):
 
     def listener(self, *arguments, **streams):
         """(process, address)"""
-        process = self.cat("--listen", f"{HOST}:0", "--open", *arguments, **streams)
+        process = self.cat("--listen", f"{HOST}:0", "--allow-remote-anonymous", *arguments, **streams)
         return process, re.search(r"listening at (\S+)", process.stderr.readline().decode()).group(1)
 
     def pair(self):
@@ -196,7 +196,7 @@ class Blocked(CatCase):
     def blocked(self, *arguments):
         """(the side whose output is not read, its peer): no byte moves any more."""
         blocked, address = self.listener(*arguments)
-        peer = self.cat(address, *(() if arguments else ("--timeout", "1")))
+        peer = self.cat(address, *(() if arguments else ("--timeout", "1s")))
         self.in_thread(lambda: self.fill(peer))
         return blocked, peer
 
@@ -209,7 +209,7 @@ class Blocked(CatCase):
             pass
 
     def test_a_timeout_ends_both_sides_and_says_what_was_waited_for(self):
-        blocked, peer = self.blocked("--timeout", "5")
+        blocked, peer = self.blocked("--timeout", "5s")
         self.assert_ends(1, blocked, peer)
         log = blocked.stderr.read().decode()
         self.assertRegex(log, r"no byte was transferred for 5000 ms \(--timeout\); standard output is blocked with [1-9]")

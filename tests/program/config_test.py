@@ -98,10 +98,10 @@ class Schema(Case):
     def test_what_is_wrong_is_wrong_for_both(self):
         for wrong in (
                 {}, [], {**MINIMAL, "mdoe": 1}, {**MINIMAL, "mode": "bufferd"},
-                {**MINIMAL, "heartbeat_ms": 65536}, {**MINIMAL, "heartbeat_ms": -1},
+                {**MINIMAL, "heartbeat": 5000}, {**MINIMAL, "heartbeat": "1x"}, {**MINIMAL, "close_limit": 0},
                 {**MINIMAL, "largest_message": "1q"}, {**MINIMAL, "largest_message": 1 << 30},
                 {**MINIMAL, "streams": []}, {**MINIMAL, "streams": {"fids": 1}},
-                {"mode": "buffered"}, {**MINIMAL, "listen": []}, {**MINIMAL, "open": "maybe"},
+                {"mode": "buffered"}, {**MINIMAL, "listen": []}, {**MINIMAL, "allow_remote_anonymous": "maybe"},
                 {**MINIMAL, "metrics": {}}, {**MINIMAL, "session": {"receive_count": 3}},
                 {"publishers": []}, {"publishers": [{}]}, {**MINIMAL, "publishers": [MINIMAL]},
                 {"publishers": [{**MINIMAL, "provider": "tcp"}]},
@@ -120,7 +120,7 @@ class Schema(Case):
     def test_what_a_start_would_refuse_of_its_places_is_refused(self):
         twice = {**MINIMAL, "metrics": "127.0.0.1:40001"}
         for wrong, saying in (
-                ({**MINIMAL, "metrics": "0.0.0.0:0"}, "open"),
+                ({**MINIMAL, "metrics": "0.0.0.0:0"}, "allow_remote_anonymous"),
                 ({**MINIMAL, "metrics": "192.0.2.1:0"}, r"192\.0\.2\.1"),
                 ({"publishers": [twice, twice]}, r"127\.0\.0\.1:40001 is used twice"),
                 ({**twice, "listen": "127.0.0.1:40001"}, r"127\.0\.0\.1:40001 is used twice")):
@@ -135,17 +135,18 @@ class Schema(Case):
         os.mkdir(self.path("bus"))
         here = {**MINIMAL, "bus": self.path("bus")}
         for wrong, place, saying in (
-                ({**MINIMAL, "listen": "0.0.0.0:1234"}, "listen: 0\\.0\\.0\\.0:1234 can be reached", "open"),
+                ({**MINIMAL, "listen": "0.0.0.0:1234"}, "listen: 0\\.0\\.0\\.0:1234 can be reached",
+                 "allow_remote_anonymous"),
                 ({**MINIMAL, "listen": ["127.0.0.1:1", "192.0.2.1:5"]}, "listen\\[1\\]: .*192\\.0\\.2\\.1:5", ""),
-                ({**MINIMAL, "listen": ["[::]:16002", "0.0.0.0:16002"], "open": True},
+                ({**MINIMAL, "listen": ["[::]:16002", "0.0.0.0:16002"], "allow_remote_anonymous": True},
                  r"listen\[1\]: 0\.0\.0\.0:16002 is taken by \[::\]:16002", "allowed: a separate port"),
                 ({**MINIMAL, "listen": "127.0.0.1:16002", "metrics": "0.0.0.0:16002"},
                  r"metrics: 0\.0\.0\.0:16002 is taken by 127\.0\.0\.1:16002", ""),
                 ({**MINIMAL, "keys": "nothere"}, "keys: .*nothere: there is no such file", "netio key new"),
-                ({**MINIMAL, "metrics": "0.0.0.0:9"}, "metrics: .*0\\.0\\.0\\.0:9 can be read", "open"),
+                ({**MINIMAL, "metrics": "0.0.0.0:9"}, "metrics: .*0\\.0\\.0\\.0:9 can be read", "allow_remote_anonymous"),
                 ({**MINIMAL, "bus": "zookeeper://h"}, "bus: 'zookeeper://h' is no bus", "allowed: a directory"),
                 ({**here, "listen": [f"127.0.0.{i}:0" for i in range(1, 35)]}, "bus: addresses: more than 32", ""),
-                ({**MINIMAL, "buffered": {"pages": 2, "page_size": 256},
+                ({**MINIMAL, "buffered": {"page_count": 2, "page_size": 256},
                   "streams": [{"fids": 1, "source": "pattern", "size": 4000}]}, "streams: messages of up to 4000", "")):
             with self.subTest(wrong):
                 path = self.written(wrong)
@@ -161,12 +162,12 @@ class Schema(Case):
         for right in (
                 {**MINIMAL, "x-anything": {"a": [1]}}, {**MINIMAL, "buffered": {"page_size": "64 KiB"}},
                 {**MINIMAL, "loop": "busy"}, {**MINIMAL, "subscriber_limit": "10k"},
-                {**UNBUFFERED, "unbuffered": {"memory": "1M"}, "close_timeout_ms": 99000},
-                {**MINIMAL, "session": {"send_count": 2, "key_bytes": "1G"}},
+                {**UNBUFFERED, "unbuffered": {"memory": "1M"}, "close_timeout": "99s", "heartbeat": 0},
+                {**MINIMAL, "session": {"send_count": 2, "rekey_after": "1GiB"}},
                 {**MINIMAL, "fabric": {"queue_entry_limit": 1000}},
                 {"publishers": [MINIMAL, UNBUFFERED], "loop": "busy"},
                 in_stream(fids={"detector": 3, "link": "0-23"}), in_stream(fids=[1, "2-3"]),
-                {**in_stream(trigger="l1"), "triggers": {"l1": {"per_second": "40M", "train_ns": 9, "gap_ns": 1}}},
+                {**in_stream(trigger="l1"), "triggers": {"l1": {"per_second": "40M", "train": "9ns", "gap": "1 ns"}}},
                 in_stream(faults={"missing": 0.1, "late": 1e-3}, time_stamps=True, header="event", slices=2),
                 in_stream(size={"list": [24, "1k"]}), in_stream(rate="1.5k"), in_stream(rate=0.5)):
             with self.subTest(right):

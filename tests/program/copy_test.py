@@ -21,7 +21,7 @@ class CopyCase(Case):
         os.mkdir(self.path("served"))
 
     def serve(self, *arguments):
-        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open",
+        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--allow-remote-anonymous",
                             *arguments)
         return server, server.address()
 

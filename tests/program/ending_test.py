@@ -117,7 +117,7 @@ class Ending(Case):
                 self.assertNotIn("no answer", log)
 
     def test_what_is_lost_by_policy_is_counted(self):
-        config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
+        config = self.config("slow_policy: drop\nbuffered: {page_count: 4, page_size: 4k}\n"
                              + self.PATTERN)
         publisher = self.start("publish", config, "--messages", share_of(2000000, 64))
         subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
@@ -155,9 +155,9 @@ class Ending(Case):
         # or because the memory holds no more than sixteen messages.
         short = self.LARGE.replace("64k", "512k")
         for mode, text, count in (
-                ("buffered", "buffered: {pages: 16, page_size: 4k}\n" + self.PATTERN,
+                ("buffered", "buffered: {page_count: 16, page_size: 4k}\n" + self.PATTERN,
                  share_of(640000, 64)),
-                ("unbuffered", "unbuffered: {remainder: 4}\n" + self.LARGE, share_of(8000, 8)),
+                ("unbuffered", "unbuffered: {queue_limit: 4}\n" + self.LARGE, share_of(8000, 8)),
                 ("unbuffered", "unbuffered: {memory: 8M}\n" + short, share_of(400, 8))):
             publisher = self.start("publish", self.config(text, mode))
             address = publisher.address()
@@ -226,14 +226,14 @@ class Killing(Case):
                      "iWARP does not tell a stopped process from a host that vanished")
     def test_a_stopped_subscriber_is_not_a_dead_one(self):
         count = share_of(5000000, 64)
-        config = self.config("heartbeat_ms: 500\ndead_after_ms: 3000\n" + self.PATTERN)
+        config = self.config("heartbeat: 500ms\ndead_after: 3s\n" + self.PATTERN)
         publisher = self.start("publish", config, "--progress")
         subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
                                 "--messages", count)
         subscriber.wait_for("subscribed to")
         subscriber.process.send_signal(signal.SIGSTOP)
         # A progress line is printed each second of the publisher's time: together longer than
-        # dead_after_ms.
+        # dead_after.
         seen = 0
         with publisher.changed:
             while seen < 6:

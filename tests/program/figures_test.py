@@ -84,8 +84,8 @@ class Agreeing(Asking):
     def one_is_stopped(self, policy, mode):
         """Two subscribers want the same. One is stopped before publishing begins and continues when
         this is visible. At the end it has received each message or has had it reported as lost."""
-        limits = "disconnect_after_ms: 1000\n" if policy == "disconnect" else ""
-        publisher = self.publish(f"wait_subscribers: 3\nslow_subscribers: {policy}\n{limits}streams:\n"
+        limits = "disconnect_after: 1s\n" if policy == "disconnect" else ""
+        publisher = self.publish(f"wait_subscribers: 3\nslow_policy: {policy}\n{limits}streams:\n"
                                  f"  - {{fids: 0-3, source: pattern, size: 4k, rate: max, count: {self.COUNT}}}\n",
                                  mode=mode)
         there = metrics_of(publisher)
@@ -211,7 +211,7 @@ class Agreeing(Asking):
     def test_a_dump_says_what_it_missed_while_it_was_not_connected(self):
         os.mkdir(self.path("bus"))
         publisher = self.start("publish", self.config(
-            f"metrics: 127.0.0.1:0\nbus: {self.path('bus')}\nheartbeat_ms: 100\ndead_after_ms: 1000\n"
+            f"metrics: 127.0.0.1:0\nbus: {self.path('bus')}\nheartbeat: 100ms\ndead_after: 1s\n"
             "streams:\n  - {fids: 7, source: pipe, size: 4}\n"), stdin=subprocess.PIPE)
         self.addCleanup(publisher.process.stdin.close)
         there = metrics_of(publisher)

@@ -66,7 +66,7 @@ class Keys(Case):
         for name in ("monitor", "recorder"):
             status, _, log = self.key("new", server, "--name", name, "--client",
                                       client if name == "monitor" else self.path("recorder.key"),
-                                      "--rights", "services=pubsub fids=0-63:drop links=4")
+                                      "--rights", "services=pubsub fids=0-63:drop connections=4")
             self.assertEqual(status, 0, log)
         for path in (server, client):
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
@@ -78,7 +78,7 @@ class Keys(Case):
         keys = json.loads(out)["keys"]
         self.assertEqual([(key["id"], key["name"]) for key in keys],
                          [(1, "monitor"), (2, "recorder")])
-        self.assertEqual(keys[0]["rights"], "services=pubsub fids=0-63:drop links=4")
+        self.assertEqual(keys[0]["rights"], "services=pubsub fids=0-63:drop connections=4")
         self.assertEqual(self.key("check", server)[:2], (0, f"{server}: 2 keys\n"))
         copy = json.loads(self.key("list", client, "--json")[1])["keys"]
         self.assertEqual(copy, keys[:1])
@@ -121,7 +121,7 @@ class Keys(Case):
         self.new(good, "--name", "monitor")
         text = self.read(good)
         cases = {
-            "line": (text.replace("links=64", "links=0"), 0o600, r":3: links= takes a number"),
+            "line": (text.replace("connections=64", "connections=0"), 0o600, r":3: connections= takes a number"),
             "twice": (text.replace("\nend", "\n" + text.split("\n")[2] + "\nend"), 0o600,
                       r":4: the id 1 is used in line 3 already"),
             "torn": (text[:-5], 0o600, r":3: the file ends here"),
@@ -173,8 +173,8 @@ class KeyedPrograms(Case):
                           "--verify", *arguments).end()
 
     def test_a_subscriber_with_the_key_is_served_and_others_refused(self):
-        key = self.new("services=pubsub fids=0-63:drop links=4")
-        publisher = self.publisher("--protection", "peers")
+        key = self.new("services=pubsub fids=0-63:drop connections=4")
+        publisher = self.publisher("--min-protection", "peers")
         status, report, log = self.subscribe(publisher, "--key", key, "--protection", "peers")
         self.assertEqual(status, 0, log)
         self.assertGreaterEqual(report["messages"], 1000)
@@ -230,7 +230,7 @@ class KeyedPrograms(Case):
         key = self.new("services=all fids=0-63")
         with Translation() as outside:
             for known in (True, False):
-                publisher = self.publisher(*(("--dialled-as", outside.address) if known else ()))
+                publisher = self.publisher(*(("--advertised-addresses", outside.address) if known else ()))
                 outside.leads_to = publisher.address()
                 status, _, log = self.start("subscribe", outside.address, "--fid", "0-63", "--key",
                                             key, "--messages", 1000).end()
@@ -239,13 +239,13 @@ class KeyedPrograms(Case):
                     self.assertIn("it does not admit this side", log)
                 publisher.process.terminate()
                 publisher.end()
-        status, _, log = self.publisher("--dialled-as", "publisher.example:1").end()
+        status, _, log = self.publisher("--advertised-addresses", "publisher.example:1").end()
         self.assertNotEqual(status, 0)
-        self.assertIn("dialled_as: publisher.example", log)
+        self.assertIn("advertised_addresses: publisher.example", log)
 
     def test_one_host_has_as_many_connections_as_is_said(self):
         key = self.new("services=all fids=0-63")
-        site = ("--keys", self.path("site.keys"), "--links-per-host", 1)
+        site = ("--keys", self.path("site.keys"), "--connections-per-host", 1)
         chat = ("cat", "--key", key)
         for client, *command in ((("subscribe", "--fid", "1", "--key", key), "publish",
                                   self.config(self.PATTERN)),
@@ -266,7 +266,7 @@ class KeyedPrograms(Case):
 
     def test_what_cannot_be_had_is_refused_before_anything_is_opened(self):
         key = self.new("services=all")
-        for arguments, saying in ((("--protection", "peers"), "--protection needs a key"),
+        for arguments, saying in ((("--protection", "peers"), "--protection needs a key; add --key FILE"),
                                   (("--key", self.path("none.key")), "none.key")):
             status, _, log = self.start("subscribe", "127.0.0.1:1", "--fid", "1", *arguments,
                                         json_report=False).end()
@@ -280,7 +280,7 @@ class KeyedPrograms(Case):
     def test_streams_and_probes_ask_for_keys_as_well(self):
         key = self.new("services=stream,probe rma")
         mine = ("--key", key, "--protection", "peers")
-        site = ("--keys", self.path("site.keys"), "--protection", "peers")
+        site = ("--keys", self.path("site.keys"), "--min-protection", "peers")
         server = self.start("pump", "--serve", "--listen", f"{HOST}:0", *site)
         load = ("pump", server.address(), "--bytes", "20m", "--verify", "--bidirectional")
         status, _, log = self.start(*load).end()
@@ -322,9 +322,9 @@ class KeyedPrograms(Case):
         content = os.urandom(3 << 20)
         for level in ("integrity", "privacy"):
             mine = ("--key", key, "--protection", level)
-            site = ("--keys", self.path("site.keys"), "--protection", level)
+            site = ("--keys", self.path("site.keys"), "--min-protection", level)
             publisher = self.start("publish", self.config(
-                f"keys: site.keys\nprotection: {level}\n" + self.PATTERN))
+                f"keys: site.keys\nmin_protection: {level}\n" + self.PATTERN))
             status, report, log = self.subscribe(publisher, *mine)
             self.assertEqual(status, 0, log)
             self.assertGreaterEqual(report["messages"], 1000)

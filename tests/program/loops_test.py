@@ -90,14 +90,14 @@ class Loops(Case):
     def test_each_loop_requires_keys_and_disconnects_revoked_ones(self):
         site, key = self.path("site.keys"), self.path("monitor.key")
         made = subprocess.run([PROGRAM, "key", "new", site, "--name", "monitor", "--rights",
-                               "services=pubsub fids=0-9 links=1", "--client", key],
+                               "services=pubsub fids=0-9 connections=1", "--client", key],
                               capture_output=True, text=True, timeout=DEADLINE)
         self.assertEqual(made.returncode, 0, made.stderr)
         publisher, addresses = self.publish("keys: site.keys\n" + STREAMS % (2, "rate: 1000"),
-                                            "--protection", "privacy")
+                                            "--min-protection", "privacy")
         stranger = self.start("subscribe", addresses[1], "--fid", "5")
         self.assertNotEqual(stranger.end()[0], 0)
-        # One connection to each: links= counts for each loop.
+        # One connection to each: connections= counts for each loop.
         subscriber = self.start("subscribe", *addresses, "--fid", "0-9", "--key", key, "--protection",
                                 "privacy", "--verify", "--progress")
         publisher.wait_for("subscribes to", 2)

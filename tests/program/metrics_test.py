@@ -97,7 +97,7 @@ class Showing(Asking):
         self.assertEqual(top.wait(DEADLINE), 1)
 
     def test_a_sender_and_a_receiver_show_what_their_reports_say(self):
-        receiver = self.start("listen", f"{HOST}:0", "--open", "--metrics", "127.0.0.1:0")
+        receiver = self.start("listen", f"{HOST}:0", "--allow-remote-anonymous", "--metrics", "127.0.0.1:0")
         sender = self.start("send", receiver.address(), "--metrics", "127.0.0.1:0", stdin=subprocess.PIPE)
         there, here = metrics_of(receiver), metrics_of(sender)
         sender.process.stdin.write("twelve bytes\n" * 100)
@@ -121,7 +121,7 @@ class Showing(Asking):
         self.assertEqual(receiver.end()[1]["bytes"], 1200)
 
     def test_a_sender_whose_receiver_is_stopped_shows_what_waits(self):
-        receiver = self.start("listen", f"{HOST}:0", "--open")
+        receiver = self.start("listen", f"{HOST}:0", "--allow-remote-anonymous")
         sender = self.start("send", receiver.address(), "--metrics", "127.0.0.1:0", "--messages", "100000000",
                             "--size", "1000")
         here = metrics_of(sender)
@@ -213,7 +213,7 @@ class Showing(Asking):
     @unittest.skipUnless(PROMETHEUS, "prometheus is not installed")
     def test_every_panel_of_the_dashboard_has_data(self):
         publisher, subscriber = self.pair(self.FEW)
-        receiver = self.start("listen", f"{HOST}:0", "--open", "--metrics", "127.0.0.1:0")
+        receiver = self.start("listen", f"{HOST}:0", "--allow-remote-anonymous", "--metrics", "127.0.0.1:0")
         sender = self.start("send", receiver.address(), "--metrics", "127.0.0.1:0", stdin=subprocess.PIPE)
         self.addCleanup(sender.process.stdin.close)
         pumped = self.start("pump", "--serve", "--listen", "127.0.0.1:0")
@@ -267,7 +267,7 @@ class Logging(Case):
     def test_an_unread_log_and_a_request_of_many_fids_lose_nothing(self):
         # With policy drop the queue holds several seconds: a message is lost only if the publisher
         # stops, and then it would not answer requests either.
-        config = self.config("wait_subscribers: 1\nslow_subscribers: drop\nstreams:\n"
+        config = self.config("wait_subscribers: 1\nslow_policy: drop\nstreams:\n"
                              "  - {fids: 0-9, source: pattern, size: 100, rate: 2000}\n")
         publisher, address = self.with_a_stalled_reader(config)
         other = self.start("subscribe", address, "--fid", "0-9", "--verify", "--progress")
@@ -326,9 +326,9 @@ class Logging(Case):
     def test_a_file_that_was_renamed_is_opened_again_at_hang_up(self):
         os.mkdir(self.path("served"))
         serving = {"publish": ("publish", self.config(Showing.FEW)),
-                   "copy": ("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open"),
-                   "pump": ("pump", "--serve", "--listen", f"{HOST}:0", "--open"),
-                   "listen": ("listen", f"{HOST}:0", "--open")}
+                   "copy": ("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--allow-remote-anonymous"),
+                   "pump": ("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous"),
+                   "listen": ("listen", f"{HOST}:0", "--allow-remote-anonymous")}
         for name, words in serving.items():
             with self.subTest(name):
                 file = self.path(f"log of {name}")

@@ -83,7 +83,7 @@ class Publishing(Case):
 
     def test_a_rate_is_kept(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 2000}\n")
-        publisher = self.start("publish", config, "--duration", 1)
+        publisher = self.start("publish", config, "--duration", "1s")
         status, report, log = publisher.end()
         self.assertEqual(status, 0, log)
         self.assertEqual(report["end"], "duration")
@@ -130,7 +130,7 @@ class Doctoring(Case):
                          or not os.listdir("/sys/class/infiniband"))
 
     def test_the_path_to_another_machine_is_tried(self):
-        server = self.start("doctor", "--serve", f"{HOST}:0", "--open", json_report=False)
+        server = self.start("doctor", "--serve", f"{HOST}:0", "--allow-remote-anonymous", json_report=False)
         _, report, log = self.start("doctor", server.address()).end()
         path = report["path"]
         self.assertEqual(path.get("provider"), PROVIDER, path)
@@ -162,7 +162,7 @@ class Refusing(Case):
         self.check_refused("publish", self.config("streamz: 1\n"),
                            saying=r"publisher\.yaml:4:1: streamz: unknown key .*did you mean 'streams'")
         config = self.config(self.PATTERN)
-        self.check_refused("publish", config, "--listen", "192.0.2.77:1", "--open",
+        self.check_refused("publish", config, "--listen", "192.0.2.77:1", "--allow-remote-anonymous",
                            saying=r"192\.0\.2\.77")
         self.check_refused("publish", config, "--listen", "nonsense", saying="HOST:PORT")
         self.check_refused("publish", config, "--provider", "sockets", saying="sockets")
@@ -178,12 +178,12 @@ class Refusing(Case):
                       ("copy", "--serve", self.path("served"), "--listen", "0.0.0.0:0")):
             with self.subTest(words[0]):
                 os.makedirs(self.path("served"), exist_ok=True)
-                self.check_refused(*words, saying=r"0\.0\.0\.0:0 can be reached .*--open")
-                server = self.start(*words, "--open", json_report=False)
+                self.check_refused(*words, saying=r"0\.0\.0\.0:0 can be reached .*--allow-remote-anonymous")
+                server = self.start(*words, "--allow-remote-anonymous", json_report=False)
                 server.wait_for(r"listening at 0\.0\.0\.0:\d+")
 
     def test_a_stricter_policy_than_the_publishers_is_refused(self):
-        publisher = self.start("publish", self.config("slow_subscribers: drop\n" + self.PATTERN))
+        publisher = self.start("publish", self.config("slow_policy: drop\n" + self.PATTERN))
         self.check_refused("subscribe", publisher.address(), "--fid", "0-63", "--policy", "block",
                            saying="policy 'block' for .*, because it would block publishing more .*leave out --policy")
 

@@ -25,7 +25,7 @@ STUDY = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "study.py")
 class Pumping(Case):
     def pump(self, client=(), server=()):
         """(status, the client's report, which contains the server's)."""
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once", *server)
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous", "--once", *server)
         pump = self.start("pump", serving.address(), *client)
         status, report, log = pump.end()
         server_status, server_report, server_log = serving.end()
@@ -62,7 +62,7 @@ class Pumping(Case):
 
     def test_a_server_without_memory_says_so_to_its_client(self):
         for both_ways in ((), ("--bidirectional",)):
-            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once",
+            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous", "--once",
                                  "--receive-size", "8t")  # 32 of them exceed the address space
             status, _, log = self.start("pump", serving.address(), "--bytes", "100m", *both_ways).end()
             self.assertEqual(status, 1, log)
@@ -82,7 +82,7 @@ class Pumping(Case):
             self.assertEqual(self.pump(("--bytes", "0", *way))["server"]["bytes"], 0)
 
     def test_a_receiver_that_is_stopped_and_continued_loses_nothing(self):
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous", "--once")
         mib = share_of(300, 20)
         pump = self.start("pump", serving.address(), "--bytes", f"{mib}m", "--verify",
                           "--size-min", "1", "--size", "100k")
@@ -106,7 +106,7 @@ class Pumping(Case):
 
     def test_the_death_of_either_side_is_reported_by_the_other(self):
         for victim in ("client", "server"):
-            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
+            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous", "--once")
             pump = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
             pump.wait_for("Gb/s")
             (pump if victim == "client" else serving).process.kill()
@@ -118,7 +118,7 @@ class Pumping(Case):
     def test_a_report_names_the_interrupted_side(self):
         for once, interrupted in ((True, "client"), (True, "server"), (False, "server")):
             with self.subTest(once=once, interrupted=interrupted):
-                serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", *(["--once"] if once else []))
+                serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous", *(["--once"] if once else []))
                 pump = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
                 pump.wait_for("Gb/s")
                 (pump if interrupted == "client" else serving).process.send_signal(signal.SIGHUP)
@@ -128,7 +128,7 @@ class Pumping(Case):
                     self.assertGreater(report["seconds"], 0, log)
                     self.assertGreater(report["bytes"], 0, log)
                     self.assertEqual(report["error"] == "interrupted", name == interrupted, log)
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous", "--once")
         serving.address()
         serving.process.send_signal(signal.SIGTERM)
         status, _, log = serving.end()
@@ -136,7 +136,7 @@ class Pumping(Case):
         self.assertIn("interrupted before a client has connected", log)
 
     def test_a_server_serves_several_peers_also_after_a_bad_one(self):
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous")
         host, port = serving.address().split(":")
         with contextlib.ExitStack() as strangers:
             if PROVIDER == "tcp":
@@ -151,7 +151,7 @@ class Pumping(Case):
         self.assertEqual(serving.end()[0], 0)
 
     def test_a_client_that_fails_does_not_decide_how_its_server_ends(self):
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous")
         client = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
         client.wait_for("Gb/s")
         client.process.kill()
@@ -170,7 +170,7 @@ class Pumping(Case):
                                            "--size-min is 102400; it must not exceed --size, which is 65536"),
                                           (2, ("127.0.0.1:1", "--receive-size", "1", "--receive-size-min", "2"),
                                            "--receive-size-min is 2; it must not exceed --receive-size, which is 1"),
-                                          (1, ("--serve", "--listen", "192.0.2.1:1", "--open"), "192.0.2.1")):
+                                          (1, ("--serve", "--listen", "192.0.2.1:1", "--allow-remote-anonymous"), "192.0.2.1")):
             status, _, log = self.start("pump", *arguments).end()
             self.assertEqual(status, expected, arguments)
             self.assertIn(said, log)
@@ -210,7 +210,7 @@ class Chatting(Case):
         for through_pipes in (False, True):
             with open(self.path("there", there), "rb") as one, \
                     open(self.path("back", back), "rb") as two:
-                listening = self.cat("--listen", f"{HOST}:0", "--open",
+                listening = self.cat("--listen", f"{HOST}:0", "--allow-remote-anonymous",
                                      stdin=subprocess.PIPE if through_pipes else one)
                 address = re.search(r"listening at (\S+)",
                                     listening.stderr.readline().decode()).group(1)
@@ -238,7 +238,7 @@ class Chatting(Case):
         self.assertEqual((listening.returncode, out), (0, b""), log)
 
     def listening(self, **options):
-        process = self.cat("--listen", f"{HOST}:0", "--open", **options)
+        process = self.cat("--listen", f"{HOST}:0", "--allow-remote-anonymous", **options)
         line = process.stderr.readline().decode()
         return process, re.search(r"listening at (\S+)", line).group(1)
 
@@ -264,7 +264,7 @@ class Chatting(Case):
 
     def test_a_silence_longer_than_the_timeout_is_an_error(self):
         _, address = self.listening(stdin=subprocess.DEVNULL)
-        writer = self.cat("--timeout", "0.2", address, stdin=subprocess.PIPE)
+        writer = self.cat("--timeout", "200ms", address, stdin=subprocess.PIPE)
         self.assertEqual(writer.wait(DEADLINE), 1)
         self.assertIn(b"no byte was transferred for 200 ms", writer.stderr.read())
 

@@ -77,17 +77,17 @@ class Reports(Case):
         self.check(both.end()[1], "publishers")
 
     def test_of_streams_and_copies(self):
-        server = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
+        server = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous", "--once")
         self.check(self.run_json("pump", server.address(), "--bytes", "1M"), "pump")
         self.check(server.end()[1], "pump-server")
         os.mkdir(self.path("served"))
-        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open")
+        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--allow-remote-anonymous")
         self.check(self.run_json("copy", self.path("file", "content"), server.address()), "copy")
         server.process.send_signal(signal.SIGINT)
         self.check(server.end()[1], "copy server")
 
     def test_of_messages_without_fids(self):
-        listener = self.start("listen", f"{HOST}:0", "--open")
+        listener = self.start("listen", f"{HOST}:0", "--allow-remote-anonymous")
         self.check(self.run_json("send", listener.address(), input="a\nb\n"), "send")
         listener.process.send_signal(signal.SIGINT)
         self.check(listener.end()[1], "listen")
@@ -100,7 +100,7 @@ class Reports(Case):
         self.check(self.run_json("key", "list", self.path("keys")), "key")
         os.mkdir(self.path("bus"))
         publisher = self.start("publish", self.config(self.PATTERN), "--bus", self.path("bus"),
-                               "--metrics", f"{HOST}:0", "--open", "--metrics-open")
+                               "--metrics", f"{HOST}:0", "--allow-remote-anonymous", "--metrics-allow-remote-anonymous")
         publisher.wait_for("announced as")
         self.check(self.run_json("list", "--bus", self.path("bus")), "list")
         figures = publisher.wait_for(r"(\S+:\d+)/metrics").group(1).replace("http://", "")

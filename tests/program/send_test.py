@@ -67,7 +67,7 @@ class Way:
 
 class Sending(Case):
     def listener(self, *arguments):
-        return self.start("listen", f"{HOST}:0", "--open", *arguments)
+        return self.start("listen", f"{HOST}:0", "--allow-remote-anonymous", *arguments)
 
     def send(self, listener, *arguments, text=None):
         done = subprocess.run([PROGRAM, "send", listener.address(), *arguments], input=text,
@@ -79,7 +79,7 @@ class Sending(Case):
         return listener.end()
 
     def test_each_line_is_a_message(self):
-        listener = subprocess.Popen([PROGRAM, "listen", f"{HOST}:0", "--open", "--print"],
+        listener = subprocess.Popen([PROGRAM, "listen", f"{HOST}:0", "--allow-remote-anonymous", "--print"],
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(listener.stdout.close)
         self.addCleanup(listener.stderr.close)
@@ -110,16 +110,16 @@ class Sending(Case):
         self.assertEqual(listener.end()[1]["bytes"], 3 << 20)
 
     def test_a_listener_reports_its_limits_of_size_and_senders(self):
-        listener = self.listener("--largest-message", "20M", "--senders", 1)
-        status, _, log = self.send(listener, "--messages", "1", "--size", "20M", "--page-size", "32k", "--pages", "1024")
+        listener = self.listener("--largest-message", "20M", "--peer-limit", 1)
+        status, _, log = self.send(listener, "--messages", "1", "--size", "20M", "--page-size", "32k", "--page-count", "1024")
         self.assertEqual(status, 0, log)
-        status, _, log = self.send(listener, "--messages", "1", "--size", "21M", "--pages", "1024")
+        status, _, log = self.send(listener, "--messages", "1", "--size", "21M", "--page-count", "1024")
         self.assertNotEqual(status, 0)
         self.assertRegex(log, "larger than the limit of 20971520")
         self.assertEqual(self.end(listener)[1]["bytes"], 20 << 20)
 
     def test_a_sender_beyond_the_limit_is_rejected(self):
-        listener = self.listener("--senders", 1)
+        listener = self.listener("--peer-limit", 1)
         address = listener.address()
         first = subprocess.Popen([PROGRAM, "send", address], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, text=True)
@@ -167,7 +167,7 @@ class Sending(Case):
         self.addCleanup(lines.close)
         sender.wait_for("waiting for " + address)
         for which in (1, 2):
-            listener = self.start("listen", address, "--open", "--messages", 1)
+            listener = self.start("listen", address, "--allow-remote-anonymous", "--messages", 1)
             sender.wait_for("connected to " + address, which)
             lines.write("x" * which + "\n")
             lines.flush()

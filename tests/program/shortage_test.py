@@ -49,15 +49,15 @@ class Shortage(Case):
     def test_a_copy_server_warns_and_its_sender_reports_the_reason(self):
         os.mkdir(self.path("served"))
         self.check_turned_away(
-            self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open"),
+            self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--allow-remote-anonymous"),
             "copy", "--retry-for", "0", self.path("file", "content"))
 
     def test_a_pump_warns_and_its_client_fails_with_the_reason(self):
-        self.check_turned_away(self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open"),
+        self.check_turned_away(self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous"),
                                "pump", "--bytes", "1m")
 
     def test_a_doctor_server_warns_and_its_client_reports_the_reason(self):
-        server = self.start("doctor", "--serve", f"{HOST}:0", "--open")
+        server = self.start("doctor", "--serve", f"{HOST}:0", "--allow-remote-anonymous")
         address = server.address()
         self.limit(server, 20)
         _, report, log = self.start("doctor", address).end()

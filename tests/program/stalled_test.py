@@ -64,7 +64,7 @@ class Unwritable(Case):
                     self.assertEqual(done.returncode, status)
 
     def test_a_second_signal_ends_the_wait_for_a_stalled_report(self):
-        server = self.start("copy", "--serve", self.folder.name, "--listen", f"{HOST}:0", "--open",
+        server = self.start("copy", "--serve", self.folder.name, "--listen", f"{HOST}:0", "--allow-remote-anonymous",
                             stdout=self.full_pipe())
         server.address()
         for number in (signal.SIGINT, signal.SIGTERM):  # two equal signals might count as one
@@ -104,9 +104,9 @@ class Unwritable(Case):
                 self.refuses(*arguments)
 
     def test_an_unwritable_report_of_a_pump_or_copy_is_an_error(self):
-        pumped = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
+        pumped = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--allow-remote-anonymous")
         os.mkdir(self.path("served"))
-        served = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open")
+        served = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--allow-remote-anonymous")
         file = self.path("file", "content")
         for more in ([], ["--json"]):
             with self.subTest(more=more):
@@ -117,7 +117,7 @@ class Unwritable(Case):
         os.mkdir(self.path("served"))
         for arguments in (("pump", "--serve", "--once"), ("copy", "--serve", self.path("served"))):
             with self.subTest(arguments=arguments), open("/dev/full", "w", encoding="utf-8") as full:
-                server = self.start(*arguments, "--listen", f"{HOST}:0", "--open", stdout=full)
+                server = self.start(*arguments, "--listen", f"{HOST}:0", "--allow-remote-anonymous", stdout=full)
                 if arguments[0] == "pump":
                     self.assertEqual(self.start("pump", server.address(), "--bytes", "1k").end()[0], 0)
                 else:
@@ -185,7 +185,7 @@ class Stopped(Case):
 
     def test_blocks_no_copy(self):
         os.mkdir(self.path("served"))
-        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open")
+        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--allow-remote-anonymous")
         leader, follower = self.terminal()
         for name in ("shown", "logged"):  # more than arrives before the server is stopped
             with open(self.path(name), "wb") as file:

@@ -83,7 +83,7 @@ class Recording(Case):
         self.assertEqual((status, len(self.content())), (0, report["bytes"]), log)
 
     def test_a_recording_with_holes_has_a_name_of_its_own(self):
-        config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
+        config = self.config("slow_policy: drop\nbuffered: {page_count: 4, page_size: 4k}\n"
                              + self.PATTERN)
         publisher = self.start("publish", config)
         recorder = self.start("subscribe", publisher.address(), "--fid", "0-63", "--output",
@@ -165,7 +165,7 @@ class Telling(Case):
                          (5, "incomplete", "interrupted"), log)
 
     def test_an_interruption_with_known_losses_is_incomplete(self):
-        config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
+        config = self.config("slow_policy: drop\nbuffered: {page_count: 4, page_size: 4k}\n"
                              + self.PATTERN)
         publisher = self.start("publish", config)
         process = self.start("subscribe", publisher.address(), "--fid", "0-63", "--progress")
@@ -278,12 +278,12 @@ class Usage(Case):
                 (("publish", "--bogus"), "unknown option '--bogus'"),
                 (("publish", "x.yaml", "--messages", "-1"), "--messages: '-1'; allowed"),
                 (("publish", "x.yaml", "--wait-subscribers", "-1"), "--wait-subscribers: '-1'"),
-                (("subscribe", "a:1", "--fid", "1", "--buffer-size", "64q"), "--buffer-size: '64q'"),
+                (("subscribe", "a:1", "--fid", "1", "--receive-buffer", "64q"), "--receive-buffer: '64q'"),
                 (("subscribe", "a:1", "--fid", "1", "--provider", "sockets"), "--provider: 'sockets'"),
                 (("cat", "a:1", "--provider", "tpc"), "'tpc' .did you mean 'tcp'.*use auto, verbs or tcp"),
                 (("subscribe", "a:1", "--fid", "1", "--policy", "blok"), "'blok' is unknown .*mean 'block'.*allowed"),
                 (("subscribe", "a:1", "--fid", "1", "--loop", "bussy"), "'bussy' is unknown .*mean 'busy'.*allowed"),
-                (("listen", "a:1", "--protection", "privcy"), "'privcy' is unknown .*mean 'privacy'.*allowed"),
+                (("listen", "a:1", "--min-protection", "privcy"), "'privcy' is unknown .*mean 'privacy'.*allowed"),
                 (("list", "--log-level", "warn"), "--log-level: 'warn' is unknown .*mean 'warning'.*allowed"),
                 (("top", "a:1", "--sort", "rates"), "--sort: 'rates' is unknown .*mean 'rate'.*allowed"),
                 (("dump", "a:1", "--fid", "7", "--filter", "status:256"), "--filter: 'status:256'; allowed: cafe"),
@@ -308,34 +308,35 @@ class Usage(Case):
                         "--senders", "--senders-per-host", "--idle-limit", "--least-rate", "--buffers")),
                     (("cat", "a:1"), "--timeout"), (("send", "a:1"), "--size"),
                     *((("subscribe", "a:1", "--fid", "1"), option) for option in (
-                        "--largest-message", "--buffer-size-limit", "--retry", "--retry-limit")),
+                        "--largest-message", "--receive-buffer-limit", "--retry-interval", "--retry-limit")),
                     *((("dump", "a:1", "--fid", "1"), option) for option in (
-                        "--largest-message", "--buffer-size-limit")),
-                    *((("listen", "a:1"), option) for option in ("--senders", "--largest-message")),
+                        "--largest-message", "--receive-buffer-limit")),
+                    *((("listen", "a:1"), option) for option in ("--peer-limit", "--largest-message")),
                     *((("send", "a:1"), option) for option in (
-                        "--page-size", "--pages", "--retry", "--retry-limit")),
-                    (("key", "new", "x"), "--id"), (("subscribe", "a:1", "--fid", "1"), "--buffers")):
+                        "--page-size", "--page-count", "--retry-interval", "--retry-limit")),
+                    (("key", "new", "x"), "--id"), (("subscribe", "a:1", "--fid", "1"), "--receive-count")):
                 with self.subTest(command=command, option=option, word=word):
                     self.check_usage(*command, option, word, saying=f"{option}: .*{word}")
-        for word in ("nan", "inf", "86401"):
-            self.check_usage("cat", "a:1", "--timeout", word, saying=f"--timeout: '{word}'; allowed")
-        for option in (("--listen", "127.0.0.1:0"), ("--once",), ("--open",), ("--clients", "1")):
+        for word, problem in (("nan", "is not a time"), ("inf", "is not a time"), ("30", "has no unit"),
+                              ("86401s", "is out of range")):
+            self.check_usage("cat", "a:1", "--timeout", word, saying=f"--timeout: '{word}' {problem}; allowed: 0, or")
+        for option in (("--listen", "127.0.0.1:0"), ("--once",), ("--allow-remote-anonymous",), ("--clients", "1")):
             self.check_usage("pump", "127.0.0.1:1", *option, saying=f"{option[0]} requires --serve")
-        for word in ("0", "nan", "inf", "1e10", "1e300", "10x", "-1"):
+        for word in ("0", "nan", "inf", "1e10s", "1e300s", "10x", "10", "-1s"):
             for command in (("subscribe", "a:1", "--fid", "1"), ("publish", "x.yaml")):
                 self.check_usage(*command, "--duration", word,
-                                 saying=f"--duration: '{word}'; allowed: a number of seconds")
+                                 saying=f"--duration: '{word}' .*; allowed: a time with its unit, such as 40us")
 
     def test_larger_messages_need_an_option_of_the_subscriber(self):
         publisher = self.start("publish", self.config("largest_message: 100M\n" + self.LARGE, "unbuffered"))
         for command in (("subscribe",), ("dump",)):
             arguments = (*command, publisher.address(), "--fid", "0", "--messages", 1)
             has_report = command == ("subscribe",)
-            rejected = self.start(*arguments, "--duration", 30, json_report=has_report)
+            rejected = self.start(*arguments, "--duration", "30s", json_report=has_report)
             status, _, log = rejected.end()
             self.assertNotEqual(status, 0, log)
             self.assertRegex(log, "104857600")
-            taken = self.start(*arguments, "--largest-message", "100M", "--buffer-size-limit", "32M",
+            taken = self.start(*arguments, "--largest-message", "100M", "--receive-buffer-limit", "32M",
                                json_report=has_report)
             status, _, log = taken.end()
             self.assertEqual(status, 0, log)
@@ -346,8 +347,8 @@ class Usage(Case):
         status, report, log = process.end()
         self.assertEqual((status, report["end"]), (1, "refused"), log)
         self.assertRegex(log, "'newest' for .*, because it is not buffered; use --policy drop")
-        self.check_not_started(self.config("slow_subscribers: newest\n" + self.LARGE, "unbuffered"),
-                               "slow_subscribers.*keeps no messages.*mode: buffered")
+        self.check_not_started(self.config("slow_policy: newest\n" + self.LARGE, "unbuffered"),
+                               "slow_policy.*keeps no messages.*mode: buffered")
 
     def check_not_started(self, config, saying):
         process = self.start("publish", config, "--check", json_report=False)
@@ -362,11 +363,11 @@ class Usage(Case):
         for refused, saying in (
                 ("streams:\n  - {fids: 0, source: pattern, sise: 40}\n", "did you mean 'size'"),
                 ("streams:\n  - {fids: 0, source: {file: /no/where}}\n", "/no/where"),
-                ("buffered: {pages: 2, page_size: 64}\n" + self.PATTERN, "page_size"),
-                ("outstanding: 1\nslow_subscribers: wait\n" + self.PATTERN, "slow_subscribers")):
+                ("buffered: {page_count: 2, page_size: 64}\n" + self.PATTERN, "page_size"),
+                ("outstanding_limit: 1\nslow_policy: wait\n" + self.PATTERN, "slow_policy")):
             self.check_not_started(self.config(refused), saying)
         everywhere = self.path("all.yaml", "listen: 0.0.0.0:1\nmode: buffered\n" + self.PATTERN)
-        self.check_not_started(everywhere, "open")
+        self.check_not_started(everywhere, "allow_remote_anonymous")
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             beside = self.start("publish", self.config(self.PATTERN), "--check", "--listen", f"127.0.0.1:{port}",

@@ -44,10 +44,10 @@ PUBLISHERS = (
     ("far-lent-block", "unbuffered", "block", 1),
 )
 CONFIG = """listen: {host}:{port}
-open: true
+allow_remote_anonymous: true
 metrics: 127.0.0.1:{figures}
 mode: {mode}
-slow_subscribers: {policy}
+slow_policy: {policy}
 loops: {loops}
 streams:
   - {{fids: 0-{last}, source: pattern, size: {{uniform: {{min: 24, max: {largest}}}}}, rate: {rate}}}
@@ -92,7 +92,7 @@ class Soak:
                                  last=FIDS - 1, loops=loops, largest=largest, rate=rate)  # fmt: skip
             config = self.folder / f"{name}.yaml"
             config.write_text(text, "utf-8")
-            self.publishers[name] = self.serve(name, "publish", config, "--duration", self.seconds)
+            self.publishers[name] = self.serve(name, "publish", config, "--duration", f"{self.seconds}s")
             addresses = [f"{host}:{port + loop}" for loop in range(loops)]
             if far:
                 delay = self.netio.with_name("soak_delay")
@@ -102,8 +102,8 @@ class Soak:
                 self.client(f"subscribe-{name}-{guest}", self.subscribe, addresses, policy)
         served = self.folder / "served"
         served.mkdir()
-        self.serve("copies", "copy", "--serve", served, "--listen", f"{host}:21100", "--open")
-        self.serve("pumps", "pump", "--serve", "--listen", f"{host}:21101", "--open")
+        self.serve("copies", "copy", "--serve", served, "--listen", f"{host}:21100", "--allow-remote-anonymous")
+        self.serve("pumps", "pump", "--serve", "--listen", f"{host}:21101", "--allow-remote-anonymous")
         for number in range(2):
             self.client(f"copy-{number}", self.copy, f"{host}:21100", number)
             self.client(f"pump-{number}", self.pump, f"{host}:21101")

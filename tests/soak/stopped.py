@@ -41,9 +41,9 @@ LEAST_EVER = 0.5  # in the worst interval: the machine may be busy, but no other
 BAD_DAYS = {
     "buffered": ("buffered", "", 1024, 4000, 400, 8),
     # As much memory as the buffered one, and as large a limit per subscriber.
-    "unbuffered": ("unbuffered", "unbuffered: {outstanding: 2048, remainder: 256}\n", 16384, 320, 25, 8),
+    "unbuffered": ("unbuffered", "unbuffered: {outstanding_limit: 2048, queue_limit: 256}\n", 16384, 320, 25, 8),
     # More than the kernel stores for a process that does not read.
-    "posts": ("unbuffered", "unbuffered: {outstanding: 48}\n", 131072, 40, 3, 64),
+    "posts": ("unbuffered", "unbuffered: {outstanding_limit: 48}\n", 131072, 40, 3, 64),
 }
 PAUSES = {"short": 0.5, "long": 4.0}
 PAUSE_RATE, PAUSE_BYTES, PAUSE_FIDS = 16000, 256, 4
@@ -72,14 +72,14 @@ class Case:
         """Publishing starts after all have subscribed, so all counters begin with the first
         message."""
         config = self.folder / "publish.yaml"
-        config.write_text("listen: 127.0.0.1:0\nslow_subscribers: drop\n" + text, "utf-8")
+        config.write_text("listen: 127.0.0.1:0\nslow_policy: drop\n" + text, "utf-8")
         self.publisher = self.start("publisher", "publish", config, "--wait-subscribers", len(wants))
         if not wait_for_line(self.publisher, "waiting for", 60):
             raise RuntimeError("the publisher did not start: " + self.publisher.last_words())
         address = re.search(r"listening at (\S+)", self.publisher.log.read_text("utf-8")).group(1)
         for number, fids in enumerate(wants):
             program = self.start(f"subscriber-{number:02}", "subscribe", address, "--fid", fids, "--verify",
-                                 "--buffers", buffers)  # fmt: skip
+                                 "--receive-count", buffers)  # fmt: skip
             self.subscribers.append((program, fids))
         for program, _ in self.subscribers:
             if not wait_for_line(program, "subscribed to", 60):

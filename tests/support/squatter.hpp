@@ -21,7 +21,7 @@ class Squatter final : private Listener::Handler, private Connection::Handler {
   public:
     Squatter(Transport& transport, const Address& at, Service service)
         : service_{service}, listener_{transport.listen(transport.providers_at(at).front(), at,
-                                                        {.open = true}, *this)} {}
+                                                        {.allow_remote_anonymous = true}, *this)} {}
 
     static constexpr std::size_t answers = 11;
     std::size_t requests = 0; // request n gets answer n, then the answers start again
@@ -37,7 +37,7 @@ class Squatter final : private Listener::Handler, private Connection::Handler {
                                       .required_bytes = wanted_bytes};
             return request.reject(std::span{data}.first(encode(rejection, data)));
         }
-        Hello hello{.service = service_, .receive_bytes = 4096, .receive_count = 8};
+        Hello hello{.service = service_, .receive_buffer_bytes = 4096, .receive_count = 8};
         hello.service_data.size = 4;
         const std::size_t size = answer == 9 ? data.size() : encode(hello, data);
         connections_.push_back(

@@ -200,7 +200,7 @@ class Drawing {
             if (dice_.percent(50)) options.set("disconnect_ms", dice_.between(5, 2000));
             frame = dice_.one_of(std::vector<std::int64_t>{256, 300, 512, 1000, 4096});
             if (mode == 0) {
-                options.set("page_bytes", frame);
+                options.set("page_size_bytes", frame);
                 if (dice_.percent(70)) options.set("pages", dice_.between(2, 8));
                 if (dice_.percent(20)) options.set("share", dice_.between(1, 4));
                 if (dice_.percent(20)) options.set("flush_us", dice_.between(0, 1) * 500);
@@ -233,7 +233,8 @@ class Drawing {
         for (ProcessPlan& plan : schedule_.processes) {
             if (plan.number != publisher) continue;
             if (plan.options.get("mode") == 0) {
-                plan.options.set("page_bytes", std::int64_t{1} << memory_dice_.between(10, 12));
+                plan.options.set("page_size_bytes",
+                                 std::int64_t{1} << memory_dice_.between(10, 12));
                 plan.options.set("pages", memory_dice_.between(2, 16));
                 plan.options.set("watermark", 0);
             }
@@ -263,7 +264,7 @@ class Drawing {
         options.set("of", publisher);
         if (addresses == 2) options.set("via", dice_.between(0, 1));
         // Large enough for the publisher's page with its frame; otherwise the socket detects it.
-        options.set("receive_bytes", dice_.percent(80) ? frame + 64 : 256);
+        options.set("receive_buffer_bytes", dice_.percent(80) ? frame + 64 : 256);
         if (has("restart") || dice_.percent(70)) {
             if (dice_.percent(30)) options.set("retry_ms", dice_.between(1, 500));
         } else {
@@ -337,7 +338,8 @@ class Drawing {
         const std::uint32_t receiver = schedule_.next_number();
         {
             Values& options = schedule_.add("receiver").options;
-            options.set("receive_bytes", dice_.one_of(std::vector<std::int64_t>{256, 600, 4096}));
+            options.set("receive_buffer_bytes",
+                        dice_.one_of(std::vector<std::int64_t>{256, 600, 4096}));
             if (dice_.percent(20)) options.set("addresses", 2);
             if (has("slow") && dice_.percent(50)) options.set("slow_us", dice_.between(1, 5000));
             draw_session(options);

@@ -11,7 +11,7 @@ namespace {
 // the memory is free.
 TEST(WorldOfNewest, MessagesStoredWithoutMemoryAndThenCreditAreSentInTheEnd) {
     expect_good("world seed=1795414000002871\n"
-                "process 0 publisher page_bytes=512 pages=4 policy=3\n"
+                "process 0 publisher page_size_bytes=512 pages=4 policy=3\n"
                 "process 1 subscriber heartbeat_ms=100\n"
                 "process 2 subscriber\n"
                 "at 0 process 1 subscribe\n"
@@ -23,7 +23,7 @@ TEST(WorldOfNewest, MessagesStoredWithoutMemoryAndThenCreditAreSentInTheEnd) {
 // Another subscriber uses all of the memory, and the publisher is ending.
 TEST(WorldOfNewest, WaitingForMemoryWhileThePublisherEndsIsNotSlow) {
     expect_good("world seed=1795417000001363\n"
-                "process 0 publisher page_bytes=512 pages=4\n"
+                "process 0 publisher page_size_bytes=512 pages=4\n"
                 "process 1 subscriber\n"
                 "process 4 subscriber receives=6\n"
                 "at 0 process 1 subscribe policy=3\n"
@@ -37,7 +37,7 @@ TEST(WorldOfNewest, WaitingForMemoryWhileThePublisherEndsIsNotSlow) {
 // count as the last one.
 TEST(WorldOfNewest, ARemovedPageStoresNoMessageBeforeOneThatDoesNotFit) {
     expect_good("world seed=1795550000000446\n"
-                "process 6 publisher newest=357 page_bytes=1000\n"
+                "process 6 publisher newest=357 page_size_bytes=1000\n"
                 "process 9 subscriber of=6\n"
                 "process 10 subscriber of=6\n"
                 "at 0 process 9 subscribe\n"
@@ -50,7 +50,7 @@ TEST(WorldOfNewest, ARemovedPageStoresNoMessageBeforeOneThatDoesNotFit) {
 // It loses most of them: for each fid, the messages lost after the last arrival count once.
 TEST(WorldOfNewest, MessagesLostBetweenTwoArrivalsAreReportedOnce) {
     expect_good("world\n"
-                "process 0 publisher newest=286 page_bytes=256 pages=4 policy=3\n"
+                "process 0 publisher newest=286 page_size_bytes=256 pages=4 policy=3\n"
                 "process 1 subscriber slow_us=2535\n"
                 "at 0 process 1 subscribe\n"
                 "at 11140 process 0 publish bytes=231 count=33\n");

@@ -6,7 +6,7 @@
 // (shrink.hpp). As text it has one line per item, which can be pasted into a named test:
 //
 //     world seed=7 verbs=1
-//     process 0 publisher pages=4 page_bytes=1024
+//     process 0 publisher pages=4 page_size_bytes=1024
 //     process 1 subscriber of=0
 //     at 0 process 1 subscribe first=0 last=3
 //     at 2000 process 0 publish fid=1 count=20 bytes=300 gap_us=50

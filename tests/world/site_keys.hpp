@@ -23,7 +23,7 @@ class SiteKeys {
     explicit SiteKeys(access::Protection level) : level_{level} {}
 
     void permit(std::uint32_t process) {
-        files_.permit(id_of(process), "services=all rma links=1000 folder=.:overwrite "
+        files_.permit(id_of(process), "services=all rma connections=1000 folder=.:overwrite "
                                       "fids=0-18446744073709551615:block");
     }
     void revoke(std::uint32_t process) { files_.revoke(id_of(process)); }
@@ -32,7 +32,7 @@ class SiteKeys {
         return std::make_shared<ServerKeys>(loop,
                                             ServerKeys::Options{.file = files_.site(),
                                                                 .min_protection = level_,
-                                                                .links_per_host = 1000,
+                                                                .connections_per_host = 1000,
                                                                 .look_interval = look_interval});
     }
     std::shared_ptr<const ClientKey> client(std::uint32_t process) {

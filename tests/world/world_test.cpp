@@ -163,7 +163,7 @@ TEST(World, ADeviceGivesUpLongBeforeThePathIsFreeAgain) {
 
 TEST(World, ABlockingSubscriberIsDisconnectedAlsoAfterRecentProgress) {
     expect_good("world\n"
-                "process 0 publisher page_bytes=1000 policy=2\n"
+                "process 0 publisher page_size_bytes=1000 policy=2\n"
                 "process 3 subscriber\n"
                 "at 3617 process 3 subscribe\n"
                 "at 10187 process 0 publish\n"
@@ -173,7 +173,7 @@ TEST(World, ABlockingSubscriberIsDisconnectedAlsoAfterRecentProgress) {
 
 TEST(World, TheRestOfAPartlySentMessageBlocksOthersOnlyBriefly) {
     expect_good("world\n"
-                "process 0 publisher flush_us=0 page_bytes=256 pages=8 policy=1\n"
+                "process 0 publisher flush_us=0 page_size_bytes=256 pages=8 policy=1\n"
                 "process 3 subscriber\n"
                 "at 6648 process 3 subscribe\n"
                 "at 13087 process 0 publish count=47\n"
@@ -224,7 +224,7 @@ TEST(World, AHostOfAStoppedProcessShowsLifeUntilItsPathIsBlocked) {
 TEST(World, ClosingOnALostMessageReportsAnIncompleteSubscriber) {
     expect_good("world\n"
                 "process 0 publisher mode=2\n"
-                "process 1 subscriber receive_bytes=256 slow_us=1522\n"
+                "process 1 subscriber receive_buffer_bytes=256 slow_us=1522\n"
                 "at 0 process 1 subscribe\n"
                 "at 0 process 0 when deed=2 event=8 nth=6\n"
                 "at 3372 process 0 publish bytes=4089 count=9\n"
@@ -281,7 +281,7 @@ TEST(World, MessagesAbandonedForOneSubscriberLeaveMemoryForOtherFids) {
 
 TEST(World, AMessageOfMoreThanAQuarterOfTheMemoryMayWaitForOthers) {
     expect_good("world\n"
-                "process 3 publisher page_bytes=1000 pages=7\n"
+                "process 3 publisher page_size_bytes=1000 pages=7\n"
                 "process 4 subscriber of=3 receives=4\n"
                 "at 0 process 4 subscribe policy=1\n"
                 "at 169 process 4 subscribe first=1 last=2\n"
@@ -306,7 +306,7 @@ TEST(World, AProcessShowsLifeAfterAStopAlsoIfItSentDataBefore) {
 
 TEST(World, ALargeMessageUsesTheFreePagesBetweenThoseOfAVanishedOne) {
     expect_good("world\n"
-                "process 0 publisher page_bytes=256 pages=2\n"
+                "process 0 publisher page_size_bytes=256 pages=2\n"
                 "process 1 subscriber receives=4\n"
                 "at 0 process 1 subscribe policy=1\n"
                 "at 216799 process 1 vanish\n"
@@ -316,7 +316,7 @@ TEST(World, ALargeMessageUsesTheFreePagesBetweenThoseOfAVanishedOne) {
 
 TEST(World, AMessageDoesNotWaitForTheDeathOfAVanishedSubscriber) {
     expect_good("world\n"
-                "process 3 publisher page_bytes=1000 pages=5\n"
+                "process 3 publisher page_size_bytes=1000 pages=5\n"
                 "process 4 subscriber of=3\n"
                 "at 0 process 4 when deed=7 event=3 kind=1 whom=4\n"
                 "at 888 process 4 subscribe policy=1\n"
@@ -325,7 +325,7 @@ TEST(World, AMessageDoesNotWaitForTheDeathOfAVanishedSubscriber) {
 
 TEST(World, AMessageAboveHalfThePoolDoesNotWaitForAVanishedSubscriber) {
     expect_good("world\n"
-                "process 3 publisher page_bytes=1000 pages=6\n"
+                "process 3 publisher page_size_bytes=1000 pages=6\n"
                 "process 4 subscriber of=3 receives=4\n"
                 "at 888 process 4 subscribe policy=1\n"
                 "at 2000 process 4 vanish\n"
@@ -383,7 +383,7 @@ TEST(World, BothEndsMayCloseAtTheSameTime) {
 
 TEST(World, NoPartOfAMessageIsRemovedOnceItHasBegunToLeave) {
     expect_good("world\n"
-                "process 0 publisher page_bytes=256\n"
+                "process 0 publisher page_size_bytes=256\n"
                 "process 2 subscriber\n"
                 "process 3 subscriber\n"
                 "at 0 process 2 subscribe policy=1\n"
@@ -393,7 +393,7 @@ TEST(World, NoPartOfAMessageIsRemovedOnceItHasBegunToLeave) {
 
 TEST(World, APageThatIsShorterThanOthersIsNotFilledBeyondItsEnd) {
     expect_good("world\n"
-                "process 0 publisher flush_us=0 page_bytes=1000 pages=6\n"
+                "process 0 publisher flush_us=0 page_size_bytes=1000 pages=6\n"
                 "process 1 subscriber\n"
                 "process 4 subscriber\n"
                 "at 6309 process 1 subscribe\n"
@@ -434,7 +434,7 @@ TEST(World, ABurstOfSmallZeroCopyMessagesArrivesOnce) {
         expect_good((std::string{"world device="} + device +
                      "\n"
                      "process 0 publisher mode=1 slot_bytes=16448\n"
-                     "process 1 subscriber receive_bytes=66000\n"
+                     "process 1 subscriber receive_buffer_bytes=66000\n"
                      "at 0 process 1 subscribe last=3\n"
                      "at 5000 process 0 publish count=200 bytes=4000 gap_us=0\n")
                         .c_str());

@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     struct : netio::pubsub::Publisher::Handler {
     } subscribers_may_come;
     netio::pubsub::BufferedPublishSocket publisher{
-        *transport, {.publisher = {.addresses = {{"127.0.0.1", 0}}}}, subscribers_may_come};
+        *transport, {.publisher = {.listen = {{"127.0.0.1", 0}}}}, subscribers_may_come};
     Receiver receiver{loop, publisher};
     netio::pubsub::SubscribeSocket subscriber{
         *transport, {.publisher = publisher.endpoints().at(0).address}, receiver};

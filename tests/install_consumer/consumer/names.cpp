@@ -25,20 +25,20 @@ int version = 0;
 // Names some options and leaves the others at their defaults.
 [[maybe_unused]] void name_some_options() {
     using namespace netio::pubsub;
-    const Publisher::Options publisher{.open = true};
-    const PublishSocket::Options lent{.publisher = {.open = true}};
-    const BufferedPublishSocket::Options buffered{.page_bytes = 1024};
+    const Publisher::Options publisher{.allow_remote_anonymous = true};
+    const PublishSocket::Options lent{.publisher = {.allow_remote_anonymous = true}};
+    const BufferedPublishSocket::Options buffered{.page_size_bytes = 1024};
     const SubscribeSocket::Options subscriber{.reconnect = true};
     const netio::SendSocket::Options sender{.reconnect = true};
-    const netio::BufferedSendSocket::Options pages{.page_bytes = 1024};
-    const netio::ListenSocket::Options listener{.open = true};
+    const netio::BufferedSendSocket::Options pages{.page_size_bytes = 1024};
+    const netio::ListenSocket::Options listener{.allow_remote_anonymous = true};
     const netio::Subscriber::Options reader{.queue_limit_messages = 1};
     const netio::Publisher::Options writer{.name = "a-name"};
     const netio::Sender::Options poster{.queue_limit_bytes = 1};
     const Subscriptions::Options several{.publisher_limit = 1};
     const netio::stream::StreamSocket::Options byte_stream{.frame_bytes = 2048};
-    const netio::stream::StreamListener::Options streams{.open = true};
-    const netio::stream::BlockingStream::Options blocking{.open = true};
+    const netio::stream::StreamListener::Options streams{.allow_remote_anonymous = true};
+    const netio::stream::BlockingStream::Options blocking{.allow_remote_anonymous = true};
     const netio::FabricOptions fabric{.provider = "tcp"};
     const netio::EventLoop::Options loop_options{.mode = netio::LoopMode::busy};
     const Announcement announcement{.pid = 1};

@@ -27,7 +27,7 @@ using Data = std::vector<std::byte>;
 
 inline Hello gate_hello(Service service = Service::messages) {
     Hello hello{.service = service,
-                .receive_bytes = 4096,
+                .receive_buffer_bytes = 4096,
                 .receive_count = 8,
                 .heartbeat_ms = 0,
                 .instance = 77,
@@ -126,7 +126,7 @@ class GateTest : public testing::TestWithParam<Bed>,
         keys = std::make_shared<ServerKeys>(bed.loop(),
                                             ServerKeys::Options{.file = files.site(),
                                                                 .min_protection = least,
-                                                                .links_per_host = per_host,
+                                                                .connections_per_host = per_host,
                                                                 .look_interval = look_interval});
         listen_with(keys);
     }
@@ -134,7 +134,7 @@ class GateTest : public testing::TestWithParam<Bed>,
         listener =
             std::make_unique<SessionListener>(over != nullptr ? *over : bed.transport(),
                                               SessionListener::Options{.service = Service::messages,
-                                                                       .addresses = {bed.address()},
+                                                                       .listen = {bed.address()},
                                                                        .service_bytes = 4,
                                                                        .keys = std::move(these)},
                                               static_cast<SessionListener::Handler&>(*this));

@@ -107,7 +107,7 @@ TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
 TEST_P(Gate, AcceptsAProofForAnAdvertisedAddress) {
     files.permit(7, "services=messages");
     ServerKeys::Options options{.file = files.site()};
-    options.dialled_as = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
+    options.advertised_addresses = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
     listen_with(std::make_shared<ServerKeys>(bed.loop(), options));
     access::AuthAddress outside{.host = access::host_of_ipv4(std::array{
                                     std::byte{203}, std::byte{0}, std::byte{113}, std::byte{9}}),
@@ -152,7 +152,7 @@ TEST_P(Gate, RejectsAKeyForAnotherService) {
 }
 
 TEST_P(Gate, AdmitsClientsWithoutAKeyWithTheRightsInTheFile) {
-    files.permit_anyone("services=messages links=1");
+    files.permit_anyone("services=messages connections=1");
     files.permit(7, "services=messages");
     listen();
     expect_let_in();
@@ -165,7 +165,7 @@ TEST_P(Gate, AdmitsClientsWithoutAKeyWithTheRightsInTheFile) {
 }
 
 TEST_P(Gate, LimitsSlotsPerKeyAndReleasesThem) {
-    files.permit(7, "services=messages links=2");
+    files.permit(7, "services=messages connections=2");
     listen();
     const auto shown = key(files.client(7));
     Visitor one{bed.transport()}, two{bed.transport()}, three{bed.transport()};
@@ -184,7 +184,7 @@ TEST_P(Gate, LimitsSlotsPerKeyAndReleasesThem) {
 }
 
 TEST_P(GateInVirtualTime, AKeyUsedTooOftenIsReportedAndLimitsOnlyItsOwnClients) {
-    files.permit(7, "services=messages links=1");
+    files.permit(7, "services=messages connections=1");
     files.permit(8, "services=messages");
     listen();
     const auto proof = [&] {
@@ -220,13 +220,13 @@ TEST_P(Gate, LimitsSlotsPerHostWhateverTheKeys) {
 }
 
 TEST_P(Gate, ReleasesTheSlotOfARequestRejectedForAnotherReason) {
-    files.permit(7, "services=messages links=1");
+    files.permit(7, "services=messages connections=1");
     listen();
     access::AuthClient client{files.key(7), {}, dialled()};
     static_cast<void>(proved_request(client));
     ConnectionData data;
     Hello small = gate_hello();
-    small.receive_bytes = 8;
+    small.receive_buffer_bytes = 8;
     static_cast<void>(encode(small, data));
     access::ClientNonce nonce{};
     const std::size_t size = client.request(data, nonce);

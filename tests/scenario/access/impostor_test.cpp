@@ -23,9 +23,9 @@ class FalseServer final : private Listener::Handler, private Connection::Handler
     using Answer = std::function<Data(const Data& request, const access::ServerNonce& nonce)>;
 
     FalseServer(Transport& transport, const Address& address, Answer answer)
-        : answer_{std::move(answer)}, listener_{
-                                          transport.listen(transport.providers_at(address).front(),
-                                                           address, {.open = true}, *this)} {
+        : answer_{std::move(answer)}, listener_{transport.listen(
+                                          transport.providers_at(address).front(), address,
+                                          {.allow_remote_anonymous = true}, *this)} {
         nonce_.fill(std::byte{5});
     }
     Address address() const { return listener_->address(); }

@@ -44,11 +44,11 @@ TEST_P(KeyChange, EndsTheSessionsOfARevokedKeyAndNoOthers) {
 }
 
 TEST_P(KeyChange, EndsTheSessionsOfAKeyWithChangedRightsAndReadmitsIt) {
-    files.permit(7, "services=messages links=5");
+    files.permit(7, "services=messages connections=5");
     listen();
     Visitor visitor{bed.transport()};
     open_one(visitor, 7);
-    files.permit(7, "services=messages links=6");
+    files.permit(7, "services=messages connections=6");
     ASSERT_TRUE(bed.run_until([&] { return !closed.empty(); }));
     EXPECT_EQ(closed[0].reason, CloseReason::not_admitted);
     expect_let_in(key(files.client(7)));

@@ -21,14 +21,14 @@ INSTANTIATE_TEST_SUITE_P(Beds, KeyDesk, simulated_beds(), bed_name);
 TEST_P(KeyDesk, AcceptsEightAdvertisedAddressesAndNoNinth) {
     ServerKeys::Options options{.file = files.site()};
     for (std::uint16_t port = 1; port <= 8; ++port)
-        options.dialled_as.push_back({"203.0.113.9", port});
+        options.advertised_addresses.push_back({"203.0.113.9", port});
     EXPECT_NO_THROW((ServerKeys{bed.loop(), options}));
-    options.dialled_as.push_back({"203.0.113.9", 9});
+    options.advertised_addresses.push_back({"203.0.113.9", 9});
     try {
         const ServerKeys nine{bed.loop(), options};
         FAIL() << "nine addresses were accepted";
     } catch (const std::invalid_argument& error) {
-        EXPECT_THAT(error.what(), HasSubstr("dialled_as takes at most 8 addresses"));
+        EXPECT_THAT(error.what(), HasSubstr("advertised_addresses takes at most 8 addresses"));
     }
 }
 
@@ -56,7 +56,7 @@ TEST_P(KeyDesk, WithRequiredKeysAChangeOfTheFileGivesNoWarning) {
         bed.loop(), ServerKeys::Options{.file = files.site(), .look_interval = look_interval});
     const SessionListener everywhere{bed.transport(),
                                      {.service = Service::messages,
-                                      .addresses = {{.host = "0.0.0.0", .port = 0}},
+                                      .listen = {{.host = "0.0.0.0", .port = 0}},
                                       .service_bytes = 4,
                                       .keys = keys},
                                      static_cast<SessionListener::Handler&>(*this)};

@@ -73,20 +73,21 @@ TEST_F(KeySetup, TakesNoFileOfSeveralKeysOrOfNoneForAClient) {
 }
 
 TEST_F(KeySetup, ChecksItsNumbers) {
-    EXPECT_THAT(serve({.file = files.site(), .links_per_host = 0}), HasSubstr("links_per_host"));
+    EXPECT_THAT(serve({.file = files.site(), .connections_per_host = 0}),
+                HasSubstr("connections_per_host"));
     EXPECT_THAT(serve({.file = files.site(), .look_interval = std::chrono::milliseconds{0}}),
                 HasSubstr("look_interval"));
     ServerKeys::Options translated{.file = files.site()};
     for (const Address& wrong : {Address{"publisher.example", 1}, Address{"10.0.0.1", 0}}) {
-        translated.dialled_as = {wrong};
-        EXPECT_THAT(serve(translated), HasSubstr("dialled_as: " + wrong.host));
+        translated.advertised_addresses = {wrong};
+        EXPECT_THAT(serve(translated), HasSubstr("advertised_addresses: " + wrong.host));
     }
 }
 
 // The zone names an interface of one side and is not part of what the other side proves.
 TEST_F(KeySetup, TakesAnAddressThatIsDialledWithItsZone) {
     files.permit(7, "services=all");
-    EXPECT_EQ(serve({.file = files.site(), .dialled_as = {{"fe80::1%eth0", 1}}}),
+    EXPECT_EQ(serve({.file = files.site(), .advertised_addresses = {{"fe80::1%eth0", 1}}}),
               "nothing was thrown");
 }
 
@@ -99,10 +100,12 @@ TEST_F(KeySetup, TakesNoKeysOfAnotherLoop) {
     const auto listen = [&](EventLoop& of) {
         const auto keys =
             std::make_shared<ServerKeys>(of, ServerKeys::Options{.file = files.site()});
-        SessionListener{
-            bed.transport(),
-            {.addresses = {bed.address()}, .open = true, .service_bytes = 4, .keys = keys},
-            nobody};
+        SessionListener{bed.transport(),
+                        {.listen = {bed.address()},
+                         .allow_remote_anonymous = true,
+                         .service_bytes = 4,
+                         .keys = keys},
+                        nobody};
     };
     EXPECT_THAT(problem_of([&] { listen(loop); }),
                 AllOf(HasSubstr("another event loop"), HasSubstr("for each loop")));

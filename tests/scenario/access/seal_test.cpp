@@ -158,12 +158,12 @@ TEST_P(Seals, HideWhatIsPrivateAndShowWhatHasATagOnly) {
 
 TEST_P(Seals, ChangeTheirKeysInTheMiddleOfTrafficEachSideAsOftenAsItLikes) {
     files.permit(7, "services=messages");
-    session_options.key_bytes = 300;
+    session_options.rekey_after_bytes = 300;
     listen();
     for (const Protection level : sealed_levels) {
         SCOPED_TRACE(to_string(level));
         Visitor visitor{bed.transport()};
-        visitor.options.key_bytes = 1;
+        visitor.options.rekey_after_bytes = 1;
         open_with(visitor, level);
         std::vector<Data> texts;
         for (std::size_t at = 0; at < 100; ++at)

@@ -48,7 +48,7 @@ class WantOfMemory : public GateTest {
 };
 
 TEST_P(WantOfMemory, DuringAdmissionUsesNoSlotAndIsReportedToThePeer) {
-    files.permit(7, "services=messages links=1");
+    files.permit(7, "services=messages connections=1");
     Starving starving{bed.transport()};
     over = &starving;
     listen();

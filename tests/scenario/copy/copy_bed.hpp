@@ -110,8 +110,8 @@ class CopyBed : public testing::Test {
     void serve(std::size_t sender_limit = 16, Session::Options session = {.buffer_count = 3}) {
         server = std::make_unique<Server>(bed.loop(), bed.transport(),
                                           Server::Options{.folder = root + "/served",
-                                                          .addresses = {bed.address()},
-                                                          .open = true,
+                                                          .listen = {bed.address()},
+                                                          .allow_remote_anonymous = true,
                                                           .sender_limit_count = sender_limit,
                                                           .session = std::move(session)});
     }

@@ -191,7 +191,8 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
         put("source/b", "b");
         listener_ = std::make_unique<netio::stream::StreamListener>(
             bed.transport(),
-            netio::stream::StreamListener::Options{.addresses = {bed.address()}, .open = true},
+            netio::stream::StreamListener::Options{.listen = {bed.address()},
+                                                   .allow_remote_anonymous = true},
             static_cast<netio::stream::StreamListener::Handler&>(*this));
     }
     Sender::Options copied_from_it() const {

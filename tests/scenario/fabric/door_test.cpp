@@ -22,8 +22,8 @@ namespace {
 
 using testing::IsEmpty;
 
-constexpr auto stranger_timeout = 50ms;
-constexpr auto several_looks = 6 * stranger_timeout;
+constexpr auto handshake_timeout = 50ms;
+constexpr auto several_looks = 6 * handshake_timeout;
 
 // A plain TCP socket of a peer that does not use libfabric.
 class PlainSocket {
@@ -69,7 +69,7 @@ class PlainSocket {
 };
 
 Fabric impatient() {
-    return Fabric{{.stranger_timeout = stranger_timeout}};
+    return Fabric{{.handshake_timeout = handshake_timeout}};
 }
 
 TEST(Door, AnUnfinishedHandshakeIsDisconnected) {
@@ -90,7 +90,7 @@ TEST(Door, AnUnfinishedHandshakeIsDisconnectedAtEveryHostAddress) {
 }
 
 TEST(Door, TheOldestOfTooManyHandshakesOfAHostAreDisconnected) {
-    Fabric fabric{{.stranger_timeout = 60s, .strangers_per_host_limit = 3}};
+    Fabric fabric{{.handshake_timeout = 60s, .pending_handshakes_per_host = 3}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const auto other = PlainSocket::make();
     other->bind({.host = "127.0.0.2", .port = 0});
@@ -111,7 +111,7 @@ TEST(Door, TheOldestOfTooManyHandshakesOfAHostAreDisconnected) {
 }
 
 TEST(Door, AClosingListenerEndsUnfinishedHandshakes) {
-    Fabric fabric{{.stranger_timeout = 60s}};
+    Fabric fabric{{.handshake_timeout = 60s}};
     std::optional<Door> door{std::in_place, *fabric.transport,
                              Address{.host = "127.0.0.1", .port = 0}};
     const auto before = open_descriptors();

@@ -104,10 +104,10 @@ TEST(Embedded, AVanishedPeerIsJudgedSilent) {
     const auto far_transport = open_fabric(far_loop, {.provider = "tcp"});
     SessionOptions mute{.send_count = 16, .heartbeat = 0ms, .dead_after = 0ms};
     Receiver receiver;
-    ListenSocket far{*far_transport, {.addresses = {{"127.0.0.1", 0}}, .session = mute}, receiver};
+    ListenSocket far{*far_transport, {.listen = {{"127.0.0.1", 0}}, .session = mute}, receiver};
     Sender sender;
     SendSocket near{*near_transport,
-                    {.session = {.receive_bytes = 256,
+                    {.session = {.receive_buffer_bytes = 256,
                                  .receive_count = 16,
                                  .heartbeat = 1s,
                                  .dead_after = 2s,
@@ -132,9 +132,9 @@ TEST(Embedded, TwoFamiliesServeTheirSendersAndEndInOrder) {
     EventLoop loop;
     const auto transport = open_fabric(loop, {.provider = "tcp"});
     Receiver receiver;
-    ListenSocket first{*transport, {.addresses = {{"127.0.0.1", 0}}}, receiver};
+    ListenSocket first{*transport, {.listen = {{"127.0.0.1", 0}}}, receiver};
     const std::uint16_t port = first.endpoints().front().address.port;
-    ListenSocket second{*transport, {.addresses = {{"::1", port}}}, receiver};
+    ListenSocket second{*transport, {.listen = {{"::1", port}}}, receiver};
     OuterLoop outer;
     outer.add(loop);
     std::array<Sender, 2> senders;

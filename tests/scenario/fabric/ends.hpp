@@ -93,7 +93,7 @@ class End final : Connection::Handler {
 class Door final : Listener::Handler {
   public:
     Door(Transport& transport, const Address& local)
-        : listener{transport.listen("tcp", local, {.open = true}, *this)} {}
+        : listener{transport.listen("tcp", local, {.allow_remote_anonymous = true}, *this)} {}
 
     std::vector<std::unique_ptr<End>> ends;
     std::function<void(End&)> at_accepted = [](End&) {};

@@ -94,7 +94,7 @@ std::string exchange(const Address& local, std::optional<access::Protection> lev
     Fabric fabric;
     std::optional<AgreedKeys> keys;
     if (level) keys.emplace(fabric.loop, *level);
-    ListenSocket::Options listening{.addresses = {local}, .open = true};
+    ListenSocket::Options listening{.listen = {local}, .allow_remote_anonymous = true};
     BufferedSendSocket::Options sending;
     if (keys) {
         listening.keys = keys->server();
@@ -136,7 +136,7 @@ TEST_F(LinkLocal, AnInterfaceWithoutAnyOtherAddressStandsForIt) {
         Receiver receiver;
         const ListenSocket listener{
             *fabric.transport,
-            {.addresses = {{.host = "fe80::1%lo", .port = 0}}, .open = true},
+            {.listen = {{.host = "fe80::1%lo", .port = 0}}, .allow_remote_anonymous = true},
             receiver};
         Sender sender;
         BufferedSendSocket::Options from_lo;
@@ -164,7 +164,7 @@ TEST_F(LinkLocal, AnAddressWithoutItsInterfaceIsRefusedWithTheRemedy) {
         try {
             const ListenSocket listener{
                 *fabric.transport,
-                {.addresses = {{.host = "fe80::1", .port = 0}}, .open = true},
+                {.listen = {{.host = "fe80::1", .port = 0}}, .allow_remote_anonymous = true},
                 receiver};
         } catch (const FabricError& error) {
             const std::string what = error.what();

@@ -69,7 +69,7 @@ TEST(Localhost, OfTwoFamiliesIsReachedWhicheverAddressListens) {
         Fabric fabric;
         Listening receiver;
         const ListenSocket listening{
-            *fabric.transport, {.addresses = {{.host = host, .port = 0}}}, receiver};
+            *fabric.transport, {.listen = {{.host = host, .port = 0}}}, receiver};
         Sending sender;
         SendSocket socket{*fabric.transport, {}, sender};
         socket.connect({.host = "both.test", .port = listening.endpoints().front().address.port});
@@ -88,7 +88,7 @@ std::string reason_of(const Attempt& attempt) {
     Fabric fabric;
     Listening receiver;
     const ListenSocket listening{
-        *fabric.transport, {.addresses = {{.host = attempt.listening, .port = 0}}}, receiver};
+        *fabric.transport, {.listen = {{.host = attempt.listening, .port = 0}}}, receiver};
     Sending sender;
     SendSocket socket{*fabric.transport, {.local_host = attempt.local_host}, sender};
     socket.connect({.host = attempt.remote, .port = listening.endpoints().front().address.port});

@@ -45,13 +45,13 @@ TEST(SetUp, AProviderThatTakesOnePieceAMessageIsRefusedWithTheRemedy) {
 TEST(SetUp, RefusesOptionsThatMakeNoSense) {
     EventLoop loop;
     EXPECT_THROW(open_fabric(loop, {.half_handshake_timeout = 0ms}), std::invalid_argument);
-    EXPECT_THROW(open_fabric(loop, {.stranger_timeout = 0ms}), std::invalid_argument);
+    EXPECT_THROW(open_fabric(loop, {.handshake_timeout = 0ms}), std::invalid_argument);
     // The sum with the present time would overflow.
     EXPECT_THROW(open_fabric(loop, {.half_handshake_timeout = std::chrono::milliseconds::max()}),
                  std::invalid_argument);
-    EXPECT_THROW(open_fabric(loop, {.stranger_timeout = std::chrono::milliseconds::max()}),
+    EXPECT_THROW(open_fabric(loop, {.handshake_timeout = std::chrono::milliseconds::max()}),
                  std::invalid_argument);
-    EXPECT_THROW(open_fabric(loop, {.strangers_per_host_limit = 0}), std::invalid_argument);
+    EXPECT_THROW(open_fabric(loop, {.pending_handshakes_per_host = 0}), std::invalid_argument);
     EXPECT_THROW(open_fabric(loop, {.queue_endpoint_limit = 0}), std::invalid_argument);
     EXPECT_THROW(open_fabric(loop, {.queue_entry_limit = 0}), std::invalid_argument);
 }

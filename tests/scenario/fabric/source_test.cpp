@@ -20,8 +20,8 @@ using testing::SizeIs;
 class Porter final : Listener::Handler {
   public:
     Porter(Transport& transport, const Address& local)
-        : listener{transport.listen(transport.providers_at(local).front(), local, {.open = true},
-                                    *this)} {}
+        : listener{transport.listen(transport.providers_at(local).front(), local,
+                                    {.allow_remote_anonymous = true}, *this)} {}
 
     std::vector<access::Host> sources;
     std::vector<access::AuthAddress> dialled;

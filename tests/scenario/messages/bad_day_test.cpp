@@ -152,7 +152,8 @@ TEST_P(BadDay, ALackOfLookupThreadsIsReportedAlsoForAReconnection) {
     EXPECT_THAT(sender.closed[2].detail, HasSubstr("no thread"));
     bed.sim()->refuse_searching(false);
     listener = std::make_unique<ListenSocket>(
-        bed.transport(), ListenSocket::Options{.addresses = {address}, .open = true}, receiver);
+        bed.transport(), ListenSocket::Options{.listen = {address}, .allow_remote_anonymous = true},
+        receiver);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
 }
 
@@ -200,9 +201,11 @@ TEST_P(BadDay, APausedReceiverOfAPeerThatVanishedEndsWhenItIsClosed) {
 TEST_P(BadDay, TwoListenersOfOneProcessAreIndependent) {
     listen();
     Receiver other;
-    auto second = std::make_unique<ListenSocket>(
-        bed.transport(),
-        ListenSocket::Options{.addresses = {{"10.0.0.2", address.port}}, .open = true}, other);
+    auto second =
+        std::make_unique<ListenSocket>(bed.transport(),
+                                       ListenSocket::Options{.listen = {{"10.0.0.2", address.port}},
+                                                             .allow_remote_anonymous = true},
+                                       other);
     Sender to_second;
     SendSocket away{bed.transport(), {}, to_second};
     away.connect({"10.0.0.2", address.port});

@@ -15,10 +15,11 @@ using EndOfBufferedMessages = BufferedMessages;
 
 TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
     listen({.session = {.receive_count = 4}}); // fewer than pages, so some wait
-    connect({.socket = {.session = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
-             .page_bytes = 1024,
-             .page_count = 16,
-             .flush_time = 0us});
+    connect(
+        {.socket = {.session = {.receive_buffer_bytes = 256, .receive_count = 16, .send_count = 2}},
+         .page_size_bytes = 1024,
+         .page_count = 16,
+         .flush_time = 0us});
     for (unsigned i = 0; i < 90; ++i)
         ASSERT_EQ(send(content(150, i)), Status::ok);
     EXPECT_GT(socket->pages_in_use(), 10U);

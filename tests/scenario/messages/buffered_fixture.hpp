@@ -40,8 +40,8 @@ class BufferedSender final : public BufferedSendSocket::Handler {
 class BufferedMessages : public testing::TestWithParam<Bed> {
   protected:
     void listen(BufferedListenSocket::Options options = {}) {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         listener = std::make_unique<BufferedListenSocket>(bed.transport(), options, receiver);
         address = listener->endpoints().front().address;
     }
@@ -57,7 +57,7 @@ class BufferedMessages : public testing::TestWithParam<Bed> {
 
     // No page leaves without a flush.
     const BufferedSendSocket::Options patient{
-        .page_bytes = 1024, .page_count = 4, .flush_time = std::chrono::microseconds{0}};
+        .page_size_bytes = 1024, .page_count = 4, .flush_time = std::chrono::microseconds{0}};
 
     TestBed bed{GetParam()};
     Address address;

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 TEST_P(BufferedMessages, OfEverySizeArriveWholeAndInOrder) {
     listen();
-    connect({.page_bytes = 1000, .page_count = 8, .flush_time = 100us});
+    connect({.page_size_bytes = 1000, .page_count = 8, .flush_time = 100us});
     EXPECT_EQ(socket->message_limit(), 8000U);
     std::vector<Bytes> sent;
     unsigned salt = 0;
@@ -38,7 +38,7 @@ TEST_P(BufferedMessages, OfEverySizeArriveWholeAndInOrder) {
 
 TEST_P(BufferedMessages, InPartsArriveAsOne) {
     listen();
-    connect({.page_bytes = 256, .page_count = 8, .flush_time = 0us});
+    connect({.page_size_bytes = 256, .page_count = 8, .flush_time = 0us});
     const Bytes whole = content(700, 3);
     const std::span<const std::byte> all{whole};
     std::vector<Bytes> sent;
@@ -58,11 +58,12 @@ TEST_P(BufferedMessages, InPartsArriveAsOne) {
 
 TEST_P(BufferedMessages, OfRandomSizesArriveInOrder) {
     listen({.session = {.receive_count = 4}});
-    connect({.socket = {.session = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
-             .page_bytes = 700,
-             .page_count = 5,
-             .watermark_bytes = 600,
-             .flush_time = 50us});
+    connect(
+        {.socket = {.session = {.receive_buffer_bytes = 256, .receive_count = 16, .send_count = 2}},
+         .page_size_bytes = 700,
+         .page_count = 5,
+         .watermark_bytes = 600,
+         .flush_time = 50us});
     std::mt19937_64 random{7};
     std::size_t sent = 0;
     Bytes next;
@@ -188,8 +189,8 @@ TEST_P(BufferedMessages, LeaveOnFlush) {
 }
 
 TEST_P(BufferedMessages, LeaveInPagesThatFitTheReceiversBuffers) {
-    listen({.session = {.receive_bytes = 256}, .largest_message_bytes = 600});
-    connect({.page_bytes = 4096, .page_count = 8, .flush_time = 0us});
+    listen({.session = {.receive_buffer_bytes = 256}, .largest_message_bytes = 600});
+    connect({.page_size_bytes = 4096, .page_count = 8, .flush_time = 0us});
     EXPECT_EQ(socket->message_limit(), 600U);
     for (unsigned i = 0; i < 50; ++i)
         ASSERT_TRUE(bed.run_until([&] { return send(content(i * 12, i)) == Status::ok; }));

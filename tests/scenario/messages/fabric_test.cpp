@@ -59,7 +59,9 @@ TEST(Fabric, AnAddressOfAnotherMachineCannotBeListenedAt) {
     Nothing handler;
     try {
         const ListenSocket socket{
-            *transport, {.addresses = {{.host = "192.0.2.123", .port = 0}}, .open = true}, handler};
+            *transport,
+            {.listen = {{.host = "192.0.2.123", .port = 0}}, .allow_remote_anonymous = true},
+            handler};
         FAIL() << "listening at an address of another machine";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("192.0.2.123"));
@@ -176,7 +178,7 @@ TEST(Fabric, TheNameOfAnInterfaceStandsForItsAddressOnBothSides) {
         }
         bool connected = false;
     } sender;
-    ListenSocket listener{*transport, {.addresses = {{.host = "lo", .port = 0}}}, receiver};
+    ListenSocket listener{*transport, {.listen = {{.host = "lo", .port = 0}}}, receiver};
     EXPECT_EQ(listener.endpoints().front().address.host, "127.0.0.1");
     SendSocket socket{*transport, {.local_host = "lo"}, sender};
     socket.connect(listener.endpoints().front().address);
@@ -214,7 +216,7 @@ TEST(Fabric, MemoryMappedReadOnlyMayBeSentFrom) {
                                    "into the slot of a frame's header";
     std::byte* const data = reinterpret_cast<std::byte*>(const_cast<char*>(text));
     Sender sender{std::span{data, sizeof text}};
-    ListenSocket listener{*transport, {.addresses = {{.host = "127.0.0.1", .port = 0}}}, receiver};
+    ListenSocket listener{*transport, {.listen = {{.host = "127.0.0.1", .port = 0}}}, receiver};
     SendSocket socket{*transport, {}, sender};
     socket.connect(listener.endpoints().front().address);
     const TimePoint deadline = Clock::now() + std::chrono::seconds{30};

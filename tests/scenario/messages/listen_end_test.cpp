@@ -50,7 +50,8 @@ class ListenEnd : public Messages {
         ending = {};
         listener = std::make_unique<ListenSocket>(
             bed.transport(),
-            ListenSocket::Options{.addresses = {bed.address()}, .open = true, .session = session},
+            ListenSocket::Options{
+                .listen = {bed.address()}, .allow_remote_anonymous = true, .session = session},
             ending);
         address = listener->endpoints().front().address;
     }

@@ -60,7 +60,9 @@ TEST_P(Listening, APausedReceiverBlocksItsSenderAndLosesNothing) {
 
 TEST_P(Listening, AtTwoAddressesItServesTheSendersOfBoth) {
     const ListenSocket listening{
-        bed.transport(), {.addresses = {bed.address(), bed.address()}, .open = true}, receiver};
+        bed.transport(),
+        {.listen = {bed.address(), bed.address()}, .allow_remote_anonymous = true},
+        receiver};
     ASSERT_EQ(listening.endpoints().size(), 2U);
     for (const auto& [provider, taken] : listening.endpoints()) {
         EXPECT_NE(taken.port, 0U);
@@ -107,7 +109,7 @@ TEST_P(Listening, ClosesEverySenderInOrderAndReportsTheEnd) {
     for (const bool orderly : {true, false}) {
         Ending ending;
         ListenSocket listening{
-            bed.transport(), {.addresses = {bed.address()}, .open = true}, ending};
+            bed.transport(), {.listen = {bed.address()}, .allow_remote_anonymous = true}, ending};
         address = listening.endpoints().front().address;
         sender = {};
         connect(patient);
@@ -122,9 +124,9 @@ TEST_P(Listening, ClosesEverySenderInOrderAndReportsTheEnd) {
 }
 
 TEST_P(Listening, WhereOtherMachinesReachItHasToBeMeant) {
-    ListenSocket::Options options{.addresses = {{.host = "0.0.0.0", .port = 0}}};
+    ListenSocket::Options options{.listen = {{.host = "0.0.0.0", .port = 0}}};
     EXPECT_THROW((ListenSocket{bed.transport(), options, receiver}), std::invalid_argument);
-    options.open = true;
+    options.allow_remote_anonymous = true;
     EXPECT_NO_THROW((ListenSocket{bed.transport(), options, receiver}));
 }
 

@@ -33,7 +33,9 @@ class MalformedMessages : public testing::TestWithParam<Bed> {
   protected:
     MalformedMessages()
         : listener{bed.transport(),
-                   {.addresses = {bed.address()}, .open = true, .largest_message_bytes = 1000},
+                   {.listen = {bed.address()},
+                    .allow_remote_anonymous = true,
+                    .largest_message_bytes = 1000},
                    receiver},
           address{listener.endpoints().front().address}, socket{bed.transport(), {}, honest} {
         socket.connect(address);

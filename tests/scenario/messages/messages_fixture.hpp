@@ -44,8 +44,8 @@ class Sender final : public SendSocket::Handler {
 class Messages : public testing::TestWithParam<Bed> {
   protected:
     void listen(ListenSocket::Options options = {}) {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         listener = std::make_unique<ListenSocket>(bed.transport(), options, receiver);
         address = listener->endpoints().front().address;
     }

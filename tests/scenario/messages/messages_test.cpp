@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
-    listen({.session = {.receive_bytes = 70000}});
+    listen({.session = {.receive_buffer_bytes = 70000}});
     const auto socket = connected(sender);
     EXPECT_GE(socket->message_limit(), 69000U);
     const std::vector<std::size_t> sizes{0,    1,     47,    48,    49,    56, 57,
@@ -66,7 +66,7 @@ TEST_P(Messages, LeaveTheCLibraryAsItIs) {
 // With iWARP the error of a refused attempt does not identify the attempt.
 TEST_P(Messages, ARefusalIsReportedToTheRefusedSocketOnly) {
     listen();
-    ListenSocket::Options at_all{.addresses = {bed.address()}, .open = true};
+    ListenSocket::Options at_all{.listen = {bed.address()}, .allow_remote_anonymous = true};
     auto gone = std::make_unique<ListenSocket>(bed.transport(), at_all, receiver);
     const Address nowhere = gone->endpoints().front().address;
     gone.reset();
@@ -149,7 +149,7 @@ TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
 }
 
 TEST_P(Messages, TooLargeForTheReceiverAreRefusedAtOnce) {
-    listen({.session = {.receive_bytes = 1000}});
+    listen({.session = {.receive_buffer_bytes = 1000}});
     const auto socket = connected(sender);
     RegisteredBuffer memory{2000};
     EXPECT_EQ(socket->send(memory.slice(0, socket->message_limit()), Cookie{1}, 5), Status::ok);
@@ -213,7 +213,7 @@ TEST_P(Messages, AnAddressInUseIsNamed) {
     listen();
     try {
         const ListenSocket second{
-            bed.transport(), {.addresses = {address}, .open = true}, receiver};
+            bed.transport(), {.listen = {address}, .allow_remote_anonymous = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr(to_string(address)));
@@ -225,8 +225,9 @@ TEST_P(Messages, ADuplicateAddressInTheListIsReportedAsSuch) {
     listen();
     listener.reset();
     try {
-        const ListenSocket twice{
-            bed.transport(), {.addresses = {address, address}, .open = true}, receiver};
+        const ListenSocket twice{bed.transport(),
+                                 {.listen = {address, address}, .allow_remote_anonymous = true},
+                                 receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("together with " + to_string(address)));
@@ -242,8 +243,9 @@ TEST_P(Messages, AnAddressThatAnotherProcessHasIsNotBlamedOnTheList) {
     listen();
     const Address elsewhere{.host = "127.0.0.2", .port = address.port};
     try {
-        const ListenSocket second{
-            bed.transport(), {.addresses = {elsewhere, address}, .open = true}, receiver};
+        const ListenSocket second{bed.transport(),
+                                  {.listen = {elsewhere, address}, .allow_remote_anonymous = true},
+                                  receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), testing::Not(HasSubstr("together with")));
@@ -281,7 +283,7 @@ TEST_P(Messages, OneHostDoesNotUseEverySlot) {
 }
 
 TEST_P(Messages, TwoHundredSendersAreDistinguished) {
-    listen({.session = {.receive_bytes = 512,
+    listen({.session = {.receive_buffer_bytes = 512,
                         .receive_count = 4,
                         .handshake_timeout = std::chrono::minutes{10}}});
     netio::SessionOptions patient = SendSocket::Options{}.session;

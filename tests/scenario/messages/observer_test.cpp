@@ -96,7 +96,8 @@ class OneThatCannotListen final : public ForwardingTransport {
 
 TEST_P(ObserverIsToldInTheSimulator, OfAProviderThatNoPeerCanUse) {
     OneThatCannotListen transport{bed.transport()};
-    const ListenSocket socket{transport, {.addresses = {bed.address()}, .open = true}, receiver};
+    const ListenSocket socket{
+        transport, {.listen = {bed.address()}, .allow_remote_anonymous = true}, receiver};
     EXPECT_THAT(bed.seen().unused, IsEmpty()) << "no callback within a call";
     ASSERT_TRUE(bed.run_until([&] { return !bed.seen().unused.empty(); }));
     EXPECT_EQ(bed.seen().unused[0].provider, "other");

@@ -19,8 +19,8 @@ constexpr std::uint64_t key_bytes = 50'000;
 class Protected : public testing::TestWithParam<ProtectedBed> {
   protected:
     void listen() {
-        ListenSocket::Options options{.addresses = {bed.address()},
-                                      .session = {.key_bytes = key_bytes},
+        ListenSocket::Options options{.listen = {bed.address()},
+                                      .session = {.rekey_after_bytes = key_bytes},
                                       .largest_message_bytes = 1'000'000};
         options.keys = keys.server();
         listener = std::make_unique<ListenSocket>(bed.transport(), options, receiver);
@@ -28,7 +28,7 @@ class Protected : public testing::TestWithParam<ProtectedBed> {
     }
     SendSocket::Options sending() {
         SendSocket::Options options;
-        options.session.key_bytes = key_bytes;
+        options.session.rekey_after_bytes = key_bytes;
         options.key = keys.client();
         return options;
     }
@@ -72,7 +72,7 @@ TEST_P(Protected, MessagesInPagesAndInFragmentsArriveWholeInOrder) {
     listen();
     BufferedSender sender;
     BufferedSendSocket socket{
-        bed.transport(), {.socket = sending(), .page_bytes = 4096, .page_count = 8}, sender};
+        bed.transport(), {.socket = sending(), .page_size_bytes = 4096, .page_count = 8}, sender};
     socket.connect(address);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
     const auto size_of = [](std::size_t i) { return i % 50 == 49 ? 30'000 + i : 40 + i % 3; };

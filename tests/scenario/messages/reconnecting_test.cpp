@@ -52,8 +52,8 @@ class ReconnectingSender : public Messages {
         return bed.run_until([&] { return sender.closed.size() >= count; });
     }
     void listen_again(ListenSocket::Options again = {}) {
-        again.addresses = {address};
-        again.open = true;
+        again.listen = {address};
+        again.allow_remote_anonymous = true;
         listener = std::make_unique<ListenSocket>(bed.transport(), again, receiver);
     }
     bool arrives() {
@@ -259,7 +259,7 @@ TEST_P(ReconnectingSender, WithPagesReconnectsAndReportsUnsentMessages) {
     BufferedSender buffered;
     BufferedSendSocket pages{
         bed.transport(),
-        {.socket = options(), .page_bytes = 1024, .page_count = 4, .flush_time = 0us},
+        {.socket = options(), .page_size_bytes = 1024, .page_count = 4, .flush_time = 0us},
         buffered};
     pages.connect(address);
     ASSERT_TRUE(bed.run_until([&] { return buffered.connected == 1; }));
@@ -311,7 +311,7 @@ TEST_P(ReconnectingSenderInTime, DoesNotRetryAfterAPermanentRefusal) {
     } nobody;
     const SessionListener other{
         bed.transport(),
-        {.service = Service::stream, .addresses = {bed.address()}, .open = true},
+        {.service = Service::stream, .listen = {bed.address()}, .allow_remote_anonymous = true},
         nobody};
     address = other.endpoints().front().address;
     connect();

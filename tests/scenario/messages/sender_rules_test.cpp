@@ -120,8 +120,8 @@ TEST_P(SenderRules, ThatWasClosedWhileASilentAddressWasTriedConnectsAgain) {
 class Slammer final : private Listener::Handler, private Connection::Handler {
   public:
     Slammer(Transport& transport, const Address& at)
-        : listener_{
-              transport.listen(transport.providers_at(at).front(), at, {.open = true}, *this)} {}
+        : listener_{transport.listen(transport.providers_at(at).front(), at,
+                                     {.allow_remote_anonymous = true}, *this)} {}
     Address address() const { return listener_->address(); }
 
   private:
@@ -131,7 +131,7 @@ class Slammer final : private Listener::Handler, private Connection::Handler {
             const Slice slice = memory_.slice(i * 1024, 1024);
             ASSERT_EQ(connection_->post_receive({&slice, 1}, Cookie{i}), Status::ok);
         }
-        Hello hello{.service = Service::messages, .receive_bytes = 1024, .receive_count = 4};
+        Hello hello{.service = Service::messages, .receive_buffer_bytes = 1024, .receive_count = 4};
         hello.service_data.size = 4;
         ConnectionData data;
         connection_->open(std::span{data}.first(encode(hello, data)));

@@ -23,9 +23,9 @@ TEST_P(SendSnapshots, BeginWithNothing) {
 }
 
 TEST_P(SendSnapshots, ShowMessagesQueuedForAPausedReceiverAndItsProgress) {
-    listen({.session = {.receive_bytes = 1100, .receive_count = 4}});
+    listen({.session = {.receive_buffer_bytes = 1100, .receive_count = 4}});
     receiver.at_connected = [](ReceiveSocket& peer) { peer.pause(); };
-    connect({.page_bytes = 1024, .page_count = 32, .flush_time = 0us});
+    connect({.page_size_bytes = 1024, .page_count = 32, .flush_time = 0us});
     ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
     const Bytes message = content(900, 1);
     std::uint64_t accepted = 0;

@@ -35,8 +35,8 @@ class SocketOptions : public Messages {
         }
     }
     std::string listening(ListenSocket::Options options) {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         return problem_of([&] { ListenSocket{bed.transport(), options, receiver}; });
     }
     std::string sending(const SendSocket::Options& options) {
@@ -66,19 +66,21 @@ TEST_P(SocketOptions, OfASenderAreCheckedBeforeItConnects) {
 }
 
 TEST_P(SocketOptions, OfPagesHaveTheDocumentedLimits) {
-    EXPECT_EQ(buffering({.page_bytes = 256, .page_count = 2}), "");
-    EXPECT_THAT(buffering({.page_bytes = 255, .page_count = 2}), HasSubstr("page_bytes"));
-    EXPECT_THAT(buffering({.page_bytes = 1'073'741'824, .page_count = 2}), HasSubstr("page_bytes"));
-    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = 1}), HasSubstr("page_count"));
-    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = (1U << 20U) + 1}),
+    EXPECT_EQ(buffering({.page_size_bytes = 256, .page_count = 2}), "");
+    EXPECT_THAT(buffering({.page_size_bytes = 255, .page_count = 2}), HasSubstr("page_size_bytes"));
+    EXPECT_THAT(buffering({.page_size_bytes = 1'073'741'824, .page_count = 2}),
+                HasSubstr("page_size_bytes"));
+    EXPECT_THAT(buffering({.page_size_bytes = 256, .page_count = 1}), HasSubstr("page_count"));
+    EXPECT_THAT(buffering({.page_size_bytes = 256, .page_count = (1U << 20U) + 1}),
                 HasSubstr("page_count"));
-    EXPECT_EQ(buffering({.page_bytes = 256, .page_count = 2, .watermark_bytes = 256}), "");
-    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = 2, .watermark_bytes = 257}),
+    EXPECT_EQ(buffering({.page_size_bytes = 256, .page_count = 2, .watermark_bytes = 256}), "");
+    EXPECT_THAT(buffering({.page_size_bytes = 256, .page_count = 2, .watermark_bytes = 257}),
                 HasSubstr("watermark_bytes"));
     for (const std::chrono::microseconds good : {0us, std::chrono::microseconds{longest_time}})
-        EXPECT_EQ(buffering({.page_bytes = 256, .page_count = 2, .flush_time = good}), "");
-    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = 2, .flush_time = longest_time + 1us}),
-                HasSubstr("flush_time"));
+        EXPECT_EQ(buffering({.page_size_bytes = 256, .page_count = 2, .flush_time = good}), "");
+    EXPECT_THAT(
+        buffering({.page_size_bytes = 256, .page_count = 2, .flush_time = longest_time + 1us}),
+        HasSubstr("flush_time"));
 }
 
 TEST_P(SocketOptions, ASliceOutsideItsBufferEndsTheProgram) {

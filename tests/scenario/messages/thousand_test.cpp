@@ -45,7 +45,8 @@ class Thousand : public Crowd {
   protected:
     Thousand() {
         listener_ = std::make_unique<ListenSocket>(
-            near_.transport, ListenSocket::Options{.addresses = {{"10.0.0.1", 1000}}, .open = true},
+            near_.transport,
+            ListenSocket::Options{.listen = {{"10.0.0.1", 1000}}, .allow_remote_anonymous = true},
             receiver_);
         senders_.resize(count);
         SendSocket::Options options;

@@ -33,7 +33,7 @@ class Probe : public testing::TestWithParam<Bed> {
     netio::Address address() const { return server.endpoints().front().address; }
 
     TestBed bed{GetParam()};
-    ProbeServer server{bed.transport(), {.address = bed.address(), .open = true}};
+    ProbeServer server{bed.transport(), {.address = bed.address(), .allow_remote_anonymous = true}};
     std::vector<std::string> visits;
 };
 
@@ -77,7 +77,7 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
         void on_closed(netio::ReceiveSocket&, const netio::Closed&) override {}
     } nothing;
     const netio::ListenSocket other{
-        bed.transport(), {.addresses = {bed.address()}, .open = true}, nothing};
+        bed.transport(), {.listen = {bed.address()}, .allow_remote_anonymous = true}, nothing};
     bool ended = false;
     PathProbe probe{bed.transport(), other.endpoints().front().address, {}, [&] { ended = true; }};
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
@@ -89,7 +89,7 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
 TEST_P(Probe, IdlePeersLoseTheirSlotAndOneHostDoesNotUseAllSlots) {
     ProbeServer small{bed.transport(),
                       {.address = bed.address(),
-                       .open = true,
+                       .allow_remote_anonymous = true,
                        .peer_limit_count = 4,
                        .idle_limit = std::chrono::milliseconds{50}}};
     std::vector<std::string> left;

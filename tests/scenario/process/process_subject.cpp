@@ -120,7 +120,7 @@ struct Watches final : Loop {
 
 struct Messages final : Loop, netio::ListenSocket::Handler, netio::BufferedSendSocket::Handler {
     int arrived = 0;
-    netio::ListenSocket listener{*transport, {.addresses = {any_port}, .keys = server}, *this};
+    netio::ListenSocket listener{*transport, {.listen = {any_port}, .keys = server}, *this};
     netio::BufferedSendSocket sender{*transport, {.socket = {.key = client}}, *this};
     explicit Messages(Keys keys = Keys::none) : Loop{keys} {
         sender.connect(listener.endpoints().front().address);
@@ -184,7 +184,7 @@ struct Published final : Loop, Publisher::Handler, pubsub::SubscribeSocket::Hand
     }
     auto options() const {
         typename Publisher::Options options;
-        options.publisher.addresses = {any_port};
+        options.publisher.listen = {any_port};
         options.publisher.keys = server;
         return options;
     }
@@ -207,7 +207,7 @@ using Unbuffered = Published<pubsub::PublishSocket>;
 // A query whose answer is in transit.
 struct Query final : Loop, pubsub::Publisher::Handler {
     pubsub::BufferedPublishSocket publisher{
-        *transport, {.publisher = {.addresses = {any_port}}}, *this};
+        *transport, {.publisher = {.listen = {any_port}}}, *this};
     std::optional<pubsub::FidQuery> query;
     bool answered = false;
     Query() {
@@ -229,7 +229,7 @@ struct Streams final : Loop, stream::StreamListener::Handler, stream::StreamSock
     std::uint64_t arrived = 0;
     netio::RegisteredBuffer out{message_bytes, netio::Access::send};
     netio::RegisteredBuffer in{2 * message_bytes, netio::Access::remote_write};
-    stream::StreamListener listener{*transport, {.addresses = {any_port}, .keys = server}, *this};
+    stream::StreamListener listener{*transport, {.listen = {any_port}, .keys = server}, *this};
     std::unique_ptr<stream::StreamSocket> near;
     stream::StreamSocket far{*transport, {.key = client}, *this};
     explicit Streams(Keys keys = Keys::none) : Loop{keys} {
@@ -309,7 +309,7 @@ struct Found final : Loop,
     }
     pubsub::BufferedPublishSocket::Options options() const {
         pubsub::BufferedPublishSocket::Options options;
-        options.publisher.addresses = {any_port};
+        options.publisher.listen = {any_port};
         options.publisher.keys = server;
         return options;
     }
@@ -416,7 +416,7 @@ struct FrontDoorOnBus final : Subject {
 // A subscriber with a key, and a publisher that requires it.
 struct KeyedSubscriber final : Loop, pubsub::Publisher::Handler {
     pubsub::BufferedPublishSocket publisher{
-        *transport, {.publisher = {.addresses = {any_port}, .keys = server}}, *this};
+        *transport, {.publisher = {.listen = {any_port}, .keys = server}}, *this};
     netio::Subscriber subscriber{publisher.endpoints().front().address, {.key = client}};
     pubsub::MessageBatch batch;
     KeyedSubscriber() : Loop{Keys::privacy} {

@@ -53,7 +53,7 @@ TEST_P(AcceptFailed, WithoutRetryingIsReportedOnce) {
 TEST_P(AcceptFailed, OneHostDoesNotUseEverySlot) {
     for (const std::size_t per_host : {0U, 3U}) {
         auto publisher =
-            buffered({.publisher = {.subscriber_limit = 4, .links_per_host = per_host}});
+            buffered({.publisher = {.subscriber_limit = 4, .connections_per_host = per_host}});
         const std::size_t places = per_host == 0 ? 2 : per_host;
         std::vector<Subscription*> admitted;
         for (std::size_t i = 0; i < places; ++i) {

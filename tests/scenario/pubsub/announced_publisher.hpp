@@ -41,7 +41,7 @@ class AnnouncedPublisher final : private Publisher::Handler, private Announcer::
     void run(const Place& place, const FidRange& fids) {
         const auto transport = open_fabric(loop_, {.provider = "tcp"});
         BufferedPublishSocket::Options options;
-        options.publisher.addresses = {{.host = "127.0.0.1", .port = 0}};
+        options.publisher.listen = {{.host = "127.0.0.1", .port = 0}};
         if (!place.key_file.empty())
             options.publisher.keys =
                 std::make_shared<ServerKeys>(loop_, ServerKeys::Options{.file = place.key_file});

@@ -35,11 +35,11 @@ class AnyHandler : public PubSubScenario {
                               loop(), ServerKeys::Options{.file = files.site()}),
                           .slow_policy = SlowPolicy::drop,
                           .ranges_per_subscriber_limit = 4},
-            .page_bytes = 1024,
+            .page_size_bytes = 1024,
             .page_count = 64,
             .queue_limit_bytes = 4096};
-        options.publisher.addresses = {address.port != 0 ? address : bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {address.port != 0 ? address : bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
         address = publisher->endpoints().front().address;
     }

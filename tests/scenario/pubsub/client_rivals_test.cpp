@@ -50,7 +50,7 @@ class Rivals : public SeveralPublishers {
         return found;
     }
     Subscriptions::Options with_key() {
-        files.permit(7, "services=pubsub fids=0-79:block links=16");
+        files.permit(7, "services=pubsub fids=0-79:block connections=16");
         keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
         Subscriptions::Options found = on_bus();
         found.socket.key = std::make_shared<ClientKey>(
@@ -231,12 +231,13 @@ TEST_P(Rivals, AreReachedAtTheirOwnAddressesOnceEach) {
 TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     constexpr std::uint64_t count = 200;
     PublisherActor at_one;
-    BufferedPublishSocket one{
-        transport(),
-        {.publisher = {.addresses = {bed.address()}, .open = true, .slow_policy = SlowPolicy::drop},
-         .page_bytes = 1024,
-         .page_count = 8},
-        at_one};
+    BufferedPublishSocket one{transport(),
+                              {.publisher = {.listen = {bed.address()},
+                                             .allow_remote_anonymous = true,
+                                             .slow_policy = SlowPolicy::drop},
+                               .page_size_bytes = 1024,
+                               .page_count = 8},
+                              at_one};
     Subscriptions::Options at_address = options({one.endpoints().front().address});
     at_address.socket.session.receive_count = 4;
     Subscriptions all{transport(), at_address, actor};

@@ -37,7 +37,7 @@ class FollowedPublishers : public SeveralPublishers {
     }
     // Publishers admit clients with key 7; the subscriber has it.
     void use_keys() {
-        files.permit(7, "services=pubsub fids=0-63:block links=8");
+        files.permit(7, "services=pubsub fids=0-63:block connections=8");
         keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
     }
     std::shared_ptr<const ClientKey> key() {

@@ -117,7 +117,8 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndReconnectsToTheNext) {
     EXPECT_TRUE(subscriber.actor.last_retrying);
     netio::RegisteredBuffer memory{64};
     for (std::uint64_t round = 0; round < 3; ++round) {
-        PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true}};
+        PublishSocket::Options options{
+            .publisher = {.listen = {address}, .allow_remote_anonymous = true}};
         PublishSocket publisher{transport(), options, publisher_actor};
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == round + 1; }));
         std::ranges::copy(make_message(Fid{1}, round, 64), memory.data());
@@ -134,8 +135,8 @@ class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
     Doorman(netio::Transport& transport, const netio::Address& at)
         : listener_{transport,
                     {.service = netio::Service::publish_subscribe,
-                     .addresses = {at},
-                     .open = true,
+                     .listen = {at},
+                     .allow_remote_anonymous = true,
                      .service_bytes = 4},
                     *this} {}
     netio::Address address() const { return listener_.endpoints().front().address; }
@@ -168,8 +169,9 @@ TEST_P(Closing, AnAdmittedButUnansweredSubscriberRetries) {
     EXPECT_EQ(subscriber.actor.connected, 2);
     EXPECT_TRUE(subscriber.actor.last_retrying);
     doorman.reset();
-    PublishSocket publisher{
-        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
+    PublishSocket publisher{transport(),
+                            {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+                            publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
@@ -239,7 +241,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
         if (i <= at_completed)
             lent = unbuffered({.outstanding_limit = 4, .queue_limit_messages = 2});
         else
-            pages = buffered({.page_bytes = 1024, .page_count = 4});
+            pages = buffered({.page_size_bytes = 1024, .page_count = 4});
         bool destroyed = false;
         const auto destroy = [&] {
             lent.reset();
@@ -275,10 +277,10 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
 }
 
 TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
-    auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 4096, .page_count = 64});
     for (std::uint64_t i = 0; i < 200; ++i)
         subscribe({range(i % 10, i % 10)},
-                  {.session = {.receive_bytes = 8192, .receive_count = 8}});
+                  {.session = {.receive_buffer_bytes = 8192, .receive_count = 8}});
     ASSERT_TRUE(run_until([&] {
         return std::ranges::all_of(
             subscribers, [](const auto& each) { return each->actor.subscribed.size() == 1; });

@@ -40,8 +40,8 @@ TEST_P(Combinations, ASubscriberMayBeDestroyedAtEachMomentOfAReconnection) {
         auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true, .retry_interval = 1ms});
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         BufferedPublishSocket::Options again;
-        again.publisher.addresses = {address};
-        again.publisher.open = true;
+        again.publisher.listen = {address};
+        again.publisher.allow_remote_anonymous = true;
         publisher.reset();
         ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
         ASSERT_TRUE(subscriber.actor.last_retrying);
@@ -120,9 +120,9 @@ TEST_P(Combinations, UnsubscribingFromAllWhileThePublisherClosesEndsInOrder) {
 }
 
 TEST_P(Combinations, ASlowSubscriberAtOneAddressDoesNotAffectTheOther) {
-    BufferedPublishSocket::Options options{.page_bytes = 1024, .page_count = 64};
-    options.publisher.addresses = {bed.address(), bed.address()};
-    options.publisher.open = true;
+    BufferedPublishSocket::Options options{.page_size_bytes = 1024, .page_count = 64};
+    options.publisher.listen = {bed.address(), bed.address()};
+    options.publisher.allow_remote_anonymous = true;
     options.publisher.close_timeout = 200ms;
     BufferedPublishSocket publisher{transport(), options, publisher_actor};
     ASSERT_EQ(publisher.endpoints().size(), 2U);
@@ -145,8 +145,8 @@ TEST_P(Combinations, ASlowSubscriberAtOneAddressDoesNotAffectTheOther) {
 
 TEST_P(Combinations, ASlowUnbufferedSubscriberDoesNotAffectTheOtherAddress) {
     PublishSocket::Options options{.outstanding_limit = 32};
-    options.publisher.addresses = {bed.address(), bed.address()};
-    options.publisher.open = true;
+    options.publisher.listen = {bed.address(), bed.address()};
+    options.publisher.allow_remote_anonymous = true;
     PublishSocket publisher{transport(), options, publisher_actor};
     address = publisher.endpoints()[0].address;
     auto guest = stuck(range(1, 1), SlowPolicy::drop);
@@ -247,19 +247,21 @@ TEST_P(Combinations, ARepeatedlyPausedSubscriberStaysWithExactCounters) {
         std::unique_ptr<PublishSocket> lent;
         Publisher* publisher = nullptr;
         if (is_buffered) {
-            pages = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},
-                              .page_bytes = 512,
-                              .page_count = 64,
-                              .queue_limit_bytes = 4096});
+            pages =
+                buffered({.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 8},
+                          .page_size_bytes = 512,
+                          .page_count = 64,
+                          .queue_limit_bytes = 4096});
             publisher = pages.get();
         } else {
-            lent = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},
-                               .outstanding_limit = 128,
-                               .queue_limit_messages = 4});
+            lent = unbuffered(
+                {.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 8},
+                 .outstanding_limit = 128,
+                 .queue_limit_messages = 4});
             publisher = lent.get();
         }
-        auto& subscriber =
-            subscribe({range(1, 40)}, {.session = {.receive_bytes = 1024, .receive_count = 4}});
+        auto& subscriber = subscribe(
+            {range(1, 40)}, {.session = {.receive_buffer_bytes = 1024, .receive_count = 4}});
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         std::uint64_t published = 0;
         for (int round = 0; round < 60; ++round) {

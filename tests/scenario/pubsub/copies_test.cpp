@@ -55,13 +55,13 @@ class Copies : public testing::Test {
         publisher_ = std::make_unique<BufferedPublishSocket>(
             frugal_,
             BufferedPublishSocket::Options{
-                .publisher = {.addresses = {address_},
+                .publisher = {.listen = {address_},
                               .keys = std::make_shared<ServerKeys>(
                                   node_.loop, ServerKeys::Options{.file = files_.site(),
                                                                   .min_protection =
                                                                       access::Protection::privacy}),
                               .slow_policy = SlowPolicy::drop},
-                .page_bytes = page_bytes,
+                .page_size_bytes = page_bytes,
                 .page_count = 1024},
             actor_);
     }

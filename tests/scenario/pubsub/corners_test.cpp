@@ -17,7 +17,7 @@ using netio::Status;
 using Corners = PubSubScenario;
 using CornersInVirtualTime = PubSubScenario; // where turns of the loop can be counted
 
-const std::size_t default_frame = SubscribeSocket::Options{}.session.receive_bytes;
+const std::size_t default_frame = SubscribeSocket::Options{}.session.receive_buffer_bytes;
 
 // --- messages -------------------------------------------------------------------------------
 
@@ -25,7 +25,7 @@ const std::size_t default_frame = SubscribeSocket::Options{}.session.receive_byt
 TEST_P(Corners, MessagesAroundOneFrameAndSeveralWithAUserHeaderOfEverySize) {
     constexpr std::size_t small_frame = 256;
     auto publisher = unbuffered({.outstanding_limit = 4096, .queue_limit_messages = 1024});
-    auto& small = subscribe({range(7, 7)}, {.session = {.receive_bytes = small_frame}});
+    auto& small = subscribe({range(7, 7)}, {.session = {.receive_buffer_bytes = small_frame}});
     auto& large = subscribe({range(7, 7)});
     ASSERT_TRUE(run_until(
         [&] { return small.actor.subscribed.size() == 1 && large.actor.subscribed.size() == 1; }));
@@ -80,7 +80,7 @@ TEST_P(Corners, AHeaderAboveItsLimitIsAStatusAndNothingIsSent) {
 }
 
 TEST_P(Corners, APageThatReachesTheWatermarkLeavesAsAFullOne) {
-    auto publisher = buffered({.page_bytes = 256,
+    auto publisher = buffered({.page_size_bytes = 256,
                                .page_count = 64,
                                .watermark_bytes = 100,
                                .flush_time = std::chrono::microseconds{0}});
@@ -116,8 +116,8 @@ TEST_P(Corners, AFlushOfOneFidLeavesTheOthersPagesOpen) {
 }
 
 TEST_P(Corners, PagesSayWhyTheyHaveLeft) {
-    auto publisher =
-        buffered({.page_bytes = 256, .page_count = 64, .flush_time = std::chrono::milliseconds{1}});
+    auto publisher = buffered(
+        {.page_size_bytes = 256, .page_count = 64, .flush_time = std::chrono::milliseconds{1}});
     auto& one = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return one.actor.subscribed.size() == 1; }));
     const auto& left = publisher->counters().pages_left;
@@ -137,9 +137,9 @@ TEST_P(Corners, PagesSayWhyTheyHaveLeft) {
 
 TEST_P(Corners, BufferedMessagesAroundAPageOfTheFirstAndTheLastFid) {
     constexpr std::size_t page = 256;
-    auto publisher = buffered({.page_bytes = page, .page_count = 4096});
+    auto publisher = buffered({.page_size_bytes = page, .page_count = 4096});
     auto& all = subscribe({range(0, 0), range(UINT64_MAX, UINT64_MAX)},
-                          {.session = {.receive_bytes = page + 44}});
+                          {.session = {.receive_buffer_bytes = page + 44}});
     ASSERT_TRUE(run_until([&] { return all.actor.subscribed.size() == 2; }));
     std::uint64_t next = 0;
     const auto go_on = [&] {
@@ -190,9 +190,9 @@ TEST_P(CornersInVirtualTime, DeathInsideAFragmentedMessageReleasesMemoryAndBlock
         publisher_actor = {};
         netio::RegisteredBuffer memory{2 * default_frame};
         auto publisher = unbuffered({});
-        auto& stays = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
-        auto& dies =
-            subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096, .receive_count = 4}});
+        auto& stays = subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 4096}});
+        auto& dies = subscribe({range(1, 1)},
+                               {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}});
         ASSERT_TRUE(run_until([&] {
             return stays.actor.subscribed.size() == 1 && dies.actor.subscribed.size() == 1;
         }));
@@ -230,8 +230,9 @@ TEST_P(CornersInVirtualTime, APartialMessageAndCountersEndWithTheirConnection) {
     int turns = 0;
     run_until([&] { return ++turns > 6; });
     publisher.reset();
-    PublishSocket again{
-        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
+    PublishSocket again{transport(),
+                        {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+                        publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     const std::size_t size = 2 * default_frame;
     std::ranges::copy(make_message(Fid{1}, 3, size), memory.data());
@@ -261,7 +262,7 @@ TEST_P(Corners, NoReconnectionToAnEndedPublisherUnlessRequested) {
 
 TEST_P(Corners, UnsubscribingTheLastFidDeliversQueuedMessagesFirst) {
     auto publisher = buffered(
-        {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = std::size_t{32} * 1024});
+        {.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = std::size_t{32} * 1024});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t count = 0;
@@ -296,7 +297,7 @@ TEST_P(Corners, TheCountersOfAFidRestartWithItsSubscription) {
 }
 
 TEST_P(Corners, APublisherThatOtherMachinesReachHasToBeMeant) {
-    Publisher::Options options{.addresses = {{.host = "0.0.0.0", .port = 0}}};
+    Publisher::Options options{.listen = {{.host = "0.0.0.0", .port = 0}}};
     const auto publish = [&] {
         const PublishSocket socket{transport(), {.publisher = options}, publisher_actor};
     };
@@ -305,7 +306,7 @@ TEST_P(Corners, APublisherThatOtherMachinesReachHasToBeMeant) {
     };
     EXPECT_THROW(publish(), std::invalid_argument);
     EXPECT_THROW(publish_buffered(), std::invalid_argument);
-    options.open = true;
+    options.allow_remote_anonymous = true;
     EXPECT_NO_THROW(publish());
     EXPECT_NO_THROW(publish_buffered());
 }

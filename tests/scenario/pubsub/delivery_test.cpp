@@ -69,7 +69,7 @@ TEST_P(Delivery, UnbufferedMessagesOfEverySizeArriveWholeAndCompleteOnce) {
 }
 
 TEST_P(Delivery, BufferedMessagesLargerThanAPageArriveWholeAndInOrder) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 16});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 16});
     auto& subscriber = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     const std::vector<std::size_t> sizes{40, 1010, 1011, 1012, 5000, 8, 15 * 1024, 100, 2048};
@@ -95,7 +95,7 @@ TEST_P(Delivery, BufferedMessagesLargerThanAPageArriveWholeAndInOrder) {
 }
 
 TEST_P(Delivery, TooLargeIsRefusedPermanently) {
-    auto small_pages = buffered({.page_bytes = 1024, .page_count = 4});
+    auto small_pages = buffered({.page_size_bytes = 1024, .page_count = 4});
     EXPECT_EQ(small_pages->message_limit(), 3 * 1024U);
     EXPECT_EQ(publish(*small_pages, Fid{1}, 0, 3 * 1024 + 1), Status::too_large);
     auto publisher = unbuffered({.publisher = {.largest_message_bytes = 100}});
@@ -144,7 +144,7 @@ TEST_P(Delivery, NoSubscribersMeansNoCompletion) {
 }
 
 TEST_P(Delivery, AMessageInPartsArrivesAsOneWhateverItsSize) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 32});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 32});
     auto& subscriber = subscribe({range(4, 4)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t number = 0;
@@ -165,7 +165,7 @@ TEST_P(Delivery, AMessageInPartsArrivesAsOneWhateverItsSize) {
 }
 
 TEST_P(Delivery, EverySubscriberGetsExactlyItsFids) {
-    auto publisher = buffered({.page_bytes = 2048, .page_count = 32});
+    auto publisher = buffered({.page_size_bytes = 2048, .page_count = 32});
     const std::vector<std::vector<FidRange>> wishes{
         {range(0, 9)}, {range(5, 14)}, {range(3, 3), range(12, 12)}, {range(0, UINT64_MAX)}};
     for (const auto& wish : wishes)
@@ -198,7 +198,7 @@ TEST_P(Delivery, EverySubscriberGetsExactlyItsFids) {
 // The number of the first message after a subscription's answer equals the number of messages
 // published before it, whatever is in flight then.
 TEST_P(Delivery, ASubscriptionUnderLoadLastsExactlyFromAnswerToAnswer) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 32});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 32});
     auto& steady = subscribe({range(0, 3)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
     bool stop = false;
@@ -268,8 +268,8 @@ TEST_P(Delivery, UnsubscribingTheLastFidDisconnectsAndMayReconnect) {
 }
 
 TEST_P(Delivery, ASubscriberRetriesWithTheRequiredBufferSize) {
-    auto publisher = buffered({.page_bytes = 128 * 1024});
-    auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
+    auto publisher = buffered({.page_size_bytes = 128 * 1024});
+    auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 4096}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100000), Status::ok);
     publisher->flush();

@@ -265,9 +265,9 @@ TEST_P(ExplicitPublishing, LateOrLeavingSubscribersDoNotGetAPartialMessage) {
 
 TEST_P(ExplicitPublishing, FragmentedMessagesAreAcceptedWhole) {
     auto publisher = unbuffered({});
-    auto& quick = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
+    auto& quick = subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 4096}});
     auto& tight =
-        subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096, .receive_count = 4}});
+        subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}});
     ASSERT_TRUE(subscribed_all());
     const auto bytes = make_message(Fid{1}, 0, 100000);
     netio::RegisteredBuffer large{bytes.size()};

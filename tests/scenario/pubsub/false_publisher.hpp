@@ -21,7 +21,8 @@ namespace netio::pubsub::test {
 class FalsePublisher final : private netio::Listener::Handler, private netio::Connection::Handler {
   public:
     FalsePublisher(netio::Transport& transport, const netio::Address& at)
-        : listener_{transport.listen(transport.providers_at(at).front(), at, {.open = true},
+        : listener_{transport.listen(transport.providers_at(at).front(), at,
+                                     {.allow_remote_anonymous = true},
                                      static_cast<netio::Listener::Handler&>(*this))} {}
     netio::Address address() const { return listener_->address(); }
     bool has_granted() const { return has_granted_; }
@@ -48,7 +49,7 @@ class FalsePublisher final : private netio::Listener::Handler, private netio::Co
             EXPECT_EQ(connection_->post_receive({&slice, 1}, netio::Cookie{i}), netio::Status::ok);
         }
         netio::Hello hello{.service = netio::Service::publish_subscribe,
-                           .receive_bytes = bytes,
+                           .receive_buffer_bytes = bytes,
                            .receive_count = count,
                            .heartbeat_ms = 0,
                            .instance = 1,

@@ -78,7 +78,7 @@ TEST_P(FidQueries, GetTheWholeListInPagesOfAnyPublisher) {
 }
 
 TEST_P(FidQueries, NameTheNearestFids) {
-    auto publisher = buffered({.page_bytes = 1 << 20, .page_count = 8}); // larger frames
+    auto publisher = buffered({.page_size_bytes = 1 << 20, .page_count = 8}); // larger frames
     publish_all(*publisher, {3, 4, 9, 20});
     const FidQuery::Result result = ask({.near = {range(5, 5), range(8, 12), range(0, 2)}});
     ASSERT_THAT(result.near, SizeIs(3)) << result.failure;

@@ -129,10 +129,9 @@ class Findings final : private Subscriptions::Handler {
         place.socket = std::make_unique<BufferedPublishSocket>(
             bed_.transport(),
             BufferedPublishSocket::Options{
-                .publisher = {.addresses = {place.address.port != 0 ? place.address
-                                                                    : bed_.address()},
-                              .open = true},
-                .page_bytes = 1024,
+                .publisher = {.listen = {place.address.port != 0 ? place.address : bed_.address()},
+                              .allow_remote_anonymous = true},
+                .page_size_bytes = 1024,
                 .page_count = 16},
             place.actor);
         place.address = place.socket->endpoints().front().address;

@@ -32,16 +32,16 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
     bool run_until(const std::function<bool()>& done) { return bed.run_until(done); }
 
     std::unique_ptr<BufferedPublishSocket> buffered(BufferedPublishSocket::Options options) {
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         auto socket =
             std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
         address = socket->endpoints().front().address;
         return socket;
     }
     std::unique_ptr<PublishSocket> unbuffered(PublishSocket::Options options) {
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         auto socket = std::make_unique<PublishSocket>(transport(), options, publisher_actor);
         address = socket->endpoints().front().address;
         return socket;

@@ -38,7 +38,7 @@ class ForgedPackets : public PubSubScenario {
     // Connects, and sends its open frame.
     RawTcpPeer enter() {
         Hello hello{.service = Service::publish_subscribe,
-                    .receive_bytes = 1 << 20,
+                    .receive_buffer_bytes = 1 << 20,
                     .receive_count = 8,
                     .heartbeat_ms = 0,
                     .instance = 1,

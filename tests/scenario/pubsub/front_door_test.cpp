@@ -112,12 +112,12 @@ TEST_F(FrontDoor, PublishWaitsForMemoryAndThenThrows) {
     options.publish_timeout = 50ms;
     options.queue_limit_bytes = 4096;
     options.close_timeout = 50ms;
-    options.socket.page_bytes = 1024;
+    options.socket.page_size_bytes = 1024;
     options.socket.page_count = 4;
     Publisher publisher{any_port, options};
     Subscriber::Options small = quick();
     small.queue_limit_messages = 1;
-    small.socket.session.receive_bytes = 2048;
+    small.socket.session.receive_buffer_bytes = 2048;
     small.socket.session.receive_count = 4;
     Subscriber subscriber{publisher.address(), small};
     subscriber.subscribe(1);

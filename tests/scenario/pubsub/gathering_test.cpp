@@ -113,7 +113,7 @@ TEST_P(SmallUnbuffered, SharedSingleAndInPiecesTheyArriveInTheirOrder) {
     constexpr std::size_t most = 9000;
     auto publisher = unbuffered({.outstanding_limit = 8 * count, .queue_limit_messages = count});
     auto& small =
-        subscribe({range(7, 7)}, {.session = {.receive_bytes = 4096, .receive_count = 8}});
+        subscribe({range(7, 7)}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 8}});
     auto& large = subscribe({range(7, 7)});
     ASSERT_TRUE(run_until(
         [&] { return small.actor.subscribed.size() == 1 && large.actor.subscribed.size() == 1; }));

@@ -68,11 +68,11 @@ class Groups : public PubSubScenario {
 };
 
 // No page waits for a receive.
-constexpr netio::SessionOptions quick{.receive_bytes = 8192, .receive_count = 2048};
-constexpr netio::SessionOptions slow{.receive_bytes = 8192, .receive_count = 4};
+constexpr netio::SessionOptions quick{.receive_buffer_bytes = 8192, .receive_count = 2048};
+constexpr netio::SessionOptions slow{.receive_buffer_bytes = 8192, .receive_count = 4};
 
 TEST_P(Groups, OfBusySubscribersFillTheirPagesFurther) {
-    const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
+    const auto publisher = buffered({.page_size_bytes = 4096, .page_count = 4096});
     subscribe_all(slow);
     constexpr std::uint64_t rounds = 60;
     publish_in_turn(*publisher, 20, rounds);
@@ -81,7 +81,7 @@ TEST_P(Groups, OfBusySubscribersFillTheirPagesFurther) {
 
 // More pages than receives: a subscriber with few receives gets several pages in each.
 TEST_P(Groups, WithQueuedPagesShareFrames) {
-    const auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
+    const auto publisher = buffered({.page_size_bytes = 4096, .page_count = 64});
     subscribe_all(slow);
     constexpr std::uint64_t rounds = 40;
     each_alone = true;
@@ -100,7 +100,7 @@ TEST_P(Groups, WithQueuedPagesShareFrames) {
 }
 
 TEST_P(Groups, WithPausedPublishingGetTheirPagesAsQuicklyAsEver) {
-    const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
+    const auto publisher = buffered({.page_size_bytes = 4096, .page_count = 4096});
     subscribe_all(quick);
     constexpr std::uint64_t rounds = 8;
     publish_in_turn(*publisher, 64, rounds); // a pause every 50 us

@@ -89,7 +89,7 @@ class Impostor final : private netio::Connection::Handler {
             EXPECT_EQ(connection_->post_receive({&slice, 1}, netio::Cookie{i}), netio::Status::ok);
         }
         netio::Hello hello{.service = service,
-                           .receive_bytes = bytes,
+                           .receive_buffer_bytes = bytes,
                            .receive_count = count,
                            .heartbeat_ms = 0,
                            .instance = 1,

@@ -14,7 +14,7 @@
 namespace netio::pubsub::test::keep_test {
 namespace {
 
-constexpr std::size_t receive_bytes = 64 * 1024;
+constexpr std::size_t receive_buffer_bytes = 64 * 1024;
 
 // Keeps each message.
 class KeepingActor final : public SubscribeSocket::Handler {
@@ -53,7 +53,7 @@ class Keeping : public PubSubScenario {
                                               std::optional<SlowPolicy> policy = {}) {
         SubscribeSocket::Options options;
         options.publisher = address;
-        options.session.receive_bytes = receive_bytes;
+        options.session.receive_buffer_bytes = receive_buffer_bytes;
         options.session.receive_count = 8;
         options.session.window_limit = 0;
         options.session.keep_limit = keep_limit;
@@ -81,7 +81,7 @@ class Keeping : public PubSubScenario {
 TEST_P(Keeping, KeptMessagesStayIntactWhileOthersArriveAndAfterTheSocket) {
     // In pages with others, in pages of their own, and in fragments.
     const std::vector<std::size_t> sizes{40, 9000, 20000, 60000, 300000};
-    auto publisher = buffered({.page_bytes = 60 * 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
     auto socket = keep_all(range(1, 1), std::size_t{64} << 20);
     publish_all(*publisher, 100, sizes, [&] { return actor.messages == 100; });
     EXPECT_EQ(actor.intact(), 100U);
@@ -98,8 +98,8 @@ TEST_P(Keeping, KeptMessagesStayIntactWhileOthersArriveAndAfterTheSocket) {
 }
 
 TEST_P(Keeping, ASmallMessageHoldsNoReceiveBuffer) {
-    auto publisher = buffered({.page_bytes = 60 * 1024, .page_count = 64});
-    auto socket = keep_all(range(1, 1), receive_bytes);
+    auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
+    auto socket = keep_all(range(1, 1), receive_buffer_bytes);
     publish_all(*publisher, 1000, {40}, [&] { return actor.messages == 1000; });
     EXPECT_EQ(actor.intact(), 1000U);
     EXPECT_EQ(socket->kept().bytes, KeepPool::slab_bytes) << "1,000 messages fit into one slab";
@@ -107,8 +107,8 @@ TEST_P(Keeping, ASmallMessageHoldsNoReceiveBuffer) {
 
 // The limit holds for one connection: its policy decides what becomes of it, and others go on.
 TEST_P(Keeping, BeyondTheLimitTheConnectionStallsAndOthersGoOn) {
-    auto publisher = buffered({.page_bytes = 60 * 1024, .page_count = 64});
-    auto socket = keep_all(range(1, 1), 4 * receive_bytes, SlowPolicy::drop);
+    auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
+    auto socket = keep_all(range(1, 1), 4 * receive_buffer_bytes, SlowPolicy::drop);
     Subscription& other = subscribe({range(1, 1)}, {}, SlowPolicy::block);
     ASSERT_TRUE(run_until([&] { return other.actor.subscribed.size() == 1; }));
     publish_all(*publisher, 400, {30000}, [&] { return other.actor.messages == 400; });
@@ -117,7 +117,7 @@ TEST_P(Keeping, BeyondTheLimitTheConnectionStallsAndOthersGoOn) {
     // Eight buffers of the window and four in their place, with two messages each.
     EXPECT_LE(actor.messages, 2U * (8 + 4));
     EXPECT_EQ(actor.intact(), actor.messages);
-    EXPECT_LE(socket->kept().bytes, (8U + 4U) * receive_bytes);
+    EXPECT_LE(socket->kept().bytes, (8U + 4U) * receive_buffer_bytes);
     EXPECT_TRUE(actor.ends.empty());
     // What is returned on another thread lets the connection continue.
     const std::size_t before = actor.messages;
@@ -133,7 +133,7 @@ TEST_P(Keeping, BeyondTheLimitTheConnectionStallsAndOthersGoOn) {
 }
 
 TEST_P(Keeping, WithoutABudgetEachKeptBufferIsMissingUntilItIsReturned) {
-    auto publisher = buffered({.page_bytes = 60 * 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
     auto socket = keep_all(range(1, 1), 0);
     publish_all(*publisher, 200, {50000}, [&] {
         EXPECT_LE(actor.kept.size(), 8U);

@@ -120,8 +120,8 @@ TEST_P(LargeAndWaitedFor, ASubscriberWithoutMemoryIsNotEvicted) {
 TEST_P(LargeAndWaitedFor, AClosingPublisherEvictsNoSubscriberForAWaitingMessage) {
     auto publisher = small_buffered({.close_timeout = 10s});
     gather(0);
-    auto& guest =
-        subscribe({range(100, 100)}, {.session = {.receive_bytes = 2048, .receive_count = 4}});
+    auto& guest = subscribe({range(100, 100)},
+                            {.session = {.receive_buffer_bytes = 2048, .receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
     guest.socket->pause();
     honest->socket->pause(); // no subscriber reads

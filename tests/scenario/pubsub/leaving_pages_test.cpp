@@ -22,9 +22,10 @@ class LeavingPages : public PubSubScenario {
 // Pages leave only because memory is short.
 TEST_P(LeavingPages, LeaveWhenMemoryIsShortWithoutAnotherReason) {
     constexpr std::uint64_t groups = 20;
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 8, .flush_time = {}});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 8, .flush_time = {}});
     for (std::uint64_t fid = 0; fid < groups; ++fid)
-        subscribe({range(fid, fid)}, {.session = {.receive_bytes = 2048, .receive_count = 8}});
+        subscribe({range(fid, fid)},
+                  {.session = {.receive_buffer_bytes = 2048, .receive_count = 8}});
     ASSERT_TRUE(subscribed_all());
     std::uint64_t next = 0;
     bool refused = false;
@@ -44,8 +45,8 @@ TEST_P(LeavingPages, LeaveWhenMemoryIsShortWithoutAnotherReason) {
 using LeavingPagesInVirtualTime = LeavingPages;
 
 TEST_P(LeavingPagesInVirtualTime, WaitUntilAllOfTheirGroupAreIdle) {
-    auto publisher =
-        buffered({.page_bytes = 4096, .page_count = 64, .flush_time = {}, .flush_when_idle = true});
+    auto publisher = buffered(
+        {.page_size_bytes = 4096, .page_count = 64, .flush_time = {}, .flush_when_idle = true});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(subscribed_all());
     auto slow = stuck(range(1, 1));

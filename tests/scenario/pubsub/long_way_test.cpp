@@ -37,7 +37,7 @@ class LongWay : public testing::TestWithParam<Level> {
     static constexpr std::uint64_t fids = 4;
     static constexpr std::uint64_t messages = 20'000;
     static constexpr std::size_t message_bytes = 200;
-    static constexpr std::size_t receive_bytes = 2048;
+    static constexpr std::size_t receive_buffer_bytes = 2048;
     static constexpr std::size_t receives_at_most = 64;
 
     LongWay() { bed.sim()->network().set_path(0, 0, {.delay = 10ms}); }
@@ -46,10 +46,10 @@ class LongWay : public testing::TestWithParam<Level> {
     std::unique_ptr<BufferedPublishSocket> make_publisher() {
         return std::make_unique<BufferedPublishSocket>(
             bed.transport(),
-            BufferedPublishSocket::Options{.publisher = {.addresses = {bed.address()},
+            BufferedPublishSocket::Options{.publisher = {.listen = {bed.address()},
                                                          .keys = keys.server(),
                                                          .slow_policy = SlowPolicy::block},
-                                           .page_bytes = 1024,
+                                           .page_size_bytes = 1024,
                                            .page_count = 128,
                                            .queue_limit_bytes = 64 * 1024},
             publisher_actor);
@@ -58,8 +58,8 @@ class LongWay : public testing::TestWithParam<Level> {
         SubscribeSocket::Options options;
         options.publisher = address;
         options.key = keys.client();
-        options.session.receive_bytes = receive_bytes;
-        options.session.window_limit = receives_at_most * receive_bytes;
+        options.session.receive_buffer_bytes = receive_buffer_bytes;
+        options.session.window_limit = receives_at_most * receive_buffer_bytes;
         auto socket = std::make_unique<SubscribeSocket>(bed.transport(), options, actor);
         socket->subscribe(range(1, fids), policy);
         return socket;
@@ -91,7 +91,7 @@ class LongWay : public testing::TestWithParam<Level> {
         publisher_actor.at_room = {};
     }
     // The publisher's own receive window does not grow.
-    std::size_t grown_by() { return bed.transport().window_budget().used() / receive_bytes; }
+    std::size_t grown_by() { return bed.transport().window_budget().used() / receive_buffer_bytes; }
 
     SlowPolicy policy = std::get<0>(GetParam());
     TestBed bed{Bed::sim_tcp};

@@ -34,7 +34,7 @@ class LoopOfOne final : public Publisher::Handler {
 
     explicit LoopOfOne(const std::vector<FidRange>& owned) : owned_{owned} {
         BufferedPublishSocket::Options options;
-        options.publisher.addresses = {{.host = "127.0.0.1", .port = 0}};
+        options.publisher.listen = {{.host = "127.0.0.1", .port = 0}};
         options.publisher.fids = owned;
         socket_ = std::make_unique<BufferedPublishSocket>(*transport_, options, *this);
     }

@@ -65,7 +65,7 @@ TEST_P(ManyFids, AThousandFidsOfABufferedPublisherShareAConnection) {
 // Its request needs several frames, each of which contains the policy.
 TEST_P(ManyFids, AsManyStepsAsAPublisherTakesHaveTheirPolicyEachOfThem) {
     constexpr std::uint64_t steps = 16'000;
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64});
     std::vector<FidRange> all;
     for (std::uint64_t i = 0; i < steps; ++i)
         all.push_back(wanted(i));

@@ -46,8 +46,8 @@ class MovingFids : public SeveralPublishers {
         return std::make_unique<BufferedPublishSocket>(
             transport(),
             BufferedPublishSocket::Options{
-                .publisher = {.addresses = {bed.address()}, .open = true},
-                .page_bytes = 1024,
+                .publisher = {.listen = {bed.address()}, .allow_remote_anonymous = true},
+                .page_size_bytes = 1024,
                 .page_count = 8},
             its);
     }

@@ -21,7 +21,7 @@ using testing::SizeIs;
 class NewestMessages : public PubSubScenario {
   protected:
     static BufferedPublishSocket::Options small_pages() {
-        return {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 4 * 1024};
+        return {.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 4 * 1024};
     }
     void settle() {
         for (int i = 0; i < 50; ++i)
@@ -29,7 +29,7 @@ class NewestMessages : public PubSubScenario {
     }
     Subscription& paused(const std::vector<FidRange>& ranges, SubscribeSocket::Options options = {},
                          SlowPolicy policy = SlowPolicy::newest) {
-        options.session.receive_bytes = 4096;
+        options.session.receive_buffer_bytes = 4096;
         options.session.receive_count = 4;
         Subscription& subscriber = subscribe(ranges, options, policy);
         EXPECT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == ranges.size(); }));
@@ -243,7 +243,7 @@ TEST_P(NewestMessages, AreLostBeyondTheLimitBeginningWithTheOldest) {
 // but the last message of each fid are lost, too.
 TEST_P(NewestMessages, AreStoredWhenOthersNeedTheMemory) {
     auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
+        buffered({.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its limit
     ASSERT_EQ(publisher->counters().dropped, 0U);
@@ -261,7 +261,7 @@ TEST_P(NewestMessages, AreStoredWhenOthersNeedTheMemory) {
 TEST_P(NewestMessages, AllStoredWhenOthersNeedTheMemoryCostNoMoreFrames) {
     constexpr std::uint64_t fids = 25;
     auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
+        buffered({.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
     auto& subscriber = paused({range(101, 100 + fids)});
     const auto frames = [&] { return publisher->snapshot().subscribers.front().frames_sent; };
     const std::uint64_t before = frames();
@@ -281,8 +281,10 @@ TEST_P(NewestMessages, AllStoredWhenOthersNeedTheMemoryCostNoMoreFrames) {
 
 // Then nothing is left to send except the loss report, which is sent without a message.
 TEST_P(NewestMessages, ThatDoNotFitWhenOthersNeedTheMemoryAreReportedLost) {
-    auto publisher = buffered(
-        {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024, .newest_bytes = 1});
+    auto publisher = buffered({.page_size_bytes = 1024,
+                               .page_count = 64,
+                               .queue_limit_bytes = 30 * 1024,
+                               .newest_bytes = 1});
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its limit
     ASSERT_EQ(publisher->counters().dropped, 0U);
@@ -300,7 +302,7 @@ TEST_P(NewestMessages, ThatDoNotFitWhenOthersNeedTheMemoryAreReportedLost) {
 // Stored messages of an earlier subscription do not belong to the next one.
 TEST_P(NewestMessages, OfAFormerSubscriptionAreNotStored) {
     auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
+        buffered({.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 30 * 1024});
     auto& subscriber = paused({range(1, 2)});
     publish_all(*publisher, 2, 0, 60);
     subscriber.socket->unsubscribe(range(1, 1));

@@ -14,8 +14,9 @@ using testing::IsEmpty;
 using ObserverOfAPublisher = PubSubScenario;
 
 TEST_P(ObserverOfAPublisher, IsNotifiedOfAStalledSubscriberAndOfItsProgress) {
-    auto publisher = buffered(
-        {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                               .page_size_bytes = 1024,
+                               .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->pause();
@@ -36,7 +37,7 @@ TEST_P(ObserverOfAPublisher, IsNotifiedOfAStalledSubscriberAndOfItsProgress) {
 TEST_P(ObserverOfAPublisher, IsNotifiedOfADisconnectedSubscriber) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                              .disconnect_after = std::chrono::milliseconds{300}},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));

@@ -234,8 +234,8 @@ class OutcomeWorld {
     };
 
     PublishSocket::Options options() {
-        return {.publisher = {.addresses = {bed_.address()},
-                              .open = true,
+        return {.publisher = {.listen = {bed_.address()},
+                              .allow_remote_anonymous = true,
                               .slow_policy = policy_,
                               .disconnect_after = std::chrono::milliseconds{2000}},
                 .outstanding_limit = 24};
@@ -247,7 +247,7 @@ class OutcomeWorld {
         member.socket = std::make_unique<SubscribeSocket>(
             bed_.transport(),
             SubscribeSocket::Options{.publisher = publisher_->endpoints().front().address,
-                                     .session = {.receive_bytes = 4096, .receive_count = 4}},
+                                     .session = {.receive_buffer_bytes = 4096, .receive_count = 4}},
             member.actor);
         member.socket->subscribe(range(1, 1 + below(fids)));
         books_.newest = SubscriberId{UINT32_MAX};

@@ -21,7 +21,7 @@ class Owned : public PubSubScenario {
     const FidShards shards = FidShards::divide({range(0, 7)}, 2);
 
     std::unique_ptr<BufferedPublishSocket> shard(std::size_t number) {
-        auto socket = buffered({.publisher = {.fids = shards.of(number)}, .page_bytes = 1024});
+        auto socket = buffered({.publisher = {.fids = shards.of(number)}, .page_size_bytes = 1024});
         addresses.push_back(address);
         return socket;
     }

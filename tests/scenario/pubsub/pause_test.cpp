@@ -54,18 +54,18 @@ class PausedSubscribers : public PubSubScenario {
         return next;
     }
     static SubscribeSocket::Options few_buffers() {
-        return {.session = {.receive_bytes = 4096, .receive_count = 4}};
+        return {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}};
     }
     static BufferedPublishSocket::Options small_pages(SlowPolicy policy = SlowPolicy::block) {
         return {.publisher = {.slow_policy = policy},
-                .page_bytes = 1024,
+                .page_size_bytes = 1024,
                 .page_count = 64,
                 .queue_limit_bytes = 8 * 1024};
     }
 };
 
 TEST_P(PausedSubscribers, ReceiveNothingAndThenEverythingInOrder) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 1024});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 1024});
     auto& subscriber = paused({range(1, 3)});
     EXPECT_TRUE(subscriber.socket->is_paused());
     for (std::uint64_t number = 0; number < 200; ++number)
@@ -315,8 +315,8 @@ TEST_P(PausedSubscribers, StayPausedWhenTheyHaveReconnected) {
     publisher.reset();
     publisher_actor = {};
     BufferedPublishSocket::Options options;
-    options.publisher.addresses = {same};
-    options.publisher.open = true;
+    options.publisher.listen = {same};
+    options.publisher.allow_remote_anonymous = true;
     publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
     EXPECT_EQ(subscriber.actor.connected, 2);

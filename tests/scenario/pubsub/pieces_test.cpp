@@ -36,7 +36,7 @@ class Pieces {
     explicit Pieces(std::size_t pieces)
         : transport_{loop_, world_, rdma_with(pieces), 1},
           publisher{transport_,
-                    {.publisher = {.addresses = {{"127.0.0.1", 0}}, .open = true},
+                    {.publisher = {.listen = {{"127.0.0.1", 0}}, .allow_remote_anonymous = true},
                      .outstanding_limit = 1000},
                     publisher_actor},
           subscriber{transport_,

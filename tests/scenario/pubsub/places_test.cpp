@@ -122,7 +122,7 @@ TEST_P(HastyFoundPublishers, ReplacedByAnotherServerLoseTheirFidsWithTheirLease)
 
 TEST_P(FoundPublishers, WithKeysRunningOnesGetTheFidsOfAReplacedOne) {
     netio::test::KeyFiles files;
-    files.permit(7, "services=pubsub fids=0-63:block links=8");
+    files.permit(7, "services=pubsub fids=0-63:block connections=8");
     keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
     for (const bool connected_before : {true, false}) {
         SCOPED_TRACE(connected_before);

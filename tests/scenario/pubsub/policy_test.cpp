@@ -19,7 +19,7 @@ using PoliciesAskedFor = PubSubScenario;
 
 TEST_P(PoliciesAskedFor, ADropSubscriberNeverBlocksALosslessStream) {
     auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 8 * 1024});
+        buffered({.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 8 * 1024});
     auto& steady = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return steady.actor.subscribed.size() == 1; }));
     auto guest = stuck(range(1, 1), SlowPolicy::drop);
@@ -143,8 +143,9 @@ TEST_P(PoliciesAskedFor, AreRequestedAgainAfterALostConnection) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     publisher.reset();
     subscriber.actor.subscribed.clear();
-    PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true},
-                                   .queue_limit_messages = 1};
+    PublishSocket::Options options{
+        .publisher = {.listen = {address}, .allow_remote_anonymous = true},
+        .queue_limit_messages = 1};
     PublishSocket again{transport(), options, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(subscriber.actor.subscribed, ElementsAre(range(1, 2), range(3, 4)));

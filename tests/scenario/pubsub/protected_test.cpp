@@ -28,9 +28,9 @@ class ProtectedPublisher : public testing::TestWithParam<ProtectedBed> {
     };
 
     Publisher::Options publishing() {
-        Publisher::Options options{.addresses = {bed.address()}};
+        Publisher::Options options{.listen = {bed.address()}};
         options.keys = keys.server();
-        options.session.key_bytes = key_bytes;
+        options.session.rekey_after_bytes = key_bytes;
         return options;
     }
     void subscribe(const Address& address) {
@@ -39,7 +39,7 @@ class ProtectedPublisher : public testing::TestWithParam<ProtectedBed> {
             SubscribeSocket::Options options;
             options.publisher = address;
             options.key = keys.client();
-            options.session.key_bytes = key_bytes;
+            options.session.rekey_after_bytes = key_bytes;
             made.socket = std::make_unique<SubscribeSocket>(bed.transport(), options, made.actor);
             made.socket->subscribe({range(1, 9)});
         }

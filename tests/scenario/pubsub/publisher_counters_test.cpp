@@ -54,7 +54,7 @@ class PublisherCounters : public PubSubScenario {
 };
 
 TEST_P(PublisherCounters, AddUpTheBytesOfMessagesHoweverTheyLeave) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 16});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 16});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok); // opens a page
@@ -147,12 +147,12 @@ TEST_P(PublisherCounters, CountLostZeroCopyMessagesPerFidAndPerSubscriber) {
 
 // Conflated messages replace lost ones.
 TEST_P(PublisherCounters, CountConflationLossesAndTheirPages) {
-    auto publisher = buffered({.page_bytes = 1024,
+    auto publisher = buffered({.page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 4 * 1024,
                                .newest_bytes = 1000}); // of about five fids
     auto& subscriber =
-        subscribe({range(1, 9)}, {.session = {.receive_bytes = 4096, .receive_count = 4}},
+        subscribe({range(1, 9)}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}},
                   SlowPolicy::newest);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->pause();
@@ -227,7 +227,7 @@ TEST_P(PublisherCountersInVirtualTime, CountPeersRejectedForLackOfResources) {
 }
 
 TEST_P(PublisherCountersInVirtualTime, ReportConnectionTimesAndFrameLatencies) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);

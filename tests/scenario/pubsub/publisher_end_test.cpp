@@ -24,8 +24,9 @@ using namespace std::chrono_literals;
 class PublisherEnds : public PubSubScenario {
   protected:
     static BufferedPublishSocket::Options small_pages(std::chrono::milliseconds close_timeout) {
-        return {
-            .publisher = {.close_timeout = close_timeout}, .page_bytes = 1024, .page_count = 64};
+        return {.publisher = {.close_timeout = close_timeout},
+                .page_size_bytes = 1024,
+                .page_count = 64};
     }
     // More than a paused subscriber's receives hold.
     std::uint64_t fill(BufferedPublishSocket& publisher) {
@@ -37,8 +38,8 @@ class PublisherEnds : public PubSubScenario {
         return number;
     }
     Subscription& paused() {
-        Subscription& subscriber =
-            subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096, .receive_count = 4}});
+        Subscription& subscriber = subscribe(
+            {range(1, 1)}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}});
         EXPECT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         subscriber.socket->pause();
         return subscriber;

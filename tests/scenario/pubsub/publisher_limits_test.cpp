@@ -78,11 +78,12 @@ TEST_P(PublisherLimits, DefaultPublishingBatchesSmallMessagesAndExplicitDoesNot)
 }
 
 TEST_P(PublisherLimits, AMessageOfOnePageIsARecordAndALargerOneIsFragmented) {
-    constexpr std::size_t page_bytes = 1024;
-    auto publisher = buffered({.page_bytes = page_bytes, .page_count = 16, .flush_time = {}});
+    constexpr std::size_t page_size_bytes = 1024;
+    auto publisher =
+        buffered({.page_size_bytes = page_size_bytes, .page_count = 16, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-    const std::size_t largest = page_bytes - page::header_bytes;
+    const std::size_t largest = page_size_bytes - page::header_bytes;
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, largest), Status::ok);
     EXPECT_EQ(publisher->counters().pages_left.full, 1U) << "nothing more fits";
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
@@ -96,7 +97,7 @@ TEST_P(PublisherLimits, AMessageOfOnePageIsARecordAndALargerOneIsFragmented) {
 }
 
 TEST_P(PublisherLimits, AMessageWithoutItsOwnPageLeavesAfterEarlierMessages) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = {}});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 16, .flush_time = {}});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
@@ -124,7 +125,7 @@ TEST_P(PublisherLimits, APageLeavesEarlyWhileItsSubscriberIsIdle) {
 }
 
 TEST_P(PublisherLimits, APageFillsFurtherWhileItsSubscriberIsBusy) {
-    auto publisher = buffered({.page_bytes = 126 * 1024, .flush_time = {}});
+    auto publisher = buffered({.page_size_bytes = 126 * 1024, .flush_time = {}});
     auto slow = stuck(range(1, 1));
     std::uint64_t count = 0;
     // Some pages leave early, until one has to wait.
@@ -144,7 +145,7 @@ TEST_P(PublisherLimits, APageFillsFurtherWhileItsSubscriberIsBusy) {
 
 // One subscriber has stopped and drops messages, the other one reads.
 TEST_P(PublisherLimits, PagesLeaveEarlyWhileADroppingSubscriberIsStuck) {
-    auto publisher = buffered({.page_bytes = 126 * 1024, .flush_time = {}});
+    auto publisher = buffered({.page_size_bytes = 126 * 1024, .flush_time = {}});
     auto slow = stuck(range(1, 1), SlowPolicy::drop);
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -170,7 +171,7 @@ TEST_P(PublisherLimits, PagesLeaveEarlyWhileADroppingSubscriberIsStuck) {
 
 // When half of the memory is used, pages are opened with less memory and do not grow beyond it.
 TEST_P(PublisherLimits, APageDoesNotGrowWhileMemoryIsShort) {
-    auto publisher = buffered({.page_bytes = 126 * 1024, .page_count = 10, .flush_time = {}});
+    auto publisher = buffered({.page_size_bytes = 126 * 1024, .page_count = 10, .flush_time = {}});
     auto slow = stuck(range(1, 1));
     auto other = stuck(range(2, 2));
     for (std::uint64_t i = 0; publish(*publisher, Fid{2}, i, 1000) == Status::ok; ++i)
@@ -252,7 +253,7 @@ using PublisherLimitsInVirtualTime = PublisherLimits;
 
 // The flush time of a page ends although the page has already left.
 TEST_P(PublisherLimitsInVirtualTime, AFullPageDoesNotDelayTheNextOne) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = 1h});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 16, .flush_time = 1h});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 1024 - page::header_bytes), Status::ok);

@@ -22,11 +22,11 @@ class PublisherKeepsNewest : public PubSubScenario {
     static constexpr std::size_t pool = 64U * 1024;
 
     static BufferedPublishSocket::Options small_pages() {
-        return {.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 4 * 1024};
+        return {.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 4 * 1024};
     }
     Subscription& paused(const FidRange& fids, SlowPolicy policy) {
-        Subscription& subscriber =
-            subscribe({fids}, {.session = {.receive_bytes = 4096, .receive_count = 4}}, policy);
+        Subscription& subscriber = subscribe(
+            {fids}, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}}, policy);
         EXPECT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         subscriber.socket->pause();
         return subscriber;

@@ -42,10 +42,10 @@ class Speaker final : private netio::Session::Handler {
                     .remote = address,
                     .local_host = {}},
                    hello(),
-                   {.receive_bytes = receive_bytes, .receive_count = 16},
+                   {.receive_buffer_bytes = receive_buffer_bytes, .receive_count = 16},
                    static_cast<netio::Session::Handler&>(*this)} {}
 
-    static constexpr std::size_t receive_bytes = 258 * 1024;
+    static constexpr std::size_t receive_buffer_bytes = 258 * 1024;
 
     void send(std::uint8_t kind, std::uint8_t flags, const std::vector<std::byte>& body) {
         EXPECT_EQ(session_.send({.kind = kind, .flags = flags, .extension = body, .slices = {}},
@@ -160,7 +160,7 @@ TEST_P(PublisherRequests, AnUnknownMandatoryOptionIsRefusedAndNothingIsDone) {
 TEST_P(PublisherRequests, AnAdmittedPeerGetsTheLargestMessageSize) {
     auto lent = unbuffered({.publisher = {.largest_message_bytes = 12345}});
     EXPECT_EQ(speaker()->largest_message(), 12345U);
-    auto pages = buffered({.page_bytes = 1024, .page_count = 4});
+    auto pages = buffered({.page_size_bytes = 1024, .page_count = 4});
     EXPECT_EQ(speaker()->largest_message(), pages->message_limit());
 }
 
@@ -253,8 +253,8 @@ TEST_P(PublisherRequests, AnAnswerToTheTotalsSaysNothingElse) {
 
 TEST_P(PublisherRequests, PendingAnswersAreLimitedAndOneMoreEndsTheConnection) {
     constexpr std::uint32_t limit = 3;
-    auto publisher =
-        buffered({.publisher = {.answer_limit = limit}, .page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered(
+        {.publisher = {.pending_reply_limit = limit}, .page_size_bytes = 1024, .page_count = 64});
     auto guest = stuck(range(1, 1));
     while (publish(*publisher, Fid{1}, 0, 900) == Status::ok)
         publisher->flush(); // until nothing more leaves for it
@@ -267,18 +267,19 @@ TEST_P(PublisherRequests, PendingAnswersAreLimitedAndOneMoreEndsTheConnection) {
     ask();
     ASSERT_TRUE(run_until([&] { return !publisher_actor.closed.empty(); }));
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::protocol_error);
-    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("more requests than answer_limit, 3"));
+    EXPECT_THAT(publisher_actor.closed[0].detail,
+                HasSubstr("more requests than pending_reply_limit, 3"));
 }
 
 // --- what the frames say --------------------------------------------------------------------
 
 // The protocol demands this: so a fragment is never mistaken for one of the previous message.
 TEST_P(PublisherRequests, FragmentsOfConsecutiveMessagesHaveDifferentNumbers) {
-    auto pages = buffered({.page_bytes = 1024, .page_count = 64});
+    auto pages = buffered({.page_size_bytes = 1024, .page_count = 64});
     auto of_pages = subscribed_speaker();
     auto lent = unbuffered({});
     auto of_lent = subscribed_speaker();
-    constexpr std::size_t bytes = 2 * Speaker::receive_bytes;
+    constexpr std::size_t bytes = 2 * Speaker::receive_buffer_bytes;
     netio::RegisteredBuffer memory{bytes};
     for (std::uint64_t i = 0; i < 3; ++i) {
         ASSERT_TRUE(run_until([&] { return publish(*pages, Fid{1}, i, 5000) == Status::ok; }));

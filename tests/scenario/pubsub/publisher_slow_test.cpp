@@ -28,7 +28,7 @@ class PublisherAndSlow : public PubSubScenario {
     // Of 64 KiB.
     static BufferedPublishSocket::Options half_shares() {
         return {.publisher = {.slow_policy = SlowPolicy::drop},
-                .page_bytes = 1024,
+                .page_size_bytes = 1024,
                 .page_count = 64,
                 .queue_limit_bytes = 32 * 1024};
     }
@@ -40,7 +40,7 @@ class PublisherAndSlow : public PubSubScenario {
     }
     Subscription& paused(const FidRange& fids, std::optional<SlowPolicy> policy = {}) {
         Subscription& subscriber =
-            reader(fids, {.session = {.receive_bytes = 4096, .receive_count = 4}}, policy);
+            reader(fids, {.session = {.receive_buffer_bytes = 4096, .receive_count = 4}}, policy);
         subscriber.socket->pause();
         return subscriber;
     }
@@ -68,7 +68,7 @@ class PublisherAndSlow : public PubSubScenario {
 // The time limit for its queued messages applies only while another message waits for the memory.
 TEST_P(PublisherAndSlow, NoDisconnectOnceNoMessageWaitsForMemoryAnyMore) {
     auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64});
     auto& guest = paused(range(1, 1), SlowPolicy::disconnect);
     publish_pages(*publisher, Fid{1}, 8);
@@ -236,7 +236,7 @@ TEST_P(PublisherAndSlow, TheLargestHolderLosesALittleAndASmallOneNothing) {
 // Its policy is block, and none of its queued messages has begun to leave.
 TEST_P(PublisherAndSlow, ABlockingSubscriberIsNotDisconnectedForQueuedMemory) {
     auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64});
     auto& guest = paused(range(1, 1));
     auto& honest = reader(range(2, 2));
@@ -251,7 +251,7 @@ TEST_P(PublisherAndSlow, ABlockingSubscriberIsNotDisconnectedForQueuedMemory) {
 }
 
 TEST_P(PublisherAndSlow, KeepsOneStoppedInALargeMessageUntilMemoryIsNeeded) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64});
     auto& guest = paused(range(1, 1));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 12 * 1024), Status::ok);
     bed.let_pass(4s); // no heartbeat brings a credit in this time

@@ -45,7 +45,7 @@ TEST_P(Reaching, APublisherIsFoundAtTheSecondAddressOfItsName) {
 }
 
 TEST_P(Reaching, TheSecondAddressIsTriedAgainWithBuffersAsLargeAsItWants) {
-    auto publisher = buffered({.page_bytes = std::size_t{512} * 1024});
+    auto publisher = buffered({.page_size_bytes = std::size_t{512} * 1024});
     name({nobody, address.host});
     auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -158,8 +158,9 @@ TEST_P(Reaching, AReconnectionResolvesTheNameAgain) {
     const Address elsewhere{.host = "10.0.0.77", .port = address.port};
     name({elsewhere.host});
     publisher.reset();
-    PublishSocket next{
-        transport(), {.publisher = {.addresses = {elsewhere}, .open = true}}, publisher_actor};
+    PublishSocket next{transport(),
+                       {.publisher = {.listen = {elsewhere}, .allow_remote_anonymous = true}},
+                       publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
 }
 

@@ -282,11 +282,12 @@ class Vicissitudes {
         const netio::Address at = address_.port != 0 ? address_ : bed_.address();
         publisher_ = std::make_unique<BufferedPublishSocket>(
             bed_.transport(),
-            BufferedPublishSocket::Options{
-                .publisher = {.addresses = {at}, .open = true, .slow_policy = SlowPolicy::drop},
-                .page_bytes = 1024,
-                .page_count = 16,
-                .queue_limit_bytes = 4096},
+            BufferedPublishSocket::Options{.publisher = {.listen = {at},
+                                                         .allow_remote_anonymous = true,
+                                                         .slow_policy = SlowPolicy::drop},
+                                           .page_size_bytes = 1024,
+                                           .page_count = 16,
+                                           .queue_limit_bytes = 4096},
             publishing_);
         address_ = publisher_->endpoints().front().address;
     }
@@ -392,7 +393,9 @@ TEST_P(Restarting, ReportsANewPublisherAndWhetherTheFormerTailIsKnown) {
         }
         publisher.reset();
         BufferedPublishSocket next{
-            transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
+            transport(),
+            {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+            publisher_actor};
         ASSERT_EQ(publish(next, Fid{1}, 0, 40), Status::no_subscribers);
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
         ASSERT_THAT(subscriber.actor.changes, SizeIs(1));

@@ -62,7 +62,7 @@ class Rights : public PubSubScenario {
         publisher = std::make_unique<BufferedPublishSocket>(
             transport(),
             BufferedPublishSocket::Options{
-                .publisher = {.addresses = {address}, .open = true, .keys = keys}},
+                .publisher = {.listen = {address}, .allow_remote_anonymous = true, .keys = keys}},
             publisher_actor);
     }
     void publish_one(Fid fid) {

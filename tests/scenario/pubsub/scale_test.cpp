@@ -216,8 +216,8 @@ void serve_a_thousand(Publish publish) {
                                        }};
     PublisherActor actor;
     typename Socket::Options options;
-    options.publisher.addresses = {bed.address()};
-    options.publisher.open = true;
+    options.publisher.listen = {bed.address()};
+    options.publisher.allow_remote_anonymous = true;
     Socket socket{bed.transport(), options, actor};
     const auto are_answered = [&](std::size_t report, std::size_t count) {
         return bed.run_until(

@@ -107,8 +107,8 @@ class SeveralPublishers : public PubSubScenario {
         Made& made = *made_.emplace_back(std::make_unique<Made>());
         made.socket = std::make_unique<BufferedPublishSocket>(
             transport(),
-            BufferedPublishSocket::Options{.publisher = {.addresses = {at.value_or(bed.address())},
-                                                         .open = true,
+            BufferedPublishSocket::Options{.publisher = {.listen = {at.value_or(bed.address())},
+                                                         .allow_remote_anonymous = true,
                                                          .keys = keys}},
             made.actor);
         made.address = made.socket->endpoints().front().address;

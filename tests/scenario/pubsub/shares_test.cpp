@@ -19,7 +19,7 @@ using Shares = PubSubScenario;
 
 TEST_P(Shares, StoppedDropSubscribersDoNotBlockABufferedPublisher) {
     auto publisher =
-        buffered({.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 8 * 1024});
+        buffered({.publisher = {.slow_policy = SlowPolicy::drop}, .page_size_bytes = 8 * 1024});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     std::vector<std::unique_ptr<Impostor>> guests;
@@ -77,7 +77,7 @@ TEST_P(Shares, StoppedSubscribersOfOwnFidsLeavePublicationsForOthers) {
 TEST_P(Shares, DisconnectsASlowSubscriberAlsoIfManyAreStopped) {
     auto publisher =
         buffered({.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = 50ms},
-                  .page_bytes = 1024,
+                  .page_size_bytes = 1024,
                   .page_count = 16,
                   .queue_limit_bytes = 8 * 1024});
     auto& honest = subscribe({range(9, 9)});
@@ -100,7 +100,7 @@ TEST_P(Shares, DisconnectsASlowSubscriberAlsoIfManyAreStopped) {
 }
 
 TEST_P(Shares, AStoppedDropSubscriberDoesNotDelayAPageForIdleSubscribers) {
-    auto publisher = buffered({.page_bytes = 1024,
+    auto publisher = buffered({.page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 8 * 1024,
                                .flush_time = {},
@@ -117,7 +117,7 @@ TEST_P(Shares, AStoppedDropSubscriberDoesNotDelayAPageForIdleSubscribers) {
 // Memory is short because of a subscriber whose messages cannot be removed: another one that holds
 // less than the others keeps its messages.
 TEST_P(Shares, ASmallHolderLosesNothingWhileAnotherHoldsHalf) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = {}});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64, .flush_time = {}});
     auto& honest = subscribe({range(3, 3)});
     auto& guest = subscribe({range(2, 2)}, {.session = {.receive_count = 4}}, SlowPolicy::drop);
     ASSERT_TRUE(run_until(
@@ -143,9 +143,9 @@ TEST_P(Shares, ASmallHolderLosesNothingWhileAnotherHoldsHalf) {
 
 TEST_P(Shares, MoreGroupsThanPagesStillShareTheMemory) {
     constexpr std::uint64_t groups = 100;
-    auto publisher = buffered({.page_bytes = 4096, .page_count = 64, .flush_time = 10s});
+    auto publisher = buffered({.page_size_bytes = 4096, .page_count = 64, .flush_time = 10s});
     for (std::uint64_t i = 0; i < groups; ++i)
-        subscribe({range(i, i)}, {.session = {.receive_bytes = 8192, .receive_count = 8}});
+        subscribe({range(i, i)}, {.session = {.receive_buffer_bytes = 8192, .receive_count = 8}});
     ASSERT_TRUE(run_until([&] {
         return std::ranges::all_of(
             subscribers, [](const auto& each) { return each->actor.subscribed.size() == 1; });
@@ -182,7 +182,7 @@ TEST_P(Shares, TryPublishQueuesNothingForADropSubscriber) {
 
 TEST_P(Shares, APageLostByAllSubscribersIsNotCountedAsSent) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 2048});
     auto guest = stuck(range(1, 1));
@@ -248,10 +248,11 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
         return "accepted";
     };
     EXPECT_EQ(
-        refusal(
-            [&] { buffered({.page_bytes = 1024, .page_count = 4, .queue_limit_bytes = 2049}); }),
+        refusal([&] {
+            buffered({.page_size_bytes = 1024, .page_count = 4, .queue_limit_bytes = 2049});
+        }),
         "queue_limit_bytes is 2049; one stopped subscriber must not keep more than half of the "
-        "memory from the others, which is page_bytes * page_count = 4096 bytes");
+        "memory from the others, which is page_size_bytes * page_count = 4096 bytes");
     EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 1}); }),
               "outstanding_limit is 1; it must be from 2 to 4294967295");
     EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 8, .queue_limit_messages = 5}); }),
@@ -262,11 +263,11 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
 TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
     auto first = unbuffered({});
     PublisherActor actor;
-    EXPECT_THROW(
-        PublishSocket(transport(),
-                      {.publisher = {.addresses = {address}, .open = true}, .outstanding_limit = 0},
-                      actor),
-        std::invalid_argument);
+    EXPECT_THROW(PublishSocket(transport(),
+                               {.publisher = {.listen = {address}, .allow_remote_anonymous = true},
+                                .outstanding_limit = 0},
+                               actor),
+                 std::invalid_argument);
 }
 
 // The sum with the present time would overflow, so every subscriber would be disconnected at once.
@@ -274,8 +275,8 @@ TEST_P(Shares, AnInfiniteTimeIsRefusedWithTheOptionsName) {
     constexpr auto for_ever = std::chrono::milliseconds::max();
     PublisherActor actor;
     const auto refusal = [&](Publisher::Options options) -> std::string {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         try {
             const PublishSocket socket{transport(), {.publisher = options}, actor};
         } catch (const std::invalid_argument& refused) {

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 class SilentClaimants : public SeveralPublishers {
   protected:
     SilentClaimants() {
-        files_.permit(7, "services=pubsub fids=0-63:block links=8");
+        files_.permit(7, "services=pubsub fids=0-63:block connections=8");
         const auto key = std::make_shared<ClientKey>(
             ClientKey::Options{.file = files_.client(7), .protection = {}});
         Subscriptions::Options found = options({});

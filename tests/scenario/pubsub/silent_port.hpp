@@ -13,7 +13,8 @@ namespace netio::pubsub::test {
 class SilentPort final : private netio::Listener::Handler, private netio::Connection::Handler {
   public:
     SilentPort(netio::Transport& transport, const netio::Address& at)
-        : listener_{transport.listen(transport.providers_at(at).front(), at, {.open = true},
+        : listener_{transport.listen(transport.providers_at(at).front(), at,
+                                     {.allow_remote_anonymous = true},
                                      static_cast<netio::Listener::Handler&>(*this))} {}
     netio::Address address() const { return listener_->address(); }
     std::size_t requests() const { return taken_.size(); } // so far

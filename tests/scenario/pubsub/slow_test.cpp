@@ -18,7 +18,7 @@ using SlowSubscribers = PubSubScenario;
 
 TEST_P(SlowSubscribers, BlockingLosesNothingAndBlocksOnlyTheirFids) {
     auto publisher =
-        buffered({.page_bytes = 1024, .page_count = 64, .queue_limit_bytes = 12 * 1024});
+        buffered({.page_size_bytes = 1024, .page_count = 64, .queue_limit_bytes = 12 * 1024});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));
@@ -61,20 +61,21 @@ void expect_held(BufferedPublishSocket& publisher, std::uint64_t share) {
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWithPolicyBlock) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 16384});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
     expect_held(*publisher, 1024 * 1024);
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWithPolicyDrop) {
-    auto publisher = buffered(
-        {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 16384});
+    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                               .page_size_bytes = 1024,
+                               .page_count = 16384});
     auto slow = stuck(range(1, 1));
     expect_held(*publisher, 4 * 1024 * 1024);
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldHalfOfTheMemoryAtMost) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64});
     auto slow = stuck(range(1, 1));
     expect_held(*publisher, 32 * 1024);
 }
@@ -135,7 +136,7 @@ TEST_P(SlowSubscribers, DroppedMessagesGetAgainAtTwiceTheLimitOfUnreportedOnes) 
 
 TEST_P(SlowSubscribers, DroppingReportsLossesExactly) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 4 * 1024});
     auto& subscriber = subscribe({range(1, 3)});
@@ -215,7 +216,7 @@ TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
 
 TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForever) {
     auto publisher = buffered({.publisher = {.close_timeout = std::chrono::milliseconds{50}},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .queue_limit_bytes = 20 * 1024});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));

@@ -16,7 +16,7 @@ using netio::Status;
 using Snapshots = PubSubScenario;
 
 TEST_P(Snapshots, OfAPublisherWithoutSubscribersAreEmpty) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 8});
     EXPECT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::no_subscribers);
     const PublisherSnapshot snapshot = publisher->snapshot();
     EXPECT_EQ(snapshot.pool, 8192U);
@@ -27,7 +27,7 @@ TEST_P(Snapshots, OfAPublisherWithoutSubscribersAreEmpty) {
 }
 
 TEST_P(Snapshots, AgreeWithTheFinalCounters) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 8});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     for (std::uint64_t i = 0; i < 30; ++i)
@@ -68,7 +68,7 @@ TEST_P(Snapshots, ReportQueuePeaksSinceTheLastOne) {
 }
 
 TEST_P(Snapshots, KeepTheLatencyOfDepartedSubscribers) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 8});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 50), Status::ok);
@@ -81,7 +81,7 @@ TEST_P(Snapshots, KeepTheLatencyOfDepartedSubscribers) {
 }
 
 TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64});
     auto& one = subscribe({range(1, 100)});
     auto& other = subscribe({range(1, 100)});
     ASSERT_TRUE(run_until(
@@ -107,7 +107,7 @@ TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
 TEST_P(Snapshots, ShowTheMemoryOfEachSubscriberWhileOneIsStopped) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
         auto publisher = buffered({.publisher = {.slow_policy = policy},
-                                   .page_bytes = 1024,
+                                   .page_size_bytes = 1024,
                                    .page_count = 64,
                                    .queue_limit_bytes = 8 * 1024});
         auto stopped = stuck(range(1, 1));
@@ -148,7 +148,7 @@ TEST_P(Snapshots, ShowTheMemoryOfEachSubscriberWhileOneIsStopped) {
 }
 
 TEST_P(Snapshots, ShowTheMinimumOfFreeReceivesInBetween) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64});
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     static_cast<void>(publisher->snapshot());

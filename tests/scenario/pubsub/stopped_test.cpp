@@ -144,10 +144,11 @@ class Sensor : public Stopped {
   protected:
     // 16,000 messages of 256 bytes per second, default options, one subscriber that stops.
     void pause(Duration pause) {
-        BufferedPublishSocket publisher{
-            publisher_node_.transport,
-            {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
-            publisher_actor_};
+        BufferedPublishSocket publisher{publisher_node_.transport,
+                                        {.publisher = {.listen = {address_},
+                                                       .allow_remote_anonymous = true,
+                                                       .slow_policy = SlowPolicy::drop}},
+                                        publisher_actor_};
         Reader& reader = read({range(0, 15)});
         Ticker ticker{publisher_node_.loop,
                       [&](Fid fid, std::uint64_t number) {
@@ -191,8 +192,8 @@ TEST_P(Sensor, ALongPauseLosesWhatExceedsItsLimitAndReportsItExactly) {
 
 TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
     BufferedPublishSocket publisher{publisher_node_.transport,
-                                    {.publisher = {.addresses = {address_},
-                                                   .open = true,
+                                    {.publisher = {.listen = {address_},
+                                                   .allow_remote_anonymous = true,
                                                    .slow_policy = SlowPolicy::disconnect,
                                                    .disconnect_after = 1s}},
                                     publisher_actor_};
@@ -219,8 +220,8 @@ TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
 // Neither for its time without progress nor for its total time.
 TEST_P(Stopped, APublisherStoppedDuringItsCloseBlamesNoSubscriber) {
     BufferedPublishSocket publisher{publisher_node_.transport,
-                                    {.publisher = {.addresses = {address_},
-                                                   .open = true,
+                                    {.publisher = {.listen = {address_},
+                                                   .allow_remote_anonymous = true,
                                                    .close_timeout = 2s,
                                                    .close_limit = 4s}},
                                     publisher_actor_};
@@ -242,11 +243,11 @@ TEST_P(Stopped, APublisherStoppedDuringItsCloseBlamesNoSubscriber) {
 
 TEST_P(Stopped, StoppedTooLongForItsPolicyIsDisconnectedAndItsFidsContinue) {
     BufferedPublishSocket publisher{publisher_node_.transport,
-                                    {.publisher = {.addresses = {address_},
-                                                   .open = true,
+                                    {.publisher = {.listen = {address_},
+                                                   .allow_remote_anonymous = true,
                                                    .slow_policy = SlowPolicy::disconnect,
                                                    .disconnect_after = 500ms},
-                                     .page_bytes = 16 * 1024,
+                                     .page_size_bytes = 16 * 1024,
                                      .page_count = 64,
                                      .queue_limit_bytes = 64 * 1024},
                                     publisher_actor_};
@@ -293,7 +294,7 @@ class Crowd : public Stopped {
 
     std::vector<Fid> gather() {
         std::vector<Fid> fids{Fid{1}};
-        const SessionOptions session{.receive_bytes = 20 * 1024, .receive_count = 8};
+        const SessionOptions session{.receive_buffer_bytes = 20 * 1024, .receive_count = 8};
         for (std::uint64_t i = 0; i < honest; ++i)
             read({range(1, 1), range(100 + i, 100 + i)}, session);
         for (std::uint64_t i = 0; i < guests; ++i)
@@ -340,12 +341,13 @@ class Crowd : public Stopped {
 class BufferedCrowd : public Crowd {
   protected:
     void stop_forty(Duration hiccup) {
-        BufferedPublishSocket publisher{
-            publisher_node_.transport,
-            {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
-             .page_bytes = 16 * 1024,
-             .page_count = 128},
-            publisher_actor_};
+        BufferedPublishSocket publisher{publisher_node_.transport,
+                                        {.publisher = {.listen = {address_},
+                                                       .allow_remote_anonymous = true,
+                                                       .slow_policy = SlowPolicy::drop},
+                                         .page_size_bytes = 16 * 1024,
+                                         .page_count = 128},
+                                        publisher_actor_};
         const std::vector<Fid> fids = gather();
         Ticker busy{publisher_node_.loop,
                     [&](Fid fid, std::uint64_t number) {
@@ -370,10 +372,11 @@ TEST_P(BufferedCrowd, AShortStallWhileFortyAreStoppedLosesNothing) {
 }
 
 TEST_P(Crowd, FortyStoppedOfFiftyDoNotAffectTheOthersUnbuffered) {
-    PublishSocket publisher{
-        publisher_node_.transport,
-        {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
-        publisher_actor_};
+    PublishSocket publisher{publisher_node_.transport,
+                            {.publisher = {.listen = {address_},
+                                           .allow_remote_anonymous = true,
+                                           .slow_policy = SlowPolicy::drop}},
+                            publisher_actor_};
     const std::vector<Fid> fids = gather();
     // A message needs its memory until it completes.
     constexpr std::size_t bytes = 200;
@@ -407,11 +410,12 @@ class StoppedOverTcp : public Stopped {};
 // Posted messages cannot be withdrawn, so a subscriber that keeps their memory while others need it
 // is disconnected: the longest-stalled first, not before one second, and only as many as necessary.
 TEST_P(StoppedOverTcp, PostsThatHoldMemoryForLongAreClosedAndReported) {
-    PublishSocket publisher{
-        publisher_node_.transport,
-        {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
-         .outstanding_limit = 4},
-        publisher_actor_};
+    PublishSocket publisher{publisher_node_.transport,
+                            {.publisher = {.listen = {address_},
+                                           .allow_remote_anonymous = true,
+                                           .slow_policy = SlowPolicy::drop},
+                             .outstanding_limit = 4},
+                            publisher_actor_};
     Reader& honest = read({range(9, 9)});
     constexpr std::uint64_t guests = 4;
     for (std::uint64_t i = 0; i < guests; ++i)
@@ -459,8 +463,8 @@ TEST_P(StoppedOverTcp, PostsThatHoldMemoryForLongAreClosedAndReported) {
 // Its kernel has accepted small messages, so its queue does not block the notification.
 TEST_P(Stopped, ATooSlowSubscriberIsNotifiedOfTheReason) {
     PublishSocket publisher{publisher_node_.transport,
-                            {.publisher = {.addresses = {address_},
-                                           .open = true,
+                            {.publisher = {.listen = {address_},
+                                           .allow_remote_anonymous = true,
                                            .slow_policy = SlowPolicy::disconnect,
                                            .disconnect_after = std::chrono::milliseconds{500}}},
                             publisher_actor_};

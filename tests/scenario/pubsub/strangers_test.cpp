@@ -70,7 +70,7 @@ class Strangers : public testing::Test {
     }
     std::unique_ptr<BufferedPublishSocket> make_publisher() {
         BufferedPublishSocket::Options options;
-        options.publisher.addresses = {{.host = "127.0.0.1", .port = 0}};
+        options.publisher.listen = {{.host = "127.0.0.1", .port = 0}};
         return std::make_unique<BufferedPublishSocket>(*transport, options, publisher_actor);
     }
     // The honest subscriber is served.
@@ -116,7 +116,7 @@ class Strangers : public testing::Test {
 
     netio::EventLoop loop;
     std::unique_ptr<netio::Transport> transport = open_fabric(
-        loop, {.provider = "tcp", .half_handshake_timeout = 24h, .stranger_timeout = 24h});
+        loop, {.provider = "tcp", .half_handshake_timeout = 24h, .handshake_timeout = 24h});
     PublisherActor publisher_actor;
     std::unique_ptr<BufferedPublishSocket> publisher = make_publisher();
     SubscriberActor honest_actor;

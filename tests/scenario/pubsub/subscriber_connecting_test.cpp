@@ -30,7 +30,8 @@ class ConnectingSubscribers : public PubSubScenario {
     std::unique_ptr<BufferedPublishSocket> another() {
         return std::make_unique<BufferedPublishSocket>(
             transport(),
-            BufferedPublishSocket::Options{.publisher = {.addresses = {address}, .open = true}},
+            BufferedPublishSocket::Options{
+                .publisher = {.listen = {address}, .allow_remote_anonymous = true}},
             publisher_actor);
     }
     // Makes the address one without a listener.

@@ -22,7 +22,7 @@ using Subscribing = PubSubScenario;
 
 TEST_P(Subscribing, AfterCloseInOnGapNoOtherFollows) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 4096});
     auto& subscriber = subscribe({range(1, 50)}, {.session = {.receive_count = 4}});
@@ -63,7 +63,7 @@ TEST_P(Subscribing, AbortEndsAtOnceAndIsFinal) {
 
 TEST_P(Subscribing, AMessageLimitAsLargeAsThePublishersIsEnough) {
     BufferedPublishSocket::Options small;
-    small.page_bytes = 1024;
+    small.page_size_bytes = 1024;
     small.page_count = 4;
     auto publisher = buffered(small);
     ASSERT_LT(publisher->message_limit(), small.publisher.largest_message_bytes);
@@ -100,8 +100,9 @@ TEST_P(Subscribing, RefusedFidsAreNotRequestedByTheNextConnection) {
     EXPECT_THAT(subscriber.socket->wanted(), ElementsAre(range(1, 1)));
     publisher.reset();
     publisher_actor.subscribed.clear();
-    PublishSocket next{
-        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
+    PublishSocket next{transport(),
+                       {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+                       publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(publisher_actor.subscribed, ElementsAre(range(1, 1)));
 }
@@ -127,7 +128,7 @@ class Greedy final : private netio::Listener::Handler {
   public:
     Greedy(netio::Transport& transport, const netio::Address& at, std::uint32_t first)
         : bytes_{first}, listener_{transport.listen(transport.providers_at(at).front(), at,
-                                                    {.open = true}, *this)} {}
+                                                    {.allow_remote_anonymous = true}, *this)} {}
 
     netio::Address address() const { return listener_->address(); }
     int requests = 0;
@@ -151,12 +152,12 @@ class Greedy final : private netio::Listener::Handler {
 TEST_P(Subscribing, BuffersGrowForAPublisherUpToALimitOnly) {
     const SubscribeSocket::Options defaults;
     Greedy greedy{transport(), bed.address(),
-                  static_cast<std::uint32_t>(defaults.receive_bytes_limit + 1)};
+                  static_cast<std::uint32_t>(defaults.receive_buffer_limit_bytes + 1)};
     address = greedy.address();
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::rejected);
-    EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("receive_bytes_limit is"));
+    EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("receive_buffer_limit_bytes is"));
     EXPECT_FALSE(subscriber.actor.last_retrying);
     EXPECT_EQ(greedy.requests, 1);
 }
@@ -164,7 +165,7 @@ TEST_P(Subscribing, BuffersGrowForAPublisherUpToALimitOnly) {
 TEST_P(Subscribing, GrowingDemandsAreRetriedOnlyAtTheRetryInterval) {
     const SubscribeSocket::Options defaults;
     Greedy greedy{transport(), bed.address(),
-                  static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
+                  static_cast<std::uint32_t>(defaults.session.receive_buffer_bytes + 1)};
     address = greedy.address();
     auto& subscriber = subscribe({range(1, 1)});
     const netio::TimePoint begin = loop().now();
@@ -211,7 +212,7 @@ TEST_P(SubscribingInTheSimulator, WithoutLargerBuffersTheNextAddressIsTried) {
     const netio::Address right = address;
     const SubscribeSocket::Options defaults;
     Greedy greedy{transport(), bed.address(),
-                  static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
+                  static_cast<std::uint32_t>(defaults.session.receive_buffer_bytes + 1)};
     address = greedy.address();
     greedy.at_request = [&] { bed.sim()->refuse_connecting(greedy.requests == 1); };
     auto& subscriber = subscribe({range(1, 1)}, {.fallback_addresses = {right}});

@@ -287,7 +287,7 @@ TEST_P(SeveralPublishers, AnAbsentPublisherTakesNoFidFromARunningOne) {
 
 TEST_P(SeveralPublishers, OnlyAnAuthenticatedPublisherIsUsed) {
     netio::test::KeyFiles files;
-    files.permit(7, "services=pubsub fids=0-63:block links=4");
+    files.permit(7, "services=pubsub fids=0-63:block connections=4");
     Subscriptions::Options found = options({});
     found.bus = &bus;
     found.socket.key =

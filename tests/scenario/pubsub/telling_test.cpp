@@ -16,7 +16,7 @@ using Telling = PubSubScenario;
 
 TEST_P(Telling, ALossBelongsToItsSubscription) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 20 * 1024});
     auto& subscriber = subscribe({range(1, 2)}, {.session = {.receive_count = 4}});
@@ -42,7 +42,7 @@ TEST_P(Telling, ALossBelongsToItsSubscription) {
 
 TEST_P(Telling, ALossIsReportedAlsoWithoutAFollowingMessage) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                               .page_bytes = 1024,
+                               .page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 4 * 1024});
     auto& subscriber = subscribe({range(1, 1)});
@@ -58,7 +58,7 @@ TEST_P(Telling, ALossIsReportedAlsoWithoutAFollowingMessage) {
 TEST_P(Telling, TotalsBeyondThePendingAnswerLimitEndInOrder) {
     auto publisher = unbuffered({.outstanding_limit = 1024});
     constexpr std::uint64_t fids = 63000; // 15 per frame
-    auto& subscriber = subscribe({range(0, fids)}, {.session = {.receive_bytes = 256}});
+    auto& subscriber = subscribe({range(0, fids)}, {.session = {.receive_buffer_bytes = 256}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     netio::RegisteredBuffer memory{64};
     std::uint64_t next = 0;
@@ -79,11 +79,12 @@ TEST_P(Telling, TotalsBeyondThePendingAnswerLimitEndInOrder) {
 }
 
 TEST_P(Telling, ASubscriberWithManyLossesAndProgressStays) {
-    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 4},
-                               .page_bytes = 512,
-                               .page_count = 2048});
+    auto publisher =
+        buffered({.publisher = {.slow_policy = SlowPolicy::drop, .pending_reply_limit = 4},
+                  .page_size_bytes = 512,
+                  .page_count = 2048});
     auto& subscriber =
-        subscribe({range(1, 1)}, {.session = {.receive_bytes = 1024, .receive_count = 4}});
+        subscribe({range(1, 1)}, {.session = {.receive_buffer_bytes = 1024, .receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     const std::vector<std::byte> message(480); // one page
     for (int cycle = 0; cycle < 3000; ++cycle) {
@@ -101,8 +102,8 @@ TEST_P(Telling, ASubscriberWithManyLossesAndProgressStays) {
 }
 
 TEST_P(Telling, RequestsWithoutReadingAnswersReachANamedLimit) {
-    auto publisher =
-        buffered({.publisher = {.answer_limit = 2}, .page_bytes = 1024, .page_count = 64});
+    auto publisher = buffered(
+        {.publisher = {.pending_reply_limit = 2}, .page_size_bytes = 1024, .page_count = 64});
     auto guest = stuck(range(1, 1));
     while (publish(*publisher, Fid{1}, 0, 900) == Status::ok)
         publisher->flush(); // until nothing more leaves for it

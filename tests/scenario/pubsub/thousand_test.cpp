@@ -24,7 +24,9 @@ struct Reader {
     Reader(Transport& transport, std::uint64_t fid)
         : socket{transport,
                  {.publisher = {"10.0.0.1", 1000},
-                  .session = {.receive_bytes = 65536, .receive_count = 4, .connect_timeout = 60s}},
+                  .session = {.receive_buffer_bytes = 65536,
+                              .receive_count = 4,
+                              .connect_timeout = 60s}},
                  actor} {
         socket.subscribe(FidRange{Fid{fid}, Fid{fid}});
     }
@@ -38,8 +40,8 @@ class Thousand : public Crowd {
         publisher_ = std::make_unique<BufferedPublishSocket>(
             near_.transport,
             BufferedPublishSocket::Options{
-                .publisher = {.addresses = {{"10.0.0.1", 1000}}, .open = true},
-                .page_bytes = 32768},
+                .publisher = {.listen = {{"10.0.0.1", 1000}}, .allow_remote_anonymous = true},
+                .page_size_bytes = 32768},
             publisher_actor_);
         for (std::uint64_t i = 0; i < count; ++i)
             readers_.push_back(std::make_unique<Reader>(far_.transport, i / 2)); // two of each kind

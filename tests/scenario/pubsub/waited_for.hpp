@@ -34,7 +34,8 @@ class WaitedFor : public PubSubScenario {
 
     // A publisher with 64 KiB; it stays usable while each slow subscriber has a fid of its own.
     std::unique_ptr<BufferedPublishSocket> small_buffered(Publisher::Options options = {}) {
-        return buffered({.publisher = std::move(options), .page_bytes = 1024, .page_count = 64});
+        return buffered(
+            {.publisher = std::move(options), .page_size_bytes = 1024, .page_count = 64});
     }
     void gather(std::uint64_t guests) {
         honest = &subscribe({range(9, 9)});

@@ -65,13 +65,14 @@ TEST_P(WaitedFor, StoppedSubscribersLeavePublicationsForTheOthers) {
 // Its receives hold one message, and it belongs to many groups.
 TEST_P(WaitedFor, AStoppedSubscriberOfManyGroupsLeavesMemoryForOthers) {
     constexpr std::uint64_t groups = 127;
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = 1h});
+    auto publisher = buffered({.page_size_bytes = 1024, .page_count = 64, .flush_time = 1h});
     gather(0);
     for (std::uint64_t bit = 1; bit <= groups; bit *= 2) {
         std::vector<FidRange> ranges;
         for (std::uint64_t i = 1; i <= groups; ++i)
             if ((i & bit) != 0) ranges.push_back(range(100 + i, 100 + i));
-        auto& other = subscribe(ranges, {.session = {.receive_bytes = 2048, .receive_count = 256}});
+        auto& other =
+            subscribe(ranges, {.session = {.receive_buffer_bytes = 2048, .receive_count = 256}});
         ASSERT_TRUE(run_until([&] { return !other.actor.subscribed.empty(); }));
     }
     auto guest = stuck(range(100, 100 + groups));
@@ -165,7 +166,7 @@ TEST_P(WaitedFor, ResumedSubscribersGetEverything) {
     gather(0);
     for (std::uint64_t i = 0; i < 40; ++i) {
         auto& guest = subscribe({range(100 + i, 100 + i)},
-                                {.session = {.receive_bytes = 2048, .receive_count = 4}});
+                                {.session = {.receive_buffer_bytes = 2048, .receive_count = 4}});
         ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
         guest.socket->pause();
     }
@@ -193,7 +194,7 @@ TEST_P(WaitedFor, ResumedSubscribersGetAllZeroCopyMessages) {
     gather(0);
     for (std::uint64_t i = 0; i < 12; ++i) {
         auto& guest = subscribe({range(100 + i, 100 + i)},
-                                {.session = {.receive_bytes = 2048, .receive_count = 4}});
+                                {.session = {.receive_buffer_bytes = 2048, .receive_count = 4}});
         ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
         guest.socket->pause();
     }
@@ -224,7 +225,7 @@ TEST_P(WaitedFor, ResumedSubscribersGetAllZeroCopyMessages) {
 TEST_P(WaitedFor, MessagesDroppedForAllReleaseMemoryAtOnce) {
     constexpr std::uint64_t guests = 40;
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                               .page_bytes = 256,
+                               .page_size_bytes = 256,
                                .page_count = 8,
                                .queue_limit_bytes = 64,
                                .flush_time = 1h});

@@ -28,8 +28,8 @@ class PumpHostility : public testing::Test {
     explicit PumpHostility(netio::test::Bed where = netio::test::Bed::fabric_tcp) : bed{where} {}
 
     void serve(Server::Options options = {}) {
-        options.addresses = {bed.address()};
-        options.open = true;
+        options.listen = {bed.address()};
+        options.allow_remote_anonymous = true;
         server = std::make_unique<Server>(bed.loop(), bed.transport(), options,
                                           [this](const End& end) { ends.push_back(end.error()); });
     }

@@ -68,7 +68,8 @@ class Incoming : public testing::TestWithParam<netio::test::Bed>, private Stream
   protected:
     void meet() {
         listener = std::make_unique<StreamListener>(
-            bed.transport(), StreamListener::Options{.addresses = {bed.address()}, .open = true},
+            bed.transport(),
+            StreamListener::Options{.listen = {bed.address()}, .allow_remote_anonymous = true},
             static_cast<StreamListener::Handler&>(*this));
         socket = std::make_unique<StreamSocket>(bed.transport(), StreamSocket::Options{}, client);
         client.forget();

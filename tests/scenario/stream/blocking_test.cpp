@@ -163,7 +163,7 @@ TEST_F(Blocking, ADeadPeerIsReportedAsSuch) {
 
 TEST(BlockingListening, WhereOtherMachinesReachItHasToBeMeant) {
     EXPECT_THROW(BlockingListener{"0.0.0.0:0"}, std::invalid_argument);
-    EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.open = true}}));
+    EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.allow_remote_anonymous = true}}));
 }
 
 // And not only when the first peer connects.

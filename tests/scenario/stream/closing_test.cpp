@@ -235,7 +235,8 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
         return {};
     };
     EXPECT_EQ(message([](StreamSocket::Options&) {}), "");
-    EXPECT_THAT(message([](auto& o) { o.session.receive_bytes = 1'000; }), HasSubstr("1312"));
+    EXPECT_THAT(message([](auto& o) { o.session.receive_buffer_bytes = 1'000; }),
+                HasSubstr("1312"));
     EXPECT_THAT(message([](auto& o) { o.frame_bytes = 1'303; }), HasSubstr("frame_bytes"));
     EXPECT_EQ(message([](auto& o) { o.frame_bytes = transfer_limit_bytes; }), "");
     EXPECT_THAT(message([](auto& o) { o.frame_bytes = transfer_limit_bytes + 1; }),

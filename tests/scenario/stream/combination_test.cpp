@@ -269,7 +269,7 @@ class TwoStreams : public testing::TestWithParam<Stage>, private StreamListener:
     std::array<Stream, 2> streams;
     std::size_t incoming = 0;
     StreamListener listener{bed.transport(),
-                            {.addresses = {bed.address()}, .open = true},
+                            {.listen = {bed.address()}, .allow_remote_anonymous = true},
                             static_cast<StreamListener::Handler&>(*this)};
 
   private:

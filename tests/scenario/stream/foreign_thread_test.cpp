@@ -21,7 +21,8 @@ class ForeignThread : public testing::TestWithParam<netio::test::Bed>,
     Side accepted{1};
     Side connecting{2};
     std::unique_ptr<StreamListener> listener = std::make_unique<StreamListener>(
-        bed.transport(), StreamListener::Options{.addresses = {bed.address()}, .open = true},
+        bed.transport(),
+        StreamListener::Options{.listen = {bed.address()}, .allow_remote_anonymous = true},
         static_cast<StreamListener::Handler&>(*this));
 };
 

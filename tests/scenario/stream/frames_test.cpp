@@ -70,9 +70,10 @@ class Registered : public testing::TestWithParam<Bed>, private StreamListener::H
             options_.key = std::make_shared<netio::ClientKey>(
                 netio::ClientKey::Options{.file = files_.client(7)});
         }
-        StreamListener listener{counted,
-                                {.addresses = {bed.address()}, .open = true, .keys = keys},
-                                static_cast<StreamListener::Handler&>(*this)};
+        StreamListener listener{
+            counted,
+            {.listen = {bed.address()}, .allow_remote_anonymous = true, .keys = keys},
+            static_cast<StreamListener::Handler&>(*this)};
         Side client{1};
         client.peer_seed = 2;
         server_ = std::make_unique<Side>(2);

@@ -119,8 +119,8 @@ class SilentServer final : private netio::SessionListener::Handler,
     SilentServer(netio::Transport& transport, const netio::Address& address)
         : listener_{transport,
                     {.service = netio::Service::stream,
-                     .addresses = {address},
-                     .open = true,
+                     .listen = {address},
+                     .allow_remote_anonymous = true,
                      .service_bytes = hello_bytes,
                      .required_receive_bytes = frame_limit_bytes},
                     *this} {}

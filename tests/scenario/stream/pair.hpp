@@ -166,7 +166,8 @@ class Pair : private StreamListener::Handler {
     void listen(const StreamSocket::Options& options = {}) {
         server_options = carried(options);
         listener = std::make_unique<StreamListener>(
-            bed.transport(), StreamListener::Options{.addresses = {bed.address()}, .open = true},
+            bed.transport(),
+            StreamListener::Options{.listen = {bed.address()}, .allow_remote_anonymous = true},
             static_cast<StreamListener::Handler&>(*this));
     }
     void connect(const StreamSocket::Options& options = {}) {

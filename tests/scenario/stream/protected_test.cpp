@@ -22,8 +22,8 @@ class ProtectedStream : public testing::TestWithParam<ProtectedBed>,
     // Bytes are sent in both directions, and both ends are orderly.
     void carry(RemoteWrites writes) {
         options_ = {.remote_writes = writes};
-        options_.session.key_bytes = 50'000;
-        StreamListener::Options listening{.addresses = {bed.address()}, .keys = keys.server()};
+        options_.session.rekey_after_bytes = 50'000;
+        StreamListener::Options listening{.listen = {bed.address()}, .keys = keys.server()};
         StreamListener listener{counted, listening, static_cast<StreamListener::Handler&>(*this)};
         Side client{1};
         client.peer_seed = 2;

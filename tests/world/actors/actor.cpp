@@ -64,7 +64,7 @@ SessionOptions Actor::session_options(SessionOptions options) const {
     const auto time = [&](const char* name, milliseconds& value) {
         value = milliseconds{option(name, value.count())};
     };
-    number("receive_bytes", options.receive_bytes);
+    number("receive_buffer_bytes", options.receive_buffer_bytes);
     number("receives", options.receive_count);
     number("window", options.window_limit);
     number("sends", options.send_count);
@@ -74,7 +74,7 @@ SessionOptions Actor::session_options(SessionOptions options) const {
     time("connect_ms", options.connect_timeout);
     time("handshake_ms", options.handshake_timeout);
     time("session_close_ms", options.close_timeout);
-    options.key_bytes = key_bytes();
+    options.rekey_after_bytes = key_bytes();
     return options;
 }
 

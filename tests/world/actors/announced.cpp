@@ -37,7 +37,7 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
           healed_{seat.loop, [this] { view_.cut(false); }}, retry_{seat.loop, [this] { go_on(); }} {
         const Address address = World::address_of(process_, seat.which);
         const FidRange range{.first = Fid{fids_.front()}, .last = Fid{fids_.back()}};
-        options.publisher.addresses = {address};
+        options.publisher.listen = {address};
         options.publisher.fids = std::vector{range};
         socket_ = std::make_unique<pubsub::BufferedPublishSocket>(seat.transport, options, *this);
         const std::uint64_t life = world.incarnation_of(process_);
@@ -155,9 +155,9 @@ class AnnouncedActor final : public Actor {
   public:
     AnnouncedActor(World& world, Process& process) : Actor{world, process} {
         pubsub::BufferedPublishSocket::Options options;
-        options.publisher.open = true;
+        options.publisher.allow_remote_anonymous = true;
         options.publisher.close_timeout = std::chrono::milliseconds{2000};
-        options.page_bytes = static_cast<std::size_t>(option("page_bytes", 1024));
+        options.page_size_bytes = static_cast<std::size_t>(option("page_size_bytes", 1024));
         options.page_count = static_cast<std::size_t>(option("pages", 8));
         const auto fid = static_cast<std::uint64_t>(option("first"));
         const auto react_here = [this](Event event) { return react(event); };

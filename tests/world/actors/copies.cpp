@@ -52,8 +52,8 @@ class CopyServerActor final : public DiskActor {
     CopyServerActor(World& world, Process& process) : DiskActor{world, process} {
         apps::copy::Server::Options options{
             .folder = world.files().folder_of(number_).string(),
-            .addresses = {World::address_of(number_)},
-            .open = true,
+            .listen = {World::address_of(number_)},
+            .allow_remote_anonymous = true,
             .keys = world.keys_of_server(process.loop),
             .session = {.buffer_count = static_cast<std::size_t>(option("buffers", 2)),
                         .idle_limit = std::chrono::milliseconds{option("idle_ms", 60'000)},

@@ -24,7 +24,8 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
           resume_{process.loop, [this] { resume(); }}, bus_{process.loop, view_} {
         Subscriptions::Options options;
         options.bus = &bus_;
-        options.socket.session = session_options({.receive_bytes = 4096, .receive_count = 8});
+        options.socket.session =
+            session_options({.receive_buffer_bytes = 4096, .receive_count = 8});
         options.socket.retry_interval = std::chrono::milliseconds{option("retry_ms", 250)};
         options.socket.retry_limit = std::chrono::milliseconds{1000};
         all_ = std::make_unique<Subscriptions>(process.transport, options, *this);

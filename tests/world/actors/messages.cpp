@@ -96,7 +96,7 @@ SendActor::SendActor(World& world, Process& process)
         return;
     }
     BufferedSendSocket::Options all{.socket = options};
-    all.page_bytes = static_cast<std::size_t>(option("page_bytes", 600));
+    all.page_size_bytes = static_cast<std::size_t>(option("page_size_bytes", 600));
     all.page_count = static_cast<std::size_t>(option("pages", 16));
     buffered_ = std::make_unique<BufferedSendSocket>(process.transport, all, *this);
 }
@@ -332,11 +332,11 @@ ReceiveActor::ReceiveActor(World& world, Process& process)
     : Actor{world, process}, slow_{std::chrono::microseconds{option("slow_us")}},
       resume_{process.loop, [this] { resume(); }}, kept_{world, process} {
     ListenSocket::Options options;
-    options.open = true;
+    options.allow_remote_anonymous = true;
     options.keys = world_.keys_of_server(process.loop);
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
-        options.addresses.push_back(World::address_of(number_, i));
-    options.session.receive_bytes = 1000;
+        options.listen.push_back(World::address_of(number_, i));
+    options.session.receive_buffer_bytes = 1000;
     options.session.receive_count = 8;
     options.session = session_options(options.session);
     socket_ = std::make_unique<ListenSocket>(process.transport, options, *this);

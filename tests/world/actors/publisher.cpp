@@ -17,7 +17,7 @@ using pubsub::Fid;
 using pubsub::FidRange;
 using pubsub::SubscriberPeer;
 
-constexpr std::size_t slot_count = 12; // maximum publications in flight
+constexpr std::size_t slot_count = 12;          // maximum publications in flight
 constexpr std::int64_t queues_every = 8;        // messages
 constexpr std::size_t least_page_bytes = 64;    // minimum memory of a page
 constexpr std::size_t requests_of_a_world = 64; // maximum for one subscriber
@@ -123,9 +123,9 @@ PublishActor::PublishActor(World& world, Process& process)
                                                                                 memory_is_free();
                                                                             }} {
     pubsub::Publisher::Options options;
-    options.open = true;
+    options.allow_remote_anonymous = true;
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
-        options.addresses.push_back(World::address_of(number_, i));
+        options.listen.push_back(World::address_of(number_, i));
     options.keys = world_.keys_of_server(process.loop);
     options.session = session_options(options.session);
     options.slow_policy = static_cast<pubsub::SlowPolicy>(option("policy"));
@@ -135,10 +135,11 @@ PublishActor::PublishActor(World& world, Process& process)
     options.close_limit = std::chrono::duration_cast<std::chrono::milliseconds>(close_limit());
     if (mode_ == Mode::buffered) {
         pubsub::BufferedPublishSocket::Options all{.publisher = options};
-        all.page_bytes = static_cast<std::size_t>(option("page_bytes", 4096));
+        all.page_size_bytes = static_cast<std::size_t>(option("page_size_bytes", 4096));
         all.page_count = static_cast<std::size_t>(option("pages", 16));
-        all.queue_limit_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
-                                         all.page_bytes * all.page_count / 2);
+        all.queue_limit_bytes =
+            std::min(static_cast<std::size_t>(option("share")) * all.page_size_bytes,
+                     all.page_size_bytes * all.page_count / 2);
         all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
         all.newest_bytes =
             static_cast<std::size_t>(option("newest", static_cast<std::int64_t>(all.newest_bytes)));
@@ -258,7 +259,7 @@ Status PublishActor::publish(Flow& flow) {
 // to wait until others have taken theirs."
 // (docs/operations.md)
 bool PublishActor::waits_for_others(const Flow& flow) const {
-    const std::int64_t memory = option("page_bytes", 4096) * option("pages", 16);
+    const std::int64_t memory = option("page_size_bytes", 4096) * option("pages", 16);
     return mode_ == Mode::buffered && 33 * static_cast<std::int64_t>(flow.bytes) > 16 * memory;
 }
 

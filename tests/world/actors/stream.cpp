@@ -114,8 +114,8 @@ StreamActor::StreamActor(World& world, Process& process)
     if (serves_) {
         listener_ = std::make_unique<stream::StreamListener>(
             process.transport,
-            stream::StreamListener::Options{.addresses = {World::address_of(number_)},
-                                            .open = true,
+            stream::StreamListener::Options{.listen = {World::address_of(number_)},
+                                            .allow_remote_anonymous = true,
                                             .keys = world.keys_of_server(process.loop)},
             *this);
     }

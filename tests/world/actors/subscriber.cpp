@@ -75,7 +75,7 @@ SubscribeActor::SubscribeActor(World& world, Process& process)
       kept_{world, process} {
     SubscribeSocket::Options options;
     options.publisher = World::address_of(publisher_, option("via"));
-    options.session = {.receive_bytes = 4096, .receive_count = 8, .send_count = 16};
+    options.session = {.receive_buffer_bytes = 4096, .receive_count = 8, .send_count = 16};
     options.key = world_.key_of(number_);
     options.session = session_options(options.session);
     options.largest_message_bytes = static_cast<std::size_t>(option("largest", 64 * 1024 * 1024));

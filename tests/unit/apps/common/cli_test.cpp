@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/cli.hpp"
 
+#include "apps/common/option_name.hpp"
+
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 
@@ -42,13 +44,38 @@ TEST(OptionValues, ATimeIsTakenInMillisecondsAndNothingWhereThatMeansSomething) 
         command.parse("--time " + word);
         return value.count();
     };
-    EXPECT_EQ(parsed("2", Zero::refused), 2000);
+    EXPECT_EQ(parsed("2s", Zero::refused), 2000);
+    EXPECT_EQ(parsed("1500us", Zero::refused), 2) << "rounded up";
     EXPECT_EQ(parsed("1ms", Zero::refused), 1);
     EXPECT_EQ(parsed("24h", Zero::refused), 86400000);
     EXPECT_EQ(parsed("0", Zero::taken), 0);
-    for (const char* const wrong : {"0", "0.0001", "25h", "-1", "x", ""})
+    for (const char* const wrong : {"0", "2", "0.1ms", "25h", "-1s", "x", ""})
         EXPECT_THROW(parsed(wrong, Zero::refused), CLI::ParseError) << wrong;
     EXPECT_THROW(parsed("25h", Zero::taken), CLI::ParseError);
+    try {
+        parsed("10", Zero::taken);
+        ADD_FAILURE();
+    } catch (const CLI::ParseError& error) {
+        EXPECT_THAT(error.what(),
+                    HasSubstr("'10' has no unit; allowed: 0, or a time with its unit, "
+                              "such as 40us, 500ms, 10s, 2m, 1h; from 1ms to 1d"));
+    }
+}
+
+struct Named {
+    std::size_t queue_limit_bytes = 0;
+    std::size_t queue_limit_messages = 0;
+    std::chrono::milliseconds close_timeout{};
+};
+
+TEST(OptionValues, AnOptionHasOneName) {
+    EXPECT_EQ(yaml_key<&Named::queue_limit_bytes>(), "queue_limit");
+    EXPECT_EQ(cli_flag<&Named::queue_limit_bytes>(), "--queue-limit");
+    EXPECT_EQ(yaml_key<&Named::queue_limit_messages>(), "queue_limit");
+    EXPECT_EQ(cli_flag<&Named::close_timeout>(), "--close-timeout");
+    using Options = netio::SessionOptions;
+    EXPECT_EQ(yaml_key<&Options::rekey_after_bytes>(), "rekey_after");
+    EXPECT_EQ(yaml_key<&Options::receive_count>(), "receive_count");
 }
 
 } // namespace

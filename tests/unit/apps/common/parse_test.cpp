@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace apps::parse_test {
 namespace {
 
@@ -40,21 +42,50 @@ TEST(Quantity, RatesHaveThousandsAndParts) {
     EXPECT_EQ(parse_rate("1e6"), 1e6);
 }
 
-TEST(Quantity, DurationsAreSecondsUnlessTheySayOtherwise) {
-    EXPECT_EQ(parse_duration("10"), 10s);
+TEST(Quantity, DurationsHaveAUnit) {
     EXPECT_EQ(parse_duration("10s"), 10s);
-    EXPECT_EQ(parse_duration("0.5"), 500ms);
+    EXPECT_EQ(parse_duration("0.5s"), 500ms);
+    EXPECT_EQ(parse_duration("40us"), 40us);
+    EXPECT_EQ(parse_duration("1800ns"), 1800ns);
+    EXPECT_EQ(parse_duration("1.1us"), 1100ns) << "although the product is a little larger";
+    EXPECT_EQ(parse_duration("0.1ns"), 1ns);
     EXPECT_EQ(parse_duration("250ms"), 250ms);
     EXPECT_EQ(parse_duration("2m"), 2min);
     EXPECT_EQ(parse_duration("2 min"), 2min);
     EXPECT_EQ(parse_duration("1h"), 1h);
-    EXPECT_EQ(parse_duration("1e-300"), 1ns) << "not 0, which means immediately";
+    EXPECT_EQ(parse_duration("1e-300s"), 1ns) << "not 0, which means immediately";
     EXPECT_EQ(parse_duration("3650d"), longest_duration);
 }
 
 TEST(Quantity, DurationsThatNoClockCanCountAreRefused) {
-    for (const auto* text : {"0", "-1", "nan", "inf", "1e10", "1e300", "3651d", "10x", "s"})
+    for (const auto* text : {"0", "-1", "10", "0.5", "0s", "-1s", "nan", "inf", "1e10s", "1e300s",
+                             "3651d", "10x", "s"})
         EXPECT_FALSE(parse_duration(text)) << text;
+    EXPECT_EQ(duration_problem("10"), "'10' has no unit");
+    EXPECT_EQ(duration_problem("10x"), "'10x' is not a time");
+    EXPECT_EQ(duration_problem("3651d"), "'3651d' is out of range");
+}
+
+TEST(Quantity, WhatIsShownIsWhatIsRead) {
+    EXPECT_EQ(shown_time(0s), "0");
+    for (const auto& [time, text] : {std::pair<netio::Duration, const char*>{1800ns, "1800ns"},
+                                     {40us, "40us"},
+                                     {1500ms, "1500ms"},
+                                     {60s, "60s"},
+                                     {1h, "1h"},
+                                     {24h * 365, "365d"}}) {
+        EXPECT_EQ(shown_time(time), text);
+        EXPECT_EQ(parse_duration(text), time);
+    }
+    for (const auto& [bytes, text] : {std::pair<std::uint64_t, const char*>{0, "0"},
+                                      {1000, "1000"},
+                                      {4096, "4KiB"},
+                                      {3U << 20U, "3MiB"},
+                                      {std::uint64_t{16} << 30U, "16GiB"},
+                                      {std::uint64_t{1} << 40U, "1TiB"}}) {
+        EXPECT_EQ(shown_bytes(bytes), text);
+        EXPECT_EQ(parse_bytes(text), bytes);
+    }
 }
 
 TEST(Spelling, TheNearestWordIsSuggestedIfItIsNear) {

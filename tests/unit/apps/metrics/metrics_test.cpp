@@ -115,11 +115,11 @@ TEST(MetricsServer, IsNotShownToOtherMachinesUnlessThatIsMeant) {
             const MetricsServer server{loop, {.address = {.host = host, .port = 0}}, nothing};
             FAIL() << host;
         } catch (const std::runtime_error& error) {
-            EXPECT_THAT(error.what(), HasSubstr("--metrics-open"));
+            EXPECT_THAT(error.what(), HasSubstr("--metrics-allow-remote-anonymous"));
         }
     }
     const MetricsServer open{
-        loop, {.address = {.host = "0.0.0.0", .port = 0}, .open = true}, nothing};
+        loop, {.address = {.host = "0.0.0.0", .port = 0}, .allow_remote_anonymous = true}, nothing};
     EXPECT_GT(open.port(), 0);
 }
 

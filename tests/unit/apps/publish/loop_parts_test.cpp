@@ -53,7 +53,7 @@ TEST(LoopParts, OneLoopHasAllOfItUnchanged) {
 TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
     PublisherConfig all =
         pattern_of("0-9", "metrics: 127.0.0.1:9100\nbus: {at: /bus, name: hits}\n");
-    all.keys.dialled_as = {"203.0.113.9:4000", "[2001:db8::9]:5000"};
+    all.keys.advertised_addresses = {"203.0.113.9:4000", "[2001:db8::9]:5000"};
     const auto parts = divided(all, 3);
     ASSERT_EQ(parts.size(), 3U);
     EXPECT_THAT(*parts[0].publisher.fids, ElementsAre(range(0, 3)));
@@ -68,10 +68,11 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
         EXPECT_THAT(part.listen,
                     ElementsAre(Address{"127.0.0.1", static_cast<std::uint16_t>(7000 + number)},
                                 Address{"127.0.0.2", 0}));
-        EXPECT_EQ(part.buffered_options.publisher.addresses, part.listen);
+        EXPECT_EQ(part.buffered_options.publisher.listen, part.listen);
         EXPECT_EQ(part.metrics.listen, "127.0.0.1:" + std::to_string(9100 + i));
-        EXPECT_THAT(part.keys.dialled_as, ElementsAre("203.0.113.9:" + std::to_string(4000 + i),
-                                                      "[2001:db8::9]:" + std::to_string(5000 + i)));
+        EXPECT_THAT(part.keys.advertised_addresses,
+                    ElementsAre("203.0.113.9:" + std::to_string(4000 + i),
+                                "[2001:db8::9]:" + std::to_string(5000 + i)));
         EXPECT_EQ(part.bus.name, "hits-" + std::to_string(i));
         EXPECT_EQ(part.name, "loop " + std::to_string(i));
         EXPECT_EQ(part.position, i); // so that generated names on a bus differ as well
@@ -80,7 +81,7 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
 
 TEST(LoopParts, AdvertisedAddressesNeedAPortForEachLoop) {
     PublisherConfig all = pattern_of("0-9");
-    all.keys.dialled_as = {"203.0.113.9:65534"};
+    all.keys.advertised_addresses = {"203.0.113.9:65534"};
     EXPECT_EQ(refusal_of(all, 2), "no refusal");
     EXPECT_THAT(refusal_of(all, 3), HasSubstr("203.0.113.9:65534 and the next 2 ports are needed"));
 }

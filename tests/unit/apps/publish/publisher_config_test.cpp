@@ -72,13 +72,13 @@ TEST(PublisherConfig, ReadsEverything) {
 listen: [127.0.0.1:1, "[::1]:2"]
 provider: tcp
 mode: buffered
-loop: {mode: adaptive, spin_us: 7}
-buffered: {page_size: 4k, pages: 9, share: 3k, watermark: 1k, flush_us: 11, flush_when_idle: true,
-           newest: 2M}
-heartbeat_ms: 100
-dead_after_ms: 700
-slow_subscribers: disconnect
-disconnect_after_ms: 55
+loop: {mode: adaptive, spin: 7us}
+buffered: {page_size: 4k, page_count: 9, queue_limit: 3k, watermark: 1k, flush_time: 11us,
+           flush_when_idle: true, newest: 2MiB}
+heartbeat: 100ms
+dead_after: 700ms
+slow_policy: disconnect
+disconnect_after: 55ms
 largest_message: 1M
 wait_subscribers: 4
 seed: 100
@@ -99,7 +99,7 @@ streams:
     EXPECT_TRUE(config.buffered);
     EXPECT_EQ(all.loop.mode, netio::LoopMode::adaptive);
     EXPECT_EQ(all.loop.spin.count(), 7);
-    EXPECT_EQ(config.buffered_options.page_bytes, 4096U);
+    EXPECT_EQ(config.buffered_options.page_size_bytes, 4096U);
     EXPECT_EQ(config.buffered_options.page_count, 9U);
     EXPECT_EQ(config.buffered_options.queue_limit_bytes, 3072U);
     EXPECT_EQ(config.buffered_options.watermark_bytes, 1024U);
@@ -135,12 +135,13 @@ TEST(PublisherConfig, ReadsWhereFiguresAreShown) {
     const auto briefly =
         parse_publish_config(rest + "metrics: 127.0.0.1:9\n", "f", "").publishers.front();
     EXPECT_EQ(briefly.metrics.listen, "127.0.0.1:9");
-    EXPECT_FALSE(briefly.metrics.open);
+    EXPECT_FALSE(briefly.metrics.allow_remote_anonymous);
     const auto all =
-        parse_publish_config(rest + "metrics: {listen: 'h:9', open: true, fids: 7}\n", "f", "")
+        parse_publish_config(
+            rest + "metrics: {listen: 'h:9', allow_remote_anonymous: true, fids: 7}\n", "f", "")
             .publishers.front();
     EXPECT_EQ(all.metrics.listen, "h:9");
-    EXPECT_TRUE(all.metrics.open);
+    EXPECT_TRUE(all.metrics.allow_remote_anonymous);
     EXPECT_EQ(all.metrics.fids, 7U);
     EXPECT_THROW(parse_publish_config(rest + "metrics: nowhere\n", "f", ""), ConfigError);
 }
@@ -165,7 +166,7 @@ TEST(PublisherConfig, SeveralPublishersAreAList) {
 TEST(PublisherConfig, ReadsTheUnbufferedMode) {
     const PublisherConfig config =
         parse("listen: localhost:5\nmode: unbuffered\n"
-              "unbuffered: {outstanding: 5, remainder: 2, memory: 1M}\n" +
+              "unbuffered: {outstanding_limit: 5, queue_limit: 2, memory: 1M}\n" +
               streams);
     EXPECT_FALSE(config.buffered);
     EXPECT_EQ(config.unbuffered_options.outstanding_limit, 5U);
@@ -241,18 +242,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "'bufferd' is unknown (did you mean 'buffered'?); allowed: unbuffered, buffered"},
         Mistake{head + "provider: sockets\n" + streams,
                 "test.yaml:3:11: provider: ", "allowed: auto, tcp, verbs"},
-        Mistake{head + "loop: {spin_us: 3}\n" + streams,
+        Mistake{head + "loop: {spin: 3us}\n" + streams,
                 "test.yaml:3:7: loop: ", "key 'mode' is missing"},
         Mistake{head + "loop: {mode: sleepy}\n" + streams,
                 "test.yaml:3:14: loop.mode: ", "allowed: blocking, busy, adaptive"},
-        Mistake{head + "unbuffered: {outstanding: 1}\n" + streams,
+        Mistake{head + "unbuffered: {outstanding_limit: 1}\n" + streams,
                 "test.yaml:3:13: unbuffered: ", "the mode is buffered"},
-        Mistake{"listen: a:1\nmode: unbuffered\nunbuffered: {outstanding: 1}\n" + streams,
-                "test.yaml:3:27: unbuffered.outstanding: ", "1 is out of range"},
-        Mistake{"listen: a:1\nmode: unbuffered\nunbuffered: {remainder: 16, outstanding: 16}\n" +
+        Mistake{"listen: a:1\nmode: unbuffered\nunbuffered: {outstanding_limit: 1}\n" + streams,
+                "test.yaml:3:33: unbuffered.outstanding_limit: ", "1 is out of range"},
+        Mistake{"listen: a:1\nmode: unbuffered\nunbuffered: {queue_limit: 16, outstanding_limit: "
+                "16}\n" +
                     streams,
-                "test.yaml:3:25: unbuffered.remainder: ",
-                "16 is more than half of outstanding, which is 16"},
+                "test.yaml:3:27: unbuffered.queue_limit: ",
+                "16 is more than half of outstanding_limit, which is 16"},
         Mistake{head + "buffered: {page_size: 100}\n" + streams,
                 "test.yaml:3:23: buffered.page_size: ", "100 is out of range"},
         Mistake{head + "buffered: {page_size: 1q}\n" + streams,
@@ -261,22 +263,32 @@ INSTANTIATE_TEST_SUITE_P(
                 "test.yaml:3:23: buffered.page_size: ", "is not a number of bytes"},
         Mistake{head + "buffered: {page_size: 17179869184G}\n" + streams,
                 "test.yaml:3:23: buffered.page_size: ", "is not a number of bytes"},
-        Mistake{head + "buffered: {pages: -3}\n" + streams,
-                "test.yaml:3:19: buffered.pages: ", "'-3' is not a whole number"},
+        Mistake{head + "buffered: {page_count: -3}\n" + streams,
+                "test.yaml:3:24: buffered.page_count: ", "'-3' is not a whole number"},
         Mistake{head + "buffered: {flush_when_idle: maybe}\n" + streams,
                 "test.yaml:3:29: buffered.flush_when_idle: ", "allowed: false, true"},
-        Mistake{head + "heartbeat_ms: 5000\ndead_after_ms: 6000\n" + streams,
-                "test.yaml:4:16: dead_after_ms: ", "at least twice heartbeat_ms (5000)"},
-        Mistake{head + "slow_subscribers: [drop]\n" + streams,
-                "test.yaml:3:19: slow_subscribers: ", "a single value is expected"},
+        Mistake{head + "heartbeat: 5s\ndead_after: 6s\n" + streams,
+                "test.yaml:4:13: dead_after: ", "at least twice heartbeat (5s)"},
+        Mistake{head + "heartbeat: 5000\n" + streams, "test.yaml:3:12: heartbeat: ",
+                "'5000' has no unit; allowed: 0, or a time with its unit from 1ms to 65535ms"},
+        Mistake{head + "heartbeat: 65535001us\n" + streams,
+                "test.yaml:3:12: heartbeat: ", "65535001us is out of range"},
+        Mistake{head + "close_timeout: 0\n" + streams, "test.yaml:3:16: close_timeout: ",
+                "'0' has no unit; allowed: a time with its unit from 1ms to 365d"},
+        Mistake{head + "close_timeout: 5s\nclose_limit: 4s\n" + streams,
+                "test.yaml:4:14: close_limit: ", "at least 5s (close_timeout)"},
+        Mistake{head + "buffered: {flush_time: soon}\n" + streams,
+                "test.yaml:3:24: buffered.flush_time: ", "'soon' is not a time"},
+        Mistake{head + "slow_policy: [drop]\n" + streams,
+                "test.yaml:3:14: slow_policy: ", "a single value is expected"},
         Mistake{head + "provider: \"tcp\\0\"\n" + streams,
                 "test.yaml:3:11: provider: ", "a zero byte; allowed: auto, tcp, verbs"},
-        Mistake{head + "slow_subscribers: drop\ndisconnect_after_ms: 5\n" + streams,
-                "test.yaml:4:22: disconnect_after_ms: ", "has no effect"},
-        Mistake{head + "slow_subscribers: newest\ndisconnect_after_ms: 5\n" + streams,
-                "test.yaml:4:22: disconnect_after_ms: ", "has no effect"},
-        Mistake{"listen: 127.0.0.1:0\nmode: unbuffered\nslow_subscribers: newest\n" + streams,
-                "test.yaml:3:19: slow_subscribers: ", "newest with mode: buffered"},
+        Mistake{head + "slow_policy: drop\ndisconnect_after: 5ms\n" + streams,
+                "test.yaml:4:19: disconnect_after: ", "has no effect"},
+        Mistake{head + "slow_policy: newest\ndisconnect_after: 5ms\n" + streams,
+                "test.yaml:4:19: disconnect_after: ", "has no effect"},
+        Mistake{"listen: 127.0.0.1:0\nmode: unbuffered\nslow_policy: newest\n" + streams,
+                "test.yaml:3:14: slow_policy: ", "newest with mode: buffered"},
         Mistake{head + "subscriber_limit: 3\nwait_subscribers: 4\n" + streams,
                 "test.yaml:4:19: wait_subscribers: ", "more than subscriber_limit"},
         Mistake{head + "triggers: {l1: {per_second: 5}}\n" + streams,
@@ -357,8 +369,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "test.yaml:4:42: streams[0].time_stamps: ", "with source: pattern"),
         in_stream("{fids: 1, source: pattern, size: 99, rate: {per_fid: 1, per_second: 2}}",
                   "test.yaml:4:48: streams[0].rate: ", "one of per_second and per_fid"),
-        in_stream("{fids: 1, source: pattern, size: 99, rate: {per_fid: 1, gap_ns: 2}}",
-                  "test.yaml:4:69: streams[0].rate.gap_ns: ", "needs train_ns"),
+        in_stream("{fids: 1, source: pattern, size: 99, rate: {per_fid: 1, gap: 2ns}}",
+                  "test.yaml:4:66: streams[0].rate.gap: ", "needs train"),
         in_stream("{fids: 1, source: pattern, size: {uniform: {min: 50, max: 40}}}",
                   "test.yaml:4:63: streams[0].size.uniform.max: ", "from 50 to"),
         in_stream("{fids: 1, source: pattern, size: {normal: {mean: 50, max: 99}}}",

@@ -34,15 +34,15 @@ struct Disk final : KeySource {
 class AccessControlTest : public testing::Test {
   protected:
     static std::string two_keys() {
-        return with_key(text_of_one(key_of(1, "services=pubsub links=2")),
-                        key_of(2, "services=pubsub links=9"), "site.keys");
+        return with_key(text_of_one(key_of(1, "services=pubsub connections=2")),
+                        key_of(2, "services=pubsub connections=9"), "site.keys");
     }
     AccessControlTest() { disk_.put(two_keys()); }
 
     void open(Protection least = Protection::none) {
         control_.emplace(AccessControl::Options{.key_file = "site.keys",
                                                 .min_protection = least,
-                                                .links_per_host = 3},
+                                                .connections_per_host = 3},
                          disk_, secret_of(200));
     }
     // Both attempts of a client with this key, from this host.
@@ -99,7 +99,8 @@ TEST_F(AccessControlTest, LeavesRoomForAnotherKeyOfTheHostByDefault) {
         ASSERT_LT(slots_.size(), 10'000U);
     EXPECT_EQ(shortage_, Shortage::links_of_key);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
-    EXPECT_EQ(ServerKeys::Options{}.links_per_host, AccessControl::Options{}.links_per_host);
+    EXPECT_EQ(ServerKeys::Options{}.connections_per_host,
+              AccessControl::Options{}.connections_per_host);
 }
 
 TEST_F(AccessControlTest, ARefusedPeerUsesNoSlot) {
@@ -112,7 +113,7 @@ TEST_F(AccessControlTest, ARefusedPeerUsesNoSlot) {
 TEST_F(AccessControlTest, AKeyThatIsTakenAwayEndsItsConnectionsAndAdmitsNoMore) {
     open();
     EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
-    disk_.put(text_of_one(key_of(2, "services=pubsub links=9")));
+    disk_.put(text_of_one(key_of(2, "services=pubsub connections=9")));
     const auto news = control_->look();
     ASSERT_TRUE(news);
     EXPECT_EQ(news->revoked, std::vector<KeyId>{1});

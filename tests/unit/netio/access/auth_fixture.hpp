@@ -42,9 +42,9 @@ inline Host host_of(unsigned last) {
     return host_of_ipv4(bytes);
 }
 
-inline Message hello_of(std::uint64_t instance, std::uint32_t receive_bytes = 4096) {
+inline Message hello_of(std::uint64_t instance, std::uint32_t receive_buffer_bytes = 4096) {
     Hello hello{.service = Service::publish_subscribe,
-                .receive_bytes = receive_bytes,
+                .receive_buffer_bytes = receive_buffer_bytes,
                 .receive_count = 8,
                 .heartbeat_ms = 500,
                 .instance = instance,

@@ -79,7 +79,7 @@ TEST(Reach, OnlyLoopbackAddressesAreOfThisMachineAlone) {
 
 TEST(Reach, AnOpenDoorHasToBeMeant) {
     const auto refused = [](const Host& host, bool has_keys, bool open) {
-        return refuse_listening(host, "10.0.0.1:12345", has_keys, open, "--open");
+        return refuse_listening(host, "10.0.0.1:12345", has_keys, open, "--allow-remote-anonymous");
     };
     for (const bool has_keys : {false, true}) {
         for (const bool open : {false, true}) {
@@ -90,7 +90,7 @@ TEST(Reach, AnOpenDoorHasToBeMeant) {
     }
     const std::string problem = refused(ipv4(10, 0, 0, 1), false, false);
     EXPECT_TRUE(problem.starts_with("10.0.0.1:12345 can be reached"));
-    EXPECT_NE(problem.find("--open"), std::string::npos);
+    EXPECT_NE(problem.find("--allow-remote-anonymous"), std::string::npos);
 }
 
 TEST(ParseHost, TakesAddressesInNumbersOfEitherKind) {

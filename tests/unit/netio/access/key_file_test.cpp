@@ -100,7 +100,7 @@ TEST(KeyText, MayHaveCommentsEmptyLinesAndALineForAnyone) {
         replaced(two_keys(), "\nend", "\n\n  \t\n  # nothing\n0 anyone - services=probe\nend");
     const KeyRing ring = parse_keys(text, file_name);
     ASSERT_NE(ring.find(anyone), nullptr);
-    EXPECT_EQ(to_string(ring.find(anyone)->rights), "services=probe links=64");
+    EXPECT_EQ(to_string(ring.find(anyone)->rights), "services=probe connections=64");
 }
 
 TEST(KeyText, EveryTruncationIsNoticedWithItsLine) {

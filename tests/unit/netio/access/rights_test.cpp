@@ -25,10 +25,12 @@ std::string problem_of(const std::string& words) {
 
 TEST(Rights, ComeBackAsTheyWereWritten) {
     for (const std::string words :
-         {"services=pubsub links=64", "services=messages,pubsub,stream,probe links=1 rma",
+         {"services=pubsub connections=64",
+          "services=messages,pubsub,stream,probe connections=1 rma",
           "services=pubsub fids=0-63:drop,64:block!,100-200:disconnect,18446744073709551615 "
-          "links=4",
-          "services=stream folder=.:overwrite folder=incoming folder=data/run-7_x links=4096"}) {
+          "connections=4",
+          "services=stream folder=.:overwrite folder=incoming folder=data/run-7_x "
+          "connections=4096"}) {
         const Rights rights = parse_rights(words);
         EXPECT_EQ(to_string(rights), words);
         EXPECT_EQ(parse_rights(to_string(rights)), rights);
@@ -40,7 +42,7 @@ TEST(Rights, ComeBackAsTheyWereWritten) {
 
 TEST(Rights, AnInvalidTextIsRefusedWithTheAllowedForms) {
     EXPECT_NE(problem_of("").find("add services="), std::string::npos);
-    for (const std::string words : {"links=4",
+    for (const std::string words : {"connections=4",
                                     "services=",
                                     "services=pubsub,",
                                     "services=mail",
@@ -57,10 +59,10 @@ TEST(Rights, AnInvalidTextIsRefusedWithTheAllowedForms) {
                                     "services=pubsub fids=1:!",
                                     "services=pubsub fids=1:keep",
                                     "services=pubsub fids=1-2-3",
-                                    "services=pubsub links=0",
-                                    "services=pubsub links=4097",
-                                    "services=pubsub links=4x",
-                                    "services=pubsub links",
+                                    "services=pubsub connections=0",
+                                    "services=pubsub connections=4097",
+                                    "services=pubsub connections=4x",
+                                    "services=pubsub connections",
                                     "services=pubsub rma=no",
                                     "services=pubsub rma rma",
                                     "services=pubsub write",

@@ -250,7 +250,9 @@ struct Sender final : SendSocket::Handler {
 TEST_F(ConnectorTest, ASendSocketFindsTheAddressAtWhichItsPeerListens) {
     Nothing nothing;
     const ListenSocket listener{
-        bed.transport(), {.addresses = {{.host = "10.0.0.2", .port = 0}}, .open = true}, nothing};
+        bed.transport(),
+        {.listen = {{.host = "10.0.0.2", .port = 0}}, .allow_remote_anonymous = true},
+        nothing};
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
     Sender sender;
     SendSocket socket{bed.transport(), {}, sender};

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 Hello example() {
     Hello hello{.service = Service::publish_subscribe,
                 .features = 0x81,
-                .receive_bytes = 0x01020304,
+                .receive_buffer_bytes = 0x01020304,
                 .receive_count = 0x0506,
                 .heartbeat_ms = 0x0708,
                 .instance = 0x1112131415161718,
@@ -55,7 +55,7 @@ TEST(Hello, ComesBackAlsoWhenTheFabricPadsIt) {
         ASSERT_EQ(decode(std::span{data}.first(given), 4, hello), RejectCode::none);
         EXPECT_EQ(hello.service, Service::publish_subscribe);
         EXPECT_EQ(hello.features, 0x81U) << "unassigned bits are ignored, not refused";
-        EXPECT_EQ(hello.receive_bytes, 0x01020304U);
+        EXPECT_EQ(hello.receive_buffer_bytes, 0x01020304U);
         EXPECT_EQ(hello.receive_count, 0x0506U);
         EXPECT_EQ(hello.heartbeat_ms, 0x0708U);
         EXPECT_EQ(hello.instance, 0x1112131415161718U);
@@ -74,7 +74,7 @@ TEST(Hello, EveryTruncationIsRefused) {
 
 TEST(Hello, APeerThatCannotBeSentToIsRefusedAtTheBounds) {
     Hello peer = example();
-    peer.receive_bytes = 1000;
+    peer.receive_buffer_bytes = 1000;
     peer.receive_count = least_session_receive_count;
     EXPECT_EQ(judge_receives(peer, 1000), RejectCode::none);
     EXPECT_EQ(judge_receives(peer, 1001), RejectCode::receive_too_small);
@@ -85,7 +85,7 @@ TEST(Hello, APeerThatCannotBeSentToIsRefusedAtTheBounds) {
     peer.receive_count = most_session_receive_count + 1;
     EXPECT_EQ(judge_receives(peer, 1000), RejectCode::service_data);
     peer.receive_count = least_session_receive_count;
-    peer.receive_bytes = least_receive_bytes - 1;
+    peer.receive_buffer_bytes = least_receive_bytes - 1;
     EXPECT_EQ(judge_receives(peer, 0), RejectCode::receive_too_small);
 }
 
@@ -241,13 +241,13 @@ Handshake handshake_of(const SessionOptions& options = {}) {
 
 TEST(Handshake, SaysWhatItsOptionsAre) {
     Handshake handshake =
-        handshake_of({.receive_bytes = 1000, .receive_count = 7, .heartbeat = 3s});
+        handshake_of({.receive_buffer_bytes = 1000, .receive_count = 7, .heartbeat = 3s});
     ConnectionData data;
     const std::size_t size = handshake.put_hello(data);
     Hello said;
     ASSERT_EQ(decode(std::span{data}.first(size), 0, said), RejectCode::none);
     EXPECT_EQ(said.service, Service::stream);
-    EXPECT_EQ(said.receive_bytes, 1000U);
+    EXPECT_EQ(said.receive_buffer_bytes, 1000U);
     EXPECT_EQ(said.receive_count, 7U);
     EXPECT_EQ(said.heartbeat_ms, 3000U);
     EXPECT_EQ(said.instance, process_instance());
@@ -280,7 +280,7 @@ Closed explained(Handshake& handshake) {
 }
 
 Closed explained(const Rejection& rejection) {
-    Handshake handshake = handshake_of({.receive_bytes = 1000});
+    Handshake handshake = handshake_of({.receive_buffer_bytes = 1000});
     ConnectionData data;
     handshake.take_rejection(std::span{data}.first(encode(rejection, data)));
     EXPECT_EQ(handshake.rejection(), rejection.code);

@@ -46,7 +46,9 @@ class ReceiveWindowTest : public testing::Test {
     Nobody nobody;
     ScriptedConnection connection{nobody};
     ReceiveWindow window{
-        1024, {.receive_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024}, budget};
+        1024,
+        {.receive_buffer_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024},
+        budget};
 
   private:
     std::uint64_t granted_ = 8;

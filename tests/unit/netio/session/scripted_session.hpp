@@ -16,7 +16,7 @@ class ScriptedSession : public testing::Test {
     static Hello peer(std::uint16_t receive_count = 100,
                       std::chrono::milliseconds heartbeat = std::chrono::milliseconds{0}) {
         return {.service = Service::messages,
-                .receive_bytes = 4096,
+                .receive_buffer_bytes = 4096,
                 .receive_count = receive_count,
                 .heartbeat_ms = static_cast<std::uint16_t>(heartbeat.count()),
                 .service_data = {}};

@@ -37,11 +37,12 @@ TEST_P(EmbeddedSession, AVanishedPeerIsJudgedSilent) {
 }
 
 TEST_P(EmbeddedSession, AnUnansweredConnectEndsInTime) {
-    listener = std::make_unique<SessionListener>(
-        bed.transport(),
-        SessionListener::Options{
-            .service = Service::messages, .addresses = {bed.address()}, .open = true},
-        static_cast<SessionListener::Handler&>(*this));
+    listener =
+        std::make_unique<SessionListener>(bed.transport(),
+                                          SessionListener::Options{.service = Service::messages,
+                                                                   .listen = {bed.address()},
+                                                                   .allow_remote_anonymous = true},
+                                          static_cast<SessionListener::Handler&>(*this));
     bed.sim()->ignore_connects(true);
     const TimePoint begin = bed.world()->now();
     dial({});
@@ -86,7 +87,7 @@ class EmbeddedWindow : public EmbeddedSession {
   protected:
     static constexpr std::uint64_t count = 500;
     void connect_and_flood() {
-        connect({}, {.receive_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024});
+        connect({}, {.receive_buffer_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024});
         flood(near, count);
     }
     bool done() const { return far.frames.size() == count; }

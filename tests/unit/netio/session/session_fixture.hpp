@@ -72,8 +72,9 @@ class SessionTest : public testing::TestWithParam<Bed>, public SessionListener::
         accept_options = far_options;
         listener = std::make_unique<SessionListener>(
             bed.transport(),
-            SessionListener::Options{
-                .service = Service::messages, .addresses = {bed.address()}, .open = true},
+            SessionListener::Options{.service = Service::messages,
+                                     .listen = {bed.address()},
+                                     .allow_remote_anonymous = true},
             static_cast<SessionListener::Handler&>(*this));
         dial(near_options);
         bed.run_until([&] {

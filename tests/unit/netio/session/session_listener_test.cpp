@@ -34,8 +34,8 @@ class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handl
         return std::make_unique<SessionListener>(
             bed.transport(),
             SessionListener::Options{.service = Service::messages,
-                                     .addresses = addresses,
-                                     .open = open,
+                                     .listen = addresses,
+                                     .allow_remote_anonymous = open,
                                      .service_bytes = 4,
                                      .keys = std::move(keys)},
             static_cast<SessionListener::Handler&>(*this));
@@ -59,8 +59,7 @@ class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handl
 TEST_P(Reach, AnAddressThatOtherMachinesReachHasToBeSaidToBeOpen) {
     const std::string problem = problem_of({{.host = "0.0.0.0", .port = 0}});
     EXPECT_THAT(problem, HasSubstr("0.0.0.0:0 can be reached from other machines"));
-    EXPECT_THAT(problem,
-                HasSubstr("say open (--open; in YAML `open: true`; in C++ `.open = true`)"));
+    EXPECT_THAT(problem, HasSubstr("set allow_remote_anonymous (--allow-remote-anonymous)"));
     const auto meant = listen({{.host = "0.0.0.0", .port = 0}}, true);
     EXPECT_NE(meant->endpoints().at(0).address.port, 0);
 }
@@ -175,7 +174,7 @@ std::string problem_of(const Address& first, const Address& second) {
     Nobody nobody;
     try {
         const SessionListener listener{
-            transport, {.addresses = {first, second}, .open = true}, nobody};
+            transport, {.listen = {first, second}, .allow_remote_anonymous = true}, nobody};
         return "nothing was thrown";
     } catch (const FabricError& error) {
         return error.what();
@@ -202,8 +201,8 @@ TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
     TestBed bed{Bed::sim_tcp};
     Nobody nobody;
     const SessionListener listener{bed.transport(),
-                                   {.addresses = {bed.address()},
-                                    .open = true,
+                                   {.listen = {bed.address()},
+                                    .allow_remote_anonymous = true,
                                     .service_bytes = 4,
                                     .required_receive_bytes = 1000},
                                    nobody};
@@ -215,7 +214,7 @@ TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
         return decode_rejection(dialer.rejection.value_or(Data{}));
     };
     Hello small = gate_hello();
-    small.receive_bytes = 999;
+    small.receive_buffer_bytes = 999;
     EXPECT_EQ(rejection_of(small).code, RejectCode::receive_too_small);
     EXPECT_EQ(rejection_of(small).required_bytes, 1000U);
     Hello few = gate_hello();
@@ -240,11 +239,12 @@ class HalfOfTheMemory : public SessionTest {
 // The receive memory of a session can be registered, but its send memory cannot: the peer is
 // rejected before an endpoint exists.
 TEST_P(HalfOfTheMemory, RejectsThePeerForLackOfMemory) {
-    listener = std::make_unique<SessionListener>(
-        bed.transport(),
-        SessionListener::Options{
-            .service = Service::messages, .addresses = {bed.address()}, .open = true},
-        static_cast<SessionListener::Handler&>(*this));
+    listener =
+        std::make_unique<SessionListener>(bed.transport(),
+                                          SessionListener::Options{.service = Service::messages,
+                                                                   .listen = {bed.address()},
+                                                                   .allow_remote_anonymous = true},
+                                          static_cast<SessionListener::Handler&>(*this));
     dial({});
     bed.sim()->network().fail_calls(0, SimCall::register_memory, 2);
     ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() || near.opened > 0; }));

@@ -33,7 +33,7 @@ TEST(SessionOptions, AreGoodAsTheyCome) {
 }
 
 TEST(SessionOptions, ThatAreWrongAreNamed) {
-    expect_refused({.receive_bytes = 255}, "receive_bytes");
+    expect_refused({.receive_buffer_bytes = 255}, "receive_buffer_bytes");
     expect_refused({.receive_count = 3}, "receive_count");
     expect_refused({.send_count = 1}, "send_count");
     expect_refused({.heartbeat = 65536ms}, "heartbeat");
@@ -56,7 +56,7 @@ TEST(SessionOptions, HaveTheDocumentedLimits) {
     };
     for (const auto& [value, good] :
          {std::pair{255UL, false}, {256, true}, {UINT32_MAX, true}, {1UL << 32U, false}})
-        expect(good, {.receive_bytes = value}, "receive_bytes");
+        expect(good, {.receive_buffer_bytes = value}, "receive_buffer_bytes");
     for (const auto& [value, good] :
          {std::pair{3UL, false}, {4, true}, {16384, true}, {16385, false}})
         expect(good, {.receive_count = value}, "receive_count");
@@ -100,9 +100,10 @@ TEST(SessionOptions, ATooLongTimeOutIsRefusedWithTheMaximum) {
 TEST(SessionOptions, BytesPerKeyHaveAMinimumAndAMaximum) {
     constexpr std::uint64_t most = std::uint64_t{1} << 34U;
     for (const std::uint64_t good : {std::uint64_t{1}, most})
-        EXPECT_NO_THROW(validate({.key_bytes = good})) << good;
+        EXPECT_NO_THROW(validate({.rekey_after_bytes = good})) << good;
     for (const std::uint64_t wrong : {std::uint64_t{0}, most + 1})
-        expect_refused({.key_bytes = wrong}, "key_bytes must be from 1 to 17179869184");
+        expect_refused({.rekey_after_bytes = wrong},
+                       "rekey_after_bytes must be from 1 to 17179869184");
 }
 
 } // namespace

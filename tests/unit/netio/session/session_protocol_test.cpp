@@ -30,8 +30,9 @@ class SessionProtocol : public SessionTest {
         listener.reset();
         listener = std::make_unique<SessionListener>(
             bed.transport(),
-            SessionListener::Options{
-                .service = Service::messages, .addresses = {bed.address()}, .open = true},
+            SessionListener::Options{.service = Service::messages,
+                                     .listen = {bed.address()},
+                                     .allow_remote_anonymous = true},
             static_cast<SessionListener::Handler&>(*this));
     }
     // Accepts a hostile peer, which sends these frames after its open frame, and expects its end.

@@ -24,9 +24,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Hello hello_of(std::uint32_t receive_bytes, std::uint16_t receive_count) {
+constexpr Hello hello_of(std::uint32_t receive_buffer_bytes, std::uint16_t receive_count) {
     return {.service = Service::messages,
-            .receive_bytes = receive_bytes,
+            .receive_buffer_bytes = receive_buffer_bytes,
             .receive_count = receive_count,
             .service_data = {}};
 }
@@ -50,7 +50,8 @@ class OddAcceptor final : private Listener::Handler, private Connection::Handler
   public:
     OddAcceptor(Transport& transport, const Address& address, const Hello& answer)
         : answer_{answer}, listener_{transport.listen(transport.providers_at(address).front(),
-                                                      address, {.open = true}, *this)} {}
+                                                      address, {.allow_remote_anonymous = true},
+                                                      *this)} {}
 
     Address address() const { return listener_->address(); }
 
@@ -99,14 +100,14 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
         EXPECT_EQ(watcher.closed[0].reason, CloseReason::protocol_error);
         EXPECT_THAT(watcher.closed[0].detail,
                     HasSubstr(std::to_string(answer.receive_count) + " receive buffers of " +
-                              std::to_string(answer.receive_bytes) + " bytes"));
+                              std::to_string(answer.receive_buffer_bytes) + " bytes"));
     }
     void listen(Service offered = Service::messages) {
         service = offered;
         listener = std::make_unique<SessionListener>(
             bed.transport(),
             SessionListener::Options{
-                .service = service, .addresses = {bed.address()}, .open = true},
+                .service = service, .listen = {bed.address()}, .allow_remote_anonymous = true},
             static_cast<SessionListener::Handler&>(*this));
         address = listener->endpoints().front().address;
     }
@@ -143,8 +144,8 @@ TEST_P(SessionRefusal, AnAcceptingSideWithoutEnoughReceivesIsAcceptFailed) {
 }
 
 TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesHoldNoFrameIsAcceptFailed) {
-    for (const std::uint32_t receive_bytes : {0U, 7U, 8U, 255U})
-        expect_refused(hello_of(receive_bytes, 16), least_receive_bytes);
+    for (const std::uint32_t receive_buffer_bytes : {0U, 7U, 8U, 255U})
+        expect_refused(hello_of(receive_buffer_bytes, 16), least_receive_bytes);
 }
 
 TEST_P(SessionRefusal, ReceivesTooSmallForTheServiceAreAcceptFailed) {

@@ -62,7 +62,10 @@ TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeNotified) {
         wire().bring({.kind = a_message, .waited = true});
     };
     const auto begin = [this] {
-        open({.receive_bytes = 1024, .receive_count = 8, .window_limit = 65536, .send_count = 8},
+        open({.receive_buffer_bytes = 1024,
+              .receive_count = 8,
+              .window_limit = 65536,
+              .send_count = 8},
              peer(100));
         wire().takes_more = true;
     };

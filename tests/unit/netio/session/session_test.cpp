@@ -33,7 +33,7 @@ TEST_P(SessionTest, BothSidesFloodingEachOtherWithTheFewestCreditsDoNotStop) {
 }
 
 TEST_P(SessionTest, RefusesWhatCanNeverBeSent) {
-    connect({}, {.receive_bytes = 1000});
+    connect({}, {.receive_buffer_bytes = 1000});
     RegisteredBuffer memory{2000};
     EXPECT_EQ(near.session->body_limit(), 992U);
     const Slice fits = memory.slice(0, 992);
@@ -97,8 +97,9 @@ TEST_P(SessionTest, MayBeDestroyedInEachOfItsHandlers) {
             accept_options = {.receive_count = 4, .send_count = 4};
             listener = std::make_unique<SessionListener>(
                 bed.transport(),
-                SessionListener::Options{
-                    .service = Service::messages, .addresses = {bed.address()}, .open = true},
+                SessionListener::Options{.service = Service::messages,
+                                         .listen = {bed.address()},
+                                         .allow_remote_anonymous = true},
                 static_cast<SessionListener::Handler&>(*this));
             const auto pump = [](End& end) {
                 for (std::uint64_t i = 0; end.session && end.session->is_open() && i < 50; ++i)
@@ -195,11 +196,12 @@ TEST_P(SimulatedSession, WritesSoonerOrLaterHoweverFewSlotsItHas) {
 }
 
 TEST_P(SimulatedSession, WithoutItsOpenFrameIsNeverReportedOpen) {
-    listener = std::make_unique<SessionListener>(
-        bed.transport(),
-        SessionListener::Options{
-            .service = Service::messages, .addresses = {bed.address()}, .open = true},
-        static_cast<SessionListener::Handler&>(*this));
+    listener =
+        std::make_unique<SessionListener>(bed.transport(),
+                                          SessionListener::Options{.service = Service::messages,
+                                                                   .listen = {bed.address()},
+                                                                   .allow_remote_anonymous = true},
+                                          static_cast<SessionListener::Handler&>(*this));
     dial({});
     bool was_open = false;
     near.at_open = [&] { was_open = true; };

@@ -75,7 +75,7 @@ TEST(RetryRule, APublisherThatNeverSaidAWordIsNotThereYet) {
 }
 
 TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
-    RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
+    RetryRule rule{{.receive_buffer_bytes = 1000, .receive_buffer_limit_bytes = 5000}};
     rule.begin_attempt();
     EXPECT_EQ(rule.next(ended(CloseReason::protocol_error), some), Next::nothing);
     rule.on_refused(Refusal::lasting);
@@ -133,14 +133,14 @@ TEST(RetryRule, AnUnauthenticatedPeerEndsNothingAfterAuthentication) {
 }
 
 TEST(RetryRule, BuffersAreEnlargedOnceOnARouteAndWithinTheLimit) {
-    RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
+    RetryRule rule{{.receive_buffer_bytes = 1000, .receive_buffer_limit_bytes = 5000}};
     for (int route = 0; route < 2; ++route) {
         rule.begin_route();
         EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 1000)));
         EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 5001)));
         EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::lost, 2000)));
         EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 2000)));
-        EXPECT_EQ(rule.receive_bytes(), 2000U);
+        EXPECT_EQ(rule.receive_buffer_bytes(), 2000U);
         EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 3000)));
     }
     rule.on_open();
@@ -148,17 +148,17 @@ TEST(RetryRule, BuffersAreEnlargedOnceOnARouteAndWithinTheLimit) {
 }
 
 TEST(RetryRule, LargerBuffersAreKeptOnlyIfTheyLedToAConnection) {
-    RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
+    RetryRule rule{{.receive_buffer_bytes = 1000, .receive_buffer_limit_bytes = 5000}};
     rule.begin_attempt();
     rule.begin_route();
     EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 5000)));
     rule.begin_route();
-    EXPECT_EQ(rule.receive_bytes(), 1000U) << "an unauthenticated peer may request more";
+    EXPECT_EQ(rule.receive_buffer_bytes(), 1000U) << "an unauthenticated peer may request more";
     EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 3000)));
     rule.on_open();
     rule.conclude();
     rule.begin_route();
-    EXPECT_EQ(rule.receive_bytes(), 3000U);
+    EXPECT_EQ(rule.receive_buffer_bytes(), 3000U);
 }
 
 } // namespace

@@ -34,10 +34,11 @@ class BufferedPublishSocketTest : public testing::Test {
 
     test::TestBed bed{test::Bed::sim_tcp};
     Unheard unheard;
-    BufferedPublishSocket publisher{
-        bed.transport(),
-        {.publisher = {.addresses = {bed.address()}, .open = true, .largest_message_bytes = 100}},
-        unheard};
+    BufferedPublishSocket publisher{bed.transport(),
+                                    {.publisher = {.listen = {bed.address()},
+                                                   .allow_remote_anonymous = true,
+                                                   .largest_message_bytes = 100}},
+                                    unheard};
     Subscriber subscriber;
     SubscribeSocket socket{
         bed.transport(), {.publisher = publisher.endpoints().front().address}, subscriber};

@@ -46,16 +46,16 @@ class OptionsTest : public testing::Test {
     template <typename Change>
     std::string buffered(Change change) {
         BufferedPublishSocket::Options options;
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         change(options);
         return refusal([&] { BufferedPublishSocket{bed.transport(), options, publisher}; });
     }
     template <typename Change>
     std::string lent(Change change) {
         PublishSocket::Options options;
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
+        options.publisher.listen = {bed.address()};
+        options.publisher.allow_remote_anonymous = true;
         change(options);
         return refusal([&] { PublishSocket{bed.transport(), options, publisher}; });
     }
@@ -80,7 +80,7 @@ TEST_F(OptionsTest, BadOptionsOfEachPublisherAreRefusedByName) {
         EXPECT_EQ(buffered(of_socket), said);
         return said;
     };
-    EXPECT_THAT(both([](Options& it) { it.addresses.clear(); }), StartsWith("addresses"));
+    EXPECT_THAT(both([](Options& it) { it.listen.clear(); }), StartsWith("listen"));
     EXPECT_THAT(both([](Options& it) { it.session.receive_count = 3; }),
                 StartsWith("receive_count"));
     EXPECT_THAT(both([](Options& it) { it.disconnect_after = 0ms; }),
@@ -91,7 +91,8 @@ TEST_F(OptionsTest, BadOptionsOfEachPublisherAreRefusedByName) {
     EXPECT_THAT(both([](Options& it) { it.subscriber_limit = 0; }), StartsWith("subscriber_limit"));
     EXPECT_THAT(both([](Options& it) { it.ranges_per_subscriber_limit = 0; }),
                 StartsWith("ranges_per_subscriber_limit"));
-    EXPECT_THAT(both([](Options& it) { it.answer_limit = 0; }), StartsWith("answer_limit"));
+    EXPECT_THAT(both([](Options& it) { it.pending_reply_limit = 0; }),
+                StartsWith("pending_reply_limit"));
     EXPECT_THAT(both([](Options& it) { it.largest_message_bytes = 0; }),
                 StartsWith("largest_message_bytes"));
     EXPECT_THAT(both([](Options& it) { it.largest_message_bytes = std::size_t{1} << 30; }),
@@ -103,7 +104,7 @@ TEST_F(OptionsTest, OptionsOfEachPublisherAreValidAtTheirLimits) {
         Publisher::Options& it = options.publisher;
         it.fids = {{{.first = Fid{1}, .last = Fid{1}}}};
         it.disconnect_after = it.close_timeout = it.close_limit = 1ms;
-        it.subscriber_limit = it.ranges_per_subscriber_limit = it.answer_limit = 1;
+        it.subscriber_limit = it.ranges_per_subscriber_limit = it.pending_reply_limit = 1;
         it.largest_message_bytes = (std::size_t{1} << 30) - 1;
     };
     EXPECT_EQ(lent(at_the_limits), accepted);
@@ -159,10 +160,13 @@ TEST_F(OptionsTest, SubscriberNamesARefusedOption) {
         subscribing([](Options& it) { it.largest_message_bytes = std::size_t{UINT32_MAX} + 1; }),
         StartsWith("largest_message_bytes"));
     EXPECT_THAT(subscribing([](Options& it) { it.fid_limit = 0; }), StartsWith("fid_limit"));
-    EXPECT_THAT(
-        subscribing([](Options& it) { it.receive_bytes_limit = it.session.receive_bytes - 1; }),
-        StartsWith("receive_bytes_limit"));
-    EXPECT_EQ(subscribing([](Options& it) { it.receive_bytes_limit = it.session.receive_bytes; }),
+    EXPECT_THAT(subscribing([](Options& it) {
+                    it.receive_buffer_limit_bytes = it.session.receive_buffer_bytes - 1;
+                }),
+                StartsWith("receive_buffer_limit_bytes"));
+    EXPECT_EQ(subscribing([](Options& it) {
+                  it.receive_buffer_limit_bytes = it.session.receive_buffer_bytes;
+              }),
               accepted);
     EXPECT_THAT(subscribing([](Options& it) { it.retry_interval = 0ms; }),
                 StartsWith("retry_interval"));

@@ -24,7 +24,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 PageBudget::Options small() {
-    return {.page_bytes = 1024, .page_count = 8, .largest_message_bytes = 1 << 20};
+    return {.page_size_bytes = 1024, .page_count = 8, .largest_message_bytes = 1 << 20};
 }
 
 TEST(PageBudget, RefuseWhatCannotKeepThePromisesOfThePolicies) {
@@ -36,7 +36,8 @@ TEST(PageBudget, RefuseWhatCannotKeepThePromisesOfThePolicies) {
     EXPECT_NO_THROW(PageBudget{with([](auto& it) { it.queue_limit_bytes = 4096; })});
     EXPECT_THROW(PageBudget{with([](auto& it) { it.queue_limit_bytes = 4097; })},
                  std::invalid_argument);
-    EXPECT_THROW(PageBudget{with([](auto& it) { it.page_bytes = 255; })}, std::invalid_argument);
+    EXPECT_THROW(PageBudget{with([](auto& it) { it.page_size_bytes = 255; })},
+                 std::invalid_argument);
     EXPECT_THROW(PageBudget{with([](auto& it) { it.page_count = 1; })}, std::invalid_argument);
     EXPECT_NO_THROW(PageBudget{with([](auto& it) { it.watermark_bytes = 1024; })});
     EXPECT_THROW(PageBudget{with([](auto& it) { it.watermark_bytes = 1025; })},
@@ -352,23 +353,23 @@ TEST_F(PageStoreTest, WhereThereIsNotRoomForAllNoneIsTaken) {
     EXPECT_EQ(store.free(), before);
 }
 
-constexpr std::size_t page_bytes = 1024;
+constexpr std::size_t page_size_bytes = 1024;
 constexpr std::size_t page_count = 8;
 
 class OpenPagesTest : public testing::Test {
   protected:
-    bool open(Group& group) { return pages.open(group, record, page_bytes); }
+    bool open(Group& group) { return pages.open(group, record, page_size_bytes); }
     bool takes(Group& group, std::size_t bytes) {
         return pages.append(group, Fid{1}, 0, bytes) != nullptr;
     }
     // Uses all memory except that of the open pages.
     void use_up_the_memory() {
         while (store.free() > 0)
-            ASSERT_TRUE(store.open(1, page_bytes));
+            ASSERT_TRUE(store.open(1, page_size_bytes));
     }
 
     static constexpr std::size_t record = 100;
-    PageBudget limits{{.page_bytes = page_bytes, .page_count = page_count}};
+    PageBudget limits{{.page_size_bytes = page_size_bytes, .page_count = page_count}};
     PageStore store{limits.pool()};
     OpenPages pages{store, limits};
 };
@@ -382,7 +383,7 @@ TEST_F(OpenPagesTest, ShrinksOtherPagesToTheirPartForMemory) {
     use_up_the_memory();
     Group next;
     ASSERT_TRUE(open(next));
-    constexpr std::size_t part = page_bytes * page_count / 4 / 5;
+    constexpr std::size_t part = page_size_bytes * page_count / 4 / 5;
     EXPECT_TRUE(takes(groups[0], part - 50)) << "its own part is kept for it";
     EXPECT_FALSE(takes(groups[0], part)) << "memory beyond its part is not";
     EXPECT_TRUE(takes(next, record - page::header_bytes));
@@ -397,7 +398,7 @@ constexpr std::size_t next_header = 4;   // of a later message of the same fid
 // A quarter of the memory is reserved for pages that are being filled: 2 KiB.
 class OpenPagesLimits : public testing::Test {
   protected:
-    Group& open(std::size_t record = 100, std::size_t most = page_bytes) {
+    Group& open(std::size_t record = 100, std::size_t most = page_size_bytes) {
         Group& group = groups.emplace_back();
         EXPECT_TRUE(pages.open(group, record, most));
         return group;
@@ -411,16 +412,17 @@ class OpenPagesLimits : public testing::Test {
     }
     void use_up_the_memory() {
         while (store.free() > 0)
-            ASSERT_TRUE(store.open(1, page_bytes));
+            ASSERT_TRUE(store.open(1, page_size_bytes));
     }
     // Uses memory for other pages, until only `free` bytes are free.
     void leave(std::size_t free) {
         while (store.free() > free)
-            ASSERT_TRUE(store.open(1, std::min(page_bytes, store.free() - free)));
+            ASSERT_TRUE(store.open(1, std::min(page_size_bytes, store.free() - free)));
     }
 
-    PageBudget limits{
-        {.page_bytes = page_bytes, .page_count = page_count, .watermark_bytes = watermark}};
+    PageBudget limits{{.page_size_bytes = page_size_bytes,
+                       .page_count = page_count,
+                       .watermark_bytes = watermark}};
     PageStore store{limits.pool()};
     OpenPages pages{store, limits};
     std::deque<Group> groups;
@@ -619,7 +621,7 @@ TEST_F(AFlushClock, DoesNothingForPagesThatHaveLeft) {
 
 // Pages of 256 KiB that leave early use the beginning of the memory again.
 TEST(OpenPages, UseTheSameMemoryAgainWhenTheyLeaveEarly) {
-    const PageBudget limits{{.page_bytes = 256 * 1024, .page_count = 16}};
+    const PageBudget limits{{.page_size_bytes = 256 * 1024, .page_count = 16}};
     PageStore store{limits.pool()};
     OpenPages pages{store, limits};
     MemoryBudget budget{limits.pool()};
@@ -628,7 +630,7 @@ TEST(OpenPages, UseTheSameMemoryAgainWhenTheyLeaveEarly) {
     std::size_t highest = 0;
     for (int i = 0; i < 100; ++i) {
         Group group;
-        ASSERT_TRUE(pages.open(group, 1000, limits.page_bytes()));
+        ASSERT_TRUE(pages.open(group, 1000, limits.page_size_bytes()));
         const OpenPages::Filled filled = pages.take(group.place);
         store.seal(filled.page, limits.early_bytes(), PageStore::Contents::records, {}, budget);
         const auto memory = store.memory(filled.page);
