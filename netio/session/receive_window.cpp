@@ -24,7 +24,7 @@ ReceiveWindow::ReceiveWindow(std::size_t receive_bytes, const SessionOptions& op
                .count = static_cast<std::uint32_t>(options.receive_count)},
               budget},
       arrivals_(options.receive_count), autotuner_{memory_.count(), most_receives(options)},
-      told_{memory_.count()}, keep_limit_{options.keep_limit} {}
+      told_{memory_.count()}, keep_limit_{options.keep_limit_bytes} {}
 
 ReceiveWindow::~ReceiveWindow() {
     loan_.reset();

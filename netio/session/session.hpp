@@ -108,7 +108,7 @@ class Session final : private Connection::Handler {
     void resume();
 
     // In on_frame: bytes of this frame's body that stay valid (netio/memory/keep_pool.hpp). The
-    // peer gets the credit for the frame as usual until keep_limit is reached.
+    // peer gets the credit for the frame as usual until keep_limit_bytes is reached.
     KeptBytes keep(std::span<const std::byte> bytes);
     // The same for a message that was put together from fragments.
     KeptBytes keep(std::vector<std::byte> message);

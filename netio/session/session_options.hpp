@@ -21,7 +21,7 @@ struct SessionOptions {
     // Received bytes that the user may keep without slowing down the peer, in whole receive
     // buffers. Beyond this limit, kept buffers are not replaced, and the peer is blocked until some
     // are returned. 0: each kept buffer is missing at once.
-    std::size_t keep_limit = 64 * 1024 * 1024;
+    std::size_t keep_limit_bytes = 64 * 1024 * 1024;
     std::size_t send_count = 64;               // limit of frames in flight
     std::chrono::milliseconds heartbeat{5000}; // sends something at least this often; 0: never
     // Silence after which the peer is dead; 0: never. Only time in which the own loop was running

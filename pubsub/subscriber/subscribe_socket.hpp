@@ -192,7 +192,7 @@ class NETIO_EXPORT SubscribeSocket final {
     // In on_message, with its message or a part of it: the same bytes, valid until the last copy of
     // the result is destroyed, on any thread, also after this socket is gone. From 8 KiB on they
     // are not copied: the receive buffer is lent, and another one is used in its place. When more
-    // than Options::session.keep_limit is lent, the connection receives nothing until some is
+    // than Options::session.keep_limit_bytes is lent, the connection receives nothing until some is
     // returned, and the publisher treats this subscriber as slow.
     KeptBytes keep(std::span<const std::byte> message);
     // What is lent now.

@@ -40,14 +40,14 @@ class SenderScenario : public testing::TestWithParam<Bed> {
 
     SenderScenario() {
         options.context.emplace(transport);
-        options.socket.page_bytes = 256;
+        options.socket.page_size_bytes = 256;
         options.socket.page_count = 8;
         options.socket.socket.retry_interval = std::chrono::milliseconds{1};
         options.socket.socket.retry_limit = retry_limit;
     }
     void listen(ListenSocket::Options with = {}) {
-        with.addresses = {address.port != 0 ? address : bed.address()};
-        with.open = true;
+        with.listen = {address.port != 0 ? address : bed.address()};
+        with.allow_remote_anonymous = true;
         listener = std::make_unique<ListenSocket>(bed.transport(), with, receiver);
         address = listener->endpoints().front().address;
         if (!sender) sender = std::make_unique<Sender>(address, options);

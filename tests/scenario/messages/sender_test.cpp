@@ -183,7 +183,7 @@ TEST_P(SimulatedSender, HasOneAddressAndOptionsWithinBounds) {
     EXPECT_THROW((Sender{AddressList{}, options}), std::invalid_argument);
     EXPECT_THROW((Sender{AddressList{"127.0.0.1:1", "127.0.0.1:2"}, options}),
                  std::invalid_argument);
-    options.socket.page_bytes = 1;
+    options.socket.page_size_bytes = 1;
     EXPECT_THROW((Sender{"127.0.0.1:1", options}), std::invalid_argument);
     options.socket = {};
     options.socket.socket.session.send_count = 1;

@@ -29,7 +29,7 @@ class Listening final : private ListenSocket::Handler {
     explicit Listening(Address at = {.host = "127.0.0.1", .port = 0},
                        ListenSocket::Options options = {})
         : transport_{open_fabric(loop_, {})} {
-        options.addresses = {std::move(at)};
+        options.listen = {std::move(at)};
         socket_ = std::make_unique<ListenSocket>(*transport_, std::move(options),
                                                  static_cast<ListenSocket::Handler&>(*this));
         address_ = socket_->endpoints().front().address;
@@ -194,7 +194,7 @@ TEST_F(SenderThreads, ATooLargeMessageIsRefusedOrCounted) {
     Listening there;
     std::vector<std::byte> huge(std::size_t{1} << 20);
     Sender::Options small = quick();
-    small.socket.page_bytes = 256;
+    small.socket.page_size_bytes = 256;
     small.socket.page_count = 2;
     Sender narrow{there.address(), std::move(small)};
     ASSERT_EQ(narrow.try_send(huge), Status::ok) << "the limit is not known yet";

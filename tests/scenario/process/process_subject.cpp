@@ -446,7 +446,7 @@ struct Sending final : Subject, netio::ListenSocket::Handler {
     Sending() {
         context.run([this] {
             receiver = std::make_unique<netio::ListenSocket>(
-                context.transport(), netio::ListenSocket::Options{.addresses = {any_port}}, *this);
+                context.transport(), netio::ListenSocket::Options{.listen = {any_port}}, *this);
         });
         sender.emplace(receiver->endpoints().front().address,
                        netio::Sender::Options{.context = context});

@@ -99,7 +99,7 @@ TEST_F(AnnouncingPublisher, AnnouncesItsIdentityWhateverTheUserAnnounces) {
     EXPECT_THAT(first.parameters, Contains(Pair("own", "7")));
     EXPECT_THAT(
         first.parameters,
-        Contains(Pair("page_size", std::to_string(Publisher::Options{}.socket.page_bytes))));
+        Contains(Pair("page_size", std::to_string(Publisher::Options{}.socket.page_size_bytes))));
     EXPECT_THAT(first.parameters, Contains(Pair("largest_message", "16777216")));
     EXPECT_NE(first.instance, 5U);
     EXPECT_NE(first.instance, 0U);

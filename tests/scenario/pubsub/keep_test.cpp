@@ -56,7 +56,7 @@ class Keeping : public PubSubScenario {
         options.session.receive_buffer_bytes = receive_buffer_bytes;
         options.session.receive_count = 8;
         options.session.window_limit = 0;
-        options.session.keep_limit = keep_limit;
+        options.session.keep_limit_bytes = keep_limit;
         auto socket = std::make_unique<SubscribeSocket>(transport(), options, actor);
         socket->subscribe(fids, policy);
         EXPECT_TRUE(run_until([&] { return actor.subscribed == 1; }));

@@ -17,7 +17,7 @@ class FrontPublisherScenario : public PubSubScenario {
         options.context.emplace(transport());
         options.allow_remote_anonymous = true;
         options.queue_limit_bytes = queue_bytes;
-        options.socket.page_bytes = 1024;
+        options.socket.page_size_bytes = 1024;
         options.socket.page_count = 8;
         publisher = std::make_unique<netio::Publisher>(bed.address(), options);
         address = publisher->address();

@@ -27,7 +27,7 @@ class QueuingSubscriber : public PubSubScenario {
   protected:
     // Four messages fill the subscriber's queue, and a few more fill the publisher.
     void serve(SlowPolicy when_full = SlowPolicy::block) {
-        publisher = buffered({.page_bytes = 1024, .page_count = 8});
+        publisher = buffered({.page_size_bytes = 1024, .page_count = 8});
         options.socket.retry_interval = 1ms;
         options.socket.session.receive_count = 4;
         options.queue_limit_messages = 4;

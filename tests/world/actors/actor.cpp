@@ -68,7 +68,7 @@ SessionOptions Actor::session_options(SessionOptions options) const {
     number("receives", options.receive_count);
     number("window", options.window_limit);
     number("sends", options.send_count);
-    number("keep_limit", options.keep_limit);
+    number("keep_limit", options.keep_limit_bytes);
     time("heartbeat_ms", options.heartbeat);
     time("dead_ms", options.dead_after);
     time("connect_ms", options.connect_timeout);
