@@ -112,7 +112,7 @@ class Case(unittest.TestCase):
         return path
 
     def config(self, text, mode="buffered"):
-        return self.path("publisher.yaml", f"listen: {HOST}:0\nopen: true\nmode: {mode}\n{text}")
+        return self.path("publisher.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\nmode: {mode}\n{text}")
 
     PATTERN = "streams:\n  - {fids: 0-63, source: pattern, size: 40, rate: max}\n"
     LARGE = "streams:\n  - {fids: 0-7, source: pattern, size: 64k, rate: max}\n"
