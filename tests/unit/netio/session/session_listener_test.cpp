@@ -186,11 +186,11 @@ TEST(ListenerRules, AnAddressInUseIsBlamedOnTheListWhereOneOfItMeansTheSame) {
     for (const char* all : {"0.0.0.0", "::"}) {
         EXPECT_THAT(problem_of({all, 1000}, one),
                     HasSubstr("together with " + to_string(Address{all, 1000})));
-        EXPECT_THAT(problem_of(one, {all, 1000}), HasSubstr("beside 10.0.0.1:1000"));
+        EXPECT_THAT(problem_of(one, {all, 1000}), HasSubstr("together with 10.0.0.1:1000"));
         EXPECT_THAT(problem_of({all, 1001}, one), Not(HasSubstr("together with")))
             << "another port";
     }
-    EXPECT_THAT(problem_of(one, one), HasSubstr("beside 10.0.0.1:1000"));
+    EXPECT_THAT(problem_of(one, one), HasSubstr("together with 10.0.0.1:1000"));
     EXPECT_THAT(problem_of(one, {"10.0.0.1", 1001}), Not(HasSubstr("together with")));
     EXPECT_THAT(problem_of(one, {"10.0.0.2", 1000}), Not(HasSubstr("together with")));
 }
