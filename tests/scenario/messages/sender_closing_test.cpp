@@ -53,7 +53,7 @@ class ClosingSender : public test::SenderScenario {
         return bed.world()->now() - begin;
     }
     void expect_all_counted() const {
-        const Sender::Stats stats = sender->stats();
+        const netio::Sender::Stats stats = sender->stats();
         EXPECT_GT(stats.unsent, 0U);
         EXPECT_EQ(stats.sent + stats.unsent, count);
         EXPECT_GT(stats.unconfirmed_frames, 0U);

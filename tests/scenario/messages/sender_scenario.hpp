@@ -50,7 +50,7 @@ class SenderScenario : public testing::TestWithParam<Bed> {
         with.allow_remote_anonymous = true;
         listener = std::make_unique<ListenSocket>(bed.transport(), with, receiver);
         address = listener->endpoints().front().address;
-        if (!sender) sender = std::make_unique<Sender>(address, options);
+        if (!sender) sender = std::make_unique<netio::Sender>(address, options);
     }
     void send(std::size_t size) {
         ASSERT_EQ(sender->try_send(content(size, 0)), Status::ok);
@@ -72,11 +72,11 @@ class SenderScenario : public testing::TestWithParam<Bed> {
     LogLines lines;
     TestBed bed{GetParam()};
     PoorTransport transport{bed.transport()};
-    Sender::Options options;
+    netio::Sender::Options options;
     Receiver receiver;
     std::unique_ptr<ListenSocket> listener;
     Address address;
-    std::unique_ptr<Sender> sender;
+    std::unique_ptr<netio::Sender> sender;
 };
 
 } // namespace netio::test

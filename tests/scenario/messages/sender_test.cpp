@@ -180,17 +180,17 @@ TEST_P(SimulatedSender, WithoutMessagesNeverConnectsAndAcceptsNothingAfterItsEnd
 }
 
 TEST_P(SimulatedSender, HasOneAddressAndOptionsWithinBounds) {
-    EXPECT_THROW((Sender{AddressList{}, options}), std::invalid_argument);
-    EXPECT_THROW((Sender{AddressList{"127.0.0.1:1", "127.0.0.1:2"}, options}),
+    EXPECT_THROW((netio::Sender{AddressList{}, options}), std::invalid_argument);
+    EXPECT_THROW((netio::Sender{AddressList{"127.0.0.1:1", "127.0.0.1:2"}, options}),
                  std::invalid_argument);
     options.socket.page_size_bytes = 1;
-    EXPECT_THROW((Sender{"127.0.0.1:1", options}), std::invalid_argument);
+    EXPECT_THROW((netio::Sender{"127.0.0.1:1", options}), std::invalid_argument);
     options.socket = {};
     options.socket.socket.session.send_count = 1;
-    EXPECT_THROW((Sender{"127.0.0.1:1", options}), std::invalid_argument);
+    EXPECT_THROW((netio::Sender{"127.0.0.1:1", options}), std::invalid_argument);
     options.socket = {};
     options.send_timeout = std::chrono::milliseconds{-1};
-    EXPECT_THROW((Sender{"127.0.0.1:1", options}), std::invalid_argument);
+    EXPECT_THROW((netio::Sender{"127.0.0.1:1", options}), std::invalid_argument);
 }
 
 } // namespace

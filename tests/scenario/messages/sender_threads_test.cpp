@@ -65,8 +65,8 @@ class Listening final : private ListenSocket::Handler {
     std::thread thread_;
 };
 
-Sender::Options quick() {
-    Sender::Options options;
+netio::Sender::Options quick() {
+    netio::Sender::Options options;
     options.socket.socket.retry_interval = 1ms;
     options.socket.page_count = 8;
     return options;
@@ -99,11 +99,11 @@ TEST_F(SenderThreads, TenSendToTwoReceiversAndAllArrives) {
     constexpr std::uint64_t messages = 500;
     Listening one;
     Listening other;
-    Sender::Options options = quick();
+    netio::Sender::Options options = quick();
     options.context.emplace();
     options.queue_limit_bytes = 1000; // send() waits
-    Sender to_one{one.address(), options};
-    Sender to_other{other.address(), options};
+    netio::Sender to_one{one.address(), options};
+    netio::Sender to_other{other.address(), options};
     std::vector<std::thread> users;
     for (std::uint8_t who = 0; who < threads; ++who) {
         users.emplace_back([&, who] {
@@ -128,9 +128,9 @@ TEST_F(SenderThreads, TenSendToTwoReceiversAndAllArrives) {
 // Only a call on its own thread makes the time known.
 TEST_F(SenderThreads, AcceptsNothingMoreOnceItsOwnThreadHasClosedIt) {
     Listening there;
-    Sender::Options options = quick();
+    netio::Sender::Options options = quick();
     const Context& context = options.context.emplace();
-    Sender sender{there.address(), options};
+    netio::Sender sender{there.address(), options};
     context.run([&] {
         sender.close();
         EXPECT_EQ(sender.try_send(message_of(1, 0)), Status::closed);
@@ -142,7 +142,7 @@ TEST_F(SenderThreads, AcceptsNothingMoreOnceItsOwnThreadHasClosedIt) {
 
 TEST_F(SenderThreads, WhatIsSentToOneThatIsNotThereYetArrivesWhenItIs) {
     const Address address = nowhere();
-    Sender sender{address, quick()};
+    netio::Sender sender{address, quick()};
     for (std::uint64_t n = 0; n < 100; ++n)
         sender.send(message_of(1, n));
     {
@@ -163,12 +163,12 @@ TEST_F(SenderThreads, WhatIsSentToOneThatIsNotThereYetArrivesWhenItIs) {
 TEST_F(SenderThreads, AnUnreachableReceiverBlocksNoOtherAndIsReportedAtTheEnd) {
     const Address gone = nowhere();
     Listening there;
-    Sender::Options options = quick();
+    netio::Sender::Options options = quick();
     options.context.emplace();
     options.queue_limit_bytes = 1000;
     options.send_timeout = 10ms;
-    Sender to_gone{gone, options};
-    Sender to_there{there.address(), options};
+    netio::Sender to_gone{gone, options};
+    netio::Sender to_there{there.address(), options};
     std::uint64_t taken = 0;
     while (to_gone.try_send(message_of(1, 0)) == Status::ok)
         ++taken;
@@ -193,10 +193,10 @@ TEST_F(SenderThreads, AnUnreachableReceiverBlocksNoOtherAndIsReportedAtTheEnd) {
 TEST_F(SenderThreads, ATooLargeMessageIsRefusedOrCounted) {
     Listening there;
     std::vector<std::byte> huge(std::size_t{1} << 20);
-    Sender::Options small = quick();
+    netio::Sender::Options small = quick();
     small.socket.page_size_bytes = 256;
     small.socket.page_count = 2;
-    Sender narrow{there.address(), std::move(small)};
+    netio::Sender narrow{there.address(), std::move(small)};
     ASSERT_EQ(narrow.try_send(huge), Status::ok) << "the limit is not known yet";
     wait_until([&] { return narrow.stats().unsent == 1; });
     EXPECT_EQ(narrow.try_send(huge), Status::too_large);
@@ -213,11 +213,11 @@ TEST_F(SenderThreads, ATooLargeMessageIsRefusedOrCounted) {
 
 // A server that replies to clients gets new addresses all the time.
 TEST_F(SenderThreads, ManyFollowEachOtherOnOneContext) {
-    Sender::Options options = quick();
+    netio::Sender::Options options = quick();
     options.context.emplace();
     for (int i = 0; i < 100; ++i) {
         const Listening there;
-        Sender sender{there.address(), options};
+        netio::Sender sender{there.address(), options};
         for (std::uint64_t n = 0; n < 10; ++n)
             sender.send(message_of(1, n));
         sender.close();
@@ -230,8 +230,8 @@ TEST_F(SenderThreads, ItMayBeDestroyedWhileMessagesWaitAndWhileTheyFlow) {
     const Address address = nowhere();
     Listening there;
     for (int i = 0; i < 5; ++i) {
-        Sender to_nowhere{address, quick()};
-        Sender to_there{there.address(), quick()};
+        netio::Sender to_nowhere{address, quick()};
+        netio::Sender to_there{there.address(), quick()};
         for (std::uint64_t n = 0; n < 50; ++n) {
             to_nowhere.send(message_of(1, n));
             to_there.send(message_of(1, n));

@@ -92,7 +92,7 @@ TEST(BusPlace, AnErrorInItHasItsPosition) {
     };
     EXPECT_THAT(refusal("{at: bus, name: ../x}"), HasSubstr("test.yaml:3:22: bus.name: '../x'"));
     EXPECT_THAT(refusal("{name: x}"), HasSubstr("key 'at' is missing"));
-    EXPECT_THAT(refusal("{at: bus, lease: 1}"), HasSubstr("unknown key"));
+    EXPECT_THAT(refusal("{at: bus, lease_ms: 1}"), HasSubstr("unknown key"));
 }
 
 } // namespace
