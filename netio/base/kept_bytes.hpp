@@ -16,6 +16,17 @@ namespace netio::inline v0_3 {
 class KeptBytes {
   public:
     KeptBytes() = default;
+    KeptBytes(const KeptBytes&) = default;
+    KeptBytes& operator=(const KeptBytes&) = default;
+    // Leaves the other one empty.
+    KeptBytes(KeptBytes&& other) noexcept
+        : owner_{std::move(other.owner_)}, bytes_{std::exchange(other.bytes_, {})} {}
+    KeptBytes& operator=(KeptBytes&& other) noexcept {
+        owner_ = std::move(other.owner_);
+        bytes_ = std::exchange(other.bytes_, {});
+        return *this;
+    }
+    ~KeptBytes() = default;
     KeptBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
         : owner_{std::move(owner)}, bytes_{bytes} {}
     static KeptBytes copy_of(std::span<const std::byte> bytes) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -47,16 +48,22 @@ class Reassembly {
     // `part` is not in memory of this object.
     template <typename Lend>
     std::optional<KeptBytes> keep(std::span<const std::byte> part, Lend lend) {
-        if (!buffer_.empty() && message_.data() == buffer_.data())
-            kept_ = lend(std::exchange(buffer_, {}));
-        const std::byte* const begin = kept_.bytes().data();
-        if (kept_.empty() || part.data() < begin || part.data() >= begin + kept_.size()) return {};
-        return kept_.part(part);
+        if (!in_progress_ && is_within(part, buffer_)) kept_ = lend(std::exchange(buffer_, {}));
+        return is_within(part, kept_.bytes()) ? std::optional{kept_.part(part)} : std::nullopt;
     }
     // message() was handed over.
-    void end_of_message() noexcept { kept_ = {}; }
+    void end_of_message() noexcept {
+        kept_ = {};
+        message_ = {};
+    }
 
   private:
+    static bool is_within(std::span<const std::byte> part,
+                          std::span<const std::byte> whole) noexcept {
+        const std::less_equal<const std::byte*> before;
+        return !part.empty() && !whole.empty() && before(whole.data(), part.data()) &&
+               before(part.data() + part.size(), whole.data() + whole.size());
+    }
     bool reserve(std::size_t needed, std::size_t total) noexcept;
 
     std::size_t largest_bytes_;

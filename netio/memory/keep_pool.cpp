@@ -8,16 +8,17 @@ namespace netio::inline v0_3 {
 // A receive buffer, or the memory of a joined message, while it is lent.
 class KeepPool::Loan {
   public:
-    Loan(std::shared_ptr<KeepPool> pool, Buffer buffer, TimePoint now)
-        : pool_{std::move(pool)}, buffer_{std::move(buffer)},
+    Loan(std::shared_ptr<KeepPool> pool, TimePoint now)
+        : pool_{std::move(pool)},
           entry_{pool_->add({.bytes = pool_->buffer_bytes_, .is_buffer = true, .since = now})} {}
     Loan(std::shared_ptr<KeepPool> pool, std::vector<std::byte> message, TimePoint now)
         : pool_{std::move(pool)}, message_{std::move(message)},
-          entry_{pool_->add({.bytes = message_.size(), .since = now})} {}
+          entry_{pool_->add({.bytes = message_.capacity(), .since = now})} {}
     ~Loan() { pool_->give_back(entry_, std::move(buffer_)); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
 
+    void set(Buffer buffer) noexcept { buffer_ = std::move(buffer); }
     std::span<const std::byte> message() const noexcept { return message_; }
 
   private:
@@ -51,8 +52,10 @@ class KeepPool::Slab {
     Entries::iterator entry_;
 };
 
-std::shared_ptr<const void> KeepPool::lend(Buffer buffer, TimePoint now) {
-    return std::make_shared<Loan>(shared_from_this(), std::move(buffer), now);
+std::shared_ptr<const void> KeepPool::lend(const std::function<Buffer()>& take, TimePoint now) {
+    auto loan = std::make_shared<Loan>(shared_from_this(), now);
+    loan->set(take());
+    return loan;
 }
 
 KeptBytes KeepPool::copy(std::span<const std::byte> bytes, TimePoint now) {
@@ -76,12 +79,21 @@ std::size_t KeepPool::extra_bytes() const {
     return extra_bytes_;
 }
 
-std::vector<KeepPool::Buffer> KeepPool::take_returned() {
+std::size_t KeepPool::lent_bytes() const {
     const std::lock_guard lock{mutex_};
-    return std::exchange(returned_, {});
+    return bytes_;
 }
 
-void KeepPool::wake_on_return(std::function<bool()> wake) {
+std::vector<KeepPool::Buffer> KeepPool::take_returned() {
+    const std::lock_guard lock{mutex_};
+    std::vector<Buffer> returned;
+    if (returned_.empty()) return returned;
+    returned.swap(returned_);
+    returned_.reserve(entries_.size());
+    return returned;
+}
+
+void KeepPool::wake_on_return(std::function<void()> wake) {
     const std::lock_guard lock{mutex_};
     wake_ = std::move(wake);
 }
@@ -102,6 +114,7 @@ KeepStats KeepPool::stats(TimePoint now) const {
 
 KeepPool::Entries::iterator KeepPool::add(const Entry& entry) {
     const std::lock_guard lock{mutex_};
+    returned_.reserve(entries_.size() + 1); // so that give_back() cannot fail
     bytes_ += entry.bytes;
     if (!entry.is_buffer) extra_bytes_ += entry.bytes;
     return entries_.insert(entries_.end(), entry);
@@ -115,7 +128,7 @@ void KeepPool::give_back(Entries::iterator entry, Buffer buffer) {
     entries_.erase(entry);
     if (buffer.memory && !is_detached_) returned_.push_back(std::move(buffer));
     // With the lock, so that the session and its loop cannot end meanwhile: detach() waits for it.
-    if (wake_ && wake_()) wake_ = nullptr;
+    if (const auto wake = std::exchange(wake_, nullptr)) wake();
 }
 
 } // namespace netio::inline v0_3

@@ -52,19 +52,21 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     bool copies(std::size_t bytes) const noexcept { return bytes < copied_below_; }
 
     // Lends a receive buffer, until the last copy of the result is destroyed.
-    std::shared_ptr<const void> lend(Buffer buffer, TimePoint now);
+    // `take` returns it, and is called when nothing can fail any more.
+    std::shared_ptr<const void> lend(const std::function<Buffer()>& take, TimePoint now);
     // Copies bytes into a slab, which is lent until all copies in it are destroyed.
     KeptBytes copy(std::span<const std::byte> bytes, TimePoint now);
     // Takes over the memory of a message that was put together from fragments.
     KeptBytes adopt(std::vector<std::byte> bytes, TimePoint now);
 
-    // Bytes of slabs and of joined messages, which are not receive buffers.
-    std::size_t extra_bytes() const;
     // Buffers that were returned since the last call.
     std::vector<Buffer> take_returned();
-    // `wake` is called on any thread when memory is returned, until it has returned true; not after
-    // detach(). It must not call this object.
-    void wake_on_return(std::function<bool()> wake);
+    // Bytes of slabs and of joined messages, which are not receive buffers.
+    std::size_t extra_bytes() const;
+    std::size_t lent_bytes() const;
+    // `wake` is called once, on any thread, when memory is returned; not after detach(). It must
+    // not call this object.
+    void wake_on_return(std::function<void()> wake);
     // The session ends: what is returned from now on is freed.
     void detach();
     KeepStats stats(TimePoint now) const;
@@ -91,7 +93,7 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     std::size_t bytes_ = 0;      // of all of them
     std::size_t extra_bytes_ = 0;
     std::vector<Buffer> returned_;
-    std::function<bool()> wake_;
+    std::function<void()> wake_;
     bool is_detached_ = false;
 };
 

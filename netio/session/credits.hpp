@@ -131,6 +131,13 @@ class Credits {
         pace_returns();
         return CreditError::none;
     }
+    // So many receives are not posted because the user keeps their memory. Credits of the others are
+    // returned earlier, since fewer can be owed.
+    void on_missing(std::uint32_t count) noexcept {
+        if (missing_ == count) return;
+        missing_ = count;
+        pace_returns();
+    }
     std::uint32_t receive_count() const noexcept { return options_.receive_count; }
     std::uint32_t peer_receive_count() const noexcept { return options_.peer_receive_count; }
     // Number of messages that the peer may have sent since the beginning.
@@ -158,7 +165,7 @@ class Credits {
         const std::uint32_t parts = std::min(most_parts, options_.peer_receive_count - 1);
         threshold_ =
             std::min(std::max(options_.return_threshold_count, options_.receive_count / parts),
-                     half_of(options_.receive_count));
+                     half_of(options_.receive_count - std::min(missing_, options_.receive_count)));
     }
     void use_one() noexcept {
         if (available_ > 0) --available_;
@@ -166,6 +173,7 @@ class Credits {
 
     CreditOptions options_;
     std::uint32_t threshold_ = 0; // of owed credits
+    std::uint32_t missing_ = 0;   // receives
     std::uint32_t available_;
     std::uint32_t owed_ = 0;
     std::uint64_t granted_;

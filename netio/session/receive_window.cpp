@@ -32,9 +32,15 @@ ReceiveWindow::~ReceiveWindow() {
 }
 
 KeptBytes ReceiveWindow::keep(std::span<const std::byte> bytes, TimePoint now) {
+    if (bytes.empty()) return {};
     if (!pool_) pool_ = std::make_shared<KeepPool>(memory_.receive_bytes());
-    if (pool_->copies(bytes.size())) return pool_->copy(bytes, now);
-    if (!loan_) loan_ = pool_->lend(memory_.lend(front().receive.value()), now);
+    // With a limit below a slab one small message would use all of it.
+    const bool copies = pool_->copies(bytes.size()) && keep_limit_ >= KeepPool::slab_bytes;
+    if (copies) return pool_->copy(bytes, now);
+    if (!loan_) {
+        const std::uint32_t index = front().receive.value();
+        loan_ = pool_->lend([&] { return memory_.lend(index); }, now);
+    }
     return {loan_, bytes};
 }
 

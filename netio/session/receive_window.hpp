@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -72,12 +73,15 @@ class ReceiveBuffers {
     [[nodiscard]] bool add(std::uint32_t more, MemoryDomain& domain) {
         const std::size_t bytes = more * receive_bytes_;
         if (!share_.take(bytes)) return false;
+        const std::size_t before = slots_.size();
         try {
             auto memory = std::make_shared<RegisteredBuffer>(bytes);
             memory->registration(domain);
-            pieces_.push_back({.memory = std::move(memory), .begin = count(), .left = more});
+            const std::uint32_t begin = count();
             slots_.resize(slots_.size() + more);
+            pieces_.push_back({.memory = std::move(memory), .begin = begin, .left = more});
         } catch (const std::exception&) { // the session continues with the memory that it has
+            slots_.resize(before);
             share_.give(bytes);
             return false;
         }
@@ -137,6 +141,7 @@ class ReceiveBuffers {
         spares_.pop_back();
         return true;
     }
+    bool has_free_spare() const noexcept { return !spares_.empty(); }
     // A buffer that was lent is back.
     void take_back(KeepPool::Buffer buffer) {
         if (!buffer.home) return spares_.push_back(std::move(buffer.memory));
@@ -376,9 +381,17 @@ class ReceiveWindow {
 
     // --- keeping: the user holds what has arrived longer than its handler runs
 
-    // Called on any thread, while is_starved(), when memory is returned; returns whether the
-    // session will call take_starved().
-    void wake_on_return(std::function<bool()> wake) { wake_ = std::move(wake); }
+    // Called on any thread, while is_starved(), when memory is returned.
+    void wake_on_return(std::function<void()> wake) { wake_ = std::move(wake); }
+    // From now on the user is not limited: the connection ends in order, and must receive for that.
+    void lift_keep_limit() {
+        keep_limit_ = std::numeric_limits<std::size_t>::max();
+        if (is_starved()) wake_();
+    }
+    // Whether a message can be lent without coming near the limit.
+    bool may_lend() const {
+        return !pool_ || pool_->lent_bytes() + memory_.receive_bytes() <= keep_limit_ / 2;
+    }
     // Keeps bytes of the front.
     KeptBytes keep(std::span<const std::byte> bytes, TimePoint now);
     // Keeps the memory of a message that was put together from fragments.
@@ -390,6 +403,16 @@ class ReceiveWindow {
     // The receives that are starved; the caller processes them again.
     std::vector<std::uint32_t> take_starved() noexcept { return std::exchange(starved_, {}); }
     bool is_starved() const noexcept { return !starved_.empty(); }
+    std::uint32_t starved_count() const noexcept {
+        return static_cast<std::uint32_t>(starved_.size());
+    }
+    // A starved receive for which a spare buffer is free now; the caller processes it again.
+    std::optional<std::uint32_t> take_one_starved() noexcept {
+        if (starved_.empty() || !memory_.has_free_spare()) return std::nullopt;
+        const std::uint32_t index = starved_.back();
+        starved_.pop_back();
+        return index;
+    }
 
     void pause() noexcept { paused_ = true; }
     // Returns whether it was paused.
@@ -432,7 +455,7 @@ class ReceiveWindow {
     std::shared_ptr<KeepPool> pool_;   // made when something is kept
     std::shared_ptr<const void> loan_; // of the front's buffer
     std::vector<std::uint32_t> starved_;
-    std::function<bool()> wake_;
+    std::function<void()> wake_;
 };
 
 } // namespace netio::inline v0_3

@@ -305,7 +305,6 @@ void Session::beat() {
         static_cast<void>(liveness_.must_beat(look)); // the heartbeat itself does not count
     }
     beat_.start(interval);
-    if (receive_.is_starved()) on_memory_returned(); // a loop with too many tasks is not woken
 }
 
 void Session::on_deadline() {
@@ -346,6 +345,7 @@ void Session::close(TimePoint by) {
     if (state_ == State::closing || state_ == State::ended) return;
     if (state_ != State::open) return fail(CloseReason::local, {}); // nothing was sent
     if (!shutdown_.close(std::min(by, attended(loop_) + options_.close_limit))) return;
+    receive_.lift_keep_limit();
     await_peer();
     advance_shutdown();
 }
@@ -594,8 +594,10 @@ void Session::deliver_arrivals() {
             break;
         }
         const ReceiveWindow::Arrival arrival = receive_.front();
+        is_delivering_ = true;
         deliver(arrival);
         if (watch.destroyed()) return;
+        is_delivering_ = false;
         if (receive_.is_empty()) break; // the service has ended the session
         if (receive_.take_rest()) continue;
         receive_.pop();
@@ -654,28 +656,40 @@ bool Session::reuse(std::uint32_t index) {
         send_.flow().on_retired();
         return true;
     }
-    if (!receive_.supply(index, connection_->domain())) return true; // no credit for the peer
+    const bool is_supplied = receive_.supply(index, connection_->domain());
+    send_.flow().on_missing(receive_.starved_count());
+    if (!is_supplied) return true; // no credit for the peer
     if (!receive_.post(*connection_, index)) return false;
     send_.flow().on_reposted();
-    return true;
+    // The receive may have got its own buffer back, and another one can use its spare.
+    const std::optional<std::uint32_t> next = receive_.take_one_starved();
+    return !next || reuse(*next);
 }
 
 KeptBytes Session::keep(std::span<const std::byte> bytes) {
+    check_keep();
     return with_wake().keep(bytes, loop_.now());
 }
 
 KeptBytes Session::keep(std::vector<std::byte> message) {
+    check_keep();
     return with_wake().keep(std::move(message), loop_.now());
+}
+
+void Session::check_keep() const noexcept {
+    if (!is_delivering_)
+        detail::misused("keep() is for the message that a handler is given, while the handler runs");
 }
 
 ReceiveWindow& Session::with_wake() {
     if (self_) return receive_;
-    self_ = std::make_shared<Session*>(this);
-    receive_.wake_on_return([&loop = loop_, weak = std::weak_ptr{self_}] {
-        return loop.post([weak] {
-            if (const auto self = weak.lock()) (*self)->on_memory_returned();
+    auto self = std::make_shared<Session*>(this);
+    receive_.wake_on_return([&loop = loop_, weak = std::weak_ptr{self}] {
+        loop.post_always([weak] {
+            if (const auto session = weak.lock()) (*session)->on_memory_returned();
         });
     });
+    self_ = std::move(self);
     return receive_;
 }
 
@@ -683,6 +697,7 @@ void Session::on_memory_returned() {
     if (state_ >= State::parting) return;
     for (const std::uint32_t index : receive_.take_starved())
         if (!reuse(index)) return;
+    send_.flow().on_missing(receive_.starved_count());
     go_on();
 }
 

@@ -113,6 +113,8 @@ class Session final : private Connection::Handler {
     // The same for a message that was put together from fragments.
     KeptBytes keep(std::vector<std::byte> message);
     KeepStats kept() const { return receive_.kept(loop_.now()); }
+    // Whether keep() would lend a buffer without coming near keep_limit_bytes.
+    bool may_lend() const { return receive_.may_lend(); }
 
     // Closes in order: nothing can be sent any more, what was sent arrives, then
     // on_closed(orderly); or on_closed(unconfirmed) if the peer does not confirm. Messages that the
@@ -176,6 +178,7 @@ class Session final : private Connection::Handler {
     void open_connection(std::chrono::milliseconds timeout);
     void open_windows();
     void become_open();
+    void check_keep() const noexcept;
     ReceiveWindow& with_wake();
     void on_memory_returned();
     // These return false if the session has ended or was destroyed.
@@ -212,6 +215,7 @@ class Session final : private Connection::Handler {
     Liveness liveness_;
     std::optional<Closed> verdict_; // the reason of the end, once there is one
     bool is_answered_ = false;
+    bool is_delivering_ = false;
     bool* destroyed_ = nullptr;
     std::shared_ptr<Session*> self_; // for tasks that may outlive it; made when something is kept
     StallAwareTimer deadline_; // of connecting, handshake, shutdown and parting

@@ -77,6 +77,7 @@ void MessageQueue::resume_if_space() {
 }
 
 std::size_t MessageQueue::poll(MessageBatch& batch, std::chrono::milliseconds timeout) {
+    batch.clear(); // what it keeps may be what the wait is for
     std::unique_lock lock{mutex_};
     resume_if_space();
     if (timeout.count() > 0) {

@@ -41,6 +41,7 @@ void PublisherConnection::leave(std::size_t further) {
     merge(past.seen, socket_->seen());
     past_ = std::move(past);
     open_ = moved_ = false;
+    if (user_.delivering == socket_.get()) user_.delivering = nullptr;
     socket_.reset();
 }
 

@@ -99,6 +99,12 @@ class PublisherConnection final : private SubscribeSocket::Handler {
         : id_{id}, source_{.name = name, .address = addresses.front()},
           addresses_{std::move(addresses)}, owner_{owner}, user_{user} {}
 
+    ~PublisherConnection() {
+        if (user_.delivering == socket_.get()) user_.delivering = nullptr;
+    }
+    PublisherConnection(const PublisherConnection&) = delete;
+    PublisherConnection& operator=(const PublisherConnection&) = delete;
+
     PublisherId id() const noexcept { return id_; }
     const Subscriptions::Source& source() const noexcept { return source_; }
     const std::vector<std::string>& addresses() const noexcept { return addresses_; }

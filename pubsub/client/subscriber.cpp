@@ -300,10 +300,9 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
     add(impl.counters.messages, 1);
     if (!impl.options.on_message) {
         if (!turn_end.armed()) turn_end.start(Duration::zero());
-        const bool is_large = message.size() >= KeepPool::copied_below;
-        const bool goes_on = is_large
-                                 ? impl.queue.put_kept(fid, subscriptions.keep(message), status)
-                                 : impl.queue.put(fid, message, status);
+        const bool is_lent = message.size() >= KeepPool::copied_below && subscriptions.may_lend();
+        const bool goes_on = is_lent ? impl.queue.put_kept(fid, subscriptions.keep(message), status)
+                                     : impl.queue.put(fid, message, status);
         if (!goes_on) pause();
         return;
     }
@@ -499,6 +498,9 @@ std::size_t Subscriber::Impl::receive(pubsub::MessageBatch& batch,
         if (reading.next < reading.batch->size()) { // what an iteration has left
             batch = *reading.batch;
             batch.drop_front(std::exchange(reading.next, batch.size()));
+            reading.batch = std::make_shared<pubsub::MessageBatch>(); // releases what it keeps
+            reading.iterators = 0;
+            reading.next = 0;
             return batch.size();
         }
     } // else another reader has it

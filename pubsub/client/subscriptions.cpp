@@ -2,6 +2,7 @@
 #include "pubsub/client/subscriptions.hpp"
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "pubsub/client/discovered_publishers.hpp"
@@ -551,7 +552,14 @@ void Subscriptions::unsubscribe(const FidRange& range) {
 }
 
 KeptBytes Subscriptions::keep(std::span<const std::byte> message) const {
-    return impl().delivering->keep(message);
+    SubscribeSocket* const socket = impl().delivering;
+    NETIO_CHECK_MSG(socket != nullptr, "keep() is for on_message");
+    return socket->keep(message);
+}
+
+bool Subscriptions::may_lend() const {
+    const SubscribeSocket* const socket = impl().delivering;
+    return socket != nullptr && socket->may_lend();
 }
 
 void Subscriptions::pause() {

@@ -123,6 +123,8 @@ class NETIO_EXPORT Subscriptions final {
     void resume();
     // In on_message, as SubscribeSocket::keep().
     KeptBytes keep(std::span<const std::byte> message) const;
+    // In on_message, as SubscribeSocket::may_lend().
+    bool may_lend() const;
     // Closes all connections in order; on_ended follows. Messages that have not arrived by now are
     // not counted as lost, so the losses are known even if a publisher does not confirm the end.
     void close();

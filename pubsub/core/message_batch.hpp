@@ -63,13 +63,14 @@ class MessageBatch final : public MessageKeeper {
                 .missed = head.missed,
                 .is_gap = head.is_gap,
                 .bytes = head.is_kept
-                             ? kept_[head.kept].bytes()
+                             ? kept_[head.size].bytes()
                              : std::span<const std::byte>{bytes_.data() + head.offset, head.size}};
     }
     // The bytes of a message, for longer than the batch: a copy, unless they are kept already.
     KeptBytes keep(std::span<const std::byte> message) const override {
         for (const KeptBytes& each : kept_) // few: a batch is handed over at 256 KiB
-            if (!each.empty() && each.bytes().data() == message.data()) return each;
+            if (!each.empty() && each.bytes().data() == message.data())
+                return each.part(message);
         return KeptBytes::copy_of(message);
     }
 
@@ -110,25 +111,25 @@ class MessageBatch final : public MessageKeeper {
     void append(const MessageBatch& other) {
         for (std::size_t i = 0; i < other.size(); ++i) {
             const Head& head = other.heads_[other.first_ + i];
-            head.is_kept ? append(other[i], other.kept_[head.kept]) : append(other[i]);
+            head.is_kept ? append(other[i], other.kept_[head.size]) : append(other[i]);
         }
     }
     // Appends a message whose bytes are not copied.
     void append(const Item& item, KeptBytes bytes) {
+        kept_.push_back(std::move(bytes));
         append({.fid = item.fid, .status = item.status, .missed = item.missed, .bytes = {}});
         Head& head = heads_[end_ - 1];
         head.is_kept = true;
-        head.kept = static_cast<std::uint32_t>(kept_.size());
-        kept_bytes_ += bytes.size();
-        kept_.push_back(std::move(bytes));
+        head.size = static_cast<std::uint32_t>(kept_.size() - 1);
+        kept_bytes_ += kept_.back().size();
     }
     // Removes the first messages.
     void drop_front(std::size_t count) noexcept {
         for (; count > 0; --count) {
             const Head& head = heads_[first_++];
             if (!head.is_kept) continue;
-            kept_bytes_ -= kept_[head.kept].size();
-            kept_[head.kept] = {};
+            kept_bytes_ -= kept_[head.size].size();
+            kept_[head.size] = {};
         }
     }
     // Keeps its memory.
@@ -145,8 +146,7 @@ class MessageBatch final : public MessageKeeper {
         Fid fid{};
         std::uint64_t missed = 0;
         std::size_t offset = 0; // in bytes_
-        std::uint32_t size = 0; // in bytes_
-        std::uint32_t kept = 0; // in kept_, if is_kept
+        std::uint32_t size = 0; // in bytes_; if is_kept, the place in kept_
         std::uint8_t status = 0;
         bool is_gap = false;
         bool is_kept = false;

@@ -760,6 +760,11 @@ KeepStats SubscribeSocket::kept() const {
     return self.session ? self.session->kept() : KeepStats{};
 }
 
+bool SubscribeSocket::may_lend() const {
+    const Impl& self = impl();
+    return self.session && self.session->may_lend();
+}
+
 bool SubscribeSocket::is_paused() const noexcept {
     return impl().paused;
 }

@@ -197,6 +197,8 @@ class NETIO_EXPORT SubscribeSocket final {
     KeptBytes keep(std::span<const std::byte> message);
     // What is lent now.
     KeepStats kept() const;
+    // Whether keep() would lend a buffer without coming near the limit: at most half of it is lent.
+    bool may_lend() const;
 
     // Since construction; they do not decrease.
     struct Counters {

@@ -132,6 +132,29 @@ TEST_P(Keeping, BeyondTheLimitTheConnectionStallsAndOthersGoOn) {
     EXPECT_EQ(actor.messages + actor.dropped, 400U) << "each message has arrived or is reported";
 }
 
+// The subscriber ends in order, whatever its user keeps.
+TEST_P(Keeping, AConnectionBeyondTheLimitClosesInOrder) {
+    auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
+    auto socket = keep_all(range(1, 1), 0, SlowPolicy::drop);
+    publish_all(*publisher, 100, {50000}, [&] { return actor.kept.size() >= 6; });
+    socket->close();
+    ASSERT_TRUE(run_until([&] { return !actor.ends.empty(); }));
+    EXPECT_EQ(actor.ends[0].reason, netio::CloseReason::orderly) << to_string(actor.ends[0]);
+    EXPECT_EQ(actor.intact(), actor.kept.size());
+}
+
+// With a limit below a slab, a small message is lent with its buffer, and the others stay in use.
+TEST_P(Keeping, AFewSmallMessagesDoNotStopAConnectionWithoutABudget) {
+    auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
+    auto socket = keep_all(range(1, 1), 0);
+    publish_all(*publisher, 5000, {40}, [&] {
+        while (actor.kept.size() > 3)
+            actor.kept.erase(actor.kept.begin() + 1);
+        return actor.messages == 5000;
+    });
+    EXPECT_EQ(actor.intact(), actor.kept.size());
+}
+
 TEST_P(Keeping, WithoutABudgetEachKeptBufferIsMissingUntilItIsReturned) {
     auto publisher = buffered({.page_size_bytes = 60 * 1024, .page_count = 64});
     auto socket = keep_all(range(1, 1), 0);
