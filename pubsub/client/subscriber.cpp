@@ -81,7 +81,8 @@ struct Subscriber::Impl {
 
     void subscribe(std::vector<FidRange> fids, std::optional<pubsub::SlowPolicy> policy);
     void unsubscribe(std::vector<FidRange> fids);
-    void set_unanswered(const std::vector<FidRange>& fids, bool are);
+    // A publisher has accepted or refused these fids.
+    void on_answer(const FidRange& fids);
     // `done` and `failed` are called with `mutex` held.
     template <typename Done, typename Failed>
     bool wait(std::chrono::milliseconds timeout, Done done, Failed failed) const;
@@ -118,7 +119,10 @@ struct Subscriber::Impl {
     mutable std::mutex mutex; // of what follows
     mutable std::condition_variable changed;
     using Fids = pubsub::FidRangeMap<std::monostate>;
-    Fids unanswered;                  // fids that no publisher has accepted or refused
+    // Fids that no publisher has accepted or refused, with the number of the call of subscribe().
+    pubsub::FidRangeMap<std::uint64_t> unanswered;
+    std::uint64_t calls = 0;      // of subscribe()
+    std::uint64_t begun_call = 0; // that the context's thread has begun: later ones have no answer
     Fids refused;                     // and that none has accepted since
     std::deque<std::string> refusals; // of subscriptions, not thrown yet
     std::string failure;              // at the end; empty: closed in order
@@ -271,7 +275,7 @@ void Subscriber::Impl::OnLoop::on_subscribed(Subscriptions&, const Subscriptions
                                              const FidRange& range) {
     {
         const std::lock_guard lock{impl.mutex};
-        impl.unanswered.erase(range);
+        impl.on_answer(range);
         impl.refused.erase(range);
         impl.changed.notify_all();
     }
@@ -288,7 +292,7 @@ void Subscriber::Impl::OnLoop::on_refused(Subscriptions&, const Subscriptions::S
     const std::lock_guard lock{impl.mutex};
     for (const auto& piece : impl.unanswered.pieces(range))
         impl.refused.assign(piece.range, {});
-    impl.unanswered.erase(range);
+    impl.on_answer(range);
     impl.changed.notify_all();
     if (impl.options.on_refused) return;
     impl.refusals.push_back(text);
@@ -398,33 +402,45 @@ void Subscriber::Impl::subscribe(std::vector<FidRange> fids,
         require_option(range.first <= range.last,
                        "a range of fids ends before it begins: " + to_string(range));
     }
-    set_unanswered(fids, true);
-    context.post_always([there = std::weak_ptr{on_loop}, fids = std::move(fids), policy] {
+    const std::lock_guard lock{mutex}; // until it is posted, so that calls are begun in order
+    const std::uint64_t call = ++calls;
+    for (const FidRange& range : fids) {
+        unanswered.assign(range, call);
+        refused.erase(range);
+    }
+    changed.notify_all();
+    context.post_always([there = std::weak_ptr{on_loop}, fids = std::move(fids), policy, call] {
         const auto own = there.lock();
         if (!own || own->closing) return;
-        own->impl.set_unanswered(fids, true); // an answer to an earlier request does not count
+        {
+            const std::lock_guard held{own->impl.mutex};
+            own->impl.begun_call = call;
+        }
         own->subscriptions.subscribe(fids, policy);
     });
 }
 
 void Subscriber::Impl::unsubscribe(std::vector<FidRange> fids) {
-    set_unanswered(fids, false);
+    {
+        const std::lock_guard lock{mutex};
+        for (const FidRange& range : fids) {
+            unanswered.erase(range);
+            refused.erase(range);
+        }
+        changed.notify_all();
+    }
     context.post_always([there = std::weak_ptr{on_loop}, fids = std::move(fids)] {
         const auto own = there.lock();
         if (!own || own->closing) return;
-        own->impl.set_unanswered(fids, false);
         for (const FidRange& range : fids)
             own->subscriptions.unsubscribe(range);
     });
 }
 
-void Subscriber::Impl::set_unanswered(const std::vector<FidRange>& fids, bool are) {
-    const std::lock_guard lock{mutex};
-    for (const FidRange& range : fids) {
-        are ? unanswered.assign(range, {}) : unanswered.erase(range);
-        refused.erase(range);
-    }
-    changed.notify_all();
+// The mutex is held. A call whose requests are still to be sent is not answered by this.
+void Subscriber::Impl::on_answer(const FidRange& fids) {
+    for (const auto& piece : unanswered.pieces(fids))
+        if (piece.value <= begun_call) unanswered.erase(piece.range);
 }
 
 template <typename Done, typename Failed>
@@ -552,7 +568,7 @@ bool Subscriber::wait_until_subscribed(std::chrono::milliseconds timeout) const 
 bool Subscriber::wait_until_subscribed(const FidSet& fids,
                                        std::chrono::milliseconds timeout) const {
     const Impl& impl = *impl_.operator->();
-    const auto has_some = [&](const Impl::Fids& of) {
+    const auto has_some = [&](const auto& of) {
         return std::ranges::any_of(
             fids.ranges(), [&](const FidRange& range) { return !of.pieces(range).empty(); });
     };
