@@ -847,11 +847,11 @@ std::string check(netio::Transport& transport, PublisherConfig config) {
             each.port = 0;
     }
     const MessageFeed feed{config.streams, config.triggers};
-    struct Nobody final : netio::pubsub::PublishSocket::Handler {
+    struct IgnoringHandler final : netio::pubsub::PublishSocket::Handler {
         void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
                                   const netio::pubsub::PublicationOutcome&) override {}
-    } nobody;
-    const auto outlet = make_outlet(transport, config, feed.largest_bytes(), nobody);
+    } ignoring;
+    const auto outlet = make_outlet(transport, config, feed.largest_bytes(), ignoring);
     check_announcement(transport.loop(), config, outlet->publisher().endpoints());
     std::uint64_t fids = 0;
     for (const StreamConfig& stream : config.streams)

@@ -74,23 +74,19 @@ KeptBytes KeepPool::adopt(std::vector<std::byte> bytes, TimePoint now) {
     return {std::move(loan), message};
 }
 
-std::size_t KeepPool::extra_bytes() const {
-    const std::lock_guard lock{mutex_};
-    return extra_bytes_;
-}
-
 std::size_t KeepPool::lent_bytes() const {
     const std::lock_guard lock{mutex_};
     return bytes_;
 }
 
-std::vector<KeepPool::Buffer> KeepPool::take_returned() {
+std::size_t KeepPool::take_returned(std::vector<Buffer>& buffers) {
+    buffers.clear();
     const std::lock_guard lock{mutex_};
-    std::vector<Buffer> returned;
-    if (returned_.empty()) return returned;
-    returned.swap(returned_);
-    returned_.reserve(entries_.size());
-    return returned;
+    // The capacity stays on both sides: give_back() needs it.
+    for (Buffer& buffer : returned_)
+        buffers.push_back(std::move(buffer));
+    returned_.clear();
+    return extra_bytes_;
 }
 
 void KeepPool::wake_on_return(std::function<void()> wake) {
@@ -114,7 +110,8 @@ KeepStats KeepPool::stats(TimePoint now) const {
 
 KeepPool::Entries::iterator KeepPool::add(const Entry& entry) {
     const std::lock_guard lock{mutex_};
-    returned_.reserve(entries_.size() + 1); // so that give_back() cannot fail
+    if (returned_.capacity() <= entries_.size()) // so that give_back() cannot fail
+        returned_.reserve(std::max<std::size_t>(16, 2 * entries_.size()));
     bytes_ += entry.bytes;
     if (!entry.is_buffer) extra_bytes_ += entry.bytes;
     return entries_.insert(entries_.end(), entry);

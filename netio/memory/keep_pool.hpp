@@ -59,10 +59,9 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     // Takes over the memory of a message that was put together from fragments.
     KeptBytes adopt(std::vector<std::byte> bytes, TimePoint now);
 
-    // Buffers that were returned since the last call.
-    std::vector<Buffer> take_returned();
-    // Bytes of slabs and of joined messages, which are not receive buffers.
-    std::size_t extra_bytes() const;
+    // Replaces `buffers` by those that were returned since the last call. Returns the bytes of slabs
+    // and joined messages that are lent: what is not in receive buffers.
+    std::size_t take_returned(std::vector<Buffer>& buffers);
     std::size_t lent_bytes() const;
     // `wake` is called once, on any thread, when memory is returned; not after detach(). It must
     // not call this object.

@@ -194,7 +194,7 @@ void Sender::Impl::OnLoop::on_closed(BufferedSendSocket&, const Closed& closed) 
     if (!closing) {
         if (!tries) again.start(impl.options.socket.socket.retry_limit);
     } else if (tries) {
-        socket->close(); // nobody waits for it any more
+        socket->close(); // no call waits for it any more
     } else {
         end();
     }

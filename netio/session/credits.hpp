@@ -131,8 +131,8 @@ class Credits {
         pace_returns();
         return CreditError::none;
     }
-    // So many receives are not posted because the user keeps their memory. Credits of the others are
-    // returned earlier, since fewer can be owed.
+    // The user keeps the memory of `count` receives, which therefore are not posted. Credits of the
+    // others are returned earlier, since fewer can be owed.
     void on_missing(std::uint32_t count) noexcept {
         if (missing_ == count) return;
         missing_ = count;

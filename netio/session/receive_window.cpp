@@ -50,9 +50,9 @@ KeptBytes ReceiveWindow::keep(std::vector<std::byte> message, TimePoint now) {
 }
 
 bool ReceiveWindow::has_buffer(std::uint32_t index, MemoryDomain& domain) {
-    for (KeepPool::Buffer& buffer : pool_->take_returned())
+    const std::size_t extra = pool_->take_returned(returned_);
+    for (KeepPool::Buffer& buffer : returned_)
         memory_.take_back(std::move(buffer));
-    const std::size_t extra = pool_->extra_bytes();
     return extra <= keep_limit_ && memory_.supply(index, domain, keep_limit_ - extra);
 }
 

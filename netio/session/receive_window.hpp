@@ -454,6 +454,7 @@ class ReceiveWindow {
     std::size_t keep_limit_;
     std::shared_ptr<KeepPool> pool_;   // made when something is kept
     std::shared_ptr<const void> loan_; // of the front's buffer
+    std::vector<KeepPool::Buffer> returned_; // used by has_buffer()
     std::vector<std::uint32_t> starved_;
     std::function<void()> wake_;
 };

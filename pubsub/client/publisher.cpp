@@ -106,8 +106,9 @@ struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler,
     void end_now();
     void close();
 
-    void on_subscribed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
-                       const FidRange& range) override {
+    // Before the subscriber learns that it is accepted: it may ask a thread here to publish.
+    void on_subscribing(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
+                        const FidRange& range) override {
         has_had_subscribers = true;
         impl.wanted.subscribe(peer.id, range);
     }

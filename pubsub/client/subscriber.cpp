@@ -291,7 +291,7 @@ void Subscriber::Impl::OnLoop::on_refused(Subscriptions&, const Subscriptions::S
     if (bus) return; // another publisher may accept it
     const std::lock_guard lock{impl.mutex};
     for (const auto& piece : impl.unanswered.pieces(range))
-        impl.refused.assign(piece.range, {});
+        if (piece.value <= impl.begun_call) impl.refused.assign(piece.range, {});
     impl.on_answer(range);
     impl.changed.notify_all();
     if (impl.options.on_refused) return;

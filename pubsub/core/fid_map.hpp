@@ -30,7 +30,7 @@ class FidMap {
 
   public:
     // The fid of vacant slots. Another one is chosen if a user inserts this one.
-    static constexpr Fid nobody{0x6a09e667f3bcc908};
+    static constexpr Fid initial_vacant{0x6a09e667f3bcc908};
     static constexpr std::size_t slot_bytes() noexcept { return sizeof(Slot); }
 
     // The value of a fid, inserted if it is not there.
@@ -225,7 +225,7 @@ class FidMap {
     std::vector<Slot> slots_; // a power of two, at most half full
     std::size_t mask_ = 0;    // slots_.size() - 1
     std::size_t size_ = 0;
-    Fid vacant_ = nobody;
+    Fid vacant_ = initial_vacant;
     std::uint64_t multiplier_ = golden_ratio; // odd
     unsigned shift_ = 61;
 };

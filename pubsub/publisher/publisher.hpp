@@ -73,6 +73,10 @@ class NETIO_EXPORT PublishSocketBase {
     class Handler {
       public:
         virtual void on_subscriber_connected(PublishSocketBase&, const SubscriberPeer&) {}
+        // An accepted subscription, before its answer is sent; on_subscribed follows. For a user
+        // whose other threads ask which fids are wanted: the subscriber must not know it earlier.
+        // Must not use or destroy the socket.
+        virtual void on_subscribing(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_subscribed(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
         // Also for the subscriptions of a subscriber that is gone (peer.gone): on_subscriber_closed
         // follows.

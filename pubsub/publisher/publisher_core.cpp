@@ -263,11 +263,15 @@ void PublisherCore::take_subscribe(Subscriber& subscriber, const SubscriptionReq
             if (!asked.empty()) on_asked(subscriber, asked, policy);
         }
     }
+    const SubscriberPeer peer = subscriber.peer();
+    if (result == SubscriptionResult::accepted) {
+        for (const FidRange& range : request.ranges)
+            user_.handler.on_subscribing(user_.publisher, peer, range);
+    }
     std::optional<std::vector<FidCount>> reported;
     if (positions && result == SubscriptionResult::accepted) reported = std::move(added);
     answer(subscriber, request.request, result, std::move(reported));
     if (result != SubscriptionResult::accepted) return;
-    const SubscriberPeer peer = subscriber.peer();
     const DestructionWatch watch{destroyed_};
     for (const FidRange& range : request.ranges) {
         user_.handler.on_subscribed(user_.publisher, peer, range);

@@ -61,9 +61,9 @@ void erase_range(Ranges& ranges, const FidRange& range) {
 
 SubscriptionTable::SubscriptionTable(std::size_t ranges_per_subscriber_limit)
     : ranges_per_subscriber_limit_{ranges_per_subscriber_limit}, groups_(1) {
-    segments_.emplace(Fid{0}, nobody);
-    group_by_subscribers_.emplace(std::vector<Interest>{}, nobody);
-    retain(nobody);
+    segments_.emplace(Fid{0}, empty_group);
+    group_by_subscribers_.emplace(std::vector<Interest>{}, empty_group);
+    retain(empty_group);
 }
 
 bool SubscriptionTable::add(Interest subscriber, const FidRange& range,
@@ -195,7 +195,7 @@ GroupId SubscriptionTable::with(GroupId group, Interest subscriber, bool adding)
 void SubscriptionTable::release(GroupId group) {
     Group& entry = groups_[index(group)];
     NETIO_CHECK(entry.segments > 0);
-    if (--entry.segments > 0 || group == nobody) return;
+    if (--entry.segments > 0 || group == empty_group) return;
     group_by_subscribers_.erase(entry.subscribers);
     entry.subscribers.clear();
     free_groups_.push_back(static_cast<std::uint32_t>(group));

@@ -34,9 +34,9 @@ struct Interest {
     friend auto operator<=>(const Interest&, const Interest&) = default;
 };
 
-// A set of interests; valid until the table changes. 0 is the empty set.
+// A set of interests; valid until the table changes.
 enum class GroupId : std::uint32_t {};
-inline constexpr GroupId nobody{0};
+inline constexpr GroupId empty_group{0};
 
 // The space of fids is cut into segments. Each segment belongs to a group: the set of subscribers
 // that want all of its fids, each by its policy. Equal sets are one group, so that its messages can

@@ -146,8 +146,12 @@ class PublisherActor final : public PublishSocket::Handler {
         peers.push_back(peer);
         if (at_connected) at_connected();
     }
+    void on_subscribing(Publisher&, const SubscriberPeer&, const FidRange& range) override {
+        subscribing.push_back(range);
+    }
     void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange& range) override {
         subscribed.push_back(range);
+        EXPECT_GE(subscribing.size(), subscribed.size()) << "reported before";
         if (at_subscribe) at_subscribe();
     }
     void on_unsubscribed(Publisher&, const SubscriberPeer& peer, const FidRange& range) override {
@@ -180,7 +184,7 @@ class PublisherActor final : public PublishSocket::Handler {
     int ended = 0; // times that on_closed was called
     netio::Closed end;
     std::vector<SubscriberPeer> peers; // in the order of their arrival
-    std::vector<FidRange> subscribed, unsubscribed, left_behind;
+    std::vector<FidRange> subscribing, subscribed, unsubscribed, left_behind;
     std::vector<netio::Closed> closed;
     std::map<std::uint64_t, int> completions; // per key: must be one
     std::map<std::uint64_t, PublicationOutcome> outcomes;

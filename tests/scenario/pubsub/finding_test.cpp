@@ -25,8 +25,8 @@ using netio::test::simulated_beds;
 // Three publishers of two fids each. They are killed, restarted, also under another name at the
 // same address, and closed; connections break and are refused; leases expire, the registry is
 // unreachable, and an absent publisher is announced with their fids. A message is identified by its
-// publisher's life and its number. For each fid exactly the next message arrives, or the subscriber
-// was told why not.
+// publisher's life and its number. For each fid exactly the next message arrives, or a loss is
+// reported to the subscriber.
 class Findings final : private Subscriptions::Handler {
   public:
     Findings(TestBed& bed, std::uint64_t seed)

@@ -78,7 +78,7 @@ TEST_F(BusyFrontDoor, AFidOfAnotherPublisherIsRefusedInTheCallAndNotCounted) {
 
 // No task of the user fits, and a user with an own loop calls again only when the descriptor is
 // readable.
-TEST_F(BusyFrontDoor, AReaderOfTheQueueContinuesByTheDescriptorWhileTheContextIsFull) {
+TEST_F(BusyFrontDoor, AQueueReaderContinuesByItsDescriptorWhileTheContextIsFull) {
     constexpr std::size_t count = 200;
     Publisher publisher{any_port};
     const Context context = with_limit(2);

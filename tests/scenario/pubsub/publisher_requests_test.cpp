@@ -153,6 +153,7 @@ TEST_P(PublisherRequests, AnUnknownMandatoryOptionIsRefusedAndNothingIsDone) {
     using enum SubscriptionResult;
     EXPECT_THAT(peer->answers(),
                 ElementsAre(std::pair{0U, accepted}, std::pair{0x80U, unknown_option}));
+    EXPECT_THAT(publisher_actor.subscribing, SizeIs(1));
     EXPECT_THAT(publisher_actor.subscribed, SizeIs(1));
     EXPECT_THAT(peer->closed, IsEmpty());
 }

@@ -48,25 +48,25 @@ TEST(FidMap, TakesTheWholeRangeOfFids) {
 
 // Internally one fid marks an empty slot, until a user inserts this fid.
 TEST(FidMap, StoresTheFidThatMarksEmptySlots) {
-    constexpr Fid nobody = FidMap<int>::nobody;
+    constexpr Fid initial_vacant = FidMap<int>::initial_vacant;
     for (const std::uint64_t others : {0U, 1U, 3U, 4U, 1000U}) {
         FidMap<int> map;
         for (std::uint64_t fid = 0; fid < others; ++fid)
             map[Fid{fid}] = 1;
-        EXPECT_EQ(map.find(nobody), nullptr);
-        EXPECT_FALSE(map.erase(nobody));
-        map[nobody] = 5;
+        EXPECT_EQ(map.find(initial_vacant), nullptr);
+        EXPECT_FALSE(map.erase(initial_vacant));
+        map[initial_vacant] = 5;
         map[Fid{others}] = 6; // the map may have to grow
-        ASSERT_NE(map.find(nobody), nullptr);
-        EXPECT_EQ(*map.find(nobody), 5);
+        ASSERT_NE(map.find(initial_vacant), nullptr);
+        EXPECT_EQ(*map.find(initial_vacant), 5);
         EXPECT_EQ(map.size(), others + 2);
         EXPECT_EQ(contents(map).size(), others + 2);
         EXPECT_EQ(map.find(Fid{others + 1}), nullptr);
-        EXPECT_TRUE(map.erase(nobody));
-        EXPECT_EQ(map.find(nobody), nullptr);
+        EXPECT_TRUE(map.erase(initial_vacant));
+        EXPECT_EQ(map.find(initial_vacant), nullptr);
         EXPECT_EQ(contents(map).size(), others + 1);
-        map[nobody] = 7;
-        EXPECT_EQ(contents(map).at(nobody), 7);
+        map[initial_vacant] = 7;
+        EXPECT_EQ(contents(map).at(initial_vacant), 7);
     }
 }
 
@@ -75,12 +75,12 @@ TEST(FidMap, TheFidThatMarksEmptySlotsIsNotFound) {
     detail::FidTable table;
     table.fids[Fid{1}].generation = table.generation;
     EXPECT_NE(table.find_current(Fid{1}), nullptr);
-    EXPECT_EQ(table.find_current(FidMap<int>::nobody), nullptr);
+    EXPECT_EQ(table.find_current(FidMap<int>::initial_vacant), nullptr);
     EXPECT_EQ(table.find_current(Fid{2}), nullptr);
     ArrivalCounter counter;
     counter.add_missed(Fid{1}, 3);
     EXPECT_NE(counter.find(Fid{1}), nullptr) << "counted, although nothing has arrived";
-    EXPECT_EQ(counter.find(FidMap<int>::nobody), nullptr);
+    EXPECT_EQ(counter.find(FidMap<int>::initial_vacant), nullptr);
     EXPECT_EQ(counter.find(Fid{2}), nullptr);
 }
 
@@ -138,7 +138,7 @@ TEST_P(FidMapAgainstMap, AgreesInEveryStep) {
         for (int step = 0; step < 2000; ++step) {
             // Multiples of a large power of two collide in many hash functions.
             Fid fid{(random() % GetParam()) << (seed % 2 == 0 ? 0 : 40)};
-            if (random() % 50 == 0) fid = FidMap<int>::nobody;
+            if (random() % 50 == 0) fid = FidMap<int>::initial_vacant;
             if (random() % 3 == 0) {
                 ASSERT_EQ(map.erase(fid), truth.erase(fid) == 1) << "seed " << seed;
             } else {

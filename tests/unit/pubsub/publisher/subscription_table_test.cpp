@@ -38,8 +38,8 @@ std::vector<Interest> who(const SubscriptionTable& table, Fid fid) {
 
 TEST(SubscriptionTable, IsEmptyAtFirst) {
     const SubscriptionTable table{plenty};
-    EXPECT_EQ(table.find(Fid{0}), nobody);
-    EXPECT_EQ(table.find(Fid{UINT64_MAX}), nobody);
+    EXPECT_EQ(table.find(Fid{0}), empty_group);
+    EXPECT_EQ(table.find(Fid{UINT64_MAX}), empty_group);
     EXPECT_FALSE(table.wants_anything(a));
 }
 
@@ -53,7 +53,7 @@ TEST(SubscriptionTable, TakesTheWholeRangeOfFids) {
     std::vector<FidRange> removed;
     ASSERT_TRUE(table.remove(a, range(UINT64_MAX, UINT64_MAX), removed));
     EXPECT_THAT(removed, ElementsAre(range(UINT64_MAX, UINT64_MAX)));
-    EXPECT_EQ(table.find(Fid{UINT64_MAX}), nobody);
+    EXPECT_EQ(table.find(Fid{UINT64_MAX}), empty_group);
     EXPECT_THAT(who(table, Fid{UINT64_MAX - 1}), ElementsAre(a));
 }
 
@@ -102,7 +102,7 @@ TEST(SubscriptionTable, RefusesRangesBeyondTheLimit) {
     changed.clear();
     EXPECT_FALSE(table.add(a, range(50, 50), changed));
     EXPECT_THAT(changed, IsEmpty());
-    EXPECT_EQ(table.find(Fid{50}), nobody);
+    EXPECT_EQ(table.find(Fid{50}), empty_group);
     EXPECT_FALSE(table.remove(a, range(15, 15), changed)); // would make three
     EXPECT_THAT(who(table, Fid{15}), ElementsAre(a));
     EXPECT_TRUE(table.add(a, range(20, 29), changed)); // merges two
@@ -131,10 +131,10 @@ TEST(SubscriptionTable, EmptyGroupStaysWithFullSubscription) {
     std::vector<FidRange> changed;
     ASSERT_TRUE(table.add(a, range(0, UINT64_MAX), changed));
     ASSERT_TRUE(table.add(b, range(5, 5), changed));
-    EXPECT_NE(table.find(Fid{5}), nobody);
-    EXPECT_NE(table.find(Fid{4}), nobody);
+    EXPECT_NE(table.find(Fid{5}), empty_group);
+    EXPECT_NE(table.find(Fid{4}), empty_group);
     ASSERT_TRUE(table.remove(a, range(0, 4), changed));
-    EXPECT_EQ(table.find(Fid{4}), nobody);
+    EXPECT_EQ(table.find(Fid{4}), empty_group);
     EXPECT_THAT(who(table, Fid{5}), ElementsAre(a, b));
 }
 
@@ -149,7 +149,7 @@ TEST(SubscriptionTable, ALinkThatIsGoneLeavesNothing) {
     EXPECT_FALSE(table.wants_anything(a));
     table.remove_subscriber(b);
     EXPECT_EQ(table.segment_count(), 1U);
-    EXPECT_EQ(table.group_count(), 1U) << "nobody";
+    EXPECT_EQ(table.group_count(), 1U) << "empty_group";
 }
 
 TEST(SubscriptionTable, OtherPoliciesMakeAnotherGroup) {
