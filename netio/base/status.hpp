@@ -101,8 +101,8 @@ class NETIO_EXPORT FabricError : public std::system_error {
     FabricError(std::error_code code, const std::string& what) : std::system_error{code, what} {}
 };
 
-// A call of netio::Publisher, netio::Subscriber or netio::Sender failed. status() is the reason in one word;
-// what() names the object, the reason and the remedy.
+// A call of netio::Publisher, netio::Subscriber or netio::Sender failed. status() is the reason in
+// one word; what() names the object, the reason and the remedy.
 class NETIO_EXPORT Error : public std::runtime_error {
   public:
     Error(Status status, const std::string& what) : std::runtime_error{what}, status_{status} {}

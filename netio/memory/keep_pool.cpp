@@ -9,11 +9,13 @@ namespace netio::inline v0_3 {
 class KeepPool::Loan {
   public:
     Loan(std::shared_ptr<KeepPool> pool, TimePoint now)
-        : pool_{std::move(pool)},
-          entry_{pool_->add({.bytes = pool_->buffer_bytes_, .is_buffer = true, .since = now})} {}
+        : pool_{std::move(pool)}, entry_{pool_->add({.bytes = pool_->buffer_bytes_,
+                                                     .is_buffer = true,
+                                                     .since = now})} {}
     Loan(std::shared_ptr<KeepPool> pool, std::vector<std::byte> message, TimePoint now)
-        : pool_{std::move(pool)}, message_{std::move(message)},
-          entry_{pool_->add({.bytes = message_.capacity(), .since = now})} {}
+        : pool_{std::move(pool)}, message_{std::move(message)}, entry_{pool_->add(
+                                                                    {.bytes = message_.capacity(),
+                                                                     .since = now})} {}
     ~Loan() { pool_->give_back(entry_, std::move(buffer_)); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;

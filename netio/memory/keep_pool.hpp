@@ -59,8 +59,8 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     // Takes over the memory of a message that was put together from fragments.
     KeptBytes adopt(std::vector<std::byte> bytes, TimePoint now);
 
-    // Replaces `buffers` by those that were returned since the last call. Returns the bytes of slabs
-    // and joined messages that are lent: what is not in receive buffers.
+    // Replaces `buffers` by those that were returned since the last call. Returns the bytes of
+    // slabs and joined messages that are lent: what is not in receive buffers.
     std::size_t take_returned(std::vector<Buffer>& buffers);
     std::size_t lent_bytes() const;
     // `wake` is called once, on any thread, when memory is returned; not after detach(). It must
@@ -86,10 +86,10 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
 
     const std::size_t buffer_bytes_;
     const std::size_t copied_below_;
-    std::weak_ptr<Slab> slab_;   // that is being filled
-    mutable std::mutex mutex_;   // of what follows
-    Entries entries_;            // the oldest first
-    std::size_t bytes_ = 0;      // of all of them
+    std::weak_ptr<Slab> slab_; // that is being filled
+    mutable std::mutex mutex_; // of what follows
+    Entries entries_;          // the oldest first
+    std::size_t bytes_ = 0;    // of all of them
     std::size_t extra_bytes_ = 0;
     std::vector<Buffer> returned_;
     std::function<void()> wake_;

@@ -45,8 +45,8 @@ class NETIO_EXPORT ReceiveSocket final {
     void resume();
     // In on_message, with its message or a part of it: the same bytes, valid until the last copy of
     // the result is destroyed, on any thread, also after this socket is gone. From 8 KiB on they
-    // are not copied. When more than Options::session.keep_limit_bytes is lent, nothing is received from
-    // this sender until some is returned.
+    // are not copied. When more than Options::session.keep_limit_bytes is lent, nothing is received
+    // from this sender until some is returned.
     KeptBytes keep(std::span<const std::byte> message);
     KeepStats kept() const;
     // Closes in order: no further message is delivered; the sender is notified if it had sent more.

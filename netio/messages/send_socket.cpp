@@ -55,7 +55,7 @@ struct SendSocket::Impl final : private Session::Handler, private Connector::Han
     TimePoint opened{}; // of this connection
     BackOff back_off;
     RetryPolicy retry_policy; // of attempts at remote
-    SendTimes times; // of messages with a completion
+    SendTimes times;          // of messages with a completion
     bool closing = false;
     Timer retry_timer;
     std::unique_ptr<Session> session;

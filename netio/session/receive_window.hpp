@@ -40,11 +40,12 @@ class ReceiveBuffers {
   public:
     struct Limits {
         std::size_t receive_bytes = 0;
-        std::uint32_t count = 0;      // of the initial piece
+        std::uint32_t count = 0; // of the initial piece
     };
     ReceiveBuffers(const Limits& limits, ByteBudget& budget)
-        : receive_bytes_{limits.receive_bytes}, slots_(limits.count),
-          first_{std::make_shared<RegisteredBuffer>(receive_bytes_ * limits.count)},
+        : receive_bytes_{limits.receive_bytes},
+          slots_(limits.count), first_{std::make_shared<RegisteredBuffer>(receive_bytes_ *
+                                                                          limits.count)},
           first_count_{limits.count}, share_{budget} {}
     // What is lent outlives this object, but not the devices that it is registered with.
     ~ReceiveBuffers() {
@@ -452,8 +453,8 @@ class ReceiveWindow {
     bool paused_ = false;
     bool has_rest_ = false;
     std::size_t keep_limit_;
-    std::shared_ptr<KeepPool> pool_;   // made when something is kept
-    std::shared_ptr<const void> loan_; // of the front's buffer
+    std::shared_ptr<KeepPool> pool_;         // made when something is kept
+    std::shared_ptr<const void> loan_;       // of the front's buffer
     std::vector<KeepPool::Buffer> returned_; // used by has_buffer()
     std::vector<std::uint32_t> starved_;
     std::function<void()> wake_;

@@ -678,7 +678,8 @@ KeptBytes Session::keep(std::vector<std::byte> message) {
 
 void Session::check_keep() const noexcept {
     if (!is_delivering_)
-        detail::misused("keep() is for the message that a handler is given, while the handler runs");
+        detail::misused(
+            "keep() is for the message that a handler is given, while the handler runs");
 }
 
 ReceiveWindow& Session::with_wake() {

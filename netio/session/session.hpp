@@ -218,7 +218,7 @@ class Session final : private Connection::Handler {
     bool is_delivering_ = false;
     bool* destroyed_ = nullptr;
     std::shared_ptr<Session*> self_; // for tasks that may outlive it; made when something is kept
-    StallAwareTimer deadline_; // of connecting, handshake, shutdown and parting
+    StallAwareTimer deadline_;       // of connecting, handshake, shutdown and parting
     Timer beat_;
     Timer later_;                            // delivers arrivals that waited
     std::unique_ptr<Connection> connection_; // last: is destroyed first

@@ -88,8 +88,8 @@ struct AbortReason {
     static constexpr std::uint8_t unknown_option = 2; // more may be added
 
     std::uint8_t why = too_slow;
-    // too_slow: milliseconds in which the peer received nothing; unknown_option: the type of the option
-    // of its open frame.
+    // too_slow: milliseconds in which the peer received nothing; unknown_option: the type of the
+    // option of its open frame.
     std::uint32_t value = 0;
 
     friend bool operator==(const AbortReason&, const AbortReason&) = default;

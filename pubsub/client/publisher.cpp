@@ -154,10 +154,10 @@ void Publisher::Impl::OnLoop::announce(const Bus& bus, pubsub::Announcement anno
     announcement.mode = "buffered";
     announcement.host = pubsub::this_host();
     announcement.pid = static_cast<int>(::getpid());
-    const pubsub::BufferedPublishSocket::Options& options = impl.options.socket;
+    const pubsub::BufferedPublishSocket::Options& its = impl.options.socket;
     announcement.parameters.insert(
-        {{"page_size", std::to_string(options.page_size_bytes)},
-         {"largest_message", std::to_string(options.publisher.largest_message_bytes)}});
+        {{"page_size", std::to_string(its.page_size_bytes)},
+         {"largest_message", std::to_string(its.publisher.largest_message_bytes)}});
     validate(announcement);
     std::pair place{bus.where, announcement.name};
     if (announcer && announced == place) return announcer->update(std::move(announcement));
@@ -218,15 +218,15 @@ void Publisher::Impl::OnLoop::close() {
 
 void Publisher::Impl::OnLoop::on_closed(pubsub::PublishSocketBase&, const Closed& closed) {
     const std::string name = "publisher " + to_string(impl.endpoints.front().address);
-    const std::uint64_t published = impl.published.load();
+    const std::uint64_t messages = impl.published.load();
     limit.cancel();
     if (closed.reason == CloseReason::local) {
         write_log(name + " did not end in order: subscribers have not received everything within " +
                   std::to_string(impl.options.close_limit.count()) + " ms (close_limit)");
     } else if (closed.reason != CloseReason::orderly) {
         write_log(name + " did not end in order: " + explain(closed));
-    } else if (published > 0 && !has_had_subscribers) {
-        write_log(name + " had no subscriber: " + std::to_string(published) +
+    } else if (messages > 0 && !has_had_subscribers) {
+        write_log(name + " had no subscriber: " + std::to_string(messages) +
                   " messages were not received");
     }
     const std::lock_guard lock{impl.mutex};

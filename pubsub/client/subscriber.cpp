@@ -123,7 +123,7 @@ struct Subscriber::Impl {
     pubsub::FidRangeMap<std::uint64_t> unanswered;
     std::uint64_t calls = 0;      // of subscribe()
     std::uint64_t begun_call = 0; // that the context's thread has begun: later ones have no answer
-    Fids refused;                     // and that none has accepted since
+    Fids refused;                 // and that none has accepted since
     std::deque<std::string> refusals; // of subscriptions, not thrown yet
     std::string failure;              // at the end; empty: closed in order
     std::atomic<bool> over{false};    // no further message will arrive
@@ -355,8 +355,8 @@ void Subscriber::Impl::OnLoop::on_ended(Subscriptions&) {
     std::string text = left;
     if (!std::exchange(closing, true)) {
         add_lost_by_totals();
-        for (const auto& [publisher, failure] : failures)
-            text += (text.empty() ? "" : "; ") + failure;
+        for (const auto& [publisher, why] : failures)
+            text += (text.empty() ? "" : "; ") + why;
     }
     {
         const std::lock_guard lock{impl.mutex};

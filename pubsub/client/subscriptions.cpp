@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/client/subscriptions.hpp"
 
-#include "netio/base/destruction_watch.hpp"
 #include "netio/base/check.hpp"
+#include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "pubsub/client/discovered_publishers.hpp"
@@ -116,8 +116,10 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
 
 Subscriptions::Impl::Impl(Transport& the_transport, Subscriptions::Options its_options,
                           Subscriptions::Handler& handler, Subscriptions& subscriptions)
-    : transport{the_transport}, options{std::move(its_options)},
-      user{.subscriptions = subscriptions, .handler = handler, .delivering = delivering},
+    : transport{the_transport}, options{std::move(its_options)}, user{.subscriptions =
+                                                                          subscriptions,
+                                                                      .handler = handler,
+                                                                      .delivering = delivering},
       discovered{publishers, options.publishers.size()},
       rejected{transport.loop(),
                [this](PublisherId id, const std::vector<FidRange>& fids) {

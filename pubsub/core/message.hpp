@@ -129,8 +129,8 @@ class Message {
 };
 
 // A message that is valid as long as this object or a copy of it exists, on any thread, also after
-// the subscriber, its loop and its connection are gone. Its memory counts against the keep_limit_bytes of
-// the connection until then.
+// the subscriber, its loop and its connection are gone. Its memory counts against the
+// keep_limit_bytes of the connection until then.
 class KeptMessage {
   public:
     KeptMessage() = default;

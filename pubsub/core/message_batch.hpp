@@ -69,8 +69,7 @@ class MessageBatch final : public MessageKeeper {
     // The bytes of a message, for longer than the batch: a copy, unless they are kept already.
     KeptBytes keep(std::span<const std::byte> message) const override {
         for (const KeptBytes& each : kept_) // few: a batch is handed over at 256 KiB
-            if (!each.empty() && each.bytes().data() == message.data())
-                return each.part(message);
+            if (!each.empty() && each.bytes().data() == message.data()) return each.part(message);
         return KeptBytes::copy_of(message);
     }
 

@@ -77,8 +77,8 @@ std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> bod
         body.subspan(request_header_bytes, option_bytes),
         [](std::uint16_t, std::span<const std::byte>) { return wire_options::Use::unknown; });
     if (!outcome.is_valid) return std::nullopt;
-    SubscriptionRequest request{
-        .request = load<std::uint32_t>(body.data()), .unknown_option = outcome.refused};
+    SubscriptionRequest request{.request = load<std::uint32_t>(body.data()),
+                                .unknown_option = outcome.refused};
     const auto asked = std::to_integer<std::uint8_t>(body[4]);
     if (asked > static_cast<std::uint8_t>(SlowPolicy::newest) + 1) return std::nullopt;
     if (asked > 0) request.policy = static_cast<SlowPolicy>(asked - 1);

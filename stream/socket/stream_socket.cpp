@@ -18,7 +18,7 @@ StreamSocket::Options published_stream(std::uint64_t ring_bytes) {
 
 void validate(const StreamSocket::Options& options) {
     SenderOptions sender = options.sender;
-    sender.ring_bytes = 1; // a placeholder for the peer's value
+    sender.ring_bytes = 1; // any valid value: the peer announces its own
     validate(sender);
     validate(options.receiver);
     validate(options.session);

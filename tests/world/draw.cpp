@@ -19,11 +19,11 @@ constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
-          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
-                                                                                    0x6c6f6f70},
-          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279},
-          keep_dice_{seed ^ 0x6b656570} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
+                                                                                      (seed << 32)},
+          copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
+                                                                                    0x636c6f7365},
+          memory_dice_{seed ^ 0x6d656d6f7279}, keep_dice_{seed ^ 0x6b656570} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 

@@ -6,7 +6,9 @@
 #include "tests/scenario/pubsub/front_door.hpp"
 
 #include <atomic>
+#include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,6 +23,11 @@ using testing::HasSubstr;
 
 class SlowReader : public FrontDoor {
   protected:
+    static std::uint64_t first_word(const OwnedMessage& message) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, message.bytes().data(), sizeof word);
+        return word;
+    }
     static Subscriber::Options with_small_queue(SlowPolicy when_full) {
         Subscriber::Options options = quick();
         options.queue_limit_messages = 4;
@@ -52,6 +59,31 @@ TEST_F(SlowReader, ThatWantsTheNewestHasTheLastOfEachFidWhenItReadsAgain) {
     const std::vector<OwnedMessage> one = take(subscriber, 1);
     ASSERT_EQ(one.size(), 1U);
     EXPECT_EQ(one[0].lost_before(), 0U);
+}
+
+// Large messages wait in the receive buffers of the connection; the queue is what is limited, and
+// not the connection: its publisher never waits.
+TEST_F(SlowReader, ThatDropsLargeMessagesDoesNotBlockItsPublisher) {
+    constexpr std::uint64_t count = 1500; // more than keep_limit_bytes
+    Publisher publisher{any_port};
+    Subscriber subscriber{publisher.address(), with_small_queue(SlowPolicy::drop)};
+    subscribe(subscriber, FidSet{{1, 1}});
+    std::vector<std::uint64_t> message(8192);
+    for (message[0] = 0; message[0] < count; ++message[0])
+        ASSERT_TRUE(publisher.publish(1, std::as_bytes(std::span{message})));
+    wait_until([&] { return subscriber.stats().messages == count; });
+    std::uint64_t taken = 0;
+    while (const auto one = subscriber.receive(0ms)) {
+        EXPECT_EQ(first_word(*one), taken++);
+        EXPECT_EQ(one->lost_before(), 0U);
+    }
+    EXPECT_GE(taken, 4U);
+    EXPECT_EQ(subscriber.stats().dropped, count - taken);
+    publisher.publish(1, std::as_bytes(std::span{message}));
+    const auto last = subscriber.receive(deadline);
+    ASSERT_TRUE(last);
+    EXPECT_EQ(first_word(*last), count);
+    EXPECT_EQ(last->lost_before(), count - taken);
 }
 
 TEST_F(SlowReader, ThatIsToDisconnectBlocksItsPublishersForThatTime) {

@@ -135,7 +135,8 @@ TEST_P(Keeping, BeyondTheLimitTheConnectionStallsAndOthersGoOn) {
         return !actor.ends.empty();
     }));
     EXPECT_EQ(actor.ends[0].reason, netio::CloseReason::orderly);
-    EXPECT_EQ(actor.messages + actor.dropped, published) << "each message has arrived or is reported";
+    EXPECT_EQ(actor.messages + actor.dropped, published)
+        << "each message has arrived or is reported";
 }
 
 // The subscriber ends in order, whatever its user keeps.

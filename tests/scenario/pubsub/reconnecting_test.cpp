@@ -349,7 +349,7 @@ class Vicissitudes {
     netio::Address address_;
     Numbers published_;             // of each fid, by this publisher
     Numbers accepted_at_;           // when it last accepted a subscription
-    std::vector<Numbers> ended_at_; // by publisher; the first entry is a placeholder
+    std::vector<Numbers> ended_at_; // by publisher, whose numbers begin at 1
     Numbers next_;                  // expected by the subscriber
     bool is_known_ = false;
     std::size_t publisher_number_ = 0;

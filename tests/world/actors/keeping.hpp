@@ -25,8 +25,8 @@ namespace netio::world {
 class KeptMessages {
   public:
     KeptMessages(World& world, Process& process)
-        : world_{world}, number_{process.plan.number},
-          percent_{process.plan.options.get("keep_percent", 0)},
+        : world_{world}, number_{process.plan.number}, percent_{process.plan.options.get(
+                                                           "keep_percent", 0)},
           time_{std::chrono::microseconds{process.plan.options.get("keep_us", 0)}},
           dice_{process.plan.number}, timer_{process.loop, [this] { release_some(); }} {}
     ~KeptMessages() {
@@ -69,10 +69,10 @@ class KeptMessages {
         const Kept kept = std::move(kept_.back());
         kept_.pop_back();
         if (std::ranges::equal(kept.bytes.bytes(), kept.expected)) return;
-        world_.oracle().violate(RuleId::kept_stays,
-                                "process " + std::to_string(number_) + " kept " +
-                                    std::to_string(kept.expected.size()) +
-                                    " bytes, which have changed");
+        world_.oracle().violate(RuleId::kept_stays, "process " + std::to_string(number_) +
+                                                        " kept " +
+                                                        std::to_string(kept.expected.size()) +
+                                                        " bytes, which have changed");
     }
     void release_some() {
         const std::size_t left = dice_.percent(50) ? 0 : kept_.size() / 2;

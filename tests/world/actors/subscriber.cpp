@@ -70,9 +70,8 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
 
 SubscribeActor::SubscribeActor(World& world, Process& process)
     : Actor{world, process}, publisher_{static_cast<std::uint32_t>(option("of"))},
-      slow_{std::chrono::microseconds{option("slow_us")}}, resume_{process.loop,
-                                                                   [this] { resume(); }},
-      kept_{world, process} {
+      slow_{std::chrono::microseconds{option("slow_us")}},
+      resume_{process.loop, [this] { resume(); }}, kept_{world, process} {
     SubscribeSocket::Options options;
     options.publisher = World::address_of(publisher_, option("via"));
     options.session = {.receive_buffer_bytes = 4096, .receive_count = 8, .send_count = 16};
@@ -197,8 +196,8 @@ void SubscribeActor::on_subscription_refused(SubscribeSocket&, const FidRange& r
         wanted_.erase(fid);
 }
 
-void SubscribeActor::on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
-                                std::uint8_t status) {
+void SubscribeActor::on_message(SubscribeSocket& socket, Fid fid,
+                                std::span<const std::byte> message, std::uint8_t status) {
     note("message", to_integer(fid), message.size());
     expect_awake("a message");
     if (closed_) {

@@ -12,7 +12,6 @@ namespace netio::test::keep_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -38,8 +37,8 @@ std::size_t extra_bytes(KeepPool& pool) {
 }
 
 bool has_value(const KeptBytes& kept, int value) {
-    return std::ranges::all_of(kept.bytes(),
-                               [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
+    return std::ranges::all_of(
+        kept.bytes(), [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
 }
 
 TEST(KeptBytes, ACopyLastsAndSharesItsMemoryWithFurtherCopies) {

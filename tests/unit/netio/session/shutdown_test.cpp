@@ -284,8 +284,7 @@ TEST(UnackedFramesTest, SessionFramesAreAcknowledgedOnlyByTheirCredit) {
 // --- the reason of an abort
 
 TEST(AbortReason, LiesAsDocumented) {
-    const auto bytes =
-        encode(AbortReason{.why = AbortReason::too_slow, .value = 0x04030201});
+    const auto bytes = encode(AbortReason{.why = AbortReason::too_slow, .value = 0x04030201});
     constexpr std::array<int, abort_reason_bytes> expected{1, 0, 0, 0, 1, 2, 3, 4};
     for (std::size_t i = 0; i < abort_reason_bytes; ++i)
         EXPECT_EQ(std::to_integer<int>(bytes[i]), expected[i]) << i;

@@ -423,7 +423,8 @@ TEST_F(FrameReceiverReconnection, ASinkThatStopsGetsNoMoreReports) {
     sink.wants_changes = false;
     EXPECT_EQ(positions(connect(), {{Fid{1}, 5}}, 78), Outcome::taken);
     EXPECT_EQ(sink.changes.size(), 1U);
-    EXPECT_FALSE(receiver.resume_state()->knows(Fid{1})) << "positions after the change were ignored";
+    EXPECT_FALSE(receiver.resume_state()->knows(Fid{1}))
+        << "positions after the change were ignored";
 }
 
 TEST_F(FrameReceiverReconnection, AnotherPolicyForWhatIsGrantedMovesNoPosition) {

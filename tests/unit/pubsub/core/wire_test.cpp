@@ -102,7 +102,8 @@ std::vector<std::byte> request_with(const std::vector<unsigned>& options) {
     encode_request(9, std::span{&range, 1}, bytes);
     const auto list = bytes.begin() + request_header_bytes;
     std::rotate(list, list + range_bytes, bytes.end());
-    std::ranges::transform(options, list, [](unsigned byte) { return static_cast<std::byte>(byte); });
+    std::ranges::transform(options, list,
+                           [](unsigned byte) { return static_cast<std::byte>(byte); });
     bytes[6] = static_cast<std::byte>(options.size());
     return bytes;
 }
