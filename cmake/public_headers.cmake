@@ -52,6 +52,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/fid_set.hpp
     pubsub/core/fid_shards.hpp
     pubsub/core/message.hpp
+    pubsub/core/time_stamp.hpp
     pubsub/core/message_batch.hpp
     pubsub/core/publication_outcome.hpp
     pubsub/core/publish_ticket.hpp

@@ -17,7 +17,6 @@ using netio::pubsub::Fid;
 using netio::wire::load;
 using netio::wire::store;
 
-constexpr std::uint32_t timed = std::uint32_t{1} << 31;
 constexpr std::uint64_t odd = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t window = 64;
 
@@ -36,8 +35,8 @@ constexpr std::uint64_t seed_of(Fid fid, std::uint64_t sequence, std::size_t siz
     return mix(mix(netio::pubsub::to_integer(fid) + odd) + sequence * odd + size);
 }
 
-std::uint32_t check_of(std::uint64_t seed, std::uint64_t time) noexcept {
-    return static_cast<std::uint32_t>(mix(seed + mix(time)));
+std::uint32_t check_of(std::uint64_t seed) noexcept {
+    return static_cast<std::uint32_t>(mix(seed));
 }
 
 void fill_body(std::span<std::byte> body, std::uint64_t seed) {
@@ -59,43 +58,25 @@ bool is_body(std::span<const std::byte> body, std::uint64_t seed) {
     return differences == 0 && std::memcmp(in + words * 8, &last, body.size() % 8) == 0;
 }
 
-void fill_whole(std::span<std::byte> message, Fid fid, std::uint64_t sequence,
-                std::uint32_t flags) {
+void fill_whole(std::span<std::byte> message, Fid fid, std::uint64_t sequence) {
     const std::uint64_t seed = seed_of(fid, sequence, message.size());
     std::byte* const out = message.data();
-    store(out, static_cast<std::uint32_t>(message.size()) | flags);
-    store(out + 4, check_of(seed, 0));
+    store(out, static_cast<std::uint32_t>(message.size()));
+    store(out + 4, check_of(seed));
     store(out + 8, sequence);
     store(out + 16, fid);
-    const std::size_t body = flags == 0 ? whole_pattern_bytes : timed_pattern_bytes;
-    if (flags != 0) store(out + whole_pattern_bytes, std::uint64_t{0});
-    fill_body(message.subspan(body), seed);
+    fill_body(message.subspan(whole_pattern_bytes), seed);
 }
 
 } // namespace
 
 void fill_pattern(std::span<std::byte> message, Fid fid, std::uint64_t sequence) {
     NETIO_CHECK(message.size() >= smallest_pattern_bytes);
-    if (message.size() >= whole_pattern_bytes) return fill_whole(message, fid, sequence, 0);
+    if (message.size() >= whole_pattern_bytes) return fill_whole(message, fid, sequence);
     const std::uint64_t seed = seed_of(fid, sequence, message.size());
     store(message.data(), static_cast<std::uint32_t>(sequence));
-    store(message.data() + 4, check_of(seed, 0));
+    store(message.data() + 4, check_of(seed));
     fill_body(message.subspan(smallest_pattern_bytes), seed);
-}
-
-void fill_timed_pattern(std::span<std::byte> message, Fid fid, std::uint64_t sequence) {
-    NETIO_CHECK(message.size() >= timed_pattern_bytes);
-    fill_whole(message, fid, sequence, timed);
-}
-
-void stamp_pattern(std::span<std::byte> message, std::uint64_t nanoseconds) {
-    NETIO_CHECK(message.size() >= timed_pattern_bytes);
-    std::byte* const out = message.data();
-    const std::uint64_t seed =
-        seed_of(Fid{load<std::uint64_t>(out + 16)}, load<std::uint64_t>(out + 8),
-                load<std::uint32_t>(out) & ~timed);
-    store(out + whole_pattern_bytes, nanoseconds);
-    store(out + 4, check_of(seed, nanoseconds));
 }
 
 PatternCounts& PatternCounts::operator+=(const PatternCounts& other) {
@@ -108,37 +89,25 @@ PatternCounts& PatternCounts::operator+=(const PatternCounts& other) {
     return *this;
 }
 
-std::optional<std::uint64_t> PatternChecker::check(Fid fid, std::span<const std::byte> message,
-                                                   std::uint32_t publisher) {
+void PatternChecker::check(Fid fid, std::span<const std::byte> message, std::uint32_t publisher) {
     Stream& stream = streams_[fid];
     ++stream.counts.messages;
-    if (message.size() < whole_pattern_bytes) {
-        check_short(stream, fid, message, publisher);
-        return {};
-    }
+    if (message.size() < whole_pattern_bytes) return check_short(stream, fid, message, publisher);
     const std::byte* const in = message.data();
-    const auto flags = load<std::uint32_t>(in) & timed;
-    const std::size_t size = load<std::uint32_t>(in) & ~timed;
+    const std::size_t size = load<std::uint32_t>(in);
     const auto sequence = load<std::uint64_t>(in + 8);
     const std::uint64_t seed = seed_of(fid, sequence, size);
-    const std::size_t head = flags == 0 ? whole_pattern_bytes : timed_pattern_bytes;
-    const std::uint64_t time =
-        flags == 0 || message.size() < head ? 0 : load<std::uint64_t>(in + whole_pattern_bytes);
-    if (size < head || load<std::uint64_t>(in + 16) != to_integer(fid) ||
-        load<std::uint32_t>(in + 4) != check_of(seed, time)) {
+    if (size < whole_pattern_bytes || load<std::uint64_t>(in + 16) != to_integer(fid) ||
+        load<std::uint32_t>(in + 4) != check_of(seed)) {
         ++stream.counts.corrupt;
-        return {};
+        return;
     }
     place(stream, sequence, publisher);
     if (message.size() < size) {
         ++stream.counts.truncated;
-        return {};
-    }
-    if (message.size() > size || !is_body(message.subspan(head), seed)) {
+    } else if (message.size() > size || !is_body(message.subspan(whole_pattern_bytes), seed)) {
         ++stream.counts.corrupt;
-        return {};
     }
-    return flags == 0 ? std::nullopt : std::optional{time};
 }
 
 void PatternChecker::check_short(Stream& stream, Fid fid, std::span<const std::byte> message,
@@ -149,7 +118,7 @@ void PatternChecker::check_short(Stream& stream, Fid fid, std::span<const std::b
     }
     const auto low = load<std::uint32_t>(message.data());
     const std::uint64_t seed = seed_of(fid, low, message.size());
-    if (load<std::uint32_t>(message.data() + 4) != check_of(seed, 0)) {
+    if (load<std::uint32_t>(message.data() + 4) != check_of(seed)) {
         ++stream.counts.corrupt;
         return;
     }

@@ -21,27 +21,19 @@ namespace apps {
 //
 //     0           4           8                       16                      24
 //     +-----------+-----------+-----------------------+-----------------------+- - - - -
-//     | size      | check     | sequence              | fid                   | [time,] body
+//     | size      | check     | sequence              | fid                   | body
 //     +-----------+-----------+-----------------------+-----------------------+- - - - -
 //
 // The check covers everything before the body. Each 8-byte word of the body follows from the header
-// and its position; the final word may be shorter. The highest bit of the size marks a time stamp:
-// when the message was published, in nanoseconds since 1970. Messages shorter than 24 bytes have 4
-// bytes of the sequence number, 4 bytes of the check, and the body. Little-endian.
+// and its position; the final word may be shorter. Messages shorter than 24 bytes have 4 bytes of
+// the sequence number, 4 bytes of the check, and the body. Little-endian.
 
 inline constexpr std::size_t smallest_pattern_bytes = 8;
 // Messages of at least this size contain their size, so that truncation is detected.
 inline constexpr std::size_t whole_pattern_bytes = 24;
-inline constexpr std::size_t timed_pattern_bytes = 32;
 
 // Fills a message of at least smallest_pattern_bytes.
 void fill_pattern(std::span<std::byte> message, netio::pubsub::Fid fid, std::uint64_t sequence);
-// The same with a time stamp, which is zero until stamp_pattern(). The message has at least
-// timed_pattern_bytes.
-void fill_timed_pattern(std::span<std::byte> message, netio::pubsub::Fid fid,
-                        std::uint64_t sequence);
-// Sets the time stamp, also in a message that was truncated or damaged after it was filled.
-void stamp_pattern(std::span<std::byte> message, std::uint64_t nanoseconds);
 
 struct PatternCounts {
     std::uint64_t messages = 0;
@@ -58,11 +50,10 @@ struct PatternCounts {
 class PatternChecker {
   public:
     // The first message of a fid may have any sequence number, because a subscriber may start late.
-    // A damaged message whose first 24 bytes are correct counts as arrived. Returns the time stamp
-    // of a correct message in nanoseconds since 1970, if it has one. Each publisher of a fid has
-    // its own sequence; the checker remembers the last two publishers of a fid.
-    std::optional<std::uint64_t> check(netio::pubsub::Fid fid, std::span<const std::byte> message,
-                                       std::uint32_t publisher = 0);
+    // A damaged message whose first 24 bytes are correct counts as arrived. Each publisher of a fid
+    // has its own sequence; the checker remembers the last two publishers of a fid.
+    void check(netio::pubsub::Fid fid, std::span<const std::byte> message,
+               std::uint32_t publisher = 0);
     PatternCounts total() const;
     PatternCounts counts(netio::pubsub::Fid fid) const;
     // Returns the sequence number of the fid's first correct message; nullopt if there was none.

@@ -20,20 +20,12 @@
 namespace apps {
 namespace {
 
-void fill(std::span<std::byte> memory, netio::pubsub::Fid fid, std::uint64_t sequence, bool timed) {
-    if (timed) {
-        fill_timed_pattern(memory, fid, sequence);
-    } else {
-        fill_pattern(memory, fid, sequence);
-    }
-}
-
 class PatternSource final : public Source {
   public:
-    PatternSource(netio::pubsub::Fid fid, bool timed) : fid_{fid}, timed_{timed} {}
+    explicit PatternSource(netio::pubsub::Fid fid) : fid_{fid} {}
 
     Result fill(std::span<std::byte> memory) override {
-        apps::fill(memory, fid_, sequence_, timed_);
+        fill_pattern(memory, fid_, sequence_);
         return {.outcome = Outcome::message, .bytes = memory.size()};
     }
     void accept() override { ++sequence_; }
@@ -42,18 +34,17 @@ class PatternSource final : public Source {
   private:
     netio::pubsub::Fid fid_;
     std::uint64_t sequence_ = 0;
-    bool timed_;
 };
 
 class FaultySource final : public Source {
   public:
-    FaultySource(netio::pubsub::Fid fid, bool timed, const FaultConfig& faults, std::uint64_t seed)
-        : fid_{fid}, timed_{timed}, plan_{faults, seed} {}
+    FaultySource(netio::pubsub::Fid fid, const FaultConfig& faults, std::uint64_t seed)
+        : fid_{fid}, plan_{faults, seed} {}
 
     Result fill(std::span<std::byte> memory) override {
         const FaultPlan::Step& step = plan_.step();
-        apps::fill(memory, fid_, step.sequence, timed_);
-        const std::size_t head = timed_ ? timed_pattern_bytes : whole_pattern_bytes;
+        fill_pattern(memory, fid_, step.sequence);
+        constexpr std::size_t head = whole_pattern_bytes;
         std::size_t bytes = memory.size();
         if (step.damage != FaultPlan::Step::Damage::none) {
             NETIO_CHECK(bytes > head);
@@ -72,7 +63,6 @@ class FaultySource final : public Source {
 
   private:
     netio::pubsub::Fid fid_;
-    bool timed_;
     FaultPlan plan_;
 };
 
@@ -193,12 +183,12 @@ class PipeSource final : public Source {
 
 } // namespace
 
-std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid, bool timed) {
-    return std::make_unique<PatternSource>(fid, timed);
+std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid) {
+    return std::make_unique<PatternSource>(fid);
 }
-std::unique_ptr<Source> make_faulty_source(netio::pubsub::Fid fid, bool timed,
-                                           const FaultConfig& faults, std::uint64_t seed) {
-    return std::make_unique<FaultySource>(fid, timed, faults, seed);
+std::unique_ptr<Source> make_faulty_source(netio::pubsub::Fid fid, const FaultConfig& faults,
+                                           std::uint64_t seed) {
+    return std::make_unique<FaultySource>(fid, faults, seed);
 }
 std::unique_ptr<Source> make_file_source(std::string path, bool repeat) {
     return std::make_unique<FileSource>(std::move(path), repeat);
@@ -217,9 +207,8 @@ std::unique_ptr<Source> make_source(const StreamConfig& stream, netio::pubsub::F
     }
     if (std::holds_alternative<PipeConfig>(stream.source)) return make_pipe_source(STDIN_FILENO);
     const auto& pattern = std::get<PatternConfig>(stream.source);
-    if (!pattern.faults.any()) return make_pattern_source(fid, pattern.timed);
-    return make_faulty_source(fid, pattern.timed, pattern.faults,
-                              Draw{stream.seed ^ to_integer(fid)}.next());
+    if (!pattern.faults.any()) return make_pattern_source(fid);
+    return make_faulty_source(fid, pattern.faults, Draw{stream.seed ^ to_integer(fid)}.next());
 }
 
 } // namespace
@@ -328,12 +317,10 @@ MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> m
 }
 
 void MessageFeed::describe(const Stream& stream, const Flow& flow, std::size_t bytes) {
-    const auto* const pattern = std::get_if<PatternConfig>(&stream.config.source);
     message_ = {.fid = flow.fid,
                 .bytes = bytes,
                 .status = stream.config.status,
-                .slices = stream.config.slices,
-                .timed = pattern != nullptr && pattern->timed};
+                .slices = stream.config.slices};
     const HeaderConfig& header = stream.config.header;
     if (header.event) {
         netio::wire::store(message_.header.data(), flow.source->number());

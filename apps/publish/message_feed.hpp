@@ -46,10 +46,10 @@ class Source {
     virtual FaultCounts faults() const { return {}; }
 };
 
-// Self-checking messages (apps/common/pattern.hpp); the publisher stamps `timed` messages.
-std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid, bool timed);
-std::unique_ptr<Source> make_faulty_source(netio::pubsub::Fid fid, bool timed,
-                                           const FaultConfig& faults, std::uint64_t seed);
+// Self-checking messages (apps/common/pattern.hpp).
+std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid);
+std::unique_ptr<Source> make_faulty_source(netio::pubsub::Fid fid, const FaultConfig& faults,
+                                           std::uint64_t seed);
 // A file, opened at the first fill(). With `repeat` it starts again at its end (an empty file
 // ends).
 std::unique_ptr<Source> make_file_source(std::string path, bool repeat);
@@ -96,7 +96,6 @@ class MessageFeed {
         std::array<std::byte, 8> header{};
         std::size_t header_bytes = 0; // header, before the rest of the message
         std::size_t slices = 1;
-        bool timed = false; // to be stamped (apps/common/pattern.hpp)
     };
     const Message& message() const noexcept { return message_; }
 

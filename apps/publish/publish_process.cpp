@@ -372,7 +372,6 @@ bool PublishRun::publish_one() {
     const MessageFeed::Outcome outcome = feed_.next(place, loop_.now());
     if (outcome == MessageFeed::Outcome::ended) return end("finished"), false;
     if (outcome == MessageFeed::Outcome::waiting) return wait_for_feed(), false;
-    if (feed_.message().timed) stamp_pattern(place.first(feed_.message().bytes), wall_clock());
     const Status status = outlet_->offer(feed_.message());
     if (status == Status::again) {
         feed_.refuse(); // other fids continue

@@ -258,6 +258,13 @@ void add_option(SectionRows<PublisherConfig>& rows, const Shape& shape, std::str
 
 void add_limits(SectionRows<PublisherConfig>& rows) {
     using Options = Publisher::Options;
+    rows.add_custom(yaml_key<&Options::time_stamps>(), {word({"none", "tai"})}, "none",
+                    "`tai`: send the time with each message, so that `netio subscribe` reports the "
+                    "[one-way latency](operations.md#one-way-latency)",
+                    [](const YamlValue& value, PublisherConfig& config, ReadContext&) {
+                        config.publisher.time_stamps =
+                            static_cast<netio::StampClock>(value.choice({"none", "tai"}));
+                    });
     rows.add_custom(yaml_key<&Options::slow_policy>(), {word({policies.begin(), policies.end()})},
                     "block",
                     "policy for a subscriber that reaches its queue limit ([slow "
@@ -616,7 +623,7 @@ const std::vector<ConfigSection>& config_sections() {
          "`corrupt`, `reordered` and `truncated`."},
         {"size", "`size`",
          "A number of bytes is short for `{fixed: BYTES}`; a map has one of these keys. A pattern "
-         "has at least 8 bytes, or 32 with time stamps, and at least 25 (33) if messages are "
+         "has at least 8 bytes, and at least 25 if messages are "
          "corrupted or truncated."},
         {"uniform", "`size: {uniform: ...}`", ""},
         {"normal", "`size: {normal: ...}`", ""},

@@ -39,7 +39,6 @@ struct BusConfig {
 };
 
 struct PatternConfig { // self-checking messages (apps/common/pattern.hpp)
-    bool timed = false;
     FaultConfig faults;
 };
 struct FileConfig {

@@ -181,7 +181,6 @@ std::size_t smallest_bytes(const SourceConfig& source) {
     const auto* const pattern = std::get_if<PatternConfig>(&source);
     if (pattern == nullptr) return 1;
     const bool damaged = pattern->faults.corrupted > 0 || pattern->faults.truncated > 0;
-    if (pattern->timed) return timed_pattern_bytes + (damaged ? 1 : 0);
     return damaged ? whole_pattern_bytes + 1 : smallest_pattern_bytes;
 }
 
@@ -344,13 +343,6 @@ void add_stream(Keys& keys) {
     stream.add(
         "slices", &StreamConfig::slices, whole(1, 16),
         "number of memory areas that a message is gathered from; only the network sees them");
-    stream.add_custom(
-        "time_stamps", {flag()}, "false",
-        "pattern only: add the publishing time to each message, so that `netio subscribe --verify` "
-        "reports the [one-way latency](operations.md#one-way-latency)",
-        [](const YamlValue& value, StreamConfig& config, ReadContext&) {
-            pattern_of(value, config).timed = value.flag();
-        });
     stream.add_custom("faults", {section("faults")}, "none",
                       "pattern only: inject faults to test a checker; the report has their numbers",
                       read_faults);

@@ -35,13 +35,9 @@ netio::Duration SlowReader::hold(netio::TimePoint now) {
 }
 
 void Verifier::check(std::string_view publisher, netio::pubsub::Fid fid,
-                     std::span<const std::byte> message, std::uint64_t nanoseconds) {
+                     std::span<const std::byte> message) {
     const std::size_t header = std::min(header_bytes_, message.size());
-    const auto published = pattern_.check(fid, message.subspan(header), number_of(publisher));
-    if (!published) return;
-    if (*published > nanoseconds) ++ahead_;
-    latency_.add(netio::Duration{
-        static_cast<netio::Duration::rep>(nanoseconds - std::min(*published, nanoseconds))});
+    pattern_.check(fid, message.subspan(header), number_of(publisher));
 }
 
 void Verifier::begin_anew(std::string_view publisher) {
@@ -58,18 +54,23 @@ std::uint32_t Verifier::number_of(std::string_view publisher) {
     return last_number_;
 }
 
-std::optional<LatencyReport> Verifier::latency() const {
-    if (latency_.count() == 0) return {};
+void Latency::add(std::int64_t published, std::int64_t arrived) {
+    if (published > arrived) ++ahead_;
+    histogram_.add(netio::Duration{std::max<std::int64_t>(arrived - published, 0)});
+}
+
+std::optional<LatencyReport> Latency::report() const {
+    if (histogram_.count() == 0) return {};
     const auto us = [](netio::Duration time) {
         return std::chrono::duration<double, std::micro>(time).count();
     };
-    return LatencyReport{.messages = latency_.count(),
+    return LatencyReport{.messages = histogram_.count(),
                          .ahead = ahead_,
-                         .p50_us = us(latency_.quantile(0.5)),
-                         .p90_us = us(latency_.quantile(0.9)),
-                         .p99_us = us(latency_.quantile(0.99)),
-                         .p99_9_us = us(latency_.quantile(0.999)),
-                         .longest_us = us(latency_.longest())};
+                         .p50_us = us(histogram_.quantile(0.5)),
+                         .p90_us = us(histogram_.quantile(0.9)),
+                         .p99_us = us(histogram_.quantile(0.99)),
+                         .p99_9_us = us(histogram_.quantile(0.999)),
+                         .longest_us = us(histogram_.longest())};
 }
 
 } // namespace apps::subscribe

@@ -68,24 +68,33 @@ class SlowReader {
     netio::TimePoint next_pause_;
 };
 
-// What `--verify` finds: faults in the messages, and the latency of messages with a time stamp. No
-// I/O, no clock.
+// The latency of messages with a time stamp. No clock.
+class Latency {
+  public:
+    // Both in nanoseconds since 1970; `arrived` by the clock of this machine.
+    void add(std::int64_t published, std::int64_t arrived);
+    // Returns nullopt if there was none.
+    std::optional<LatencyReport> report() const;
+
+  private:
+    netio::LatencyHistogram histogram_;
+    std::uint64_t ahead_ = 0; // messages ahead of the local clock
+};
+
+// What `--verify` finds: faults in the messages. No I/O.
 
 class Verifier {
   public:
     // The first `header_bytes` bytes of each message are not verified.
     explicit Verifier(std::size_t header_bytes) noexcept : header_bytes_{header_bytes} {}
 
-    // Checks a message received at `nanoseconds` since 1970, by the clock of this machine.
     // `publisher` is the publisher's name.
     void check(std::string_view publisher, netio::pubsub::Fid fid,
-               std::span<const std::byte> message, std::uint64_t nanoseconds);
+               std::span<const std::byte> message);
     // From now on messages of this name come from another publisher.
     void begin_anew(std::string_view publisher);
 
     const PatternChecker& pattern() const noexcept { return pattern_; }
-    // Returns nullopt if no message had a time stamp.
-    std::optional<LatencyReport> latency() const;
 
   private:
     // Returns a number for the publisher's name. The pattern distinguishes publishers by it,
@@ -99,8 +108,6 @@ class Verifier {
     std::uint32_t last_number_ = 0;
     std::uint32_t numbers_given_ = 0;
     PatternChecker pattern_;
-    netio::LatencyHistogram latency_;
-    std::uint64_t ahead_ = 0; // messages ahead of the local clock
 };
 
 } // namespace apps::subscribe

@@ -172,6 +172,7 @@ class Run final : public Subscriptions::Handler {
     const Arguments& arguments_;
     netio::EventLoop& loop_;
     Verifier verifier_;
+    Latency latency_;
     Prescale prescale_;
     SlowReader slow_reader_;
     std::optional<BackgroundRecorder> recorder_;
@@ -337,7 +338,7 @@ SubscribeReport Run::report() const {
                            .lost = 0,
                            .verified = arguments_.reading.verify,
                            .pattern = verifier_.pattern().total(),
-                           .latency = verifier_.latency()};
+                           .latency = latency_.report()};
     netio::pubsub::FramesSeen seen;
     netio::pubsub::FidMap<netio::pubsub::Account::Row> rows;
     netio::pubsub::Account::Row others;
@@ -439,7 +440,11 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
                      std::span<const std::byte> message, std::uint8_t) {
     times_.last = loop_.now();
     if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
-    if (arguments_.reading.verify) verifier_.check(source.name, fid, message, wall_clock());
+    if (const auto stamp = netio::time_stamp::of(message, source.stamps)) {
+        if (const auto published = stamp->utc_ns())
+            latency_.add(*published, static_cast<std::int64_t>(wall_clock()));
+    }
+    if (arguments_.reading.verify) verifier_.check(source.name, fid, message);
     const bool wanted = prescale_.takes(fid);
     if (recorder_ && wanted) record(fid, message);
     if (wanted && slow_reader_.is_slow() && ended_.how.empty()) hold();
@@ -547,8 +552,7 @@ ExitStatus run(const Arguments& arguments) {
 void add_reading(CLI::App& command, Arguments::Reading& reading) {
     auto* const verify =
         command.add_flag("--verify", reading.verify,
-                         "Check pattern messages for loss, order, duplicates and corruption, and "
-                         "report the latency of messages with a time stamp");
+                         "Check pattern messages for loss, order, duplicates and corruption");
     add_count(command, "--header-bytes", reading.header_bytes,
               "With --verify: skip this many header bytes of each message", {.min = 0, .max = 4096})
         ->needs(verify);

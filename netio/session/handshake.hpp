@@ -58,7 +58,7 @@ struct Hello {
     Service service = Service::messages;
     std::uint8_t flags = 0; // of authentication (netio/access/protection.hpp)
     // A bit for each feature that this side offers; a connection uses what both sides offer. Each
-    // side ignores bits that it does not know. None is assigned yet.
+    // side ignores bits that it does not know.
     std::uint8_t features = 0;
     std::uint32_t receive_buffer_bytes = 0;
     std::uint16_t receive_count = 0;

@@ -121,12 +121,14 @@ class BatchFiller {
     }
     // The fast path: there is space, no losses are to be reported, and afterwards the batch is
     // neither full nor due. Otherwise returns false without taking the message.
-    bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+    bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
+                  StampFormat stamps) {
         if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||
             batch_.bytes() + bytes.size() >= calm_.bytes) {
             return false;
         }
-        batch_.append({.fid = fid, .status = status, .missed = 0, .bytes = bytes});
+        batch_.append(
+            {.fid = fid, .status = status, .missed = 0, .bytes = bytes, .stamps = stamps});
         return true;
     }
     // Whether the mailbox is full with this batch, as far as is known.
@@ -141,17 +143,19 @@ class BatchFiller {
 
     // Returns false if the message was dropped, or, with `newest`, conflated until there is space.
     // With `block` a message is taken even if the mailbox is full, because it cannot be refused.
-    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        if (!has_room_for(fid, bytes, status)) return false;
-        append(fid, bytes, status);
+    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status, StampFormat stamps) {
+        if (!has_room_for(fid, bytes, status, stamps)) return false;
+        append(fid, bytes, status, stamps);
         return true;
     }
-    // The same for a message that is not copied.
-    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status) {
-        if (!has_room_for(fid, bytes.bytes(), status)) return false;
+    // The same for a message that is not copied. `bytes`: with its time stamp.
+    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps) {
+        const std::size_t before = time_stamp::bytes_of(stamps);
+        if (!has_room_for(fid, bytes.bytes().subspan(before), status, stamps)) return false;
         const std::uint64_t missed = take_missing(fid);
-        batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = {}},
-                      std::move(bytes));
+        batch_.append(
+            {.fid = fid, .status = status, .missed = missed, .bytes = {}, .stamps = stamps},
+            std::move(bytes));
         return true;
     }
     // Dropped messages of all fids since the construction.
@@ -183,9 +187,11 @@ class BatchFiller {
     static constexpr std::size_t batch_messages = 2048;
     static constexpr std::size_t batch_bytes = std::size_t{256} << 10;
 
-    void append(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+    void append(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
+                StampFormat stamps) {
         const std::uint64_t missed = take_missing(fid);
-        batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = bytes});
+        batch_.append(
+            {.fid = fid, .status = status, .missed = missed, .bytes = bytes, .stamps = stamps});
     }
     std::uint64_t take_missing(Fid fid) {
         const std::uint64_t* const found = missing_ > 0 ? missed_.find(fid) : nullptr;
@@ -196,17 +202,19 @@ class BatchFiller {
         return missed;
     }
     // False: the message was dropped or conflated.
-    bool has_room_for(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+    bool has_room_for(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
+                      StampFormat stamps) {
         if (blocks() || !is_full()) return true;
-        options_.when_full == SlowPolicy::newest ? keep(fid, bytes, status) : drop(fid);
+        options_.when_full == SlowPolicy::newest ? keep(fid, bytes, status, stamps) : drop(fid);
         return false;
     }
     void drop(Fid fid) {
         add_missed(fid, 1);
         ++dropped_;
     }
-    void keep(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        dropped_ += newest_.put(fid, {&bytes, 1}, status).size();
+    void keep(Fid fid, std::span<const std::byte> bytes, std::uint8_t status, StampFormat stamps) {
+        const std::span<const std::byte> all = time_stamp::with_stamp(bytes, stamps);
+        dropped_ += newest_.put(fid, {&all, 1}, status, stamps).size();
         calm_ = {}; // no fast path until the next look
     }
     void take_kept(bool all) {
@@ -214,7 +222,9 @@ class BatchFiller {
             add_missed(missed.fid, missed.count);
         while (newest_.has_messages() && (all || !is_full())) {
             const ConflationStore::Message& message = newest_.front();
-            append(message.fid, message.bytes, message.status);
+            append(message.fid,
+                   std::span{message.bytes}.subspan(time_stamp::bytes_of(message.stamps)),
+                   message.status, message.stamps);
             newest_.pop_front();
         }
     }
@@ -242,13 +252,13 @@ class MessageQueue {
     // The loop's thread. Returns false if no more messages should follow until `resume`. Other
     // threads see the messages after hand_over(), which is due at the end of the loop's turn, and
     // after `resume`.
-    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        return filler_.put_fast(fid, bytes, status) ||
-               put_slow([&] { return filler_.put(fid, bytes, status); });
+    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status, StampFormat stamps) {
+        return filler_.put_fast(fid, bytes, status, stamps) ||
+               put_slow([&] { return filler_.put(fid, bytes, status, stamps); });
     }
-    // The same for a message that is not copied.
-    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status) {
-        return put_slow([&] { return filler_.put_kept(fid, std::move(bytes), status); });
+    // The same for a message that is not copied. `bytes`: with its time stamp.
+    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps) {
+        return put_slow([&] { return filler_.put_kept(fid, std::move(bytes), status, stamps); });
     }
     // `count` messages of this fid were lost here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }

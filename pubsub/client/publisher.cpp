@@ -8,6 +8,7 @@
 #include "netio/session/drain_timer.hpp"
 #include "pubsub/client/publish_queue.hpp"
 #include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/publisher/stamp_clock.hpp"
 
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ pubsub::BufferedPublishSocket::Options socket_options(AddressList addresses,
     socket.publisher.allow_remote_anonymous = options.allow_remote_anonymous;
     socket.publisher.keys = options.keys;
     socket.publisher.slow_policy = options.slow_policy;
+    socket.publisher.time_stamps = options.time_stamps;
     socket.publisher.close_timeout = options.close_timeout;
     socket.publisher.close_limit = options.close_limit;
     socket.publisher.fids.reset();
@@ -66,7 +68,10 @@ struct Publisher::Impl {
     Impl& operator=(const Impl&) = delete;
 
     pubsub::Announcement announcement() const;
-    Status put(Fid fid, std::span<const std::byte> message, std::uint8_t status, TimePoint until);
+    Status put(Fid fid, std::span<const std::byte> message, std::uint8_t status, TimePoint until,
+               std::int64_t time);
+    bool publish(Fid fid, std::span<const std::byte> message, std::uint8_t status,
+                 std::int64_t time);
     std::string refusal(Fid fid, std::size_t size, Status status) const;
     void close();
 
@@ -183,7 +188,11 @@ void Publisher::Impl::OnLoop::drain() {
 
 // Returns false if there is no space for its fid yet.
 bool Publisher::Impl::OnLoop::publish(const pubsub::Publication& item) {
-    const Status status = socket.publish(item.fid, item.bytes, item.status);
+    const std::span<const std::byte> bytes{item.bytes};
+    const Status status = impl.options.time_stamps == StampClock::none
+                              ? socket.publish(item.fid, bytes, item.status)
+                              : socket.publish_at(wire::load<std::int64_t>(bytes.data()), item.fid,
+                                                  bytes.subspan(time_stamp::bytes), item.status);
     if (status == Status::again) return false;
     if (status == Status::no_subscribers)
         impl.without_subscribers.fetch_add(1, std::memory_order_relaxed);
@@ -284,15 +293,33 @@ void Publisher::Impl::close() {
 }
 
 Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::uint8_t status,
-                            TimePoint until) {
+                            TimePoint until, std::int64_t time) {
     if (options.fids && !options.fids->contains(fid)) return Status::not_owned;
     if (message.size() > message_limit) return Status::too_large;
-    const Status put = outbox.put(
-        {.fid = fid, .status = status, .bytes = {message.begin(), message.end()}}, until);
+    if (time == time_stamp::unknown && options.time_stamps == StampClock::tai)
+        time = time_stamp::now();
+    std::vector<std::byte> bytes;
+    if (options.time_stamps != StampClock::none) {
+        bytes.reserve(time_stamp::bytes + message.size());
+        bytes.resize(time_stamp::bytes);
+        wire::store(bytes.data(), time);
+    }
+    bytes.insert(bytes.end(), message.begin(), message.end());
+    const Status put = outbox.put({.fid = fid, .status = status, .bytes = std::move(bytes)}, until);
     if (put != Status::ok) return put;
     // Also without subscribers: those that were connected before learn how many messages they lost.
     drain_task.request();
     return wanted.has(fid) ? Status::ok : Status::no_subscribers;
+}
+
+bool Publisher::Impl::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status,
+                              std::int64_t time) {
+    Status outcome = put(fid, message, status, TimePoint::min(), time);
+    if (outcome == Status::again && !context.is_own_thread())
+        outcome = put(fid, message, status, Clock::now() + options.publish_timeout, time);
+    if (outcome != Status::ok && outcome != Status::no_subscribers)
+        throw Error{outcome, refusal(fid, message.size(), outcome)};
+    return outcome == Status::ok;
 }
 
 std::string Publisher::Impl::refusal(Fid fid, std::size_t size, Status status) const {
@@ -322,17 +349,21 @@ Publisher::Publisher(AddressList addresses, Options options)
 Publisher::~Publisher() = default;
 
 bool Publisher::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-    Impl& impl = *impl_.operator->();
-    Status put = impl.put(fid, message, status, TimePoint::min());
-    if (put == Status::again && !impl.context.is_own_thread())
-        put = impl.put(fid, message, status, Clock::now() + impl.options.publish_timeout);
-    if (put != Status::ok && put != Status::no_subscribers)
-        throw Error{put, impl.refusal(fid, message.size(), put)};
-    return put == Status::ok;
+    return impl_->publish(fid, message, status, time_stamp::unknown);
+}
+
+bool Publisher::publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
+                           std::uint8_t status) {
+    return impl_->publish(fid, message, status, time);
 }
 
 Status Publisher::try_publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-    return impl_->put(fid, message, status, TimePoint::min());
+    return impl_->put(fid, message, status, TimePoint::min(), time_stamp::unknown);
+}
+
+Status Publisher::try_publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
+                                 std::uint8_t status) {
+    return impl_->put(fid, message, status, TimePoint::min(), time);
 }
 
 bool Publisher::wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {

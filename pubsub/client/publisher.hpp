@@ -25,6 +25,7 @@
 #include "pubsub/core/fid_set.hpp"
 #include "pubsub/core/message.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/time_stamp.hpp"
 #include "pubsub/discovery/bus.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 
@@ -62,6 +63,9 @@ class NETIO_EXPORT Publisher final {
         bool allow_remote_anonymous = false;
         // Must be created on the context's loop: context.run([&] { keys = ...; }).
         std::shared_ptr<ServerKeys> keys{};
+        // The clock of the time that is sent with each message; subscribers read it with
+        // Message::time(). tai: publish() reads the clock. own: publish_at() passes the time.
+        StampClock time_stamps = StampClock::none;
         // Announces the publisher on this bus, with `fids`, under a name that is unique there. An
         // empty name means host, process and port. Subscribers recognise a restarted publisher by
         // its name. announce() can say more.
@@ -109,6 +113,11 @@ class NETIO_EXPORT Publisher final {
         return publish(fid, std::as_bytes(std::span{&value, 1}), status);
     }
 
+    // The same with a time, in the unit of the option time_stamps; without the option the time is
+    // not sent.
+    bool publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
+                    std::uint8_t status = 0);
+
     // The same without waiting. ok; no_subscribers: accepted, but the fid had no subscriber when it
     // was called; again: no space now, but another fid may have space; too_large, not_owned,
     // closed.
@@ -128,6 +137,9 @@ class NETIO_EXPORT Publisher final {
     Status try_publish_value(Fid fid, const Value& value, std::uint8_t status = 0) {
         return try_publish(fid, std::as_bytes(std::span{&value, 1}), status);
     }
+
+    Status try_publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
+                          std::uint8_t status = 0);
 
     // Waits until `count` subscribers have a subscription each. Returns false if the time-out
     // passes, or if the publisher is closed. Does not wait on the context's thread.

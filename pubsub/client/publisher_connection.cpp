@@ -136,6 +136,7 @@ void PublisherConnection::on_connected(SubscribeSocket& socket) {
 }
 
 void PublisherConnection::on_subscribed(SubscribeSocket& socket, const FidRange& range) {
+    source_.stamps = socket.stamps();
     const std::uint64_t now = socket.publisher_instance();
     if (std::exchange(reported_instance_, now) != now && !owner_.on_identified(*this)) return;
     user_.handler.on_subscribed(user_.subscriptions, source_, range);

@@ -299,14 +299,20 @@ void Subscriber::Impl::OnLoop::on_refused(Subscriptions&, const Subscriptions::S
     impl.queue.wake();
 }
 
-void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                                          std::span<const std::byte> message, std::uint8_t status) {
+void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::Source& source,
+                                          Fid fid, std::span<const std::byte> message,
+                                          std::uint8_t status) {
     add(impl.counters.messages, 1);
+    const StampFormat stamps = source.stamps;
     if (!impl.options.on_message) {
         if (!turn_end.armed()) turn_end.start(Duration::zero());
         const bool is_lent = message.size() >= KeepPool::copied_below && subscriptions.may_lend();
-        const bool goes_on = is_lent ? impl.queue.put_kept(fid, subscriptions.keep(message), status)
-                                     : impl.queue.put(fid, message, status);
+        const bool goes_on =
+            is_lent
+                ? impl.queue.put_kept(fid,
+                                      subscriptions.keep(time_stamp::with_stamp(message, stamps)),
+                                      status, stamps)
+                : impl.queue.put(fid, message, status, stamps);
         if (!goes_on) pause();
         return;
     }
@@ -315,7 +321,7 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
         before = *count;
         lost_before.erase(fid);
     }
-    impl.options.on_message(Message{fid, message, status, before, this});
+    impl.options.on_message(Message{fid, message, status, before, this, stamps});
 }
 
 void Subscriber::Impl::OnLoop::on_publisher_changed(Subscriptions&,
@@ -480,7 +486,8 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
         while (reading.next < reading.batch->size()) {
             const pubsub::MessageBatch::Item item = (*reading.batch)[reading.next++];
             if (item.is_gap) continue;
-            use(Message{item.fid, item.bytes, item.status, item.missed, reading.batch.get()},
+            use(Message{item.fid, item.bytes, item.status, item.missed, reading.batch.get(),
+                        item.stamps},
                 reading);
             return true;
         }

@@ -57,8 +57,9 @@ class NETIO_EXPORT Subscriptions final {
 
     // A current or former publisher.
     struct Source {
-        std::string name;    // on the bus, or the address
-        std::string address; // HOST:PORT, the first of those that it announces
+        std::string name;     // on the bus, or the address
+        std::string address;  // HOST:PORT, the first of those that it announces
+        StampFormat stamps{}; // as SubscribeSocket::stamps()
     };
 
     enum class Refusal : std::uint8_t {

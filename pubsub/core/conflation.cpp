@@ -22,7 +22,8 @@ void fill(ConflationStore::Message& message, Fid fid, MessageParts parts, std::u
 
 } // namespace
 
-std::span<const Fid> ConflationStore::put(Fid fid, MessageParts parts, std::uint8_t status) {
+std::span<const Fid> ConflationStore::put(Fid fid, MessageParts parts, std::uint8_t status,
+                                          StampFormat stamps) {
     dropped_.clear();
     const std::size_t cost = cost_of(size_of(parts));
     if (Kept::iterator* const before = places_.find(fid)) drop(*before);
@@ -33,6 +34,7 @@ std::span<const Fid> ConflationStore::put(Fid fid, MessageParts parts, std::uint
     while (bytes_ + cost > limit_)
         drop(kept_.begin());
     fill(kept_.emplace_back(), fid, parts, status);
+    kept_.back().stamps = stamps;
     places_[fid] = std::prev(kept_.end());
     bytes_ += cost;
     return dropped_;

@@ -8,6 +8,7 @@
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/time_stamp.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -36,11 +37,13 @@ class ConflationStore {
     struct Message {
         Fid fid{};
         std::uint8_t status = 0;
-        std::vector<std::byte> bytes;
+        std::vector<std::byte> bytes; // with the time stamp, if there are any
+        StampFormat stamps;           // of the caller
     };
     // Stores the newest message of a fid. Returns the fid of each message that was dropped for it,
     // possibly its own; valid until the next call.
-    std::span<const Fid> put(Fid fid, MessageParts parts, std::uint8_t status);
+    std::span<const Fid> put(Fid fid, MessageParts parts, std::uint8_t status,
+                             StampFormat stamps = {});
     // The result for a message that was published before every message with which put() was called
     // for the fid and that was not taken out yet.
     enum class Older : std::uint8_t {

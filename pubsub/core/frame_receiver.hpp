@@ -44,7 +44,8 @@ class FrameReceiver {
     // Takes each frame except answers. sink.take_message(fid, bytes, status) and
     // sink.take_gap(fid, count) return whether to continue; if not, sink.is_gone() returns whether
     // this object was destroyed. sink.take_change(change) and sink.take_missed(fid, count), which
-    // follow a reconnection, return false if the sink is destroyed or closed.
+    // follow a reconnection, return false if the sink is destroyed or closed. If messages have time
+    // stamps, the sink has a constant stamp_bytes: these are in front of the bytes that it gets.
     struct Frame {
         std::uint8_t kind = 0;
         std::uint8_t flags = 0;
@@ -87,6 +88,11 @@ class FrameReceiver {
     const std::shared_ptr<ResumeState>& resume_state() const noexcept { return resume_state_; }
 
   private:
+    template <typename Sink>
+    static constexpr std::size_t stamp_bytes_of() noexcept {
+        if constexpr (requires { Sink::stamp_bytes; }) return Sink::stamp_bytes;
+        return 0;
+    }
     // The counters of a fid. Returns nullptr if it was not subscribed to, or fid_limit_ is reached.
     Arrivals* counters_of(Fid fid, const SubscriptionState& subscriptions) {
         if (Arrivals* const counters = arrivals_.find(fid)) return counters;
@@ -102,8 +108,10 @@ class FrameReceiver {
                     const SubscriptionState& subscriptions, Sink& sink) {
         Arrivals* const counters = counters_of(fid, subscriptions);
         if (counters == nullptr) return refused(fid, subscriptions);
-        arrivals_.add(*counters, message.size());
-        sink.take_message(fid, message, status);
+        constexpr std::size_t stamp = stamp_bytes_of<Sink>();
+        if (message.size() < stamp) return Outcome::malformed;
+        arrivals_.add(*counters, message.size() - stamp);
+        sink.take_message(fid, message.subspan(stamp), status);
         return Outcome::taken;
     }
     template <typename Sink>
@@ -135,6 +143,7 @@ FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscripti
     Fid last{};
     Arrivals* counters = nullptr;
     bool refuses = false;
+    bool is_short = false;
     bool enough = false;
     bool left = false;
     const std::byte* end = nullptr; // of the last message
@@ -150,9 +159,14 @@ FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscripti
                 return false;
             }
         }
-        arrivals_.add(*counters, message.size());
+        constexpr std::size_t stamp = stamp_bytes_of<Sink>();
+        if (message.size() < stamp) {
+            is_short = true;
+            return false;
+        }
+        arrivals_.add(*counters, message.size() - stamp);
         end = message.data() + message.size();
-        enough = !sink.take_message(fid, message, status);
+        enough = !sink.take_message(fid, message.subspan(stamp), status);
         return !enough || !sink.is_gone();
     };
     const bool sound =
@@ -163,7 +177,7 @@ FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscripti
         return Outcome::left;
     }
     if (refuses) return refused(last, subscriptions);
-    return sound ? Outcome::taken : Outcome::malformed;
+    return sound && !is_short ? Outcome::taken : Outcome::malformed;
 }
 
 template <typename Sink>

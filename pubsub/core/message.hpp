@@ -7,6 +7,7 @@
 #include "netio/base/kept_bytes.hpp"
 #include "netio/base/status.hpp"
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/time_stamp.hpp"
 
 #include <array>
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -90,8 +92,10 @@ class Message {
   public:
     Message() = default;
     Message(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
-            std::uint64_t lost_before, const MessageKeeper* keeper = nullptr) noexcept
-        : fid_{fid}, lost_before_{lost_before}, bytes_{bytes}, keeper_{keeper}, status_{status} {}
+            std::uint64_t lost_before, const MessageKeeper* keeper = nullptr,
+            StampFormat stamps = {}) noexcept
+        : fid_{fid}, lost_before_{lost_before}, bytes_{bytes}, keeper_{keeper}, status_{status},
+          stamps_{stamps} {}
 
     Fid fid() const noexcept { return fid_; }
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
@@ -117,6 +121,11 @@ class Message {
     // The number of messages of this fid that were published after the previous one and did not
     // arrive: a policy dropped them because the subscriber was too slow, or it was not connected.
     std::uint64_t lost_before() const noexcept { return lost_before_; }
+    // When it was published, if the publisher says so (option time_stamps).
+    std::optional<TimeStamp> time() const noexcept { return time_stamp::of(bytes_, stamps_); }
+    // What all time stamps of its connection mean. If there are any, the 8 bytes in front of
+    // bytes() are this message's.
+    StampFormat stamps() const noexcept { return stamps_; }
     // The message for longer. On the thread that may use this message.
     KeptMessage keep() const;
 
@@ -126,6 +135,7 @@ class Message {
     std::span<const std::byte> bytes_;
     const MessageKeeper* keeper_ = nullptr; // null: keep() makes a copy
     std::uint8_t status_ = 0;
+    StampFormat stamps_;
 };
 
 // A message that is valid as long as this object or a copy of it exists, on any thread, also after
@@ -134,15 +144,18 @@ class Message {
 class KeptMessage {
   public:
     KeptMessage() = default;
+    // `bytes`: those of the message, after its time stamp if it has one.
     KeptMessage(const Message& message, KeptBytes bytes) noexcept
-        : bytes_{std::move(bytes)}, message_{message.fid(), bytes_.bytes(), message.status(),
-                                             message.lost_before()} {}
+        : bytes_{std::move(bytes)},
+          message_{message.fid(),    bytes_.bytes().subspan(time_stamp::bytes_of(message.stamps())),
+                   message.status(), message.lost_before(),
+                   nullptr,          message.stamps()} {}
 
     const Message& view() const noexcept { return message_; }
     Fid fid() const noexcept { return message_.fid(); }
-    std::span<const std::byte> bytes() const noexcept { return bytes_.bytes(); }
-    std::size_t size() const noexcept { return bytes_.size(); }
-    bool empty() const noexcept { return bytes_.empty(); }
+    std::span<const std::byte> bytes() const noexcept { return message_.bytes(); }
+    std::size_t size() const noexcept { return message_.size(); }
+    bool empty() const noexcept { return message_.empty(); }
     std::string_view text() const noexcept { return message_.text(); }
     template <MessageValue Value>
     Value value() const {
@@ -150,14 +163,16 @@ class KeptMessage {
     }
     std::uint8_t status() const noexcept { return message_.status(); }
     std::uint64_t lost_before() const noexcept { return message_.lost_before(); }
+    std::optional<TimeStamp> time() const noexcept { return message_.time(); }
 
   private:
-    KeptBytes bytes_;
+    KeptBytes bytes_; // with the time stamp
     Message message_;
 };
 
 inline KeptMessage Message::keep() const {
-    return {*this, keeper_ != nullptr ? keeper_->keep(bytes_) : KeptBytes::copy_of(bytes_)};
+    const std::span<const std::byte> all = time_stamp::with_stamp(bytes_, stamps_);
+    return {*this, keeper_ != nullptr ? keeper_->keep(all) : KeptBytes::copy_of(all)};
 }
 
 // A message that is passed to the handler of a socket: valid during the call.
@@ -168,15 +183,22 @@ class OwnedMessage {
   public:
     OwnedMessage() = default;
     OwnedMessage(const Message& message) // NOLINT: converts
-        : fid_{message.fid()}, lost_before_{message.lost_before()},
-          bytes_{message.bytes().begin(), message.bytes().end()}, status_{message.status()} {}
+        : fid_{message.fid()}, lost_before_{message.lost_before()}, status_{message.status()},
+          stamps_{message.stamps()} {
+        const auto all = time_stamp::with_stamp(message.bytes(), stamps_);
+        bytes_.assign(all.begin(), all.end());
+    }
 
     // Valid while this copy exists and is unchanged.
-    Message view() const noexcept { return {fid_, bytes_, status_, lost_before_}; }
+    Message view() const noexcept {
+        return {fid_, bytes(), status_, lost_before_, nullptr, stamps_};
+    }
     Fid fid() const noexcept { return fid_; }
-    std::span<const std::byte> bytes() const noexcept { return bytes_; }
-    std::size_t size() const noexcept { return bytes_.size(); }
-    bool empty() const noexcept { return bytes_.empty(); }
+    std::span<const std::byte> bytes() const noexcept {
+        return std::span{bytes_}.subspan(time_stamp::bytes_of(stamps_));
+    }
+    std::size_t size() const noexcept { return bytes().size(); }
+    bool empty() const noexcept { return bytes().empty(); }
     std::string_view text() const noexcept { return view().text(); }
     template <MessageValue Value>
     Value value() const {
@@ -184,12 +206,14 @@ class OwnedMessage {
     }
     std::uint8_t status() const noexcept { return status_; }
     std::uint64_t lost_before() const noexcept { return lost_before_; }
+    std::optional<TimeStamp> time() const noexcept { return view().time(); }
 
   private:
     Fid fid_{};
     std::uint64_t lost_before_ = 0;
-    std::vector<std::byte> bytes_;
+    std::vector<std::byte> bytes_; // with the time stamp
     std::uint8_t status_ = 0;
+    StampFormat stamps_;
 };
 
 } // namespace netio::inline v0_3

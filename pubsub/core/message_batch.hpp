@@ -8,12 +8,14 @@
 #include "netio/coalescing/page.hpp"
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/message.hpp"
+#include "pubsub/core/time_stamp.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,6 +32,10 @@ class MessageBatch final : public MessageKeeper {
         std::uint64_t missed = 0;
         bool is_gap = false; // no message: the losses after the last message of the fid
         std::span<const std::byte> bytes; // valid until the batch changes
+        // If there are time stamps, that of the message is in front of its bytes.
+        StampFormat stamps{};
+
+        std::optional<TimeStamp> time() const noexcept { return time_stamp::of(bytes, stamps); }
     };
 
     MessageBatch() = default;
@@ -58,15 +64,18 @@ class MessageBatch final : public MessageKeeper {
     bool empty() const noexcept { return size() == 0; }
     Item operator[](std::size_t index) const noexcept {
         const Head& head = heads_[first_ + index];
+        const std::span<const std::byte> all =
+            head.is_kept ? kept_[head.size].bytes()
+                         : std::span<const std::byte>{bytes_.data() + head.offset, head.size};
         return {.fid = head.fid,
                 .status = head.status,
                 .missed = head.missed,
                 .is_gap = head.is_gap,
-                .bytes = head.is_kept
-                             ? kept_[head.size].bytes()
-                             : std::span<const std::byte>{bytes_.data() + head.offset, head.size}};
+                .bytes = all.subspan(time_stamp::bytes_of(head.stamps())),
+                .stamps = head.stamps()};
     }
-    // The bytes of a message, for longer than the batch: a copy, unless they are kept already.
+    // The bytes of a message with its time stamp, for longer than the batch: a copy, unless they
+    // are kept already.
     KeptBytes keep(std::span<const std::byte> message) const override {
         for (const KeptBytes& each : kept_) // few: a batch is handed over at 256 KiB
             if (!each.empty() && each.bytes().data() == message.data()) return each.part(message);
@@ -95,16 +104,8 @@ class MessageBatch final : public MessageKeeper {
     std::size_t capacity() const noexcept { return bytes_.size() + heads_.size() * sizeof(Head); }
 
     void append(const Item& item) {
-        const std::size_t size = item.bytes.size();
-        if (end_ == heads_.size() || size > bytes_.size() - used_) grow(size);
-        heads_[end_++] = {.fid = item.fid,
-                          .missed = item.missed,
-                          .offset = used_,
-                          .size = static_cast<std::uint32_t>(size),
-                          .status = item.status,
-                          .is_gap = item.is_gap};
-        netio::copy_message(bytes_.data() + used_, item.bytes);
-        used_ += size;
+        const std::span<const std::byte> all = time_stamp::with_stamp(item.bytes, item.stamps);
+        append(item, all);
     }
     // Appends all messages of another batch.
     void append(const MessageBatch& other) {
@@ -113,10 +114,10 @@ class MessageBatch final : public MessageKeeper {
             head.is_kept ? append(other[i], other.kept_[head.size]) : append(other[i]);
         }
     }
-    // Appends a message whose bytes are not copied.
+    // Appends a message whose bytes, with its time stamp, are not copied.
     void append(const Item& item, KeptBytes bytes) {
         kept_.push_back(std::move(bytes));
-        append({.fid = item.fid, .status = item.status, .missed = item.missed, .bytes = {}});
+        append(item, std::span<const std::byte>{});
         Head& head = heads_[end_ - 1];
         head.is_kept = true;
         head.size = static_cast<std::uint32_t>(kept_.size() - 1);
@@ -147,9 +148,33 @@ class MessageBatch final : public MessageKeeper {
         std::size_t offset = 0; // in bytes_
         std::uint32_t size = 0; // in bytes_; if is_kept, the place in kept_
         std::uint8_t status = 0;
-        bool is_gap = false;
-        bool is_kept = false;
+        StampClock clock : 2 {StampClock::none};
+        bool is_gap : 1 {false};
+        bool is_kept : 1 {false};
+        std::int16_t utc_offset_s = 0;
+
+        StampFormat stamps() const noexcept {
+            return {.clock = clock, .utc_offset_s = utc_offset_s};
+        }
     };
+    static_assert(sizeof(Head) == 32);
+
+    // `bytes`: those to be copied, with the time stamp.
+    void append(const Item& item, std::span<const std::byte> bytes) {
+        const std::size_t size = bytes.size();
+        if (end_ == heads_.size() || size > bytes_.size() - used_) grow(size);
+        Head head{.fid = item.fid,
+                  .missed = item.missed,
+                  .offset = used_,
+                  .size = static_cast<std::uint32_t>(size),
+                  .status = item.status,
+                  .utc_offset_s = item.stamps.utc_offset_s};
+        head.clock = item.stamps.clock;
+        head.is_gap = item.is_gap;
+        heads_[end_++] = head;
+        netio::copy_message(bytes_.data() + used_, bytes);
+        used_ += size;
+    }
 
     // Does not initialise new elements, which are written before they are read: initialising them
     // would cost as much as writing the messages.

@@ -95,14 +95,32 @@ std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out) {
     NETIO_CHECK(out.size() >= answer_bytes);
     store(out.data(), answer.request);
     store(out.data() + 4, answer.result);
-    return answer_bytes;
+    if (answer.stamps.clock == StampClock::none) return answer_bytes;
+    NETIO_CHECK(out.size() >= answer_limit_bytes);
+    store(out.data() + 8, time_stamps_option);
+    store(out.data() + 10, std::uint16_t{4}); // the bytes of its value
+    store(out.data() + 12, answer.stamps.clock);
+    out[13] = std::byte{0};
+    store(out.data() + 14, answer.stamps.utc_offset_s);
+    return answer_limit_bytes;
 }
 
 std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body) {
-    if (body.size() != answer_bytes) return std::nullopt;
-    const SubscriptionAnswer answer{.request = load<std::uint32_t>(body.data()),
-                                    .result = load<SubscriptionResult>(body.data() + 4)};
+    if (body.size() < answer_bytes) return std::nullopt;
+    SubscriptionAnswer answer{.request = load<std::uint32_t>(body.data()),
+                              .result = load<SubscriptionResult>(body.data() + 4)};
     if (answer.result > SubscriptionResult::unknown_option) return std::nullopt;
+    const auto take = [&](std::uint16_t type, std::span<const std::byte> value) {
+        if (type != time_stamps_option) return wire_options::Use::unknown;
+        if (value.size() != 4 || value[1] != std::byte{0}) return wire_options::Use::malformed;
+        answer.stamps = {.clock = load<StampClock>(value.data()),
+                         .utc_offset_s = load<std::int16_t>(value.data() + 2)};
+        const bool is_known =
+            answer.stamps.clock == StampClock::tai || answer.stamps.clock == StampClock::own;
+        return is_known ? wire_options::Use::taken : wire_options::Use::malformed;
+    };
+    const auto outcome = wire_options::visit(body.subspan(answer_bytes), take);
+    if (!outcome.is_valid || outcome.refused != 0) return std::nullopt;
     return answer;
 }
 

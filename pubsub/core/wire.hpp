@@ -7,10 +7,12 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/base/wire.hpp"
+#include "netio/base/wire_options.hpp"
 #include "netio/coalescing/page.hpp"
 #include "netio/coalescing/reassembly.hpp"
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/time_stamp.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +21,9 @@
 #include <vector>
 
 namespace netio::pubsub::inline v0_3 {
+
+// Bit of a hello (Hello::features): this side reads time stamps.
+inline constexpr std::uint8_t time_stamps_feature = 1;
 
 // --- frames ---------------------------------------------------------------------------------
 
@@ -94,8 +99,13 @@ enum class SubscriptionResult : std::uint32_t {
 struct SubscriptionAnswer {
     std::uint32_t request = 0;
     SubscriptionResult result = SubscriptionResult::accepted;
+    // An option of the answer, if there are any: what the time stamps mean of all messages that
+    // follow in this connection.
+    StampFormat stamps{};
 };
-inline constexpr std::size_t answer_bytes = 8;
+inline constexpr std::size_t answer_bytes = 8; // without options
+inline constexpr std::size_t answer_limit_bytes = 16;
+inline constexpr std::uint16_t time_stamps_option = wire_options::mandatory | 1;
 std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out);
 std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body);
 

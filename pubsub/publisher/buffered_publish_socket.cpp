@@ -6,6 +6,7 @@
 #include "pubsub/core/conflation.hpp"
 #include "pubsub/publisher/page_pool.hpp"
 #include "pubsub/publisher/publisher_core.hpp"
+#include "pubsub/publisher/stamp_clock.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,6 +18,11 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
+// Time stamps are parts of messages here: the first bytes.
+std::size_t stamp_bytes(const Publisher::Options& options) noexcept {
+    return options.time_stamps == StampClock::none ? 0 : time_stamp::bytes;
+}
+
 PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
     validate(options.publisher);
     require_at_least("flush_time", options.flush_time.count(), 0);
@@ -26,7 +32,8 @@ PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
                        .page_count = options.page_count,
                        .queue_limit_bytes = options.queue_limit_bytes,
                        .watermark_bytes = options.watermark_bytes,
-                       .largest_message_bytes = options.publisher.largest_message_bytes}};
+                       .largest_message_bytes = options.publisher.largest_message_bytes +
+                                                stamp_bytes(options.publisher)}};
 }
 
 // Subscribers learn at connect how large a message they must be able to receive.
@@ -65,10 +72,12 @@ class BufferedPublisher final : public PublisherCore {
         : BufferedPublisher{transport, options, checked_budget(options), user} {}
     ~BufferedPublisher() override { destroy_sessions(); }
 
-    Status publish(Fid fid, MessageParts parts, std::uint8_t status);
+    Status publish(Fid fid, MessageParts parts, std::uint8_t status, std::int64_t time);
     void flush();
     void flush(Fid fid);
-    std::size_t message_limit() const noexcept { return limits_.message_limit(); }
+    std::size_t message_limit() const noexcept {
+        return limits_.message_limit() - time_stamp::bytes_of(stamps());
+    }
 
   private:
     BufferedPublisher(Transport& transport, const BufferedPublishSocket::Options& options,
@@ -92,6 +101,7 @@ class BufferedPublisher final : public PublisherCore {
         std::size_t bytes = 0;
     };
 
+    Status publish_whole(Fid fid, MessageParts parts, std::size_t bytes, std::uint8_t status);
     Status append(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
                   std::uint8_t status);
     std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
@@ -155,9 +165,30 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
              [this] { flush_old(); },
              [this] { flush_idle(); }} {}
 
-Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t status) {
-    if (is_closing()) return Status::closed;
+// `time`: time_stamp::unknown if the user gives none.
+Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t status,
+                                  std::int64_t time) {
     const std::size_t bytes = size_of(parts);
+    if (stamps().clock == StampClock::none) return publish_whole(fid, parts, bytes, status);
+    if (stamps().clock == StampClock::tai && time == time_stamp::unknown) time = time_stamp::now();
+    std::array<std::byte, time_stamp::bytes> stamp;
+    wire::store(stamp.data(), time);
+    std::array<std::span<const std::byte>, 8> few{stamp};
+    std::vector<std::span<const std::byte>> many;
+    std::span<std::span<const std::byte>> all{few};
+    if (parts.size() >= few.size()) {
+        many.assign(parts.size() + 1, stamp);
+        all = many;
+    }
+    std::ranges::copy(parts, all.begin() + 1);
+    const MessageParts stamped = all.first(parts.size() + 1);
+    return publish_whole(fid, stamped, bytes + stamp.size(), status);
+}
+
+// `parts` have the time stamp.
+Status BufferedPublisher::publish_whole(Fid fid, MessageParts parts, std::size_t bytes,
+                                        std::uint8_t status) {
+    if (is_closing()) return Status::closed;
     if (bytes > limits_.message_limit()) return Status::too_large;
 
     const FanOut::Found found = fan_out().lookup(fid);
@@ -175,7 +206,7 @@ Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t stat
     if (outcome != Status::ok) return outcome;
     ++found.published;
     ++counters_.messages;
-    counters_.bytes += bytes;
+    counters_.bytes += bytes - time_stamp::bytes_of(stamps());
     return Status::ok;
 }
 
@@ -617,7 +648,9 @@ BufferedPublishSocket::BufferedPublishSocket(Transport& transport, const Options
     : publisher_{std::make_unique<BufferedPublisher>(
           transport, options,
           PublisherCore::User{.publisher = *this, .handler = handler, .counters = counters_})},
-      fids_{&publisher_->fan_out().fids()}, message_limit_{publisher_->message_limit()} {}
+      fids_{&publisher_->fan_out().fids()}, message_limit_{publisher_->message_limit()},
+      plain_end_{stamp_bytes(options.publisher) == 0 ? message_limit_ + 1 : 0},
+      stamped_end_{stamp_bytes(options.publisher) == 0 ? 0 : message_limit_ + 1} {}
 
 BufferedPublishSocket::~BufferedPublishSocket() {
     check_destructor(publisher_->loop(), "BufferedPublishSocket", publisher_);
@@ -626,7 +659,14 @@ BufferedPublishSocket::~BufferedPublishSocket() {
 Status BufferedPublishSocket::publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
                                        std::uint8_t status) {
     NETIO_CHECK_CALLER(publisher_->loop(), "BufferedPublishSocket");
-    return publisher_->publish(fid, parts, status);
+    return publisher_->publish(fid, parts, status, time_stamp::unknown);
+}
+
+Status BufferedPublishSocket::publishv_at(std::int64_t time, Fid fid,
+                                          std::span<const std::span<const std::byte>> parts,
+                                          std::uint8_t status) {
+    NETIO_CHECK_CALLER(publisher_->loop(), "BufferedPublishSocket");
+    return publisher_->publish(fid, parts, status, time);
 }
 
 void BufferedPublishSocket::flush() {

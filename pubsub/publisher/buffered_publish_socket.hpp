@@ -15,9 +15,11 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
+#include "netio/base/wire.hpp"
 #include "netio/coalescing/page.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "pubsub/core/fid_table.hpp"
+#include "pubsub/core/time_stamp.hpp"
 #include "pubsub/publisher/publisher.hpp"
 
 #include <chrono>
@@ -71,7 +73,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // No page is open after close().
         NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedPublishSocket");
         detail::FidState* const state = fids_->find_current(fid);
-        if (state == nullptr || message.size() > message_limit_) {
+        if (state == nullptr || message.size() >= plain_end_) {
             return publishv(fid, {&message, 1}, status);
         }
         std::byte* const out = state->group->writer.append(fid, status, message.size());
@@ -83,9 +85,30 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         netio::copy_message(out, message);
         return Status::ok;
     }
+    // The same with a time, in the unit of Publisher::Options::time_stamps. If this is none, the
+    // time is not sent.
+    Status publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
+                      std::uint8_t status = 0) {
+        NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedPublishSocket");
+        detail::FidState* const state = fids_->find_current(fid);
+        if (state == nullptr || message.size() >= stamped_end_) {
+            return publishv_at(time, fid, {&message, 1}, status);
+        }
+        std::byte* const out =
+            state->group->writer.append(fid, status, time_stamp::bytes + message.size());
+        if (out == nullptr) return publishv_at(time, fid, {&message, 1}, status);
+        ++state->published;
+        ++counters_.messages;
+        counters_.bytes += message.size();
+        wire::store(out, time);
+        netio::copy_message(out + time_stamp::bytes, message);
+        return Status::ok;
+    }
     // The parts together are one message.
     Status publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
                     std::uint8_t status = 0);
+    Status publishv_at(std::int64_t time, Fid fid,
+                       std::span<const std::span<const std::byte>> parts, std::uint8_t status = 0);
 
     // Sends all coalesced messages, or those of the fid together with the others on its page.
     void flush();
@@ -108,6 +131,8 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     std::unique_ptr<BufferedPublisher> publisher_;
     detail::FidTable* fids_; // the publisher's
     std::size_t message_limit_;
+    std::size_t plain_end_;   // publish() itself takes a message of fewer bytes; 0: none
+    std::size_t stamped_end_; // the same for publish_at()
 };
 
 } // namespace netio::pubsub::inline v0_3

@@ -7,6 +7,7 @@
 #include "netio/loop/check_caller.hpp"
 #include "pubsub/publisher/delivery_tracker.hpp"
 #include "pubsub/publisher/publisher_core.hpp"
+#include "pubsub/publisher/stamp_clock.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -38,6 +39,13 @@ PublishSocket::Options checked(PublishSocket::Options options) {
             std::clamp<std::size_t>(options.outstanding_limit / 4, 1, default_queue_limit_messages);
     }
     return options;
+}
+
+// Subscribers must be able to receive a message with its time stamp.
+Publisher::Options announced(Publisher::Options publisher) {
+    if (publisher.time_stamps != StampClock::none)
+        publisher.largest_message_bytes += time_stamp::bytes;
+    return publisher;
 }
 
 } // namespace
@@ -78,6 +86,10 @@ class ZeroCopyPublisher final : public PublisherCore {
     template <typename Takes>
     bool must_wait_for(std::span<const Interest> members, Takes takes_more);
     std::optional<PublicationId> begin(Cookie cookie);
+    std::int64_t time_of(const PublishSocket::Extras& extras) const noexcept {
+        if (extras.time) return *extras.time;
+        return stamps().clock == StampClock::tai ? time_stamp::now() : time_stamp::unknown;
+    }
     void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
               const PublishSocket::Extras& extras);
     enum class Leaving : std::uint8_t { at_once, maybe_with_others };
@@ -108,7 +120,7 @@ ZeroCopyPublisher::ZeroCopyPublisher(Transport& transport, const PublishSocket::
                                      PublishSocket::Handler& handler, PublishSocket& socket,
                                      Checked)
     : PublisherCore{transport,
-                    options.publisher,
+                    announced(options.publisher),
                     {.pool = options.outstanding_limit, .largest = 1, .required_receive_bytes = 0},
                     {.publisher = socket, .handler = handler, .counters = counters_}},
       socket_{socket}, options_{options}, handler_{handler}, tracker_{options.outstanding_limit},
@@ -216,11 +228,13 @@ Status ZeroCopyPublisher::resume(PublishTicket& ticket) {
 // The checks that do not depend on the subscribers.
 Status ZeroCopyPublisher::check(std::span<const Slice> slices, const PublishSocket::Extras& extras,
                                 std::size_t& total_bytes) const {
-    total_bytes = extras.header.size() + checked_size(slices);
+    const std::size_t stamp = time_stamp::bytes_of(stamps());
+    total_bytes = stamp + extras.header.size() + checked_size(slices);
     if (is_closing()) return Status::closed;
     if (slices.size() > slice_limit) return Status::too_many_segments;
     if (extras.header.size() > PublishSocket::header_limit) return Status::too_large;
-    return total_bytes > options_.publisher.largest_message_bytes ? Status::too_large : Status::ok;
+    return total_bytes - stamp > options_.publisher.largest_message_bytes ? Status::too_large
+                                                                          : Status::ok;
 }
 
 // Whether the subscriber may be given another message, to be sent now or later.
@@ -274,14 +288,17 @@ void ZeroCopyPublisher::keep(PublicationId id, Fid fid, std::span<const Slice> s
     ZeroCopyMessage& publication = message_of(id);
     publication.fid = fid;
     publication.status = extras.status;
-    publication.header_bytes = static_cast<std::uint8_t>(extras.header.size());
-    std::ranges::copy(extras.header, publication.header.begin());
+    const std::size_t stamp = time_stamp::bytes_of(stamps());
+    if (stamp > 0) wire::store(publication.header.data(), time_of(extras));
+    publication.header_bytes = static_cast<std::uint8_t>(stamp + extras.header.size());
+    std::ranges::copy(extras.header,
+                      publication.header.begin() + static_cast<std::ptrdiff_t>(stamp));
     publication.number = next_number_++;
     publication.slice_count = slices.size();
     std::ranges::copy(slices, publication.slices.begin());
     publication.total_bytes = total_bytes;
     ++counters_.messages;
-    counters_.bytes += total_bytes;
+    counters_.bytes += total_bytes - stamp;
 }
 
 void ZeroCopyPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy,

@@ -36,6 +36,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -73,6 +74,8 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     struct Extras {
         std::uint8_t status = 0;
         std::span<const std::byte> header; // up to 8 bytes, copied: the message's first bytes
+        // In the unit of Publisher::Options::time_stamps; nullopt: with tai, the time of the call.
+        std::optional<std::int64_t> time{};
     };
     static constexpr std::size_t header_limit = 8;
 

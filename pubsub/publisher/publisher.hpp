@@ -10,6 +10,7 @@
 #include "netio/transport.hpp"
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/time_stamp.hpp"
 #include "pubsub/publisher/publisher_snapshot.hpp"
 
 #include <chrono>
@@ -63,6 +64,10 @@ class NETIO_EXPORT PublishSocketBase {
         // Publishing a larger message returns too_large; subscribers that cannot receive messages
         // of this size are rejected.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
+        // The clock of the time that is sent with each message, in 8 more bytes; subscribers read
+        // it with MessageView::time(). tai: publish() reads the clock, publish_at() passes a time
+        // of that clock. own: of the user's clock, which only publish_at() passes.
+        StampClock time_stamps = StampClock::none;
         // close(): a subscriber that makes no progress for this long is disconnected, and the limit
         // of the whole close.
         std::chrono::milliseconds close_timeout{10000};

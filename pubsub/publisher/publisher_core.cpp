@@ -4,6 +4,7 @@
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
+#include "pubsub/publisher/stamp_clock.hpp"
 
 #include <algorithm>
 #include <array>
@@ -88,9 +89,9 @@ void validate(const Publisher::Options& options) {
 
 PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& options,
                              const Terms& terms, const User& user)
-    : options_{options}, user_{user}, loop_{transport.loop()},
-      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.fids,
-               terms.keeps_newest},
+    : options_{options}, stamps_{time_stamp::format_here(options.time_stamps)}, user_{user},
+      loop_{transport.loop()}, fan_out_{options.slow_policy, options.ranges_per_subscriber_limit,
+                                        options.fids, terms.keeps_newest},
       instance_{transport.draw_number()}, budget_{terms.pool, terms.largest},
       eviction_{
           {.disconnect_after = options.disconnect_after, .close_timeout = options.close_timeout}},
@@ -132,6 +133,11 @@ void PublisherCore::on_incoming(IncomingSession& incoming) {
         return incoming.reject(
             {.code = RejectCode::messages_too_large,
              .required_bytes = static_cast<std::uint32_t>(options_.largest_message_bytes)});
+    }
+    if (stamps_.clock != StampClock::none &&
+        (incoming.peer().features & time_stamps_feature) == 0) {
+        return incoming.reject(
+            {.code = RejectCode::missing_feature, .required_bytes = time_stamps_feature});
     }
     const Hello hello{.service = Service::publish_subscribe,
                       .service_data = service_data(options_.largest_message_bytes)};
@@ -308,9 +314,11 @@ void PublisherCore::answer(Subscriber& subscriber, std::uint32_t request, Subscr
         preceding = {.extension = {.instance = instance_, .request = request},
                      .counts = std::move(*positions)};
     }
-    std::array<std::byte, answer_bytes> body;
-    encode({.request = request, .result = result}, body);
-    subscriber.send_answer(subscription_answer_kind, body, std::move(preceding));
+    std::array<std::byte, answer_limit_bytes> body;
+    const std::size_t bytes =
+        encode(SubscriptionAnswer{.request = request, .result = result, .stamps = stamps_}, body);
+    subscriber.send_answer(subscription_answer_kind, std::span{body}.first(bytes),
+                           std::move(preceding));
 }
 
 void PublisherCore::take_fids_question(Subscriber& subscriber, const FidsQuestion& question) {

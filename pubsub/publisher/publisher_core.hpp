@@ -148,6 +148,7 @@ class PublisherCore : private SessionListener::Handler {
         return subscribers_[member.subscriber];
     }
     MemoryBudget& budget() noexcept { return budget_; }
+    StampFormat stamps() const noexcept { return stamps_; }
     // publish() was blocked and returns this status.
     Status refuse(Fid fid);
     void note_partial() noexcept { blocked_.begin(loop_.now()); }
@@ -209,6 +210,7 @@ class PublisherCore : private SessionListener::Handler {
     void evict_largest_holder();
 
     Publisher::Options options_;
+    const StampFormat stamps_;
     User user_;
     EventLoop& loop_;
     FanOut fan_out_;

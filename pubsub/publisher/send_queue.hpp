@@ -46,8 +46,8 @@ namespace netio::pubsub::inline v0_3 {
 struct ZeroCopyMessage {
     Fid fid{};
     std::uint8_t status = 0;
-    std::uint8_t header_bytes = 0; // user header: the first bytes of the message
-    std::array<std::byte, 8> header{};
+    std::uint8_t header_bytes = 0; // time stamp and user header: the first bytes of the message
+    std::array<std::byte, 16> header{};
     std::uint32_t number = 0; // distinguishes consecutive fragmented messages
     std::size_t slice_count = 0;
     std::array<Slice, slice_limit> slices;

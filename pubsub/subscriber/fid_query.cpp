@@ -55,7 +55,9 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
         connect();
     }
     void connect() {
-        Hello hello{.service = Service::publish_subscribe, .service_data = {}};
+        Hello hello{.service = Service::publish_subscribe,
+                    .features = time_stamps_feature,
+                    .service_data = {}};
         wire::store(hello.service_data.bytes.data(),
                     UINT32_MAX); // accepts every publisher; no message is received
         hello.service_data.size = 4;

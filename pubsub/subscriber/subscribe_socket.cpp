@@ -236,6 +236,7 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
     }
 
     struct Sink; // passes what the receiver finds to the handler
+    struct StampedSink;
 
     void start();
     void retry();
@@ -267,6 +268,8 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
     Connector connector;
     Session::Target target; // in use, or of the last attempt
     Counters counters;
+    bool answered = false; // in this connection
+    StampFormat stamps;    // of this connection, once answered
     bool closing = false;
     bool paused = false;
     bool* destroyed = nullptr;
@@ -299,6 +302,10 @@ struct SubscribeSocket::Impl::Sink {
         impl.handler.on_missed(impl.socket, fid, count);
         return goes_on();
     }
+};
+// A type of its own, so that messages without time stamps cost nothing.
+struct SubscribeSocket::Impl::StampedSink : Sink {
+    static constexpr std::size_t stamp_bytes = time_stamp::bytes;
 };
 
 SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
@@ -364,7 +371,8 @@ void SubscribeSocket::Impl::on_connect_failed(const Closed& closed) {
 }
 
 void SubscribeSocket::Impl::connect() {
-    Hello hello{.service = Service::publish_subscribe, .service_data = {}};
+    Hello hello{
+        .service = Service::publish_subscribe, .features = time_stamps_feature, .service_data = {}};
     wire::store(hello.service_data.bytes.data(),
                 static_cast<std::uint32_t>(options.largest_message_bytes));
     hello.service_data.size = 4;
@@ -379,6 +387,7 @@ void SubscribeSocket::Impl::on_open(Session& opened) {
     retry_rule.on_open();
     ++counters.connections;
     connector.cancel();
+    answered = false;
     receiver.begin_connection();
     requests.begin(opened);
     handler.on_connected(socket);
@@ -547,15 +556,14 @@ void SubscribeSocket::Impl::on_frame(Session& from, const IncomingFrame& frame) 
     const bool is_message =
         frame.kind == page_kind || frame.kind == message_kind || frame.kind == fragment_kind;
     if (closing) return from.add_unread(is_message ? 1 : 0); // the user wants no more messages
-    Sink sink{*this};
+    StampedSink stamped{{*this}};
+    Sink& sink = stamped;
+    const FrameReceiver::Frame received{
+        .kind = frame.kind, .flags = frame.flags, .body = frame.body, .continued = frame.continued};
     const FrameReceiver::Outcome outcome =
-        frame.kind == subscription_answer_kind && frame.flags == 0
-            ? take_answer(from, frame.body)
-            : receiver.take({.kind = frame.kind,
-                             .flags = frame.flags,
-                             .body = frame.body,
-                             .continued = frame.continued},
-                            subscriptions, sink);
+        frame.kind == subscription_answer_kind && frame.flags == 0 ? take_answer(from, frame.body)
+        : stamps.clock == StampClock::none ? receiver.take(received, subscriptions, sink)
+                                           : receiver.take(received, subscriptions, stamped);
     if (sink.is_gone()) return;
     receiver.end_of_joined();
     if (outcome == FrameReceiver::Outcome::left) {
@@ -589,6 +597,9 @@ FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
         return FrameReceiver::Outcome::malformed;
     const auto request = subscriptions.answered(*answer);
     if (!request) return FrameReceiver::Outcome::malformed;
+    const bool is_first = !std::exchange(answered, true);
+    if (!is_first && answer->stamps != stamps) return FrameReceiver::Outcome::malformed;
+    stamps = answer->stamps;
     const Sink sink{*this};
     const bool accepted = answer->result == SubscriptionResult::accepted;
     retry_rule.on_answered();
@@ -641,7 +652,8 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
         : keeper_{socket}, functions_{std::move(functions)} {}
 
     void on_connected(SubscribeSocket&) override { call(functions_.on_connected); }
-    void on_subscribed(SubscribeSocket&, const FidRange& fids) override {
+    void on_subscribed(SubscribeSocket& socket, const FidRange& fids) override {
+        stamps_ = socket.stamps();
         call(functions_.on_subscribed, fids);
     }
     void on_subscription_refused(SubscribeSocket&, const FidRange& fids) override {
@@ -655,7 +667,7 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
             lost_.erase(fid);
         }
         call(functions_.on_message,
-             netio::MessageView{fid, message, status, lost_before, &keeper_});
+             netio::MessageView{fid, message, status, lost_before, &keeper_, stamps_});
     }
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
     void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
@@ -678,6 +690,7 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
 
     SocketKeeper keeper_;
     const Functions functions_;
+    StampFormat stamps_;
     FidMap<std::uint64_t> lost_; // since the last message of the fid
 };
 
@@ -753,6 +766,10 @@ void SubscribeSocket::resume() {
 
 KeptBytes SubscribeSocket::keep(std::span<const std::byte> message) {
     return impl().keep(message);
+}
+
+StampFormat SubscribeSocket::stamps() const noexcept {
+    return impl().stamps;
 }
 
 KeepStats SubscribeSocket::kept() const {

@@ -33,6 +33,7 @@
 #include "pubsub/core/message.hpp"
 #include "pubsub/core/publisher_change.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/time_stamp.hpp"
 #include "pubsub/subscriber/fid_query.hpp"
 
 #include <chrono>
@@ -188,6 +189,10 @@ class NETIO_EXPORT SubscribeSocket final {
     // Continues in one of the next turns of the loop.
     void resume();
     bool is_paused() const noexcept;
+
+    // What the time stamps of this connection's messages mean, from on_subscribed on. If there are
+    // any, the 8 bytes in front of the bytes that on_message gets are its stamp: time_stamp::of().
+    StampFormat stamps() const noexcept;
 
     // In on_message, with its message or a part of it: the same bytes, valid until the last copy of
     // the result is destroyed, on any thread, also after this socket is gone. From 8 KiB on they

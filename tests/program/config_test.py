@@ -161,14 +161,14 @@ class Schema(Case):
     def test_what_is_right_is_right_for_both(self):
         for right in (
                 {**MINIMAL, "x-anything": {"a": [1]}}, {**MINIMAL, "buffered": {"page_size": "64 KiB"}},
-                {**MINIMAL, "loop": "busy"}, {**MINIMAL, "subscriber_limit": "10k"},
+                {**MINIMAL, "loop": "busy"}, {**MINIMAL, "subscriber_limit": "10k", "time_stamps": "tai"},
                 {**UNBUFFERED, "unbuffered": {"memory": "1M"}, "close_timeout": "99s", "heartbeat": 0},
                 {**MINIMAL, "session": {"send_count": 2, "rekey_after": "1GiB"}},
                 {**MINIMAL, "fabric": {"queue_entry_limit": 1000}},
                 {"publishers": [MINIMAL, UNBUFFERED], "loop": "busy"},
                 in_stream(fids={"detector": 3, "link": "0-23"}), in_stream(fids=[1, "2-3"]),
                 {**in_stream(trigger="l1"), "triggers": {"l1": {"per_second": "40M", "train": "9ns", "gap": "1 ns"}}},
-                in_stream(faults={"missing": 0.1, "late": 1e-3}, time_stamps=True, header="event", slices=2),
+                in_stream(faults={"missing": 0.1, "late": 1e-3}, header="event", slices=2),
                 in_stream(size={"list": [24, "1k"]}), in_stream(rate="1.5k"), in_stream(rate=0.5)):
             with self.subTest(right):
                 self.assertTrue(self.is_valid(right))

@@ -61,8 +61,8 @@ class Reports(Case):
         return json.loads(ended.stdout.splitlines()[-1])
 
     def test_of_publishers_and_subscribers(self):
-        text = ("wait_subscribers: 1\ntriggers: {l1: {per_second: 10k}}\nstreams:\n"
-                "  - {fids: 1-2, source: pattern, size: 64, trigger: l1, count: 50, time_stamps: true,\n"
+        text = ("wait_subscribers: 1\ntime_stamps: tai\ntriggers: {l1: {per_second: 10k}}\nstreams:\n"
+                "  - {fids: 1-2, source: pattern, size: 64, trigger: l1, count: 50,\n"
                 "     faults: {late: 0.1}}\n")
         publisher = self.start("publish", self.config(text))
         subscriber = self.start("subscribe", publisher.address(), "--fid", "1-2", "--verify",

@@ -39,9 +39,9 @@ class TestPublishing(Case):
         self.check_faults(os.path.join(CONFIG, "faults.yaml"), "--fid", "1-4")
         for mode in ("buffered", "unbuffered"):
             self.check_faults(self.config(
-                "wait_subscribers: 1\nstreams:\n"
+                "wait_subscribers: 1\ntime_stamps: tai\nstreams:\n"
                 "  - {fids: 1-9, source: pattern, size: {uniform: {min: 33, max: 20k}}, count: 300,\n"
-                "     time_stamps: true, slices: 5, header: 0xcafe01, faults: {missing: 0.02,\n"
+                "     slices: 5, header: 0xcafe01, faults: {missing: 0.02,\n"
                 "     duplicated: 0.02, corrupted: 0.02, late: 0.02, truncated: 0.02}}\n", mode),
                 "--fid", "1-9", "--header-bytes", 3)
 

@@ -76,24 +76,6 @@ TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersWrap) {
     EXPECT_EQ(checker.total(), (PatternCounts{.messages = 21, .duplicates = 1}));
 }
 
-TEST(Pattern, TheTimeIsTheStampedOneAndIsProtected) {
-    std::vector<std::byte> sound(50);
-    fill_timed_pattern(sound, Fid{3}, 7);
-    stamp_pattern(sound, 123456789);
-    stamp_pattern(sound, 987654321); // the message was refused, and is published later
-    PatternChecker checker;
-    EXPECT_EQ(checker.check(Fid{3}, sound), 987654321U);
-    EXPECT_EQ(checker.total(), PatternCounts{.messages = 1});
-    EXPECT_EQ(checker.check(Fid{3}, message(Fid{3}, 8, 50)), std::nullopt) << "without a time";
-    for (std::size_t bit = 0; bit < sound.size() * 8; ++bit) {
-        auto damaged = sound;
-        damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-        PatternChecker other;
-        ASSERT_EQ(other.check(Fid{3}, damaged), std::nullopt);
-        ASSERT_EQ(other.total().corrupt + other.total().truncated, 1U) << bit;
-    }
-}
-
 TEST(Pattern, AMessageUnderAWrongFidIsCorrupt) {
     PatternChecker checker;
     checker.check(Fid{4}, message(Fid{3}, 0, 40));

@@ -75,10 +75,9 @@ TEST(FaultPlan, FaultsAreAsManyAsWereAskedFor) {
 TEST(FaultPlan, ACheckerFindsExactlyTheMadeFaults) {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937_64 random{seed};
-        const bool timed = seed % 2 == 1;
-        const std::size_t smallest = (timed ? timed_pattern_bytes : whole_pattern_bytes) + 1;
+        const std::size_t smallest = whole_pattern_bytes + 1;
         const auto source = make_faulty_source(
-            Fid{seed}, timed,
+            Fid{seed},
             {.missing = 0.2, .duplicated = 0.2, .corrupted = 0.1, .late = 0.2, .truncated = 0.1},
             seed);
         PatternChecker checker;
@@ -89,7 +88,6 @@ TEST(FaultPlan, ACheckerFindsExactlyTheMadeFaults) {
             const auto result = source->fill(std::span{memory}.first(size));
             if (random() % 4 == 0) continue; // refused
             const std::span<std::byte> message = std::span{memory}.first(result.bytes);
-            if (timed) stamp_pattern(message, random());
             checker.check(Fid{seed}, message);
             source->accept();
             ++i;

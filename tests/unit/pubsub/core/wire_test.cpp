@@ -152,6 +152,31 @@ TEST(PubsubFrames, AnswerComesBackAndUnknownResultsAreRefused) {
     EXPECT_FALSE(decode_answer(bytes));
 }
 
+TEST(PubsubFrames, TheMeaningOfTimeStampsComesBackWithTheAnswer) {
+    std::array<std::byte, answer_limit_bytes> bytes;
+    for (const StampFormat format : {StampFormat{.clock = StampClock::tai, .utc_offset_s = 37},
+                                     StampFormat{.clock = StampClock::own},
+                                     StampFormat{.clock = StampClock::tai, .utc_offset_s = -1}}) {
+        ASSERT_EQ(encode(SubscriptionAnswer{.request = 3, .stamps = format}, bytes),
+                  answer_limit_bytes);
+        const auto decoded = decode_answer(bytes);
+        ASSERT_TRUE(decoded);
+        EXPECT_EQ(decoded->request, 3U);
+        EXPECT_EQ(decoded->stamps, format);
+    }
+    for (const std::uint8_t clock : {0, 3, 255}) {
+        bytes[12] = std::byte{clock};
+        EXPECT_FALSE(decode_answer(bytes)) << unsigned{clock};
+    }
+    bytes[12] = std::byte{2};
+    bytes[13] = std::byte{1};
+    EXPECT_FALSE(decode_answer(bytes)) << "a reserved byte";
+    bytes[13] = std::byte{0};
+    EXPECT_TRUE(decode_answer(bytes));
+    bytes[8] = std::byte{9};
+    EXPECT_FALSE(decode_answer(bytes)) << "an unknown mandatory option";
+}
+
 TEST(PubsubFrames, QuestionsAboutFidsComeBackWithinTheirLimits) {
     std::array<std::byte, fids_question_bytes> bytes{};
     for (const std::uint32_t limit : {0U, 1U, fids_answer_limit, fids_answer_limit + 1}) {
@@ -218,8 +243,14 @@ TEST(PubsubFrames, EveryTruncationIsRefused) {
     for (std::size_t cut = 0; cut < size; ++cut)
         EXPECT_FALSE(decode_request(std::span{bytes}.first(cut)));
     encode(SubscriptionAnswer{}, bytes);
+    std::ranges::fill(std::span{bytes}.subspan(answer_bytes), std::byte{0}); // unknown options
     for (std::size_t cut = 0; cut <= size; ++cut)
-        EXPECT_EQ(decode_answer(std::span{bytes}.first(cut)).has_value(), cut == answer_bytes);
+        EXPECT_EQ(decode_answer(std::span{bytes}.first(cut)).has_value(),
+                  cut >= answer_bytes && (cut - answer_bytes) % 4 == 0);
+    const std::size_t stamped =
+        encode(SubscriptionAnswer{.stamps = {.clock = StampClock::own}}, bytes);
+    for (std::size_t cut = answer_bytes + 1; cut < stamped; ++cut)
+        EXPECT_FALSE(decode_answer(std::span{bytes}.first(cut)));
     for (std::size_t cut = 0; cut <= 48; ++cut)
         EXPECT_EQ(decode_counts(std::span{bytes}.first(cut)).has_value(), cut % 16 == 0);
 }

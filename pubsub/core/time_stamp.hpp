@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Time stamps of messages. A publisher that has the option sends 8 bytes in front of the bytes of
+// each message (docs/wire-formats.md, "Time stamps"), and says once per connection what clock they
+// are of. The bytes stay in front of the message in memory, as long as the message exists.
+
+#include "netio/base/wire.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace netio::inline v0_3 {
+
+enum class StampClock : std::uint8_t {
+    none, // no time stamps
+    tai,  // nanoseconds since 1970 of the publisher's CLOCK_TAI, which has no leap seconds
+    own,  // a number of the user's, for example a count of the detector's clock
+};
+
+// What the time stamps of a connection mean.
+struct StampFormat {
+    StampClock clock = StampClock::none;
+    std::int16_t utc_offset_s = 0; // with tai: TAI minus UTC, as the publisher's kernel knows it
+
+    friend bool operator==(const StampFormat&, const StampFormat&) = default;
+};
+
+struct TimeStamp {
+    std::int64_t time = 0; // in the unit of the clock
+    StampFormat format;
+
+    // Nanoseconds since 1970, UTC, as of std::chrono::system_clock; nullopt: the clock is the
+    // user's own.
+    std::optional<std::int64_t> utc_ns() const noexcept {
+        if (format.clock != StampClock::tai) return std::nullopt;
+        return time - std::int64_t{format.utc_offset_s} * 1'000'000'000;
+    }
+    friend bool operator==(const TimeStamp&, const TimeStamp&) = default;
+};
+
+namespace time_stamp {
+
+inline constexpr std::size_t bytes = 8;
+// Of a message that was published without a time.
+inline constexpr std::int64_t unknown = INT64_MIN;
+
+constexpr std::size_t bytes_of(StampFormat format) noexcept {
+    return format.clock == StampClock::none ? 0 : bytes;
+}
+// A message with the bytes in front of it, as it was sent.
+inline std::span<const std::byte> with_stamp(std::span<const std::byte> message,
+                                             StampFormat format) noexcept {
+    const std::size_t before = bytes_of(format);
+    return {message.data() - before, message.size() + before};
+}
+inline std::optional<TimeStamp> of(std::span<const std::byte> message,
+                                   StampFormat format) noexcept {
+    if (format.clock == StampClock::none) return std::nullopt;
+    const auto time = wire::load<std::int64_t>(message.data() - bytes);
+    if (time == unknown) return std::nullopt;
+    return TimeStamp{.time = time, .format = format};
+}
+
+} // namespace time_stamp
+
+} // namespace netio::inline v0_3
