@@ -164,9 +164,9 @@ TEST(PubsubFrames, TheMeaningOfTimeStampsComesBackWithTheAnswer) {
         EXPECT_EQ(decoded->request, 3U);
         EXPECT_EQ(decoded->stamps, format);
     }
-    for (const std::uint8_t clock : {0, 3, 255}) {
-        bytes[12] = std::byte{clock};
-        EXPECT_FALSE(decode_answer(bytes)) << unsigned{clock};
+    for (const int clock : {0, 3, 255}) {
+        bytes[12] = static_cast<std::byte>(clock);
+        EXPECT_FALSE(decode_answer(bytes)) << clock;
     }
     bytes[12] = std::byte{2};
     bytes[13] = std::byte{1};
