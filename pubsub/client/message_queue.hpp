@@ -122,7 +122,7 @@ class BatchFiller {
     // The fast path: there is space, no losses are to be reported, and afterwards the batch is
     // neither full nor due. Otherwise returns false without taking the message.
     bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
-                  StampFormat stamps) {
+                  StampFormat stamps = {}) {
         if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||
             batch_.bytes() + bytes.size() >= calm_.bytes) {
             return false;
@@ -143,13 +143,14 @@ class BatchFiller {
 
     // Returns false if the message was dropped, or, with `newest`, conflated until there is space.
     // With `block` a message is taken even if the mailbox is full, because it cannot be refused.
-    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status, StampFormat stamps) {
+    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
+             StampFormat stamps = {}) {
         if (!has_room_for(fid, bytes, status, stamps)) return false;
         append(fid, bytes, status, stamps);
         return true;
     }
     // The same for a message that is not copied. `bytes`: with its time stamp.
-    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps) {
+    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps = {}) {
         const std::size_t before = time_stamp::bytes_of(stamps);
         if (!has_room_for(fid, bytes.bytes().subspan(before), status, stamps)) return false;
         const std::uint64_t missed = take_missing(fid);
@@ -252,12 +253,13 @@ class MessageQueue {
     // The loop's thread. Returns false if no more messages should follow until `resume`. Other
     // threads see the messages after hand_over(), which is due at the end of the loop's turn, and
     // after `resume`.
-    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status, StampFormat stamps) {
+    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
+             StampFormat stamps = {}) {
         return filler_.put_fast(fid, bytes, status, stamps) ||
                put_slow([&] { return filler_.put(fid, bytes, status, stamps); });
     }
     // The same for a message that is not copied. `bytes`: with its time stamp.
-    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps) {
+    bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps = {}) {
         return put_slow([&] { return filler_.put_kept(fid, std::move(bytes), status, stamps); });
     }
     // `count` messages of this fid were lost here.
