@@ -86,6 +86,36 @@ TEST_F(SlowReader, ThatDropsLargeMessagesDoesNotBlockItsPublisher) {
     EXPECT_EQ(last->lost_before(), count - taken);
 }
 
+// In the queue, conflated beside it, lent, and copied or kept by the reader.
+TEST_F(SlowReader, HasTheTimeOfEachMessage) {
+    for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::newest}) {
+        Publisher publisher{any_port, {.time_stamps = StampClock::own}};
+        Subscriber::Options options = with_small_queue(policy);
+        options.queue_limit_messages = policy == SlowPolicy::block ? 100 : 4;
+        Subscriber subscriber{publisher.address(), options};
+        subscribe(subscriber, FidSet{{1, 3}});
+        for (std::uint64_t i = 0; i < 30; ++i) {
+            std::vector<std::uint64_t> message(i % 2 == 0 ? 5 : 2048); // 40 bytes, 16 KiB
+            message[0] = i;
+            publisher.publish_at(-1 - static_cast<std::int64_t>(i), 1 + i % 3,
+                                 std::as_bytes(std::span{message}));
+        }
+        wait_until([&] { return subscriber.stats().messages == 30; });
+        std::vector<KeptMessage> kept;
+        std::size_t read = 0;
+        while (const auto one = subscriber.receive(0ms)) {
+            ++read;
+            EXPECT_EQ(one->time()->time, -1 - static_cast<std::int64_t>(first_word(*one)));
+            EXPECT_EQ(one->size(), first_word(*one) % 2 == 0 ? 40U : 16384U);
+            kept.push_back(one->view().keep());
+        }
+        EXPECT_EQ(read + subscriber.stats().dropped, 30U);
+        EXPECT_GE(read, 3U);
+        for (const KeptMessage& each : kept)
+            EXPECT_EQ(each.time()->time, -1 - static_cast<std::int64_t>(number_of(each.bytes())));
+    }
+}
+
 TEST_F(SlowReader, ThatIsToDisconnectBlocksItsPublishersForThatTime) {
     Publisher publisher{any_port};
     Subscriber::Options options = with_small_queue(SlowPolicy::disconnect);

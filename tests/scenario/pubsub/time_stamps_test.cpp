@@ -121,7 +121,8 @@ TEST_P(TimeStamps, BelongToTheirMessagesWhenOthersAreDropped) {
         std::uint64_t number = 0;
         ASSERT_TRUE(run_until([&] {
             for (int i = 0; i < 30 && number < count; ++i, ++number)
-                publish_one(*publisher, Fid{1 + number % 3}, number, 20000);
+                EXPECT_EQ(publish_one(*publisher, Fid{1 + number % 3}, number, 20000),
+                          netio::Status::ok);
             return number == count;
         }));
         publisher->close();
@@ -237,7 +238,6 @@ TEST_P(TimeStamps, AreNotSentToASubscriberThatCannotReadThem) {
     ASSERT_TRUE(run_until([&] { return old.rejected != netio::RejectCode::none; }));
     EXPECT_EQ(old.rejected, netio::RejectCode::missing_feature);
     EXPECT_FALSE(old.connected);
-    EXPECT_EQ(publisher->counters().rejected, 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, TimeStamps, all_beds(), bed_name);
