@@ -101,9 +101,10 @@ TEST_F(SlowReader, HasTheTimeOfEachMessage) {
                                  std::as_bytes(std::span{message}));
         }
         wait_until([&] { return subscriber.stats().messages == 30; });
+        publisher.close();
         std::vector<KeptMessage> kept;
         std::size_t read = 0;
-        while (const auto one = subscriber.receive(0ms)) {
+        while (const auto one = subscriber.receive(deadline)) {
             ++read;
             EXPECT_EQ(one->time()->time, -1 - static_cast<std::int64_t>(first_word(*one)));
             EXPECT_EQ(one->size(), first_word(*one) % 2 == 0 ? 40U : 16384U);
