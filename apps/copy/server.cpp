@@ -398,11 +398,13 @@ void Session::on_closed(const netio::Closed& closed) {
                               : here    ? "could not be served"
                                         : "was lost";
     if (is_in_a_file()) {
-        handler_.log().error(
-            fmt::format("{}: the sender {}; {} of {} bytes were received and are kept for the "
-                        "next attempt{}{}",
-                        file(), shown, arrivals_.position, open_.size_bytes,
-                        closed.detail.empty() ? "" : ": ", closed.detail));
+        const std::string kept =
+            arrivals_.position == 0
+                ? "nothing was received"
+                : fmt::format("{} of {} bytes were received and are kept for the next attempt",
+                              arrivals_.position, open_.size_bytes);
+        handler_.log().error(fmt::format("{}: the sender {}; {}{}{}", file(), shown, kept,
+                                         closed.detail.empty() ? "" : ": ", closed.detail));
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     } else if (here || (state_ == State::idle && !orderly)) {
         handler_.log().warn(fmt::format("{}: {}", peer_, explain(closed)));

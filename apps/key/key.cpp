@@ -76,14 +76,22 @@ KeyId free_id(const KeyRing& ring) {
     throw std::runtime_error{"all 255 ids are in use; remove unused keys from the file"};
 }
 
+// The file that a link leads to, because servers that read it by its own name need the new key,
+// too.
+std::string target_of(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::canonical(path, error);
+    return error ? path : target.string();
+}
+
 // Writes the client's copy first: a key without it would be of no use, because the secret is not
 // shown again.
-void write_both(const KeyCommand& arguments, const Key& key, const std::string& text,
-                bool replace) {
+void write_both(const KeyCommand& arguments, const std::string& file, const Key& key,
+                const std::string& text, bool replace) {
     if (!arguments.client.empty())
         write_key_file(arguments.client, netio::access::text_of_one(key), false);
     try {
-        write_key_file(arguments.file, text, replace);
+        write_key_file(file, text, replace);
     } catch (...) {
         if (!arguments.client.empty()) ::unlink(arguments.client.c_str());
         throw;
@@ -95,15 +103,16 @@ void make(const KeyCommand& arguments) {
     Key key{.name = arguments.name,
             .secret = netio::access::Secret::random(),
             .rights = netio::access::parse_rights(arguments.rights)};
-    const FolderLock lock{arguments.file};
+    const std::string file = target_of(arguments.file);
+    const FolderLock lock{file};
     SystemKeySource source;
-    const bool exists = source.look(arguments.file).exists;
-    const KeyRing ring = exists ? read_ring(arguments.file) : KeyRing{};
+    const bool exists = source.look(file).exists;
+    const KeyRing ring = exists ? read_ring(file) : KeyRing{};
     key.id = arguments.id == 0 ? free_id(ring) : static_cast<KeyId>(arguments.id);
     const std::string text =
-        exists ? netio::access::with_key(source.read(arguments.file).text, key, arguments.file)
+        exists ? netio::access::with_key(source.read(file).text, key, arguments.file)
                : netio::access::text_of_one(key);
-    write_both(arguments, key, text, exists);
+    write_both(arguments, file, key, text, exists);
     spdlog::info("{}: key {} of {} ({})", arguments.file, key.id, key.name,
                  key.secret.fingerprint());
 }

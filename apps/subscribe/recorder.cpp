@@ -115,6 +115,10 @@ void Recorder::refuse_existing(std::span<const FidRange> fids) const {
             fail(EEXIST, "there is already a recording, " + folder_ + "/" + name +
                              "; give another folder, --append or --overwrite");
         }
+        if (!entry.is_regular_file() && !entry.is_character_file()) { // a pipe would block
+            fail(EINVAL, "cannot append to " + folder_ + "/" + name +
+                             ", which is not a regular file; remove it, or give another folder");
+        }
         if (name.ends_with(part) || (name.ends_with(gap) && exists(path))) {
             fail(EEXIST, "cannot decide which recording to append to, because there is " + folder_ +
                              "/" + name + "; give it another name, or another folder");

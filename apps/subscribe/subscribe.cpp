@@ -128,16 +128,14 @@ class Run final : public Subscriptions::Handler {
         std::string detail;
         std::string lost; // how a publisher ended, if not in order
     };
-    struct Reached {
-        bool any = false;              // a publisher has accepted a subscription
-        std::set<std::string> awaited; // given addresses without an accepted subscription
-    };
     struct Times { // receive times of messages
         netio::TimePoint first = netio::TimePoint::max();
         netio::TimePoint last;
     };
 
     void end(std::string_view why);
+    void duration_has_passed();
+    bool may_get_an_answer();
     void refuse(std::string why);
     void record(Fid fid, std::span<const std::byte> message);
     void go_on_recording();
@@ -180,7 +178,7 @@ class Run final : public Subscriptions::Handler {
     std::uint64_t messages_left_;
     Ended ended_;
     Logged logged_;
-    Reached reached_;
+    Answers answers_;
     Times times_;
     netio::Timer duration_timer_;
     std::unique_ptr<netio::pubsub::Discovery> bus_; // null: none
@@ -228,6 +226,13 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     return options;
 }
 
+std::set<std::string> given_publishers(const Arguments& arguments) {
+    std::set<std::string> given;
+    for (const std::string& publisher : arguments.from.publishers)
+        given.insert(to_string(peer_address(publisher)));
+    return given;
+}
+
 Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
     : layout{find_layout(decode)}, missed{layout}, end_missed{loop,
                                                               [this] {
@@ -245,7 +250,8 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
       prescale_{arguments.reading.prescale}, slow_reader_{slowness_of(arguments.reading),
                                                           loop.now()},
       messages_left_{arguments.messages.value_or(UINT64_MAX)}, logged_{loop, arguments.fids.decode},
-      times_{.last = loop.now()}, duration_timer_{loop, [this] { end("duration"); }},
+      answers_{given_publishers(arguments)}, times_{.last = loop.now()},
+      duration_timer_{loop, [this] { duration_has_passed(); }},
       bus_{arguments.from.bus.empty() ? nullptr
                                       : netio::pubsub::open_bus(loop, arguments.from.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
@@ -263,8 +269,6 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                 .on_writable = [this] { go_on_recording(); },
                 .on_failure = [this](const std::string& why) { recording_failed(why); }});
     }
-    for (const std::string& publisher : arguments.from.publishers)
-        reached_.awaited.insert(to_string(peer_address(publisher)));
     all_.subscribe(fids, policy_named(arguments.policy));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
 }
@@ -304,6 +308,21 @@ void Run::end(std::string_view why) {
     all_.close();
 }
 
+void Run::duration_has_passed() {
+    if (!answers_.extend(may_get_an_answer())) return end("duration");
+    spdlog::info("no publisher has answered within --duration; waiting up to {} ms for an answer",
+                 arguments_.socket.session.connect_timeout.count());
+    duration_timer_.start(arguments_.socket.session.connect_timeout);
+}
+
+bool Run::may_get_an_answer() {
+    bool may = false;
+    all_.for_each([&](const Subscriptions::Source& source, const SubscribeSocket& socket) {
+        may = may || socket.is_connected() || !answers_.is_tried(source.name);
+    });
+    return may;
+}
+
 // Unless a lost publisher ended the run, all recordings before the end are complete.
 void Run::finish_recording(const SubscribeReport& report) {
     if (!recorder_ || ended_.how == "failed") return;
@@ -330,7 +349,7 @@ SubscribeReport Run::report() const {
     SubscribeReport report{.mode = "none",
                            .end = ended_.how,
                            .detail = ended_.detail,
-                           .reached = {.any = reached_.any, .unreached = reached_.awaited.size()},
+                           .reached = {.any = answers_.any(), .unreached = answers_.unreached()},
                            .throughput = {.messages = sums.messages,
                                           .bytes = sums.bytes,
                                           .seconds = 0,
@@ -383,7 +402,7 @@ SubscribeReport Run::report() const {
     report.lost = lost;
     // The number of messages in flight when a publisher was lost is unknown, and so is the number
     // published by a publisher that was never reached.
-    if (!reached_.any || report.reached.unreached > 0 || ended_.how == "lost" ||
+    if (!answers_.any() || report.reached.unreached > 0 || ended_.how == "lost" ||
         report.unknown_tails > 0)
         report.lost.reset();
     std::ranges::sort(report.fids, {}, &FidReport::fid);
@@ -406,8 +425,7 @@ void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
 
 void Run::on_subscribed(Subscriptions&, const Subscriptions::Source& source,
                         const FidRange& range) {
-    reached_.any = true;
-    reached_.awaited.erase(source.name);
+    if (answers_.accepted(source.name)) duration_timer_.start(*arguments_.duration);
     if (logged_.subscribed.empty()) logged_.tell_subscribed.start(netio::Duration::zero());
     logged_.subscribed.add(range);
 }
@@ -510,6 +528,8 @@ void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
                     const Subscriptions::Ending& ending) {
     const netio::Closed& closed = ending.closed;
     const std::string why = to_string(closed);
+    answers_.ended(source.name);
+    if (answers_.is_hopeless(may_get_an_answer())) end("duration");
     if (ending.retrying) {
         if (!logged_.waiting.insert(source.name).second) return;
         return logged_.peers.info("waiting for the publisher: " + why);
@@ -615,7 +635,9 @@ Command add_subscribe(CLI::App& program) {
         ->required();
     add_count(*command, "--messages", arguments->messages,
               "End after this many messages of all fids together");
-    add_duration(*command, "--duration", arguments->duration, "End this long after the start");
+    add_duration(*command, "--duration", arguments->duration,
+                 "End this long after the start, or after the first accepted subscription if the "
+                 "publisher answers later than that");
     subscribe::add_reading(*command, arguments->reading);
     subscribe::add_recording(*command, *arguments);
     command

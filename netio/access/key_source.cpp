@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <stdexcept>
 #include <system_error>
 
 namespace netio::access::inline v0_3 {
@@ -125,8 +126,13 @@ void write_key_file(const std::string& path, const std::string& text, bool repla
     try {
         struct stat earlier {};
         // Keeps the owner of the file, who reads it, even if root adds a key.
-        const bool foreign =
-            replace && ::stat(path.c_str(), &earlier) == 0 && earlier.st_uid != ::geteuid();
+        const bool exists = replace && ::stat(path.c_str(), &earlier) == 0;
+        if (exists && earlier.st_nlink > 1) {
+            throw std::runtime_error{path + ": it has " + std::to_string(earlier.st_nlink) +
+                                     " names (hard links), and the others would keep the former "
+                                     "keys; remove them, or make them symbolic links"};
+        }
+        const bool foreign = exists && earlier.st_uid != ::geteuid();
         if (foreign && ::fchown(file.get(), earlier.st_uid, earlier.st_gid) != 0) fail(path);
         write_all(file.get(), text, fresh);
         const int done =

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/base/status.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace netio::inline v0_3 {
@@ -69,7 +71,12 @@ std::string to_string(const Closed& closed) {
 
 std::string explain(const Closed& closed) {
     const std::string reason{to_string(closed.reason)};
-    return closed.detail.empty() ? reason : reason + ": " + closed.detail;
+    if (closed.detail.empty()) return reason;
+    const auto same_letter = [](unsigned char one, unsigned char other) {
+        return std::tolower(one) == std::tolower(other);
+    };
+    const bool has_reason = !std::ranges::search(closed.detail, reason, same_letter).empty();
+    return has_reason ? closed.detail : reason + ": " + closed.detail;
 }
 
 Address parse_address(std::string_view text) {

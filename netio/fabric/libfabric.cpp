@@ -2,6 +2,7 @@
 #include "netio/fabric/libfabric.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/descriptor_error.hpp"
 #include "netio/base/never_destroyed.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "netio/base/status.hpp"
@@ -21,10 +22,13 @@ namespace netio::fabric {
 namespace {
 
 [[noreturn]] void fail(const std::string& problem, const char* remedy) {
-    const char* const reason = ::dlerror();
-    throw FabricError{{ELIBACC, std::system_category()},
-                      problem + ": " + (reason == nullptr ? "no reason is given" : reason) + "; " +
-                          remedy};
+    const char* const known = ::dlerror();
+    const std::string reason = known == nullptr ? "no reason is given" : known;
+    const std::string no_descriptors = std::generic_category().message(EMFILE);
+    if (reason.find(no_descriptors) != std::string::npos) // the linker gives no error number
+        throw FabricError{{EMFILE, std::system_category()},
+                          with_descriptor_remedy(problem, EMFILE)};
+    throw FabricError{{ELIBACC, std::system_category()}, problem + ": " + reason + "; " + remedy};
 }
 
 // When a device is opened, libfabric's registration cache overwrites the first instructions of the
@@ -113,7 +117,9 @@ std::string fabric_error_text(long code) {
 }
 
 void require(long code, const std::string& what) {
-    if (code < 0) throw FabricError{{static_cast<int>(-code), fabric_category()}, what};
+    if (code >= 0) return;
+    const int error = static_cast<int>(-code); // below libfabric's own range, an errno
+    throw FabricError{{error, fabric_category()}, with_descriptor_remedy(what, error)};
 }
 
 void require_memory(long code, const std::string& what, bool locks) {

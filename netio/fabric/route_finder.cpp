@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/route_finder.hpp"
 
+#include "netio/base/descriptor_error.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "netio/loop/process.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -75,9 +75,7 @@ struct RouteFinder::Job {
 struct RouteFinder::Shared {
     explicit Shared(Search how)
         : search{std::move(how)}, wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
-        if (wake < 0) {
-            throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
-        }
+        if (wake < 0) throw descriptor_error("cannot create an eventfd");
     }
     ~Shared() { ::close(wake); }
     Shared(const Shared&) = delete;

@@ -4,6 +4,7 @@
 // a timerfd for the deadline if the loop runs inside another one.
 
 #include "netio/base/check.hpp"
+#include "netio/base/descriptor_error.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/event_source.hpp"
 
@@ -24,7 +25,7 @@ namespace {
 class Descriptor {
   public:
     Descriptor(int fd, const char* step) : fd_{fd} {
-        if (fd < 0) throw FabricError{{errno, std::system_category()}, step};
+        if (fd < 0) throw descriptor_error(step);
     }
     ~Descriptor() { ::close(fd_); }
     Descriptor(const Descriptor&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/loop/signal_watch.hpp"
 
+#include "netio/base/descriptor_error.hpp"
 #include "netio/base/status.hpp"
 
 #include <array>
@@ -73,9 +74,7 @@ struct SignalWatch::Descriptor {
     explicit Descriptor(const std::vector<int>& signals) : blocked{signals} {
         const sigset_t mask = blocked.mask();
         fd = ::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (fd < 0) {
-            throw FabricError{{errno, std::system_category()}, "cannot create a signalfd"};
-        }
+        if (fd < 0) throw descriptor_error("cannot create a signalfd");
     }
     ~Descriptor() { ::close(fd); }
     Descriptor(const Descriptor&) = delete;

@@ -128,6 +128,7 @@ class RejectedPublishers {
         next_.start_at(first()->second.due);
     }
     void forget(PublisherId id) { waiting_.erase(id); }
+    bool empty() const noexcept { return waiting_.empty(); }
 
   private:
     struct Waiting {

@@ -2,6 +2,7 @@
 #include "pubsub/client/message_queue.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/descriptor_error.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/base/status.hpp"
 
@@ -9,8 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace netio::pubsub::inline v0_3 {
@@ -18,7 +17,7 @@ namespace netio::pubsub::inline v0_3 {
 MessageQueue::MessageQueue(const BatchFiller::Options& options, std::function<void()> resume)
     : filler_{options}, mailbox_{options.limit}, resume_{std::move(resume)},
       fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
-    if (fd_ < 0) throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
+    if (fd_ < 0) throw descriptor_error("cannot create an eventfd");
 }
 
 MessageQueue::~MessageQueue() {

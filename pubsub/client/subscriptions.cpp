@@ -93,6 +93,10 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
     void on_announced(const Announcement& announcement) override;
     void on_gone(const std::string& name) override;
     void on_trouble(const std::string& what) override;
+    void on_caught_up() override;
+
+    void schedule_hint();
+    void give_hint();
 
     Transport& transport;
     Subscriptions::Options options;
@@ -111,7 +115,14 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
     Trials trials;
     Timer next_slice;
     Timer next_trial;
-    Timer ended; // reports that no events follow
+    Timer ended;  // reports that no events follow
+    struct Hint { // that no publisher on the bus announces some fids
+        static constexpr std::chrono::seconds interval{60}; // between two hints, at least
+        static constexpr std::size_t range_limit = 8;       // in one line
+        Timer timer;
+        TimePoint not_before{};
+        bool has_looked = false; // the bus has been read
+    } hint;
 };
 
 Subscriptions::Impl::Impl(Transport& the_transport, Subscriptions::Options its_options,
@@ -132,7 +143,8 @@ Subscriptions::Impl::Impl(Transport& the_transport, Subscriptions::Options its_o
                                                .forgotten_fids = options.socket.fid_limit}},
       next_slice{transport.loop(), [this] { do_next(); }}, next_trial{transport.loop(),
                                                                       [this] { try_claimants(); }},
-      ended{transport.loop(), [this] { user.handler.on_ended(user.subscriptions); }} {
+      ended{transport.loop(), [this] { user.handler.on_ended(user.subscriptions); }},
+      hint{.timer = Timer{transport.loop(), [this] { give_hint(); }}} {
     validate(options.socket);
     require_option(!options.publishers.empty() || options.bus != nullptr,
                    "publishers must not be empty where there is no bus");
@@ -252,6 +264,7 @@ void Subscriptions::Impl::subscribe(std::span<const FidRange> ranges,
     if (closing) return;
     carry_out(assignment.want(ranges, policy).orders);
     if (options.bus != nullptr) schedule_trials();
+    schedule_hint();
 }
 
 void Subscriptions::Impl::unsubscribe(const FidRange& range) {
@@ -355,6 +368,38 @@ void Subscriptions::Impl::drop(PublisherId id) {
     const FidAssignment::Outcome outcome = assignment.remove(id);
     carry_out(outcome.orders);
     next_slice.start(Duration::zero()); // its slot is free
+    schedule_hint();
+}
+
+void Subscriptions::Impl::on_caught_up() {
+    hint.has_looked = true;
+    schedule_hint();
+}
+
+// --- fids that are not announced ------------------------------------------------------------
+
+// Configured publishers are asked for all fids and need no announcement.
+void Subscriptions::Impl::schedule_hint() {
+    const auto after = options.socket.silence_hint;
+    if (after.count() == 0 || closing || !hint.has_looked || !options.publishers.empty()) return;
+    if (hint.timer.armed()) return;
+    hint.timer.start_at(std::max(transport.loop().now() + after, hint.not_before));
+}
+
+void Subscriptions::Impl::give_hint() {
+    if (closing) return;
+    // A publisher that has rejected this client owns nothing, but announces its fids.
+    if (!assignment.is_settled() || !pending.empty() || !rejected.empty()) return schedule_hint();
+    std::vector<FidRange> fids = assignment.unclaimed(Hint::range_limit + 1);
+    if (fids.empty()) return;
+    hint.not_before = transport.loop().now() + Hint::interval;
+    const bool has_more = fids.size() > Hint::range_limit;
+    fids.resize(std::min(fids.size(), Hint::range_limit));
+    std::string text = "no publisher announces fids ";
+    for (const FidRange& range : fids)
+        text += (&range == fids.data() ? "" : ", ") + to_string(range);
+    text += has_more ? " and more" : "";
+    on_trouble(text + "; start their publisher, or compare with what is announced (netio list)");
 }
 
 // --- identities -----------------------------------------------------------------------------

@@ -100,6 +100,16 @@ FidAssignment::Outcome FidAssignment::unwant(const FidRange& fids) {
     return outcome;
 }
 
+std::vector<FidRange> FidAssignment::unclaimed(std::size_t limit) const {
+    std::vector<FidRange> fids;
+    wanted_.for_each([&](const FidRange& range, const Policy&) {
+        if (fids.size() < limit) std::ranges::move(owners_.absent(range), std::back_inserter(fids));
+    });
+    fids = normalised(fids); // neighbours with different policies
+    fids.resize(std::min(fids.size(), limit));
+    return fids;
+}
+
 FidAssignment::Outcome FidAssignment::add(PublisherId publisher) {
     Outcome outcome;
     known_.push_back(publisher);

@@ -89,6 +89,8 @@ class FidAssignment {
     Outcome advance();
     bool is_settled() const noexcept { return changing_.empty(); }
 
+    // Up to `limit` ranges of wanted fids that no publisher owns.
+    std::vector<FidRange> unclaimed(std::size_t limit) const;
     bool empty() const noexcept { return wanted_.empty(); }
     // The number of examined ranges, as a measure of the cost.
     std::size_t steps() const noexcept { return steps_; }

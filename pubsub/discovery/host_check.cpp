@@ -6,12 +6,14 @@
 
 #include <cerrno>
 #include <map>
+#include <mutex>
 #include <netdb.h>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace netio::pubsub::inline v0_3 {
 namespace {
@@ -48,15 +50,53 @@ std::string warning(const std::string& address, const std::string& why) {
            "another `listen`)";
 }
 
-void resolve_each(const Hosts& names, const HostCheck::Tell& tell, const ResolveHost& resolve) {
-    for (const auto& [name, address] : names) {
-        const std::string problem = resolve(name);
-        if (!problem.empty())
-            tell(warning(address, "'" + name + "' cannot be resolved here (" + problem + ")"));
-    }
-}
-
 } // namespace
+
+struct HostCheck::Search {
+    Search(Tell its_tell, ResolveHost its_resolve)
+        : tell{std::move(its_tell)}, resolve{std::move(its_resolve)} {}
+
+    // Returns whether a thread has to be started, which calls run().
+    bool replace(Hosts hosts) {
+        const std::lock_guard lock{mutex};
+        names = std::move(hosts);
+        ++lists;
+        return !names.empty() && !std::exchange(running, true);
+    }
+    void run() {
+        for (;;) {
+            std::unique_lock lock{mutex};
+            if (names.empty()) {
+                running = false;
+                return;
+            }
+            const auto next = names.extract(names.begin());
+            const unsigned list = lists;
+            lock.unlock();
+            const std::string problem = resolve(next.key());
+            lock.lock();
+            const bool announced = list == lists;
+            lock.unlock();
+            if (!problem.empty() && announced)
+                tell(warning(next.mapped(),
+                             "'" + next.key() + "' cannot be resolved here (" + problem + ")"));
+        }
+    }
+    void thread_failed() {
+        const std::lock_guard lock{mutex};
+        running = false;
+    }
+
+    const Tell tell;
+    const ResolveHost resolve;
+    std::mutex mutex; // of what follows
+    Hosts names;      // of the newest list, not resolved yet
+    unsigned lists = 0;
+    bool running = false; // a thread is in run()
+};
+
+HostCheck::HostCheck(Tell tell, ResolveHost resolve)
+    : tell_{std::move(tell)}, search_{std::make_shared<Search>(tell_, std::move(resolve))} {}
 
 std::string resolve_here(const std::string& host) {
     addrinfo hints{};
@@ -82,13 +122,12 @@ void HostCheck::look(const Announcement& announcement) {
             tell_(warning(address, flaw));
         }
     }
-    if (names.empty()) return;
+    if (!search_->replace(std::move(names))) return;
     try {
         const AllSignalsBlocked blocked;
-        std::thread{[names, tell = tell_, resolve = resolve_] {
-            resolve_each(names, tell, resolve);
-        }}.detach();
+        std::thread{[search = search_] { search->run(); }}.detach();
     } catch (const std::system_error& error) {
+        search_->thread_failed();
         tell_(std::string{"the announced host names are not checked: "} + error.what());
     }
 }

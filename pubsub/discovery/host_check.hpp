@@ -7,8 +7,8 @@
 #include "pubsub/discovery/announcement.hpp"
 
 #include <functional>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace netio::pubsub::inline v0_3 {
@@ -20,19 +20,21 @@ std::string resolve_here(const std::string& host); // by the system's resolver
 class HostCheck {
   public:
     using Tell = std::function<void(const std::string&)>;
-    explicit HostCheck(Tell tell, ResolveHost resolve = resolve_here)
-        : tell_{std::move(tell)}, resolve_{std::move(resolve)} {}
+    explicit HostCheck(Tell tell, ResolveHost resolve = resolve_here);
 
     // Calls `tell` with one line for people for each such host: before it returns for a numeric
     // address, and on another thread for a name that cannot be resolved. A resolver may need half a
-    // minute until it fails; the thread is not waited for, and may outlive this. Loopback is no
-    // problem: it is announced on purpose. Does nothing if the addresses are those of the last
+    // minute until it fails; the thread is not waited for, and may outlive this. There is one
+    // thread at most: names of a later call replace those that it has not resolved yet. Loopback is
+    // no problem: it is announced on purpose. Does nothing if the addresses are those of the last
     // call.
     void look(const Announcement& announcement);
 
   private:
+    struct Search;
+
     Tell tell_;
-    ResolveHost resolve_;
+    std::shared_ptr<Search> search_; // shared with the thread
     std::vector<std::string> addresses_;
     std::string metrics_;
 };

@@ -3,18 +3,17 @@
 
 // The thread that does the I/O of a registry.
 
+#include "netio/base/descriptor_error.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/loop/process.hpp"
 #include "pubsub/discovery/registry.hpp"
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <sys/eventfd.h>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -25,7 +24,7 @@ namespace netio::pubsub::inline v0_3 {
 class WakeUp {
   public:
     WakeUp() : descriptor_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
-        if (descriptor_ < 0) throw std::system_error{errno, std::system_category(), "eventfd"};
+        if (descriptor_ < 0) throw descriptor_error("cannot create an eventfd");
     }
     ~WakeUp() { ::close(descriptor_); }
     WakeUp(const WakeUp&) = delete;

@@ -576,8 +576,8 @@ void SubscribeSocket::Impl::on_frame(Session& from, const IncomingFrame& frame) 
                                                    std::to_string(frame.kind));
     } else if (outcome == FrameReceiver::Outcome::no_memory) {
         from.fail(CloseReason::failed,
-                  "no memory to reassemble a message of " + from.peer_address() +
-                      "; give the process more memory or lower largest_message_bytes, " +
+                  "no memory to reassemble a message; give the process more memory or lower "
+                  "largest_message_bytes, " +
                       std::to_string(options.largest_message_bytes));
     } else if (outcome == FrameReceiver::Outcome::too_many_fids) {
         from.fail(CloseReason::protocol_error, from.peer_address() +

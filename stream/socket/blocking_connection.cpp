@@ -217,9 +217,11 @@ void BlockingConnection::read_exactly(std::span<std::byte> memory) {
     if (bytes == memory.size()) return;
     put_back(memory.first(bytes));
     report_end(call);
-    throw StreamError{StreamError::Kind::ended, "the stream ended after " + std::to_string(bytes) +
-                                                    " of " + std::to_string(memory.size()) +
-                                                    " bytes; the next read returns them"};
+    const std::string asked = std::to_string(memory.size()) + " bytes";
+    throw StreamError{StreamError::Kind::ended,
+                      bytes == 0 ? "the stream ended before the first of " + asked
+                                 : "the stream ended after " + std::to_string(bytes) + " of " +
+                                       asked + "; the next read returns what has arrived"};
 }
 
 // If it returns fewer bytes than requested, the stream ends after them. A call that fails consumes
@@ -261,7 +263,7 @@ std::string BlockingConnection::arrivals_of(std::size_t asked, std::size_t fille
     const std::size_t arrived = filled + unread_.size() + static_cast<std::size_t>(partial_bytes());
     std::string text =
         std::to_string(arrived) + " of " + std::to_string(asked) + " bytes have arrived";
-    if (arrived > 0) text += ", and the next read returns them";
+    if (arrived > 0) text += "; the next read returns what has arrived";
     return closed_ ? text + "; the connection has ended, because the peer writes to the memory "
                             "that this call was given"
                    : text;

@@ -98,6 +98,16 @@ class Ending(Case):
         self.assertEqual((status, report["end"], report["lost"]), (0, "orderly", 0), log)
         self.assertEqual(sorted(report["fids"]), ["0x1", "0x2"], log)
 
+    def test_a_duration_that_passes_while_connecting_is_extended(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        address = publisher.address()
+        publisher.process.send_signal(signal.SIGSTOP)  # as if the machine had no time for it
+        subscriber = self.start("subscribe", address, "--fid", "0-63", "--duration", "100ms")
+        subscriber.wait_for("no publisher has answered within --duration")
+        publisher.process.send_signal(signal.SIGCONT)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["end"], report["outcome"]), (0, "duration", "done"), log)
+
     def test_a_subscriber_waits_for_a_name_that_may_be_given_one_day(self):
         subscriber = self.start("subscribe", "no.such.host.invalid:1", "--fid", "1")
         subscriber.wait_for(r"waiting for the publisher: .*no\.such\.host\.invalid")

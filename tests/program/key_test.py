@@ -57,6 +57,14 @@ class Keys(Case):
     def new(self, path, *arguments):
         return self.key("new", path, "--rights", "services=all", *arguments)
 
+    def test_a_key_is_added_to_the_file_that_a_link_leads_to(self):
+        file, link = self.path("keys"), self.path("link")
+        self.assertEqual(self.new(file, "--name", "one")[0], 0)
+        os.symlink(file, link)
+        self.assertEqual(self.new(link, "--name", "two")[0], 0)
+        self.assertTrue(os.path.islink(link))
+        self.assertIn("two", self.key("list", file)[1])
+
     def read(self, path):
         with open(path, encoding="ascii") as file:
             return file.read()

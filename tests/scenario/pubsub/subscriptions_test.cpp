@@ -144,6 +144,27 @@ TEST_P(SeveralPublishers, AMovedFidIsFollowedAndAnExpiredPublisherIsDropped) {
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
 
+TEST_P(SeveralPublishers, FidsThatNoPublisherAnnouncesAreReportedOnceAMinute) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    found.socket.silence_hint = std::chrono::milliseconds{10};
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    all.subscribe(range(10, 12), SlowPolicy::drop);
+    Made& one = publisher();
+    announce("one", one, range(0, 4));
+    bus.tell().on_caught_up();
+    ASSERT_TRUE(run_until([&] { return !actor.troubles.empty(); }));
+    EXPECT_THAT(actor.troubles, ElementsAre(testing::AllOf(
+                                    testing::HasSubstr("no publisher announces fids 0x5-0xc;"),
+                                    testing::HasSubstr("netio list"))));
+    all.subscribe(range(100, 101));
+    one.socket.reset();
+    bus.tell().on_gone("one");
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+    EXPECT_THAT(actor.troubles, SizeIs(1));
+}
+
 TEST_P(SeveralPublishers, ADestroyedSubscriberGetsNoRegistryCallbacks) {
     Subscriptions::Options found = options({});
     found.bus = &bus;

@@ -226,10 +226,14 @@ TEST_P(BlockingTimes, BytesBeforeAnEarlyEndCanStillBeRead) {
             server.socket->shutdown_send();
             const Failure failure = failed_read(asked);
             EXPECT_EQ(failure.kind, Kind::ended);
-            EXPECT_THAT(failure.text, HasSubstr(std::to_string(there) + " of "));
+            EXPECT_EQ(failure.text, "the stream ended after " + std::to_string(there) + " of " +
+                                        std::to_string(asked) +
+                                        " bytes; the next read returns what has arrived");
             EXPECT_FALSE(read_the_rest().kind) << "the end is no error";
             EXPECT_EQ(read, there);
-            EXPECT_EQ(failed_read(1).kind, Kind::ended);
+            const Failure at_the_end = failed_read(8);
+            EXPECT_EQ(at_the_end.kind, Kind::ended);
+            EXPECT_EQ(at_the_end.text, "the stream ended before the first of 8 bytes");
         }
     }
 }

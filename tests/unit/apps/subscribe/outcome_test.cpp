@@ -32,6 +32,29 @@ TEST(Outcome, NeverConnectedIsReportedWhateverEndedIt) {
     }
 }
 
+TEST(Answers, ADurationIsExtendedUntilTheFirstOutcome) {
+    Answers answers{{"a", "b"}};
+    EXPECT_FALSE(answers.is_hopeless(false)) << "the duration has not passed";
+    EXPECT_TRUE(answers.extend(true));
+    EXPECT_FALSE(answers.extend(true)) << "once";
+    answers.ended("a");
+    EXPECT_TRUE(answers.is_tried("a"));
+    EXPECT_FALSE(answers.is_tried("b"));
+    EXPECT_FALSE(answers.is_hopeless(true));
+    EXPECT_TRUE(answers.is_hopeless(false));
+    EXPECT_TRUE(answers.accepted("b")) << "the duration begins";
+    EXPECT_FALSE(answers.accepted("b"));
+    EXPECT_FALSE(answers.extend(true));
+    EXPECT_EQ(answers.unreached(), 1U);
+}
+
+TEST(Answers, ADurationIsNotExtendedIfNoAnswerCanCome) {
+    Answers answers{{"a"}};
+    EXPECT_FALSE(answers.extend(false));
+    EXPECT_FALSE(answers.any());
+    EXPECT_EQ(answers.unreached(), 1U);
+}
+
 TEST(Outcome, NothingIsNotASuccess) {
     SubscribeReport report = ended("duration");
     report.throughput.messages = 0;

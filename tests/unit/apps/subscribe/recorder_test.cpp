@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -149,6 +150,21 @@ TEST_F(RecorderTest, AppendingContinuesTheFileAndItsGap) {
     EXPECT_FALSE(exists(one));
     std::ofstream{path(one, ".part")} << "left behind";
     EXPECT_THAT(refusal(Existing::append), HasSubstr(path(one, ".part")));
+}
+
+// Opening a pipe without a reader would block.
+TEST_F(RecorderTest, NothingIsAppendedToAPipeOrABrokenLink) {
+    std::filesystem::create_directories(folder);
+    ASSERT_EQ(::mkfifo(path(one).c_str(), 0600), 0);
+    EXPECT_THAT(refusal(Existing::append), HasSubstr(path(one) + ", which is not a regular file"));
+    std::filesystem::remove(path(one));
+    std::filesystem::create_symlink(path("nowhere"), path(one));
+    EXPECT_THAT(refusal(Existing::append), HasSubstr(path(one) + ", which is not a regular file"));
+    std::filesystem::remove(path(one));
+    std::ofstream{path("elsewhere")} << "first ";
+    std::filesystem::create_symlink(path("elsewhere"), path(one));
+    record("second", true, Existing::append);
+    EXPECT_EQ(content("elsewhere"), "first second");
 }
 
 TEST_F(RecorderTest, OverwritingReplacesOnlyWhenTheNewOneIsFinished) {

@@ -97,6 +97,15 @@ TEST_F(KeyFileOnDisk, ReplacesAnotherOnlyWhereThatIsWanted) {
     EXPECT_NE(source_.look(path()), before) << "the change is visible";
 }
 
+TEST_F(KeyFileOnDisk, IsNotReplacedUnderOneOfSeveralNames) {
+    write_key_file(path(), "first", false);
+    const std::string other = path() + ".other";
+    ASSERT_EQ(::link(path().c_str(), other.c_str()), 0);
+    EXPECT_THROW(write_key_file(path(), "second", true), std::runtime_error);
+    EXPECT_EQ(source_.read(path()).text, "first");
+    EXPECT_EQ(file_count(), 2U);
+}
+
 TEST_F(KeyFileOnDisk, StaysWithItsOwnerWhenRootAddsAKey) {
     if (::geteuid() != 0)
         GTEST_SKIP() << "needs root (as in CI): only root may change the owner of a file";

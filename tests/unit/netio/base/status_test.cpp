@@ -19,6 +19,9 @@ TEST(Closed, IsExplainedByItsReasonAndItsDetail) {
     EXPECT_EQ(explain(Closed{.reason = CloseReason::silent, .detail = {}}), "peer silent");
     EXPECT_EQ(explain(Closed{.reason = CloseReason::silent, .detail = "for 2 s"}),
               "peer silent: for 2 s");
+    const std::string detail = "connecting to 10.0.0.1:1: Connection refused";
+    EXPECT_EQ(explain(Closed{.reason = CloseReason::refused, .detail = detail}), detail)
+        << "the reason once";
 }
 
 TEST(Address, IsParsedAndShown) {

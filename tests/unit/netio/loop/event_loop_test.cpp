@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/loop/event_loop.hpp"
 
+#include "netio/base/status.hpp"
 #include "netio/loop/descriptor_watch.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/sim_world.hpp"
 
 #include <gmock/gmock.h>
@@ -9,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 
@@ -162,6 +165,20 @@ TEST(EventLoop, ATimerThatRestartsItselfDoesNotStarveTheOthers) {
     for (int i = 0; i < 10; ++i)
         sim.loop.run_once();
     EXPECT_GE(ticks, 10);
+}
+
+TEST(EventLoop, WithoutDescriptorsTheErrorNamesTheRemedy) {
+    for (rlim_t more = 0; more < 3; ++more) {
+        SCOPED_TRACE(more);
+        const test::DescriptorLimit limit{more};
+        try {
+            const EventLoop loop;
+            ADD_FAILURE() << "it needs three descriptors";
+        } catch (const FabricError& error) {
+            EXPECT_EQ(error.code().value(), EMFILE);
+            EXPECT_THAT(error.what(), testing::HasSubstr("ulimit -n"));
+        }
+    }
 }
 
 // A source that always has work must not prevent the loop from polling others.

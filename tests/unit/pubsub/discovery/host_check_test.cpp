@@ -119,6 +119,37 @@ TEST(HostCheck, LooksAgainOnlyIfTheAddressesChange) {
     EXPECT_EQ(collected.lines().size(), 4U);
 }
 
+// A resolver that does not answer, and addresses that change all the time.
+TEST(HostCheck, OneThreadResolvesTheNewestNames) {
+    std::mutex mutex;
+    std::vector<std::string> resolved;
+    std::promise<void> first_is_resolved;
+    std::promise<void> go_on;
+    CollectedWarnings collected;
+    HostCheck check{collected.tell(),
+                    [&, resolve = collected.resolve(), may_go_on = go_on.get_future().share()](
+                        const std::string& host) -> std::string {
+                        bool is_first = false;
+                        {
+                            const std::lock_guard lock{mutex};
+                            resolved.push_back(host);
+                            is_first = resolved.size() == 1;
+                        }
+                        if (is_first) first_is_resolved.set_value();
+                        may_go_on.wait();
+                        return resolve(host);
+                    }};
+    check.look({.addresses = {"tcp:host-0:1", "tcp:host-0b:1"}});
+    first_is_resolved.get_future().wait();
+    for (int i = 1; i <= 20; ++i)
+        check.look(at({"tcp:host-" + std::to_string(i) + ":1"}));
+    go_on.set_value();
+    EXPECT_THAT(collected.lines_when_resolved(), ElementsAre(HasSubstr("host-20:1")))
+        << "no warning of an address that is not announced any more";
+    const std::lock_guard lock{mutex};
+    EXPECT_THAT(resolved, ElementsAre("host-0", "host-20", "zz-last"));
+}
+
 TEST(HostCheck, TheSystemsResolverSaysWhy) {
     EXPECT_EQ(resolve_here("localhost"), "");
     EXPECT_NE(resolve_here("no..name"), "") << "an empty label is refused without a name server";
