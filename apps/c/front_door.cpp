@@ -16,7 +16,47 @@ struct netiodaq_context {
     netio::Context context;
 };
 
+namespace {
+
+// The keys of a publisher, which its loop must create and destroy.
+class KeysOnLoop {
+  public:
+    KeysOnLoop(netio::Context context, const std::optional<netio::ServerKeys::Options>& options)
+        : context_{std::move(context)} {
+        if (!options) return;
+        context_.run(
+            [&] { keys_ = std::make_shared<netio::ServerKeys>(context_.loop(), *options); });
+    }
+    ~KeysOnLoop() {
+        if (keys_) context_.run([this] { keys_.reset(); });
+    }
+    KeysOnLoop(const KeysOnLoop&) = delete;
+    KeysOnLoop& operator=(const KeysOnLoop&) = delete;
+
+    const std::shared_ptr<netio::ServerKeys>& keys() const noexcept { return keys_; }
+
+  private:
+    netio::Context context_;
+    std::shared_ptr<netio::ServerKeys> keys_;
+};
+
+} // namespace
+
 struct netiodaq_publisher {
+    netiodaq_publisher(const netio::Context& context, netio::AddressList listen,
+                       netiodaq::PublisherSettings settings)
+        : keys{context, settings.keys}, publisher{std::move(listen),
+                                                  options_of(context, std::move(settings))},
+          address{netio::to_string(publisher.address())} {}
+
+    netio::Publisher::Options options_of(const netio::Context& context,
+                                         netiodaq::PublisherSettings settings) const {
+        settings.options.context = context;
+        settings.options.keys = keys.keys();
+        return std::move(settings.options);
+    }
+
+    KeysOnLoop keys; // outlives the publisher, whose destructor runs on the caller's thread
     netio::Publisher publisher;
     std::string address;
 };
@@ -59,46 +99,14 @@ void netiodaq_context_free(netiodaq_context* context) {
 
 // --- publisher -------------------------------------------------------------------------------
 
-namespace {
-
-// The keys of a publisher, which its loop must create and destroy.
-class KeysOnLoop {
-  public:
-    KeysOnLoop(netio::Context context, const std::optional<netio::ServerKeys::Options>& options)
-        : context_{std::move(context)} {
-        if (!options) return;
-        context_.run(
-            [&] { keys_ = std::make_shared<netio::ServerKeys>(context_.loop(), *options); });
-    }
-    ~KeysOnLoop() {
-        if (keys_) context_.run([this] { keys_.reset(); });
-    }
-    KeysOnLoop(const KeysOnLoop&) = delete;
-    KeysOnLoop& operator=(const KeysOnLoop&) = delete;
-
-    const std::shared_ptr<netio::ServerKeys>& keys() const noexcept { return keys_; }
-
-  private:
-    netio::Context context_;
-    std::shared_ptr<netio::ServerKeys> keys_;
-};
-
-} // namespace
-
 netiodaq_result netiodaq_publisher_new(netiodaq_context* context, const char* addresses,
                                        const netiodaq_options* options, netiodaq_publisher** out) {
     return done([&] {
         auto*& created = netiodaq::emptied(out);
         auto settings = netiodaq::settings_of<netiodaq::PublisherSettings>(options);
         auto listen = netiodaq::addresses_of(addresses);
-        netio::Context its = context != nullptr ? context->context : netio::Context{};
-        const KeysOnLoop keys{its, settings.keys};
-        settings.options.context = std::move(its);
-        settings.options.keys = keys.keys();
-        auto publisher = std::unique_ptr<netiodaq_publisher>{new netiodaq_publisher{
-            netio::Publisher{std::move(listen), std::move(settings.options)}, {}}};
-        publisher->address = netio::to_string(publisher->publisher.address());
-        created = publisher.release();
+        const netio::Context its = context != nullptr ? context->context : netio::Context{};
+        created = new netiodaq_publisher{its, std::move(listen), std::move(settings)};
     });
 }
 

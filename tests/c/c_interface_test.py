@@ -212,7 +212,7 @@ class ForeignLanguage(InAFolder):
     def test_with_a_key(self):
         secret = bytes(range(32))
         check = hashlib.sha256(b"netio key checksum 1" + secret).digest()[:4]
-        text = f"netio-keys 1\n7 monitor nk1-{(secret + check).hex()} services=pubsub\nend\n"
+        text = f"netio-keys 1\n7 monitor nk1-{(secret + check).hex()} services=pubsub fids=0-0xffffffffffffffff:block\nend\n"
         for name in ("site.keys", "monitor.key"):
             (self.folder / name).write_text(text)
             (self.folder / name).chmod(0o600)

@@ -386,8 +386,14 @@ static void failures(void) {
     CHECK_RESULT(NETIODAQ_INVALID_ARGUMENT,
                  netiodaq_listen_socket_new(loop, "127.0.0.1:0", NULL, NULL, &listener));
     const netiodaq_listen_callbacks none = {.size_bytes = sizeof none};
-    CHECK_RESULT(NETIODAQ_NETWORK_ERROR,
-                 netiodaq_listen_socket_new(loop, "192.0.2.1:0", NULL, &none, &listener));
+    CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "allow_remote_anonymous",
+                netiodaq_listen_socket_new(loop, "192.0.2.1:0", NULL, &none, &listener));
+    netiodaq_options* options = NULL;
+    CHECK_OK(netiodaq_options_new(NETIODAQ_LISTEN_SOCKET_OPTIONS, &options));
+    CHECK_OK(netiodaq_options_set(options, "allow_remote_anonymous", "true"));
+    CHECK_FAILS(NETIODAQ_NETWORK_ERROR, "192.0.2.1",
+                netiodaq_listen_socket_new(loop, "192.0.2.1:0", options, &none, &listener));
+    netiodaq_options_free(options);
     CHECK_RESULT(NETIODAQ_INVALID_ARGUMENT, netiodaq_send_socket_connect(NULL, "127.0.0.1:1"));
     CHECK_RESULT(NETIODAQ_INVALID_ARGUMENT, netiodaq_send_socket_disconnect(NULL));
     CHECK_RESULT(NETIODAQ_INVALID_ARGUMENT, netiodaq_send_socket_abort(NULL));

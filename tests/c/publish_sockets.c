@@ -266,7 +266,7 @@ static void partial(void) {
     netiodaq_buffer* buffer = NULL;
     netiodaq_options* few = NULL;
     CHECK_OK(netiodaq_options_new(NETIODAQ_SUBSCRIBE_SOCKET_OPTIONS, &few));
-    CHECK_OK(netiodaq_options_set(few, "session.receive_count", "2"));
+    CHECK_OK(netiodaq_options_set(few, "session.receive_count", "4"));
     CHECK_OK(netiodaq_options_set(few, "session.window_limit", "0"));
     CHECK_OK(netiodaq_buffer_new(loop, 100000, &buffer));
     CHECK_OK(netiodaq_publish_socket_new(loop, "127.0.0.1:0", NULL, &callbacks, &publisher));
@@ -291,8 +291,10 @@ static void partial(void) {
                                                                       NULL, 0, &second));
     CHECK(second == NULL);
     CHECK_OK(netiodaq_subscribe_socket_resume(two));
-    while ((result = netiodaq_publish_socket_resume(publisher, ticket)) == NETIODAQ_PARTIAL)
+    while ((result = netiodaq_publish_socket_resume(publisher, ticket)) == NETIODAQ_PARTIAL) {
+        at.writable = 0;
         run_until(&at.writable);
+    }
     CHECK_OK(result);
     CHECK_RESULT(NETIODAQ_STALE_TICKET, netiodaq_publish_socket_resume(publisher, ticket));
     netiodaq_ticket_free(ticket);
