@@ -343,7 +343,10 @@ void netiodaq_message_free(netiodaq_message* message) {
 }
 
 netiodaq_result netiodaq_batch_new(netiodaq_batch** out) {
-    return done([&] { netiodaq::emptied(out) = new netiodaq_batch; });
+    return done([&] {
+        auto*& created = netiodaq::emptied(out);
+        created = new netiodaq_batch;
+    });
 }
 
 std::uint64_t netiodaq_batch_count(const netiodaq_batch* batch) {
