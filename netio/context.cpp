@@ -100,6 +100,10 @@ void write_log(std::string_view line) {
     if (the_log().write) the_log().write(line);
 }
 
+std::shared_ptr<Observer> make_log_observer() {
+    return std::make_shared<LogObserver>();
+}
+
 // --- the thread -----------------------------------------------------------------------------
 
 struct Context::Thread {

@@ -26,6 +26,8 @@
 
 namespace netio::inline v0_3 {
 
+class Observer;
+
 class NETIO_EXPORT Context final {
   public:
     struct Options {
@@ -73,5 +75,7 @@ class NETIO_EXPORT Context final {
 NETIO_EXPORT void set_log(std::function<void(std::string_view line)> log);
 // Passes a line to that function.
 NETIO_EXPORT void write_log(std::string_view line);
+// An observer that writes the events of one loop to that function, as a Context does.
+NETIO_EXPORT std::shared_ptr<Observer> make_log_observer();
 
 } // namespace netio::inline v0_3

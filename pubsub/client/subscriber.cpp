@@ -603,6 +603,14 @@ std::optional<OwnedMessage> Subscriber::receive(std::chrono::milliseconds timeou
     return copy;
 }
 
+std::optional<KeptMessage> Subscriber::receive_kept(std::chrono::milliseconds timeout) {
+    std::optional<KeptMessage> kept;
+    std::shared_ptr<pubsub::MessageBatch> nothing;
+    impl_->take(nothing, timeout,
+                [&](const Message& message, Impl::Reading&) { kept.emplace(message.keep()); });
+    return kept;
+}
+
 std::size_t Subscriber::receive(pubsub::MessageBatch& batch, std::chrono::milliseconds timeout) {
     return impl_->receive(batch, timeout);
 }

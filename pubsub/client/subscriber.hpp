@@ -166,6 +166,8 @@ class NETIO_EXPORT Subscriber final {
     std::optional<OwnedMessage> receive(std::chrono::duration<std::int64_t, Period> timeout) {
         return receive(clamped_milliseconds(timeout));
     }
+    // The same message with its memory: as in the iteration, Message::keep().
+    std::optional<KeptMessage> receive_kept(std::chrono::milliseconds timeout);
     // Replaces `batch` by all messages of a batch of the queue, without copying them. Returns their
     // number; 0 if none arrives in time, or if the iteration would end. Throws as the iteration
     // does. After the last message of a fid, a batch may have an item without a message that

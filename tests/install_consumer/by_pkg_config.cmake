@@ -12,6 +12,16 @@ execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND_ECHO STDOUT
         -o ${WORK}/consumer ${told} -Wl,-rpath,${PREFIX}/${LIBDIR})
 execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${WORK}/consumer ${VERSION})
 
+# The same in C.
+find_program(CC NAMES gcc cc clang REQUIRED)
+execute_process(COMMAND_ERROR_IS_FATAL ANY
+    COMMAND ${PKG_CONFIG} --cflags --libs "netio-daq-c = ${VERSION}" OUTPUT_VARIABLE told_c)
+separate_arguments(told_c UNIX_COMMAND "${told_c}")
+execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND_ECHO STDOUT
+    COMMAND ${CC} -std=c11 -Wall -Wextra -Wpedantic -Werror ${FLAGS} ${CMAKE_CURRENT_LIST_DIR}/c_consumer/main.c
+        -o ${WORK}/c_consumer ${told_c} -Wl,-rpath,${PREFIX}/${LIBDIR})
+execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${WORK}/c_consumer ${VERSION})
+
 # The two programs of README.md, without a warning of g++ or clang, on a port that is free now.
 execute_process(COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE port COMMAND ${PYTHON} -c
     "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1], end='')")

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What each function of the C interface does around its work: it turns exceptions into results,
+// stores the text of the last error of this thread, and checks its arguments.
+
+#include "apps/c/netio_daq.h"
+#include "netio/base/status.hpp"
+#include "pubsub/core/message.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace netiodaq {
+
+inline constexpr netiodaq_result ok = NETIODAQ_OK;
+
+// An error of a call, found before the C++ interface is called.
+class Failure : public std::runtime_error {
+  public:
+    Failure(netiodaq_result code, const std::string& what)
+        : std::runtime_error{what}, code_{code} {}
+    netiodaq_result code() const noexcept { return code_; }
+
+  private:
+    netiodaq_result code_;
+};
+
+// The result of the exception that is being handled; stores its text. `call` begins the text of a
+// Failure.
+netiodaq_result result_of_exception(const char* call) noexcept;
+// The same of a status; an error has a constant text.
+netiodaq_result result_of(netio::Status status) noexcept;
+// An error with a constant text.
+netiodaq_result failed(netiodaq_result result) noexcept;
+
+// Runs the work of a function and returns its result; no exception leaves it.
+template <typename Work>
+netiodaq_result guarded(Work work, const char* call = __builtin_FUNCTION()) noexcept {
+    try {
+        return work();
+    } catch (...) {
+        return result_of_exception(call);
+    }
+}
+// For work without a result of its own.
+template <typename Work>
+netiodaq_result done(Work work, const char* call = __builtin_FUNCTION()) noexcept {
+    return guarded(
+        [&]() -> netiodaq_result {
+            work();
+            return ok;
+        },
+        call);
+}
+
+template <typename Type>
+Type& required(Type* argument, const char* name) {
+    if (argument == nullptr)
+        throw Failure{NETIODAQ_INVALID_ARGUMENT, std::string{name} + " is NULL"};
+    return *argument;
+}
+
+inline std::string_view text_of(const char* argument, const char* name) {
+    return &required(argument, name);
+}
+
+// Stores NULL, so that a call that fails leaves NULL.
+template <typename Type>
+Type*& emptied(Type** out) {
+    return required(out, "out") = nullptr;
+}
+
+inline std::span<const std::byte> bytes_of(const void* data, std::uint64_t size_bytes) {
+    if (size_bytes > 0) required(static_cast<const char*>(data), "data");
+    return {static_cast<const std::byte*>(data), static_cast<std::size_t>(size_bytes)};
+}
+
+inline std::span<std::byte> memory_of(void* memory, std::uint64_t size_bytes) {
+    if (size_bytes > 0) required(static_cast<char*>(memory), "memory");
+    return {static_cast<std::byte*>(memory), static_cast<std::size_t>(size_bytes)};
+}
+
+inline std::chrono::milliseconds timeout_of(std::int64_t timeout_ms) noexcept {
+    return timeout_ms < 0 ? std::chrono::milliseconds::max()
+                          : std::chrono::milliseconds{timeout_ms};
+}
+
+// Fills the part of a structure that the caller knows.
+template <typename Structure>
+void fill(Structure* out, const char* name, Structure values) {
+    const std::uint64_t size = required(out, name).size_bytes;
+    if (size < sizeof(std::uint64_t)) {
+        throw Failure{NETIODAQ_INVALID_ARGUMENT, std::string{name} + "->size_bytes is " +
+                                                     std::to_string(size) +
+                                                     "; set it to the size of the structure"};
+    }
+    values.size_bytes = size;
+    std::memcpy(out, &values, std::min<std::size_t>(size, sizeof values));
+}
+
+// The structure of callbacks, with NULL for what the caller does not know.
+template <typename Callbacks>
+Callbacks copy_of(const Callbacks* callbacks) {
+    Callbacks copy{};
+    const std::uint64_t size = required(callbacks, "callbacks").size_bytes;
+    if (size < offsetof(Callbacks, user) + sizeof(void*) || size > 4096) {
+        throw Failure{NETIODAQ_INVALID_ARGUMENT, "callbacks->size_bytes is " +
+                                                     std::to_string(size) +
+                                                     "; set it to the size of the structure"};
+    }
+    std::memcpy(&copy, callbacks, std::min<std::size_t>(size, sizeof copy));
+    return copy;
+}
+
+} // namespace netiodaq
+
+struct netiodaq_message {
+    netio::KeptMessage message;
+};

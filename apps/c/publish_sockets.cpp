@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Level 2 of the C interface: publish and subscribe sockets.
+#include "apps/c/call.hpp"
+#include "apps/c/loop.hpp"
+#include "apps/c/options.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+using netio::Closed;
+using netio::Fid;
+using netio::FidRange;
+using netio::pubsub::BufferedPublishSocket;
+using netio::pubsub::PublicationOutcome;
+using netio::pubsub::PublishSocket;
+using netio::pubsub::PublishSocketBase;
+using netio::pubsub::SubscriberPeer;
+using netio::pubsub::SubscribeSocket;
+using netiodaq::call;
+using netiodaq::done;
+using netiodaq::guarded;
+using netiodaq::on_loop;
+using netiodaq::required;
+
+// --- publish sockets -------------------------------------------------------------------------
+
+// Its callbacks may free it, so each handler calls them last.
+struct netiodaq_publish_socket final : PublishSocket::Handler {
+    netiodaq_publish_socket(netiodaq_loop& its, const netiodaq_publish_callbacks* of_user)
+        : loop{its}, callbacks{netiodaq::copy_of(of_user)} {}
+
+    void on_subscriber_connected(PublishSocketBase&, const SubscriberPeer& peer) override {
+        call(callbacks.on_subscriber_connected, this, peer.address.c_str(), callbacks.user);
+    }
+    void on_subscribed(PublishSocketBase&, const SubscriberPeer& peer,
+                       const FidRange& fids) override {
+        call(callbacks.on_subscribed, this, peer.address.c_str(), fids.first.value(),
+             fids.last.value(), callbacks.user);
+    }
+    void on_unsubscribed(PublishSocketBase&, const SubscriberPeer& peer,
+                         const FidRange& fids) override {
+        call(callbacks.on_unsubscribed, this, peer.address.c_str(), fids.first.value(),
+             fids.last.value(), callbacks.user);
+    }
+    void on_subscriber_closed(PublishSocketBase&, const SubscriberPeer& peer,
+                              const Closed& closed) override {
+        call(callbacks.on_subscriber_closed, this, peer.address.c_str(),
+             netiodaq::number_of(closed.reason), closed.detail.c_str(), callbacks.user);
+    }
+    void on_publish_completed(PublishSocket&, netio::Cookie cookie,
+                              const PublicationOutcome& outcome) override {
+        const netiodaq_outcome counts{.sent = outcome.sent,
+                                      .missed = outcome.missed,
+                                      .unsubscribed = outcome.unsubscribed,
+                                      .lost = outcome.lost};
+        call(callbacks.on_publish_completed, this, static_cast<std::uint64_t>(cookie), &counts,
+             callbacks.user);
+    }
+    void on_writable(PublishSocketBase&) override {
+        call(callbacks.on_writable, this, callbacks.user);
+    }
+    void on_closed(PublishSocketBase&, const Closed& closed) override {
+        call(callbacks.on_closed, this, netiodaq::number_of(closed.reason), closed.detail.c_str(),
+             callbacks.user);
+    }
+
+    PublishSocketBase& either() const noexcept {
+        return buffered ? static_cast<PublishSocketBase&>(*buffered) : *unbuffered;
+    }
+
+    netiodaq_loop& loop;
+    const netiodaq_publish_callbacks callbacks;
+    std::unique_ptr<PublishSocket> unbuffered; // or:
+    std::unique_ptr<BufferedPublishSocket> buffered;
+    std::string address;
+};
+
+struct netiodaq_ticket {
+    netiodaq_loop& loop;
+    netio::pubsub::PublishTicket ticket;
+};
+
+namespace {
+
+// Creates a socket with settings of either kind; `make` creates the C++ socket.
+template <typename Of, typename Make>
+netiodaq_publish_socket* created_socket(netiodaq_loop* loop, const char* addresses,
+                                        const netiodaq_options* options,
+                                        const netiodaq_publish_callbacks* callbacks, Make make) {
+    auto settings = netiodaq::settings_of<Of>(options);
+    auto socket = std::make_unique<netiodaq_publish_socket>(on_loop(loop), callbacks);
+    settings.options.publisher.listen = netiodaq::addresses_of(addresses);
+    settings.options.publisher.keys = netiodaq::keys_of(*loop, settings.keys);
+    make(*socket, settings.options);
+    socket->address = netiodaq::first_address(socket->either());
+    return socket.release();
+}
+
+PublishSocket& unbuffered_of(netiodaq_publish_socket* socket) {
+    netiodaq_publish_socket& by = on_loop(socket, "socket");
+    if (by.unbuffered) return *by.unbuffered;
+    throw netiodaq::Failure{NETIODAQ_INVALID_ARGUMENT,
+                            "the socket is buffered; use netiodaq_publish_socket_publish_copy"};
+}
+
+PublishSocket::Extras extras_of(std::uint8_t status, const void* header,
+                                std::uint64_t header_bytes) {
+    return {.status = status, .header = netiodaq::bytes_of(header, header_bytes)};
+}
+
+} // namespace
+
+netiodaq_result netiodaq_publish_socket_new(netiodaq_loop* loop, const char* addresses,
+                                            const netiodaq_options* options,
+                                            const netiodaq_publish_callbacks* callbacks,
+                                            netiodaq_publish_socket** out) {
+    return done([&] {
+        auto*& created = netiodaq::emptied(out);
+        created = created_socket<netiodaq::PublishSettings>(
+            loop, addresses, options, callbacks,
+            [&](netiodaq_publish_socket& socket, const PublishSocket::Options& of) {
+                socket.unbuffered = std::make_unique<PublishSocket>(*loop->transport, of, socket);
+            });
+    });
+}
+
+netiodaq_result netiodaq_publish_socket_new_buffered(netiodaq_loop* loop, const char* addresses,
+                                                     const netiodaq_options* options,
+                                                     const netiodaq_publish_callbacks* callbacks,
+                                                     netiodaq_publish_socket** out) {
+    return done([&] {
+        auto*& created = netiodaq::emptied(out);
+        created = created_socket<netiodaq::BufferedPublishSettings>(
+            loop, addresses, options, callbacks,
+            [&](netiodaq_publish_socket& socket, const BufferedPublishSocket::Options& of) {
+                socket.buffered =
+                    std::make_unique<BufferedPublishSocket>(*loop->transport, of, socket);
+            });
+    });
+}
+
+netiodaq_result netiodaq_publish_socket_publishv(netiodaq_publish_socket* socket, std::uint64_t fid,
+                                                 const netiodaq_slice* slices, std::uint64_t count,
+                                                 std::uint64_t key, std::uint8_t status,
+                                                 const void* header, std::uint64_t header_bytes) {
+    return guarded([&] {
+        PublishSocket& to = unbuffered_of(socket);
+        const netiodaq::Slices parts{socket->loop, slices, count};
+        if (parts.are_too_many()) return netiodaq::failed(NETIODAQ_TOO_MANY_SEGMENTS);
+        return netiodaq::result_of(to.publishv(fid, parts.all(), netio::Cookie{key},
+                                               extras_of(status, header, header_bytes)));
+    });
+}
+
+netiodaq_result
+netiodaq_publish_socket_try_publishv(netiodaq_publish_socket* socket, std::uint64_t fid,
+                                     const netiodaq_slice* slices, std::uint64_t count,
+                                     std::uint64_t key, std::uint8_t status, const void* header,
+                                     std::uint64_t header_bytes, netiodaq_ticket** out) {
+    return guarded([&] {
+        auto*& created = netiodaq::emptied(out);
+        PublishSocket& to = unbuffered_of(socket);
+        const netiodaq::Slices parts{socket->loop, slices, count};
+        if (parts.are_too_many()) return netiodaq::failed(NETIODAQ_TOO_MANY_SEGMENTS);
+        auto ticket = std::unique_ptr<netiodaq_ticket>{new netiodaq_ticket{socket->loop, {}}};
+        PublishSocket::Attempt attempt = to.try_publishv(fid, parts.all(), netio::Cookie{key},
+                                                         extras_of(status, header, header_bytes));
+        if (attempt.status == netio::Status::partial) {
+            ticket->ticket = std::move(attempt.ticket);
+            created = ticket.release();
+        }
+        return netiodaq::result_of(attempt.status);
+    });
+}
+
+netiodaq_result netiodaq_publish_socket_resume(netiodaq_publish_socket* socket,
+                                               netiodaq_ticket* ticket) {
+    return guarded([&] {
+        PublishSocket& by = unbuffered_of(socket);
+        return netiodaq::result_of(by.resume(required(ticket, "ticket").ticket));
+    });
+}
+
+void netiodaq_ticket_free(netiodaq_ticket* ticket) {
+    if (ticket == nullptr) return;
+    ticket->loop.loop.check_caller("netiodaq_ticket", "netiodaq_ticket_free");
+    delete ticket;
+}
+
+netiodaq_result netiodaq_publish_socket_publish_copy(netiodaq_publish_socket* socket,
+                                                     std::uint64_t fid, const void* data,
+                                                     std::uint64_t size_bytes,
+                                                     std::uint8_t status) {
+    return guarded([&] {
+        netiodaq_publish_socket& by = on_loop(socket, "socket");
+        if (!by.buffered) {
+            throw netiodaq::Failure{
+                NETIODAQ_INVALID_ARGUMENT,
+                "the socket is not buffered; use netiodaq_publish_socket_publishv"};
+        }
+        return netiodaq::result_of(
+            by.buffered->publish(fid, netiodaq::bytes_of(data, size_bytes), status));
+    });
+}
+
+netiodaq_result netiodaq_publish_socket_flush(netiodaq_publish_socket* socket) {
+    return done([&] {
+        netiodaq_publish_socket& by = on_loop(socket, "socket");
+        if (by.buffered) by.buffered->flush();
+    });
+}
+
+netiodaq_result netiodaq_publish_socket_prepare(netiodaq_publish_socket* socket,
+                                                netiodaq_buffer* buffer) {
+    return done([&] { unbuffered_of(socket).prepare(required(buffer, "buffer").buffer); });
+}
+
+netiodaq_result netiodaq_publish_socket_close(netiodaq_publish_socket* socket) {
+    return done([&] { on_loop(socket, "socket").either().close(); });
+}
+
+netiodaq_result netiodaq_publish_socket_abort(netiodaq_publish_socket* socket) {
+    return done([&] { on_loop(socket, "socket").either().abort(); });
+}
+
+const char* netiodaq_publish_socket_address(const netiodaq_publish_socket* socket) {
+    return socket != nullptr ? socket->address.c_str() : nullptr;
+}
+
+void netiodaq_publish_socket_free(netiodaq_publish_socket* socket) {
+    delete socket;
+}
+
+// --- subscribe sockets -----------------------------------------------------------------------
+
+// Its callbacks may free it, so each handler calls them last.
+struct netiodaq_subscribe_socket final : SubscribeSocket::Handler {
+    netiodaq_subscribe_socket(netiodaq_loop& its, const netiodaq_subscribe_callbacks* of_user)
+        : loop{its}, callbacks{netiodaq::copy_of(of_user)} {}
+
+    void on_connected(SubscribeSocket&) override {
+        call(callbacks.on_connected, this, callbacks.user);
+    }
+    void on_subscribed(SubscribeSocket&, const FidRange& fids) override {
+        call(callbacks.on_subscribed, this, fids.first.value(), fids.last.value(), callbacks.user);
+    }
+    void on_unsubscribed(SubscribeSocket&, const FidRange& fids) override {
+        call(callbacks.on_unsubscribed, this, fids.first.value(), fids.last.value(),
+             callbacks.user);
+    }
+    // Also for a policy and for a right that is missing, whose handlers call it.
+    void on_subscription_refused(SubscribeSocket&, const FidRange& fids) override {
+        call(callbacks.on_refused, this, fids.first.value(), fids.last.value(), callbacks.user);
+    }
+    void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
+                    std::uint8_t status) override {
+        if (callbacks.on_message == nullptr) return;
+        bool gone = false;
+        const netio::Message delivered{fid, message, status, 0};
+        current = &delivered;
+        freed = &gone;
+        callbacks.on_message(this, fid.value(), message.data(), message.size(), status,
+                             callbacks.user);
+        if (gone) return;
+        current = nullptr;
+        freed = nullptr;
+    }
+    void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+        call(callbacks.on_lost, this, fid.value(), count, callbacks.user);
+    }
+    void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+        call(callbacks.on_lost, this, fid.value(), count, callbacks.user);
+    }
+    void on_publisher_changed(SubscribeSocket&, const netio::pubsub::PublisherChange&) override {
+        call(callbacks.on_publisher_changed, this, callbacks.user);
+    }
+    void on_closed(SubscribeSocket&, const Closed& closed, bool retrying) override {
+        call(callbacks.on_closed, this, netiodaq::number_of(closed.reason), closed.detail.c_str(),
+             retrying ? 1 : 0, callbacks.user);
+    }
+    ~netiodaq_subscribe_socket() {
+        if (freed != nullptr) *freed = true;
+    }
+    netiodaq_subscribe_socket(const netiodaq_subscribe_socket&) = delete;
+    netiodaq_subscribe_socket& operator=(const netiodaq_subscribe_socket&) = delete;
+
+    netiodaq_loop& loop;
+    const netiodaq_subscribe_callbacks callbacks;
+    const netio::Message* current = nullptr; // within on_message
+    bool* freed = nullptr;                   // the same
+    std::unique_ptr<SubscribeSocket> socket;
+};
+
+netiodaq_result netiodaq_subscribe_socket_new(netiodaq_loop* loop, const char* addresses,
+                                              const netiodaq_options* options,
+                                              const netiodaq_subscribe_callbacks* callbacks,
+                                              netiodaq_subscribe_socket** out) {
+    return done([&] {
+        auto*& created = netiodaq::emptied(out);
+        auto settings = netiodaq::settings_of<netiodaq::SubscribeSettings>(options);
+        auto socket = std::make_unique<netiodaq_subscribe_socket>(on_loop(loop), callbacks);
+        netio::AddressList publisher = netiodaq::addresses_of(addresses);
+        settings.options.publisher = publisher.front();
+        publisher.erase(publisher.begin());
+        settings.options.fallback_addresses = std::move(publisher);
+        settings.options.key = netiodaq::key_of(settings.key);
+        socket->socket = std::make_unique<SubscribeSocket>(*loop->transport,
+                                                           std::move(settings.options), *socket);
+        created = socket.release();
+    });
+}
+
+namespace {
+
+// Throws Failure if the range ends before it begins.
+FidRange checked_range(std::uint64_t first_fid, std::uint64_t last_fid) {
+    if (last_fid < first_fid) {
+        throw netiodaq::Failure{NETIODAQ_INVALID_ARGUMENT,
+                                "the range from " + std::to_string(first_fid) + " to " +
+                                    std::to_string(last_fid) + " ends before it begins"};
+    }
+    return {.first = first_fid, .last = last_fid};
+}
+
+} // namespace
+
+netiodaq_result netiodaq_subscribe_socket_subscribe(netiodaq_subscribe_socket* socket,
+                                                    std::uint64_t first_fid, std::uint64_t last_fid,
+                                                    std::int32_t policy) {
+    return done([&] {
+        on_loop(socket, "socket")
+            .socket->subscribe(checked_range(first_fid, last_fid), netiodaq::policy_of(policy));
+    });
+}
+
+netiodaq_result netiodaq_subscribe_socket_unsubscribe(netiodaq_subscribe_socket* socket,
+                                                      std::uint64_t first_fid,
+                                                      std::uint64_t last_fid) {
+    return done(
+        [&] { on_loop(socket, "socket").socket->unsubscribe(checked_range(first_fid, last_fid)); });
+}
+
+netiodaq_result netiodaq_subscribe_socket_keep(netiodaq_subscribe_socket* socket, const void* data,
+                                               std::uint64_t size_bytes, netiodaq_message** out) {
+    return done([&] {
+        auto*& created = netiodaq::emptied(out);
+        netiodaq_subscribe_socket& by = on_loop(socket, "socket");
+        const auto bytes = netiodaq::bytes_of(data, size_bytes);
+        created = netiodaq::kept(by.current, *by.socket, bytes);
+    });
+}
+
+netiodaq_result netiodaq_subscribe_socket_pause(netiodaq_subscribe_socket* socket) {
+    return done([&] { on_loop(socket, "socket").socket->pause(); });
+}
+
+netiodaq_result netiodaq_subscribe_socket_resume(netiodaq_subscribe_socket* socket) {
+    return done([&] { on_loop(socket, "socket").socket->resume(); });
+}
+
+std::int32_t netiodaq_subscribe_socket_is_connected(const netiodaq_subscribe_socket* socket) {
+    bool connected = false;
+    static_cast<void>(done([&] { connected = on_loop(socket, "socket").socket->is_connected(); }));
+    return connected ? 1 : 0;
+}
+
+netiodaq_result netiodaq_subscribe_socket_close(netiodaq_subscribe_socket* socket) {
+    return done([&] { on_loop(socket, "socket").socket->close(); });
+}
+
+netiodaq_result netiodaq_subscribe_socket_abort(netiodaq_subscribe_socket* socket) {
+    return done([&] { on_loop(socket, "socket").socket->abort(); });
+}
+
+void netiodaq_subscribe_socket_free(netiodaq_subscribe_socket* socket) {
+    delete socket;
+}
