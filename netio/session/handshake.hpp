@@ -39,6 +39,9 @@ inline constexpr std::uint8_t wire_version = 3;
 inline constexpr std::size_t hello_bytes = 24;
 inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
 
+// Features of a hello.
+inline constexpr std::uint8_t two_way_feature = 0x04; // messages in both directions
+
 // The service's own bytes in the connection data.
 struct ServiceData {
     std::array<std::byte, service_data_limit> bytes{};
@@ -58,7 +61,7 @@ struct Hello {
     Service service = Service::messages;
     std::uint8_t flags = 0; // of authentication (netio/access/protection.hpp)
     // A bit for each feature that this side offers; a connection uses what both sides offer. Each
-    // side ignores bits that it does not know. None is assigned yet.
+    // side ignores bits that it does not know.
     std::uint8_t features = 0;
     std::uint32_t receive_buffer_bytes = 0;
     std::uint16_t receive_count = 0;
