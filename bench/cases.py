@@ -50,7 +50,8 @@ def w3():
         for subject in SUBJECTS:
             for mode in MODES[subject]:
                 # netio over one connection, like the others, and with two publishers and subscribers.
-                for form in ("session", "unbuffered") if subject == "netio" else ("",):
+                ours = ("session", "message-socket", "request-loop", "request", "unbuffered")
+                for form in ours if subject == "netio" else ("",):
                     name = "raw-unbatched" if subject == "raw" else subject
                     arguments = {"pattern": "echo", "size": size, "mode": mode, "form": form}
                     parameters = {"size": size, "mode": mode, **({"form": form} if form else {})}

@@ -2,14 +2,15 @@
 
 // This framework, with its public interface and its default options. Forms: `buffered`
 // (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` uses a
-// publisher and a subscriber on each side, so two connections; `session` uses one connection. The
-// pattern `idle` opens idle connections, `groups` publishes to many groups of subscribers, `loops`
-// on one loop or two. Forms of a netio::Subscriber of the buffered publisher: `callback`,
-// `batches`, `messages`.
+// publisher and a subscriber on each side, so two connections; `session`, `message-socket`,
+// `request-loop` and `request` use one connection. The pattern `idle` opens idle connections,
+// `groups` publishes to many groups of subscribers, `loops` on one loop or two. Forms of a
+// netio::Subscriber of the buffered publisher: `callback`, `batches`, `messages`.
 
 #include "bench/netio_client.hpp"
 #include "bench/netio_groups.hpp"
 #include "bench/netio_loops.hpp"
+#include "bench/netio_requests.hpp"
 #include "bench/netio_session.hpp"
 #include "bench/netio_sockets.hpp"
 #include "netio/fabric.hpp"
@@ -232,6 +233,10 @@ int main(int argc, char** argv) {
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     if (arguments.pattern == "echo" && arguments.form == "session") {
         bench::echo_over_session(arguments, loop, *transport);
+    } else if (arguments.pattern == "echo" && arguments.form == "message-socket") {
+        bench::echo_over_message_socket(arguments, loop, *transport);
+    } else if (arguments.pattern == "echo" && bench::is_by_request(arguments)) {
+        bench::echo_by_request(arguments, loop, *transport, {.mode = mode_of(arguments)});
     } else if (arguments.pattern == "echo") {
         (arguments.publish ? measure_echo : echo)(arguments, loop, *transport);
     } else if (arguments.pattern == "groups") {

@@ -138,6 +138,10 @@ def latency(results):
             ours = results.least("W3", "netio", "p50_us", size=size, mode=mode, form="session")
             raw = results.least("W3", "raw-unbatched", "p50_us", size=size, mode=mode)
             yield "W3", f"{size} B, {mode}, a bare session: p50 of raw TCP", "at most", None, ratio(ours, raw)
+        for form, what in (("message-socket", "a message socket"), ("request-loop", "requests on a loop")):
+            ours = results.least("W3", "netio", "p50_us", size=size, mode="blocking", form=form)
+            bare = results.least("W3", "netio", "p50_us", size=size, mode="blocking", form="session")
+            yield "W3", f"{size} B, blocking, {what}: p50 of a bare session", "at most", 1.1, ratio(ours, bare)
         ours = results.least("W3", "netio", "p50_us", size=size, mode="busy")
         peer = results.least("W3", "cyclonedds", "p50_us", size=size)
         yield "W3", f"{size} B, busy, the better of both: p50 of Cyclone DDS", "less than", 1, ratio(ours, peer)

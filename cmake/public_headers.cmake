@@ -32,7 +32,10 @@ set(NETIO_PUBLIC_HEADERS
     netio/memory/registration_cache.hpp
     netio/messages/buffered_send_socket.hpp
     netio/messages/listen_socket.hpp
+    netio/messages/message_socket.hpp
     netio/messages/messages.hpp
+    netio/messages/requester.hpp
+    netio/messages/responder.hpp
     netio/messages/send_snapshot.hpp
     netio/messages/send_socket.hpp
     netio/messages/sender.hpp

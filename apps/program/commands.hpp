@@ -26,6 +26,8 @@ Command add_key(CLI::App& program);
 Command add_list(CLI::App& program);
 Command add_dump(CLI::App& program);
 Command add_listen(CLI::App& program);
+Command add_request(CLI::App& program);
+Command add_respond(CLI::App& program);
 Command add_send(CLI::App& program);
 Command add_top(CLI::App& program);
 

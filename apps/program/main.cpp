@@ -179,6 +179,8 @@ int main(int argc, char** argv) {
     commands.emplace_back("key", apps::add_key(program));
     commands.emplace_back("list", apps::add_list(program));
     commands.emplace_back("listen", apps::add_listen(program));
+    commands.emplace_back("request", apps::add_request(program));
+    commands.emplace_back("respond", apps::add_respond(program));
     commands.emplace_back("send", apps::add_send(program));
     commands.emplace_back("top", apps::add_top(program));
     apps::LogArguments log_arguments;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,9 @@ class KeptBytes {
     KeptBytes part(std::span<const std::byte> part) const { return {owner_, part}; }
     std::size_t size() const noexcept { return bytes_.size(); }
     bool empty() const noexcept { return bytes_.empty(); }
+    std::string_view text() const noexcept {
+        return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+    }
 
   private:
     std::shared_ptr<const void> owner_;

@@ -14,6 +14,7 @@ namespace netio::messages {
 inline constexpr std::uint8_t message_kind = first_service_kind;
 inline constexpr std::uint8_t page_kind = first_service_kind + 1;
 inline constexpr std::uint8_t fragment_kind = first_service_kind + 2;
+inline constexpr std::uint8_t finish_kind = first_state_kind; // of two-way connections only
 
 inline constexpr std::uint8_t immediate_flag = 1;
 inline constexpr std::size_t immediate_bytes = 8;
@@ -45,6 +46,25 @@ inline Hello hello(std::uint32_t largest_message_bytes) noexcept {
 }
 inline std::uint32_t largest_message_bytes(const Hello& peer) noexcept {
     return wire::load<std::uint32_t>(peer.service_data.bytes.data());
+}
+
+// --- two-way connections --------------------------------------------------------------------
+
+// Both sides have the feature bit, and the two highest bits of the service's bytes name the
+// protocol of their messages. A ListenSocket rejects a connecting side whose bytes are not zero.
+inline constexpr std::uint32_t two_way_size_mask = (std::uint32_t{1} << 30) - 1;
+inline constexpr std::uint8_t request_protocol = 3; // netio/messages/requests.hpp
+
+inline Hello two_way_hello(std::uint32_t largest_message_bytes, std::uint8_t protocol) noexcept {
+    Hello both = hello(largest_message_bytes | std::uint32_t{protocol} << 30);
+    both.features = two_way_feature;
+    return both;
+}
+inline bool is_two_way(const Hello& peer) noexcept {
+    return (peer.features & two_way_feature) != 0;
+}
+inline std::uint8_t two_way_protocol(const Hello& peer) noexcept {
+    return static_cast<std::uint8_t>(largest_message_bytes(peer) >> 30);
 }
 
 } // namespace netio::messages

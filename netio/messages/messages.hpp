@@ -9,5 +9,8 @@
 #include "netio/context.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "netio/messages/message_socket.hpp"
+#include "netio/messages/requester.hpp"
+#include "netio/messages/responder.hpp"
 #include "netio/messages/send_socket.hpp"
 #include "netio/messages/sender.hpp"

@@ -313,6 +313,8 @@ void Handshake::explain(Closed& closed) const {
         closed.detail += "; this side was given none";
     if (rejection_.required_bytes == 0) return;
     if (rejection_.code == RejectCode::missing_feature) {
+        if ((rejection_.required_bytes & two_way_feature) != 0)
+            closed.detail += "; it carries messages in both directions: connect a MessageSocket";
         closed.detail += " (feature bits " + std::to_string(rejection_.required_bytes) + ")";
         return;
     }

@@ -39,6 +39,9 @@ inline constexpr std::uint8_t wire_version = 3;
 inline constexpr std::size_t hello_bytes = 24;
 inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
 
+// Features of a hello.
+inline constexpr std::uint8_t two_way_feature = 0x04; // messages in both directions
+
 // The service's own bytes in the connection data.
 struct ServiceData {
     std::array<std::byte, service_data_limit> bytes{};

@@ -92,6 +92,12 @@ class Examples(Case):
         self.expect(self.run_example("message_sender", receiver.address(), 500), "sent 500 blocks")
         self.expect(receiver, "received 500 messages, 8192000 bytes")
 
+    def test_messages_go_both_ways(self):
+        self.expect(self.run_example("message_both_ways", 300), "300 messages came back")
+
+    def test_requests_are_replied_to(self):
+        self.expect(self.run_example("request_reply"), "hello world\nhello everybody")
+
     def test_a_blocking_stream_answers_each_line(self):
         server = self.run_example("blocking_stream", "--serve", f"{HOST}:0")
         self.expect(self.run_example("blocking_stream", server.address(), "one", "three"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test that the documents below name exists, and every row of COMPLETE's tables names one.
+COMPLETE has every name of NetIO-next's documentation of unbuffered messages.
 
 named_tests.py [ROOT]
 """
@@ -9,6 +10,16 @@ import re
 import sys
 
 COMPLETE = "docs/netio-next.md"
+NETIO_NEXT = """
+netio_buffer netio_connect netio_context netio_disconnect netio_init_listen_socket
+netio_init_send_socket netio_listen netio_listen_socket netio_post_recv netio_recv_socket
+netio_register_recv_buffer netio_register_send_buffer netio_semaphore netio_send netio_send_buffer
+netio_send_imm netio_send_socket netio_sendv netio_sendv_imm netio_subscription_cache
+netio_subscription_message netio_tag_t netio_unbuffered_publish netio_unbuffered_publish_socket
+netio_unbuffered_publish_socket_init netio_unbuffered_publishv netio_unbuffered_publishv_usr
+netio_unbuffered_socket_attr netio_unbuffered_subscribe netio_unbuffered_subscribe_socket
+netio_unbuffered_subscribe_socket_init netio_unbuffered_unsubscribe netio_unsubscribe
+""".split()
 NAMING = ("docs/operations.md", "docs/stream-protocol.md")
 CPP_TEST = re.compile(r"^TEST(?:_P|_F)?\(\s*(\w+),\s*(\w+)\s*\)", re.M)
 NAME = re.compile(r"`([A-Z]\w*[a-z]\w*\.\w+|[A-Z]\.\w+)`")
@@ -47,6 +58,13 @@ def unknown_names(document, existing):
                 yield number, f"there is no test {name}"
 
 
+def names_without_row(document, names):
+    """A name that is only a part of another one does not count."""
+    for name in names:
+        if not re.search(rf"(?<!\w){name}(?!\w)", document):
+            yield name
+
+
 def self_test():
     existing = names_in_cpp("TEST(A, One) {}\nTEST_P(B,\n       Two) {}\n// TEST(C, Three)\n")
     existing |= names_in_python("class D(Case):\n    def test_four(self):\n")
@@ -57,6 +75,8 @@ def self_test():
         (4, "there is no test C.Three"), (5, "names no test")]
     assert list(unknown_names("`A.One` and\n| `C.Three` | `a.b` |", existing)) == [
         (2, "there is no test C.Three")]
+    assert list(names_without_row("`netio_send_imm`, `netio_listen(port)`",
+                                  ["netio_send", "netio_send_imm", "netio_listen"])) == ["netio_send"]
 
 
 self_test()
@@ -67,6 +87,8 @@ for path in (root / "tests").rglob("*_test.cpp"):
 for path in (root / "tests").rglob("*_test.py"):
     tests |= names_in_python(path.read_text())
 found = [(COMPLETE, *finding) for finding in findings((root / COMPLETE).read_text(), tests)]
+found += [(COMPLETE, 1, f"does not name {name}")
+          for name in names_without_row((root / COMPLETE).read_text(), NETIO_NEXT)]
 for name in NAMING:
     found += [(name, *finding) for finding in unknown_names((root / name).read_text(), tests)]
 for document, line_number, what in found:
