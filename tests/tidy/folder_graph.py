@@ -27,14 +27,9 @@ LEVELS = (
     ("apps/common",),
     ("apps/metrics",),
     ("apps/program",),
-<<<<<<< HEAD
     ("apps/c", "apps/cat", "apps/copy", "apps/doctor", "apps/etcd", "apps/examples", "apps/info", "apps/key",
-     "apps/list", "apps/dump", "apps/listen", "apps/publish", "apps/pump", "apps/send", "apps/subscribe", "apps/top"),
-=======
-    ("apps/cat", "apps/copy", "apps/doctor", "apps/etcd", "apps/examples", "apps/info", "apps/key", "apps/list",
-     "apps/dump", "apps/listen", "apps/publish", "apps/pump", "apps/request", "apps/respond", "apps/send",
+     "apps/list", "apps/dump", "apps/listen", "apps/publish", "apps/pump", "apps/request", "apps/respond", "apps/send",
      "apps/subscribe", "apps/top"),
->>>>>>> msg
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}
