@@ -60,7 +60,7 @@ class NETIO_EXPORT Publisher final {
         // Whether peers of other machines may connect without keys. Then traffic is not encrypted,
         // and any peer that can reach the address may subscribe.
         bool allow_remote_anonymous = false;
-        // Must be created on the context's loop: context.run([&] { keys = ...; }).
+        // Must be created, and destroyed, on the context's loop: context.run([&] { keys = ...; }).
         std::shared_ptr<ServerKeys> keys{};
         // Announces the publisher on this bus, with `fids`, under a name that is unique there. An
         // empty name means host, process and port. Subscribers recognise a restarted publisher by
