@@ -10,6 +10,7 @@
 
 namespace netio::inline v0_3 {
 
+using stream::BlockingListener;
 using stream::BlockingStream;
 using stream::StreamListener;
 using stream::StreamSocket;

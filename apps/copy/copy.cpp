@@ -294,8 +294,9 @@ int run(const Arguments& arguments) {
         return serve(arguments);
     }
     if (arguments.files_and_destination.size() < 2) {
-        throw std::invalid_argument{"nothing to copy; usage: netio copy FILE... "
-                                    "HOST:PORT[/FOLDER], or netio copy --serve FOLDER"};
+        throw std::invalid_argument{
+            "a file and a destination are required; usage: netio copy FILE... "
+            "HOST:PORT[/FOLDER], or netio copy --serve FOLDER"};
     }
     return send(arguments);
 }

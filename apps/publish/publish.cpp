@@ -118,7 +118,7 @@ Command add_publish(CLI::App& program) {
         "Print the JSON schema of the configuration for editors, and end");
     command->callback([config, reference, schema] {
         if (config->empty() && reference->empty() && schema->empty())
-            throw CLI::RequiredError{"config"};
+            throw CLI::RequiredError{"the YAML file"};
     });
     command->add_option(cli_flag<&netio::pubsub::Publisher::Options::listen>(), arguments->listen,
                         "Listen at HOST:PORT instead of the address in the file");

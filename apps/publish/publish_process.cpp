@@ -191,7 +191,9 @@ class UnbufferedOutlet final : public Outlet {
 std::string key_of(const PublisherConfig& config, const std::string& error) {
     const std::vector<netio::Address>& used = config.buffered_options.publisher.listen;
     for (std::size_t i = 0; i < used.size(); ++i) {
-        if (error.find(to_string(used[i])) == std::string::npos) continue;
+        if (error.find(to_string(used[i])) == std::string::npos &&
+            error.find("'" + used[i].host + "'") == std::string::npos) // cannot be resolved
+            continue;
         std::string key = "listen[" + std::to_string(i) + "]";
         return config.places.contains(key) ? key : "listen";
     }

@@ -72,7 +72,9 @@ YamlValue YamlValue::document(const std::string& text, const std::string& file) 
         return {file, "document", node, mark};
     } catch (const YAML::ParserException& error) {
         throw ConfigError(
-            fmt::format("{}: document: {}; allowed: YAML", place(file, error.mark), error.msg));
+            fmt::format("{}: document: {}; allowed: YAML (here or in the lines before, check "
+                        "indentation, brackets and quotes)",
+                        place(file, error.mark), error.msg));
     }
 }
 

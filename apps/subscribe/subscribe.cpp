@@ -430,21 +430,25 @@ void Run::on_subscribed(Subscriptions&, const Subscriptions::Source& source,
     logged_.subscribed.add(range);
 }
 
-void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,
+void Run::on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
                      Subscriptions::Refusal why) {
     const std::string fids = apps::shown(range, logged_.layout);
+    const std::string where = shown(source) + ": ";
     switch (why) {
     case Subscriptions::Refusal::no_room:
-        return refuse("the publisher has reached its limit of subscriptions and refuses " + fids);
+        return refuse(where + "the publisher has reached its limit of subscriptions and refuses " +
+                      fids);
     case Subscriptions::Refusal::policy:
         return refuse(fmt::format(
-            "the publisher refuses policy '{1}' for {0}, {2}", fids, arguments_.policy,
+            "{3}the publisher refuses policy '{1}' for {0}, {2}", fids, arguments_.policy,
             arguments_.policy == "newest" ? "because it is not buffered; use --policy drop"
                                           : "because it would block publishing more than its own "
-                                            "slow_policy; leave out --policy"));
+                                            "slow_policy; leave out --policy",
+            where));
     case Subscriptions::Refusal::not_permitted:
-        return refuse("the key does not permit to subscribe to " + fids +
-                      (arguments_.policy.empty() ? "" : " with this --policy"));
+        return refuse(where + "the key does not permit to subscribe to " + fids +
+                      (arguments_.policy.empty() ? "" : " with this --policy") +
+                      "; its rights are in the key file of the publisher (netio key list)");
     }
 }
 

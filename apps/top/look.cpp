@@ -128,7 +128,8 @@ constexpr std::size_t address_limit = 8; // addresses tried per name
 void wait_for(std::span<pollfd> any, netio::TimePoint until) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - netio::Clock::now());
     const auto time = static_cast<int>(std::max<std::int64_t>(0, left.count()));
-    if (time == 0 || ::poll(any.data(), any.size(), time) == 0) fail("not in time");
+    if (time == 0 || ::poll(any.data(), any.size(), time) == 0)
+        fail("not in time; is it the address of --metrics?");
 }
 
 // Returns 0, or the errno that prevents the connection.
@@ -167,7 +168,8 @@ Descriptor connected_to(std::span<const SocketAddress> addresses, netio::TimePoi
             --left;
         }
     }
-    fail(std::generic_category().message(errors.front()));
+    const std::string why = std::generic_category().message(errors.front());
+    fail(errors.front() == ECONNREFUSED ? why + "; start the program with --metrics" : why);
 }
 
 // Reads until the peer ends the connection.

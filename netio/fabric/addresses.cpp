@@ -4,6 +4,7 @@
 #include "netio/base/never_destroyed.hpp"
 #include "netio/base/status.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -147,7 +148,10 @@ AddressList resolve(const Address& address, bool passive) {
         const std::error_code code = result == EAI_SYSTEM
                                          ? std::error_code{errno, std::system_category()}
                                          : std::error_code{result, resolver_category()};
-        throw FabricError{code, "cannot resolve '" + address.host + "'"};
+        // Address{"HOST:PORT"} compiles, as a host without a port.
+        const bool has_port = std::ranges::count(address.host, ':') == 1;
+        throw FabricError{code, "cannot resolve '" + address.host + "'" +
+                                    (has_port ? " (a host; parse_address() takes HOST:PORT)" : "")};
     }
     return AddressList{found};
 }

@@ -185,6 +185,8 @@ bool is_unanswered_end(int error) {
 
 std::string text_of(int error, bool opening) {
     if (opening && error == ENOPROTOOPT) return "what listens there does not speak this protocol";
+    if (opening && error == ECONNREFUSED)
+        return fabric_error_text(error) + "; no program listens there";
     return fabric_error_text(error);
 }
 

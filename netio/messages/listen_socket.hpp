@@ -43,10 +43,10 @@ class NETIO_EXPORT ReceiveSocket final {
     void pause();
     // Continues in one of the next turns of the loop.
     void resume();
-    // In on_message, with its message or a part of it: the same bytes, valid until the last copy of
-    // the result is destroyed, on any thread, also after this socket is gone. From 8 KiB on they
-    // are not copied. When more than Options::session.keep_limit_bytes is lent, nothing is received
-    // from this sender until some is returned.
+    // Call it in on_message, with the message or a part of it. Returns the same bytes, valid until
+    // the last copy of the result is destroyed, on any thread, also after this socket is gone. From
+    // 8 KiB on they are not copied. If more than Options::session.keep_limit_bytes is kept, nothing
+    // is received from this sender until kept bytes are destroyed.
     KeptBytes keep(std::span<const std::byte> message);
     KeepStats kept() const;
     // Closes in order: no further message is delivered; the sender is notified if it had sent more.

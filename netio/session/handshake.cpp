@@ -76,8 +76,9 @@ std::string_view to_string(RejectCode code) noexcept {
     case RejectCode::prove_key:
         return "it asks for a key";
     case RejectCode::not_admitted:
-        return "it does not admit this side: its key is not known there, or not with these rights "
-               "or this protection";
+        return "it does not admit this side: no keys are used there, or this key is not known "
+               "there, "
+               "or not with these rights or this protection; the log there has the reason";
     case RejectCode::missing_feature:
         return "it requires a feature that this version of netio does not have; update netio here";
     }
@@ -310,7 +311,7 @@ void Handshake::explain(Closed& closed) const {
     closed.may_pass = refusal_of(rejection_.code) == RetryPolicy::Refusal::passing;
     closed.detail += ": " + std::string{to_string(rejection_.code)};
     if (rejection_.code == RejectCode::prove_key && !auth_)
-        closed.detail += "; this side was given none";
+        closed.detail += "; this side was given none (set key, --key FILE)";
     if (rejection_.required_bytes == 0) return;
     if (rejection_.code == RejectCode::missing_feature) {
         if ((rejection_.required_bytes & two_way_feature) != 0)

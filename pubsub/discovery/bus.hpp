@@ -27,10 +27,10 @@ struct BusOptions {
     std::size_t publisher_limit = 8192; // further ones are ignored
 };
 
-// Another back end, for instance the etcd of the program netio. Each of its registries is used by
-// one thread of its own.
+// A kind of bus other than a directory, such as the etcd of the program netio. Each open registry
+// is used by one thread only.
 struct BusKind {
-    bool (*is_one)(std::string_view where) noexcept = nullptr;
+    bool (*is_one)(std::string_view where) noexcept = nullptr; // is `where` a bus of this kind?
     std::unique_ptr<Registry> (*open)(std::string_view where, const BusOptions& options) = nullptr;
     std::string spelling; // the form of `where`, for error messages
 };

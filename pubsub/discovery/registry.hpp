@@ -54,7 +54,7 @@ class NETIO_EXPORT Registry {
     // Reports the changes since the last look.
     virtual void look(Visitor& visitor) = 0;
 
-    // Waits until something may have changed, or `until`, or a current or earlier interrupt().
+    // Returns when something may have changed, at `until`, or on interrupt(), also an earlier one.
     virtual void wait(TimePoint until) = 0;
     virtual void interrupt() noexcept = 0;
 };

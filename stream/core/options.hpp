@@ -54,8 +54,8 @@ struct SenderOptions {
     // it, bytes in flight count as well: over a long distance, this should be about bandwidth times
     // round trip. Published: unlimited.
     std::uint64_t backlog_limit_bytes = 24 * 1024;
-    // P1 patience: if this many bytes were sent directly since adverts were last short, wait for
-    // the next advert until the peer has answered these bytes. Published: unlimited.
+    // P1 patience: after a direct run of this many bytes, a sender without an advert waits until
+    // the peer has answered these bytes, and only then uses the ring. Published: unlimited.
     std::uint64_t patience_threshold_bytes = 192 * 1024;
     // P2 zero-copy threshold: shorter sends prefer the ring. Published: 0.
     std::uint64_t direct_threshold_bytes = 4 * 1024;
@@ -99,9 +99,9 @@ struct ReceiverOptions {
     // ring that may grow, at most a quarter of it, and the same for all its sizes. Published: 0,
     // after every copy.
     std::uint64_t ack_threshold_bytes = 0;
-    // P7: shorter receives are not advertised. Right after a shorter indirect transfer no receive
-    // is advertised, because the peer's sends are small then. 0 if the peer is direct_only.
-    // Published: 0.
+    // P7: receives that are shorter than this are not advertised. After an indirect transfer
+    // shorter than this, the peer's sends are small, so no receive is advertised then. Must be 0 if
+    // the peer is direct_only. Published: 0.
     std::uint64_t advert_threshold_bytes = 4 * 1024;
     // P10: report when the last advert has been used and there is no other. Published: false.
     bool report_no_advert = true;

@@ -42,6 +42,13 @@ class Documenting(unittest.TestCase):
                 row("W3", "netio", "p99_us", 25.0, size=64, mode="busy", form="session")]
         self.assertIn("| busy | 17 / 25 | – | – | – | – |", document.latency(rows))
 
+    def test_only_missed_aims_are_listed(self):
+        rows = [row("W12", "netio", "wall_ms", 12.0, command="info"),
+                row("W12", "netio", "wall_ms", 31.0, command="list")]
+        self.assertEqual(document.missed(rows).split("\n")[0], "1 aims are met. These are not:")
+        self.assertIn("| W12 | list: ms | at most 20 | 31 | **no** |", document.missed(rows))
+        self.assertNotIn("info", document.missed(rows))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -312,7 +312,7 @@ TEST(Handshake, ARejectionIsReportedWithTheRequirement) {
 
 TEST(Handshake, AMissingKeyIsMentionedOnlyIfOneIsRequired) {
     EXPECT_EQ(explained({.code = RejectCode::prove_key}).detail,
-              told(RejectCode::prove_key) + "; this side was given none");
+              told(RejectCode::prove_key) + "; this side was given none (set key, --key FILE)");
     for (const RejectCode code : {RejectCode::not_admitted, RejectCode::service_data,
                                   RejectCode::other_service, RejectCode::no_resources})
         EXPECT_EQ(explained({.code = code}).detail, told(code));
