@@ -106,6 +106,17 @@ Status StreamSocket::receive(const Slice& slice, Cookie cookie, Fill fill) {
     return impl_->connection ? impl_->connection->receive(slice, cookie, fill) : Status::closed;
 }
 
+std::span<const std::byte> StreamSocket::peek() const {
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    return impl_->connection ? impl_->connection->peek() : std::span<const std::byte>{};
+}
+
+void StreamSocket::consume(std::size_t bytes) {
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    NETIO_CHECK_MSG(impl_->connection || bytes == 0, "consume() without a connection");
+    if (impl_->connection) impl_->connection->consume(bytes);
+}
+
 void StreamSocket::shutdown_send() {
     NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
     if (!impl_->connection && !impl_->connector.is_connecting()) return;
