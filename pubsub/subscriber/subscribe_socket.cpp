@@ -701,7 +701,7 @@ SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functio
 
 SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions,
                                  Options options) {
-    if (functions.on_page) options.whole_pages = true;
+    options.whole_pages = static_cast<bool>(functions.on_page);
     functions_ = std::make_unique<FunctionHandler>(*this, std::move(functions));
     require_option(!publisher.empty(), "a subscriber needs the address of its publisher");
     options.publisher = publisher.front();

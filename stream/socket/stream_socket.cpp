@@ -25,6 +25,9 @@ void validate(const StreamSocket::Options& options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
     };
+    require(
+        !options.session.receive_memory,
+        "session.receive_memory is for messages; a stream receives into the memory of receive()");
     require(options.session.receive_buffer_bytes >= frame_limit_bytes,
             "session.receive_buffer_bytes must be at least 1312 for a stream's control messages");
     require(options.frame_bytes >= control_limit_bytes &&

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user that reads bytes where they lie in the ring, without a receive.
 
+#include "netio/memory/receive_memory.hpp"
 #include "tests/scenario/stream/flow.hpp"
+
+#include <stdexcept>
 
 namespace netio::stream::test::peek_test {
 namespace {
@@ -159,6 +162,13 @@ TEST_P(Peeking, WhatHadArrivedIsReadWhenTheConnectionIsLost) {
     EXPECT_EQ(reader.received, 6'000U);
     EXPECT_EQ(reader.wrong, 0U);
     EXPECT_TRUE(reader.socket->peek().empty());
+}
+
+TEST(StreamWithReceiveMemory, IsRefusedByItsConstructor) {
+    std::vector<std::byte> users(1 << 20);
+    StreamSocket::Options options;
+    options.session.receive_memory = std::make_shared<netio::ReceiveMemory>(users);
+    EXPECT_THROW(validate(options), std::invalid_argument);
 }
 
 } // namespace
