@@ -20,6 +20,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/base/status.hpp
     netio/base/time.hpp
     netio/base/version.hpp
+    netio/completion_queue.hpp
     netio/context.hpp
     netio/device_watch.hpp
     netio/fabric.hpp
@@ -29,11 +30,13 @@ set(NETIO_PUBLIC_HEADERS
     netio/loop/signal_watch.hpp
     netio/memory/buffer.hpp
     netio/memory/keep_pool.hpp
+    netio/memory/receive_memory.hpp
     netio/memory/registration_cache.hpp
     netio/messages/buffered_send_socket.hpp
     netio/messages/listen_socket.hpp
     netio/messages/message_socket.hpp
     netio/messages/messages.hpp
+    netio/messages/queued.hpp
     netio/messages/requester.hpp
     netio/messages/responder.hpp
     netio/messages/send_snapshot.hpp
@@ -57,6 +60,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/message.hpp
     pubsub/core/time_stamp.hpp
     pubsub/core/message_batch.hpp
+    pubsub/core/page_view.hpp
     pubsub/core/publication_outcome.hpp
     pubsub/core/publish_ticket.hpp
     pubsub/core/publisher_change.hpp
@@ -71,11 +75,13 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/publisher.hpp
     pubsub/publisher/publisher_snapshot.hpp
     pubsub/pubsub.hpp
+    pubsub/queued.hpp
     pubsub/subscriber/fid_query.hpp
     pubsub/subscriber/subscribe_socket.hpp
     stream/core/counters.hpp
     stream/core/options.hpp
     stream/socket/blocking_stream.hpp
+    stream/socket/queued_stream.hpp
     stream/socket/stream_listener.hpp
     stream/socket/stream_socket.hpp
     stream/stream.hpp)

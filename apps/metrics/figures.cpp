@@ -233,6 +233,15 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
          [](const SourceFigures& one) { return one.connected; });
     each(text.gauge("netio_subscriber_paused", "1: it is paused"),
          [](const SourceFigures& one) { return one.paused; });
+    each(text.gauge("netio_subscriber_kept_buffers",
+                    "Receive buffers that this program keeps, and slabs of small messages"),
+         [](const SourceFigures& one) { return one.kept.buffers; });
+    each(text.gauge("netio_subscriber_kept_bytes", "Bytes of these receive buffers"),
+         [](const SourceFigures& one) { return one.kept.bytes; });
+    Exposition::Family oldest =
+        text.gauge("netio_subscriber_kept_oldest_seconds", "Age of the oldest kept receive buffer");
+    for (const SourceFigures& one : subscriber.sources)
+        oldest.add({{"publisher", one.name}}, one.kept.oldest);
     text.gauge("netio_fids", "Fids that have arrived; possibly more than are shown")
         .add(std::uint64_t{subscriber.fid_count});
     const auto each_fid = [&](Exposition::Family family, std::uint64_t ArrivedFigures::*value) {
@@ -274,8 +283,10 @@ void write(const SenderFigures& sender, Exposition& text) {
 
 ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders) {
     const std::vector<netio::ReceiveSocket*> peers = socket.peers();
-    ReceiverFigures figures{
-        .counters = socket.counters(), .senders = {}, .sender_count = peers.size()};
+    ReceiverFigures figures{.counters = socket.counters(),
+                            .senders = {},
+                            .sender_count = peers.size(),
+                            .kept = socket.kept()};
     for (const netio::ReceiveSocket* const each : peers) {
         if (figures.senders.size() == senders) break;
         figures.senders.push_back({.peer = each->peer_address(), .counters = each->counters()});
@@ -298,6 +309,12 @@ void write(const ReceiverFigures& receiver, Exposition& text) {
         .add(counters.accept_failed);
     text.gauge("netio_receiver_senders", "Senders that are connected")
         .add(std::uint64_t{receiver.sender_count});
+    text.gauge("netio_receiver_kept_buffers", "Receive buffers that this program keeps")
+        .add(std::uint64_t{receiver.kept.buffers});
+    text.gauge("netio_receiver_kept_bytes", "Bytes of these receive buffers")
+        .add(std::uint64_t{receiver.kept.bytes});
+    text.gauge("netio_receiver_kept_oldest_seconds", "Age of the oldest kept receive buffer")
+        .add(receiver.kept.oldest);
     Exposition::Family messages =
         text.counter("netio_source_messages_total", "Messages of a sender that is connected");
     for (const auto& sender : receiver.senders)

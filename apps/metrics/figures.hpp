@@ -78,6 +78,7 @@ struct ReceiverFigures {
     netio::ListenSocket::Counters counters;
     std::vector<Sender> senders; // connected ones, up to the limit
     std::size_t sender_count = 0;
+    netio::KeepStats kept{};
 };
 ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders = 1000);
 void write(const ReceiverFigures& receiver, Exposition& text);

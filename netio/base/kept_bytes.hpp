@@ -3,6 +3,9 @@
 
 // Received bytes that the user keeps longer than a handler runs (docs/guide.md, "Keep a message").
 
+#include "netio/base/time.hpp"
+
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -11,6 +14,20 @@
 #include <vector>
 
 namespace netio::inline v0_3 {
+
+// What a connection, or several, have lent to their user.
+struct KeepStats {
+    std::size_t buffers = 0; // receive buffers, and slabs of small messages
+    std::size_t bytes = 0;   // of those
+    Duration oldest{};       // how long the oldest of them is kept
+
+    KeepStats& operator+=(const KeepStats& other) noexcept {
+        buffers += other.buffers;
+        bytes += other.bytes;
+        oldest = std::max(oldest, other.oldest);
+        return *this;
+    }
+};
 
 // Bytes with shared ownership. They are valid as long as one copy of this object exists, also after
 // the socket, its loop and its transport are gone. Copies may be used and destroyed on any thread.

@@ -234,7 +234,7 @@ class Connection final : public netio::Connection {
     bool accepting_;
     QueueLimits limits_;
     Handler& handler_;
-    CompletionQueueRef queue_ref_;
+    ProviderQueueRef queue_ref_;
     Endpoint endpoint_; // closed before the queue that it is bound to
     BelowMessages life_;
     State state_ = State::idle;

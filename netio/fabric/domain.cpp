@@ -156,7 +156,7 @@ bool Domain::serves(const ::fi_info& info) const {
     return name_ == info.domain_attr->name;
 }
 
-CompletionQueue& Domain::queue_for(std::size_t entry_count, bool alone) {
+ProviderQueue& Domain::queue_for(std::size_t entry_count, bool alone) {
     close_released();
     if (!alone) {
         for (const auto& queue : queues_) {
@@ -167,13 +167,13 @@ CompletionQueue& Domain::queue_for(std::size_t entry_count, bool alone) {
     const std::size_t entry_limit =
         alone ? entry_count : std::max(entry_count, options_.queue_entry_limit);
     const std::size_t endpoints = alone ? 1 : options_.queue_endpoint_limit;
-    queues_.push_back(std::make_unique<CompletionQueue>(
+    queues_.push_back(std::make_unique<ProviderQueue>(
         *this,
-        CompletionQueue::Limits{.entries = entry_limit, .endpoints = endpoints, .alone = alone}));
+        ProviderQueue::Limits{.entries = entry_limit, .endpoints = endpoints, .alone = alone}));
     return *queues_.back();
 }
 
-void Domain::release(CompletionQueue& queue) noexcept {
+void Domain::release(ProviderQueue& queue) noexcept {
     const auto found = std::find_if(queues_.begin(), queues_.end(),
                                     [&](const auto& owned) { return owned.get() == &queue; });
     NETIO_CHECK(found != queues_.end());

@@ -6,9 +6,9 @@
 // memory.
 
 #include "netio/fabric.hpp"
-#include "netio/fabric/completion_queue.hpp"
 #include "netio/fabric/event_queue.hpp"
 #include "netio/fabric/libfabric.hpp"
+#include "netio/fabric/provider_queue.hpp"
 #include "netio/memory/buffer.hpp"
 
 #include <cstddef>
@@ -63,9 +63,9 @@ class Domain final : public MemoryDomain {
     bool splits_at_pages() const noexcept { return splits_at_pages_; }
 
     // Returns a queue with this many free entries; `alone`: a separate queue.
-    CompletionQueue& queue_for(std::size_t entry_count, bool alone);
+    ProviderQueue& queue_for(std::size_t entry_count, bool alone);
     // A separate queue is closed with its connection.
-    void release(CompletionQueue& queue) noexcept;
+    void release(ProviderQueue& queue) noexcept;
 
     std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
                                                   Access access) override;
@@ -81,8 +81,8 @@ class Domain final : public MemoryDomain {
     DomainHandle domain_;
     Registrar registrar_;
     CompletionQueueHandle mapping_guard_; // only for soft iWARP
-    std::vector<std::unique_ptr<CompletionQueue>> queues_;
-    std::vector<std::unique_ptr<CompletionQueue>> released_;
+    std::vector<std::unique_ptr<ProviderQueue>> queues_;
+    std::vector<std::unique_ptr<ProviderQueue>> released_;
 };
 
 // A provider on a network, with the event queues of its endpoints and the domains of its devices.

@@ -5,8 +5,8 @@
 // providers, connecting and accepting happens inside fi_eq_read, so the queue is read whenever its
 // descriptor fires, although most reads find no event.
 
-#include "netio/fabric/completion_queue.hpp"
 #include "netio/fabric/libfabric.hpp"
+#include "netio/fabric/provider_queue.hpp"
 #include "netio/loop/event_loop.hpp"
 
 #include <array>

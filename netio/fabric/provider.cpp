@@ -71,7 +71,7 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
     hints->caps = FI_MSG | FI_RMA;
     // Without this mode bit, verbs carries no immediate data (fi_verbs(7)). FI_CONTEXT is left out
     // on purpose: operations are named by numbers, not by pointers
-    // (netio/fabric/completion_queue.hpp).
+    // (netio/fabric/provider_queue.hpp).
     hints->mode = FI_RX_CQ_DATA;
     hints->ep_attr->type = FI_EP_MSG;
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;

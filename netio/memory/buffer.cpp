@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <linux/mman.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace netio::inline v0_3 {
 
@@ -69,6 +70,15 @@ RegisteredBuffer::~RegisteredBuffer() {
 Slice RegisteredBuffer::slice(std::size_t offset, std::size_t size) noexcept {
     NETIO_CHECK(offset <= memory_.size() && size <= memory_.size() - offset);
     return {this, memory_.data() + offset, size};
+}
+
+void RegisteredBuffer::release(std::size_t offset, std::size_t size) noexcept {
+    if (mapped_bytes_ == 0 || on_huge_pages_ || !entries_.empty()) return;
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t begin = (offset + page - 1) / page * page;
+    const std::size_t end = (offset + size) / page * page;
+    // If it fails, the memory is freed with the buffer.
+    if (begin < end) static_cast<void>(::madvise(data() + begin, end - begin, MADV_DONTNEED));
 }
 
 bool RegisteredBuffer::contains(const std::byte* data, std::size_t size) const noexcept {

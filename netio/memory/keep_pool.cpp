@@ -125,7 +125,8 @@ void KeepPool::give_back(Entries::iterator entry, Buffer buffer) {
     bytes_ -= entry->bytes;
     if (!entry->is_buffer) extra_bytes_ -= entry->bytes;
     entries_.erase(entry);
-    if (buffer.memory && !is_detached_) returned_.push_back(std::move(buffer));
+    const bool is_ours = buffer.memory && !buffer.is_users;
+    if (is_ours && !is_detached_) returned_.push_back(std::move(buffer));
     // With the lock, so that the session and its loop cannot end meanwhile: detach() waits for it.
     if (const auto wake = std::exchange(wake_, nullptr)) wake();
 }

@@ -23,13 +23,6 @@
 
 namespace netio::inline v0_3 {
 
-// What a connection has lent to its user.
-struct KeepStats {
-    std::size_t buffers = 0; // receive buffers, and slabs of small messages
-    std::size_t bytes = 0;   // of those
-    Duration oldest{};       // how long the oldest of them is kept
-};
-
 // The memory that one session has lent. Returned buffers wait here until the session takes them.
 // The user's threads return memory; everything else happens on the loop's thread.
 class KeepPool : public std::enable_shared_from_this<KeepPool> {
@@ -38,6 +31,8 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     struct Buffer {
         std::shared_ptr<RegisteredBuffer> memory;
         std::optional<std::uint32_t> home; // the receive that it belongs to; none: a spare buffer
+        std::size_t offset = 0;            // of a spare buffer in `memory`
+        bool is_users = false;             // a part of a ReceiveMemory, which takes it back itself
     };
 
     // Messages below this size are always copied: a copy costs less than lending a buffer.

@@ -5,6 +5,7 @@
 #include "netio/coalescing/page.hpp"
 #include "netio/coalescing/reassembly.hpp"
 #include "netio/loop/check_caller.hpp"
+#include "netio/memory/receive_memory.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/session/session.hpp"
 #include "netio/session/session_listener.hpp"
@@ -182,6 +183,7 @@ ListenSocket::Impl::Impl(ListenSocket& user, Transport& transport, ListenSocket:
                                  .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
+    if (options.session.receive_memory) listener->prepare(options.session.receive_memory->buffer());
 }
 
 ListenSocket::Impl::~Impl() {
@@ -382,6 +384,14 @@ std::vector<ReceiveSocket*> ListenSocket::peers() const {
         if (peer->announced) peers.push_back(&peer->socket);
     }
     return peers;
+}
+
+KeepStats ListenSocket::kept() const {
+    NETIO_CHECK_CALLER(impl_->loop, "ListenSocket");
+    KeepStats sum;
+    for (const auto& [session, peer] : impl_->peers)
+        sum += peer->session->kept();
+    return sum;
 }
 
 const ListenSocket::Counters& ListenSocket::counters() const noexcept {

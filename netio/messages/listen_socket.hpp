@@ -126,6 +126,8 @@ class NETIO_EXPORT ListenSocket final {
     // The connected senders, unordered. Valid until the next event of the loop.
     std::vector<ReceiveSocket*> peers() const;
     const Counters& counters() const noexcept;
+    // What is lent of all connections.
+    KeepStats kept() const;
 
   private:
     struct Impl;

@@ -10,7 +10,8 @@ namespace netio::inline v0_3 {
 namespace {
 
 std::uint32_t most_receives(const SessionOptions& options) noexcept {
-    const std::size_t most = options.window_limit / options.receive_buffer_bytes;
+    const std::size_t limit = options.receive_memory ? 0 : options.window_limit;
+    const std::size_t most = limit / options.receive_buffer_bytes;
     return static_cast<std::uint32_t>(std::clamp<std::size_t>(
         most, options.receive_count,
         std::max<std::size_t>(options.receive_count, most_session_receive_count)));
@@ -22,9 +23,11 @@ ReceiveWindow::ReceiveWindow(std::size_t receive_bytes, const SessionOptions& op
                              ByteBudget& budget)
     : memory_{{.receive_bytes = receive_bytes,
                .count = static_cast<std::uint32_t>(options.receive_count)},
-              budget},
+              budget,
+              options.receive_memory},
       arrivals_(options.receive_count), autotuner_{memory_.count(), most_receives(options)},
-      told_{memory_.count()}, keep_limit_{options.keep_limit_bytes} {}
+      told_{memory_.count()}, keep_limit_{std::min(options.keep_limit_bytes,
+                                                   ReceiveBuffers::no_limit - 1)} {}
 
 ReceiveWindow::~ReceiveWindow() {
     loan_.reset();
@@ -60,6 +63,7 @@ bool ReceiveWindow::supply(std::uint32_t index, MemoryDomain& domain) {
     if (!pool_ || has_buffer(index, domain)) return true;
     // Before the second look, so that no return is missed.
     pool_->wake_on_return(wake_);
+    memory_.wake_on_return(wake_);
     if (has_buffer(index, domain)) return true;
     starved_.push_back(index);
     return false;

@@ -12,6 +12,7 @@
 #include "netio/base/time.hpp"
 #include "netio/memory/buffer.hpp"
 #include "netio/memory/keep_pool.hpp"
+#include "netio/memory/receive_memory.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
 
@@ -25,6 +26,8 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -36,35 +39,45 @@ namespace netio::inline v0_3 {
 //
 // A buffer that the user keeps is lent. A spare buffer takes its place until it is back; spare
 // buffers have a limit of their own. Without one the receive cannot be posted.
+//
+// With memory of the user's, all buffers are parts of that memory, and so are the spare ones.
 class ReceiveBuffers {
   public:
     struct Limits {
         std::size_t receive_bytes = 0;
         std::uint32_t count = 0; // of the initial piece
     };
-    ReceiveBuffers(const Limits& limits, ByteBudget& budget)
-        : receive_bytes_{limits.receive_bytes},
-          slots_(limits.count), first_{std::make_shared<RegisteredBuffer>(receive_bytes_ *
-                                                                          limits.count)},
-          first_count_{limits.count}, share_{budget} {}
+    // Throws FabricError if not enough of the user's memory is free.
+    ReceiveBuffers(const Limits& limits, ByteBudget& budget,
+                   std::shared_ptr<ReceiveMemory> users = nullptr)
+        : receive_bytes_{limits.receive_bytes}, slots_(limits.count), users_{std::move(users)},
+          first_{users_ ? nullptr
+                        : std::make_shared<RegisteredBuffer>(receive_bytes_ * limits.count)},
+          first_count_{limits.count}, share_{budget} {
+        if (users_) take_from_user();
+    }
     // What is lent outlives this object, but not the devices that it is registered with.
     ~ReceiveBuffers() {
-        first_->deregister();
+        if (users_) users_->forget(this);
+        if (first_) release(first_, 0, first_count_);
         for (const Piece& piece : pieces_)
-            piece.memory->deregister();
+            release(piece.memory, piece.begin, count_of(piece));
         for (const auto& spare : all_spares_)
             spare->deregister();
     }
     ReceiveBuffers(const ReceiveBuffers&) = delete;
     ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
 
-    void register_memory(MemoryDomain& domain) { first_->registration(domain); }
+    void register_memory(MemoryDomain& domain) {
+        (users_ ? users_->buffer() : *first_).registration(domain);
+    }
     std::size_t receive_bytes() const noexcept { return receive_bytes_; }
     // Number of receives with memory.
     std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
 
     Slice slice(std::uint32_t index) noexcept {
-        if (slots_[index].spare) return slots_[index].spare->slice();
+        if (const KeepPool::Buffer& spare = slots_[index].spare; spare.memory)
+            return spare.memory->slice(spare.offset, receive_bytes_);
         const Home home = home_of(index);
         return home.memory->slice(home.offset, receive_bytes_);
     }
@@ -98,34 +111,42 @@ class ReceiveBuffers {
     }
     // A receive of the last piece is out of use. Returns true if that removed the piece.
     bool drop(std::uint32_t index) {
-        if (slots_[index].spare) spares_.push_back(std::move(slots_[index].spare));
+        if (slots_[index].spare.memory)
+            spares_.push_back(std::exchange(slots_[index].spare, {}).memory);
         if (--pieces_.back().left > 0) return false;
-        slots_.resize(pieces_.back().begin);
         const std::size_t bytes = pieces_.back().memory->size();
-        pieces_.back().memory->deregister(); // a part of it may be lent
+        release(pieces_.back().memory, pieces_.back().begin, count_of(pieces_.back()));
+        slots_.resize(pieces_.back().begin);
         pieces_.pop_back();
         share_.give(bytes);
         dropping_ = false;
         return true;
     }
 
+    static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max() / 2;
+
     // Takes the buffer away from a receive that is not posted: the user keeps it.
     KeepPool::Buffer lend(std::uint32_t index) {
         Slot& slot = slots_[index];
-        if (slot.spare) return {.memory = std::exchange(slot.spare, nullptr), .home = {}};
+        if (slot.spare.memory) return std::exchange(slot.spare, {});
         slot.is_home_lent = true;
         return {.memory = home_of(index).memory, .home = index};
     }
     // Gives a receive its own buffer or, while that is lent, a spare one, if all spare buffers in
     // use have at most `spare_bytes`. Returns false if there is none, or if a new one cannot be
-    // registered.
+    // registered. The user's memory is its own limit; with no_limit, memory of the library is used
+    // when that is exhausted.
     [[nodiscard]] bool supply(std::uint32_t index, MemoryDomain& domain, std::size_t spare_bytes) {
         Slot& slot = slots_[index];
         if (!slot.is_home_lent) {
-            if (slot.spare) spares_.push_back(std::exchange(slot.spare, nullptr));
+            if (slot.spare.memory) spares_.push_back(std::exchange(slot.spare, {}).memory);
             return true;
         }
-        if (slot.spare) return true;
+        if (slot.spare.memory) return true;
+        if (users_) {
+            if (auto part = users_->take(receive_bytes_)) slot.spare = *std::move(part);
+            if (slot.spare.memory || spare_bytes < no_limit) return slot.spare.memory != nullptr;
+        }
         const std::size_t in_use = all_spares_.size() - spares_.size();
         if ((in_use + 1) * receive_bytes_ > spare_bytes) return false;
         if (spares_.empty()) {
@@ -138,11 +159,20 @@ class ReceiveBuffers {
                 return false;
             }
         }
-        slot.spare = std::move(spares_.back());
+        slot.spare.memory = std::move(spares_.back());
         spares_.pop_back();
         return true;
     }
     bool has_free_spare() const noexcept { return !spares_.empty(); }
+    // `wake` as in KeepPool: also for memory that other sessions return.
+    void wake_on_return(const std::function<void()>& wake) {
+        if (users_) users_->wake_on_return(this, wake);
+    }
+    // The limit of what may be lent, if the given one holds for memory of the library.
+    std::size_t lend_limit(std::size_t keep_limit) const noexcept {
+        return users_ ? std::min(keep_limit, users_->size() - count() * receive_bytes_)
+                      : keep_limit;
+    }
     // A buffer that was lent is back.
     void take_back(KeepPool::Buffer buffer) {
         if (!buffer.home) return spares_.push_back(std::move(buffer.memory));
@@ -158,13 +188,46 @@ class ReceiveBuffers {
         std::uint32_t left = 0;  // receives that are still in use
     };
     struct Slot {
-        std::shared_ptr<RegisteredBuffer> spare; // in place of the buffer in its piece
-        bool is_home_lent = false;
+        KeepPool::Buffer spare;    // in place of the buffer in its piece
+        bool is_home_lent = false; // or there is none: the memory is the user's
     };
     struct Home {
         std::shared_ptr<RegisteredBuffer>& memory;
         std::size_t offset = 0;
     };
+
+    void take_from_user() {
+        for (Slot& slot : slots_) {
+            auto part = users_->take(receive_bytes_);
+            if (!part) {
+                throw FabricError{std::make_error_code(std::errc::not_enough_memory),
+                                  "receive_memory has " + std::to_string(users_->size()) +
+                                      " bytes, and not enough of it is free for " +
+                                      std::to_string(slots_.size()) + " buffers of " +
+                                      std::to_string(receive_bytes_) +
+                                      " bytes; give it more, or keep less"};
+            }
+            slot.spare = *std::move(part);
+            slot.is_home_lent = true;
+        }
+    }
+    std::uint32_t count_of(const Piece& piece) const noexcept {
+        return static_cast<std::uint32_t>(piece.memory->size() / receive_bytes_);
+    }
+    // The session needs this memory no more. What is not lent of it goes back to the system, even
+    // if a message in it is kept for long.
+    void release(const std::shared_ptr<RegisteredBuffer>& memory, std::uint32_t begin,
+                 std::uint32_t buffers) noexcept {
+        memory->deregister();
+        if (memory.use_count() == 1) return; // all of it is freed
+        for (std::uint32_t i = 0; i < buffers; ++i) {
+            std::uint32_t end = i;
+            while (end < buffers && !slots_[begin + end].is_home_lent)
+                ++end;
+            if (end > i) memory->release(i * receive_bytes_, (end - i) * receive_bytes_);
+            i = end;
+        }
+    }
 
     Home home_of(std::uint32_t index) noexcept {
         if (index < first_count_) return {first_, index * receive_bytes_};
@@ -177,6 +240,7 @@ class ReceiveBuffers {
 
     std::size_t receive_bytes_;
     std::vector<Slot> slots_; // by number of the receive
+    std::shared_ptr<ReceiveMemory> users_;
     std::shared_ptr<RegisteredBuffer> first_;
     std::uint32_t first_count_;
     ByteShare share_;
@@ -391,7 +455,8 @@ class ReceiveWindow {
     }
     // Whether a message can be lent without coming near the limit.
     bool may_lend() const {
-        return !pool_ || pool_->lent_bytes() + memory_.receive_bytes() <= keep_limit_ / 2;
+        return !pool_ ||
+               pool_->lent_bytes() + memory_.receive_bytes() <= memory_.lend_limit(keep_limit_) / 2;
     }
     // Keeps bytes of the front.
     KeptBytes keep(std::span<const std::byte> bytes, TimePoint now);

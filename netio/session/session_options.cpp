@@ -3,12 +3,31 @@
 
 #include "netio/access/frame_seal.hpp"
 #include "netio/base/option_check.hpp"
+#include "netio/memory/receive_memory.hpp"
 #include "netio/session/handshake.hpp"
 
 #include <cstdint>
 #include <string>
 
 namespace netio::inline v0_3 {
+
+namespace {
+
+void require_receive_memory(const SessionOptions& options) {
+    if (!options.receive_memory) return;
+    // With the most that protection adds to a frame.
+    const std::size_t buffer_bytes = ReceiveMemory::bytes_in_use(
+        options.receive_buffer_bytes + access::seal_bytes(access::Protection::privacy));
+    const std::size_t needed = options.receive_count * buffer_bytes;
+    require_option(options.receive_memory->size() >= needed,
+                   "receive_memory has " + std::to_string(options.receive_memory->size()) +
+                       " bytes; receive_count " + std::to_string(options.receive_count) +
+                       " times receive_buffer_bytes " +
+                       std::to_string(options.receive_buffer_bytes) + " needs " +
+                       std::to_string(needed));
+}
+
+} // namespace
 
 void validate(const SessionOptions& options) {
     require_option(options.receive_buffer_bytes >= least_receive_bytes &&
@@ -38,6 +57,7 @@ void validate(const SessionOptions& options) {
     require_time("close_limit", options.close_limit);
     require_option(options.close_limit >= options.close_timeout,
                    "close_limit must not be less than close_timeout");
+    require_receive_memory(options);
 }
 
 } // namespace netio::inline v0_3

@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace netio::inline v0_3 {
+
+class ReceiveMemory;
 
 struct SessionOptions {
     std::size_t receive_buffer_bytes =
@@ -39,6 +42,10 @@ struct SessionOptions {
     std::uint64_t rekey_after_bytes = std::uint64_t{1} << 34;
     bool remote_writes = false;   // the peer may write into memory of this side
     bool never_immediate = false; // report writes in frames even if the fabric could report them
+    // Memory of the user's for the receive buffers (netio/memory/receive_memory.hpp), instead of
+    // memory of the library: receive_count buffers, which do not grow. What is left of it takes the
+    // place of kept buffers. nullptr: none.
+    std::shared_ptr<ReceiveMemory> receive_memory{};
 };
 
 // Throws std::invalid_argument, which names the option and the allowed values.

@@ -17,6 +17,7 @@ void PublisherConnection::open(Transport& transport, const SubscribeSocket::Opti
     if (socket_) return;
     account_.limit_fids(options.fid_limit);
     SubscribeSocket::Options own = options;
+    own.whole_pages = false; // messages are counted and queued one by one
     own.publisher = parse_address(addresses_[first_]);
     own.fallback_addresses.clear();
     for (std::size_t i = 1; i < addresses_.size(); ++i)
@@ -95,7 +96,8 @@ SourceFigures PublisherConnection::figures() const {
                           .bytes = past_.sums.bytes,
                           .missed = past_.gaps + account_.found_missing(),
                           .connections = account_.connections(),
-                          .pauses = past_.pauses};
+                          .pauses = past_.pauses,
+                          .kept = {}};
     if (!socket_) return figures;
     const SubscribeSocket::Counters& counters = socket_->counters();
     figures.connected = socket_->is_connected();
@@ -104,6 +106,7 @@ SourceFigures PublisherConnection::figures() const {
     figures.bytes += counters.bytes;
     figures.missed += socket_->arrivals().missed();
     figures.pauses += counters.pauses;
+    figures.kept = socket_->kept();
     return figures;
 }
 

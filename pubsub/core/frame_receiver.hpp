@@ -43,9 +43,11 @@ class FrameReceiver {
 
     // Takes each frame except answers. sink.take_message(fid, bytes, status) and
     // sink.take_gap(fid, count) return whether to continue; if not, sink.is_gone() returns whether
-    // this object was destroyed. sink.take_change(change) and sink.take_missed(fid, count), which
-    // follow a reconnection, return false if the sink is destroyed or closed. If messages have time
-    // stamps, the sink has a constant stamp_bytes: these are in front of the bytes that it gets.
+    // this object was destroyed. If the sink has wants_pages() and that is true, it takes whole
+    // pages instead: sink.take_page(records, count). sink.take_change(change) and
+    // sink.take_missed(fid, count), which follow a reconnection, return false if the sink is
+    // destroyed or closed. If messages have time stamps, the sink has a constant stamp_bytes: these
+    // are in front of the bytes that it gets, and in the records of a page.
     struct Frame {
         std::uint8_t kind = 0;
         std::uint8_t flags = 0;
@@ -117,6 +119,8 @@ class FrameReceiver {
     template <typename Sink>
     Outcome take_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
     template <typename Sink>
+    Outcome take_whole_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
+    template <typename Sink>
     Outcome take_gaps(std::span<const std::byte> body, const SubscriptionState& subscriptions,
                       Sink& sink);
     template <typename Sink>
@@ -138,6 +142,9 @@ template <typename Sink>
 FrameReceiver::Outcome
 FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink) {
     (frame.flags == gathered_flag ? seen_.gathered : seen_.pages) = true;
+    if constexpr (requires { sink.wants_pages(); }) {
+        if (sink.wants_pages()) return take_whole_page(frame, subscriptions, sink);
+    }
     // Caches the counters, because messages of a fid often follow one another. No call that the
     // sink can make changes them.
     Fid last{};
@@ -178,6 +185,36 @@ FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscripti
     }
     if (refuses) return refused(last, subscriptions);
     return sound && !is_short ? Outcome::taken : Outcome::malformed;
+}
+
+// The user gets a page only if all of it is valid, so it is read before it is counted.
+template <typename Sink>
+FrameReceiver::Outcome FrameReceiver::take_whole_page(const Frame& frame,
+                                                      const SubscriptionState& subscriptions,
+                                                      Sink& sink) {
+    std::optional<Fid> last;
+    Arrivals* counters = nullptr;
+    std::size_t count = 0;
+    const auto find = [&](Fid fid) {
+        if (last != fid) counters = counters_of(*(last = fid), subscriptions);
+        return counters != nullptr;
+    };
+    constexpr std::size_t stamp = stamp_bytes_of<Sink>();
+    bool is_short = false;
+    const bool is_sound =
+        visit_page(frame.body, [&](Fid fid, std::span<const std::byte> message, std::uint8_t) {
+            ++count;
+            is_short = is_short || message.size() < stamp;
+            return find(fid);
+        });
+    if (last && counters == nullptr) return refused(*last, subscriptions);
+    if (!is_sound || is_short) return Outcome::malformed;
+    visit_page(frame.body, [&](Fid fid, std::span<const std::byte> message, std::uint8_t) {
+        if (find(fid)) arrivals_.add(*counters, message.size() - stamp);
+        return true;
+    });
+    if (count > 0) sink.take_page(frame.body, count);
+    return Outcome::taken;
 }
 
 template <typename Sink>

@@ -4,6 +4,7 @@
 // The statistics of a subscriber at one moment, for display (Subscriptions::snapshot). Plain
 // values, which may be passed to another thread. Counters do not decrease.
 
+#include "netio/base/kept_bytes.hpp"
 #include "pubsub/core/fid.hpp"
 
 #include <cstddef>
@@ -23,6 +24,7 @@ struct SourceFigures {
     std::uint64_t missed = 0; // dropped, between connections, or missing in the totals
     std::uint64_t connections = 0;
     std::uint64_t pauses = 0;
+    KeepStats kept{}; // of the present connection
 };
 
 struct ArrivedFigures {

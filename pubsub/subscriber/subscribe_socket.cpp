@@ -187,6 +187,17 @@ void add_silent_fids(const FidMap<Arrivals>& fids, const FidRange& range,
     }
 }
 
+class SocketKeeper final : public MessageKeeper {
+  public:
+    explicit SocketKeeper(SubscribeSocket& socket) noexcept : socket_{socket} {}
+    KeptBytes keep(std::span<const std::byte> message) const override {
+        return socket_.keep(message);
+    }
+
+  private:
+    SubscribeSocket& socket_;
+};
+
 Closed ended(CloseReason reason, std::string detail = {}) {
     return {.reason = reason, .detail = std::move(detail), .required_receive_bytes = 0};
 }
@@ -258,6 +269,7 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
     FrameReceiver::Outcome take_answer(Session & from, std::span<const std::byte> body);
 
     SubscribeSocket& socket;
+    SocketKeeper keeper{socket};
     Transport& transport;
     Options options;
     SubscribeSocket::Handler& handler;
@@ -286,9 +298,18 @@ struct SubscribeSocket::Impl::Sink {
     bool is_gone() const noexcept { return watch.destroyed(); }
     bool goes_on() const noexcept { return !is_gone() && !impl.closing; }
     bool wants_more() const noexcept { return goes_on() && !impl.paused; }
+    bool wants_pages() const noexcept { return impl.options.whole_pages; }
     bool take_message(Fid fid, std::span<const std::byte> message, std::uint8_t status) const {
+        if (wants_pages()) return take_alone({fid, message, status, 0, &impl.keeper, impl.stamps});
         impl.handler.on_message(impl.socket, fid, message, status);
         return wants_more();
+    }
+    bool take_alone(const Message& message) const {
+        impl.handler.on_page(impl.socket, PageView{message, &impl.keeper});
+        return wants_more();
+    }
+    void take_page(std::span<const std::byte> records, std::size_t count) const {
+        impl.handler.on_page(impl.socket, PageView{records, count, &impl.keeper, impl.stamps});
     }
     bool take_gap(Fid fid, std::uint64_t count) const {
         impl.handler.on_gap(impl.socket, fid, count);
@@ -378,8 +399,13 @@ void SubscribeSocket::Impl::connect() {
     hello.service_data.size = 4;
     SessionOptions session_options = options.session;
     session_options.receive_buffer_bytes = retry_rule.receive_buffer_bytes();
-    session = std::make_unique<Session>(transport, target, hello, session_options,
-                                        static_cast<Session::Handler&>(*this));
+    try {
+        session = std::make_unique<Session>(transport, target, hello, session_options,
+                                            static_cast<Session::Handler&>(*this));
+    } catch (const std::invalid_argument& error) {
+        // The options are valid, but not with the receive buffers that this publisher requires.
+        throw FabricError{std::make_error_code(std::errc::not_enough_memory), error.what()};
+    }
     if (paused) session->pause();
 }
 
@@ -629,21 +655,6 @@ FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
 
 // --- the public class -----------------------------------------------------------------------
 
-namespace {
-
-class SocketKeeper final : public MessageKeeper {
-  public:
-    explicit SocketKeeper(SubscribeSocket& socket) noexcept : socket_{socket} {}
-    KeptBytes keep(std::span<const std::byte> message) const override {
-        return socket_.keep(message);
-    }
-
-  private:
-    SubscribeSocket& socket_;
-};
-
-} // namespace
-
 // Destroyed by the loop after the socket, because a function that destroys the socket may be
 // running.
 class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
@@ -669,6 +680,9 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
         call(functions_.on_message,
              netio::MessageView{fid, message, status, lost_before, &keeper_, stamps_});
     }
+    void on_page(SubscribeSocket&, const netio::PageView& page) override {
+        call(functions_.on_page, page);
+    }
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
     void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
     void on_publisher_changed(SubscribeSocket&, const PublisherChange& change) override {
@@ -684,7 +698,7 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
         if (function) function(arguments...);
     }
     void lose(Fid fid, std::uint64_t count) {
-        lost_[fid] += count;
+        if (!functions_.on_page) lost_[fid] += count;
         call(functions_.on_lost, fid, count);
     }
 
@@ -699,8 +713,9 @@ SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functio
                       Options{.reconnect = true, .reconnect_after_end = false}} {}
 
 SubscribeSocket::SubscribeSocket(EventLoop& loop, AddressList publisher, Functions functions,
-                                 Options options)
-    : functions_{std::make_unique<FunctionHandler>(*this, std::move(functions))} {
+                                 Options options) {
+    options.whole_pages = static_cast<bool>(functions.on_page);
+    functions_ = std::make_unique<FunctionHandler>(*this, std::move(functions));
     require_option(!publisher.empty(), "a subscriber needs the address of its publisher");
     options.publisher = publisher.front();
     options.fallback_addresses = std::vector<Address>{publisher.begin() + 1, publisher.end()};

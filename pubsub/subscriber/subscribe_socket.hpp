@@ -31,6 +31,7 @@
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/message.hpp"
+#include "pubsub/core/page_view.hpp"
 #include "pubsub/core/publisher_change.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/core/time_stamp.hpp"
@@ -85,6 +86,8 @@ class NETIO_EXPORT SubscribeSocket final {
         // the publisher is asked over another connection whether it publishes them. If not,
         // on_nothing_published follows. 0: never.
         std::chrono::milliseconds silence_hint{0};
+        // on_page is called instead of on_message, with all messages of a page.
+        bool whole_pages = false;
         // resume_state() of a former socket that this one replaces, perhaps at another address:
         // messages published between the two are reported as after a lost connection. nullptr:
         // none.
@@ -114,6 +117,8 @@ class NETIO_EXPORT SubscribeSocket final {
         // The bytes are valid during the call only.
         virtual void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
                                 std::uint8_t status) = 0;
+        // With `whole_pages`: instead of on_message. The page is valid during the call only.
+        virtual void on_page(SubscribeSocket&, const netio::PageView& /*page*/) {}
         // The publisher dropped `count` messages of this fid here in the stream, because this
         // subscriber is too slow.
         virtual void on_gap(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
@@ -144,6 +149,9 @@ class NETIO_EXPORT SubscribeSocket final {
     struct Functions {
         // lost_before() is the sum that on_lost has reported since the previous message.
         std::function<void(netio::MessageView message)> on_message{};
+        // If set, it is called instead of on_message, with all messages of a page; lost_before() of
+        // these is 0.
+        std::function<void(const netio::PageView& page)> on_page{};
         // `count` messages of this fid were published and did not arrive: a policy dropped them
         // because this subscriber was too slow, or it was not connected.
         std::function<void(Fid fid, std::uint64_t count)> on_lost{};
@@ -194,13 +202,13 @@ class NETIO_EXPORT SubscribeSocket final {
     // any, the 8 bytes in front of the bytes that on_message gets are its stamp: time_stamp::of().
     StampFormat stamps() const noexcept;
 
-    // In on_message, with its message or a part of it: the same bytes, valid until the last copy of
-    // the result is destroyed, on any thread, also after this socket is gone. From 8 KiB on they
-    // are not copied: the receive buffer is lent, and another one is used in its place. When more
-    // than Options::session.keep_limit_bytes is lent, the connection receives nothing until some is
-    // returned, and the publisher treats this subscriber as slow.
+    // In on_message or on_page, with the message or page, or a part of it: the same bytes, valid
+    // until the last copy of the result is destroyed, on any thread, also after this socket is
+    // gone. From 8 KiB on they are not copied: the receive buffer is lent, and another one is used
+    // in its place. When more than Options::session.keep_limit_bytes is lent, the connection
+    // receives nothing until some is returned, and the publisher treats this subscriber as slow.
     KeptBytes keep(std::span<const std::byte> message);
-    // What is lent now.
+    // What is lent of the present connection.
     KeepStats kept() const;
     // Whether keep() would lend a buffer without coming near the limit: at most half of it is lent.
     bool may_lend() const;

@@ -199,6 +199,15 @@ struct Copy {
     friend bool operator==(const Copy&, const Copy&) = default;
 };
 
+// A contiguous run of ring bytes that the user reads where they lie.
+struct RingPart {
+    std::uint32_t ring = 0; // as in Copy
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const RingPart&, const RingPart&) = default;
+};
+
 // Where to put the bytes of a frame.
 struct Place {
     ReceiveId id{};           // direct

@@ -219,6 +219,27 @@ void Receiver::on_copied() {
     complete_trivial();
 }
 
+std::optional<RingPart> Receiver::peek() const {
+    if (error_ != ProtocolError::none) return std::nullopt; // R14: its bytes may be invalid
+    if (ring_used_bytes() == 0 || !receives_.empty()) return std::nullopt;
+    const RingSpan& ring = old_ring_ ? *old_ring_ : ring_;
+    const std::uint64_t end = old_ring_ ? ring_.begin : ring_received_; // of the bytes in it
+    return RingPart{.ring = old_ring_ ? ring_number_ - 1 : ring_number_,
+                    .offset = ring.offset(ring_copied_),
+                    .bytes = std::min(end - ring_copied_, ring.bytes_to_end(ring_copied_))};
+}
+
+void Receiver::consume(std::uint64_t bytes) {
+    const auto part = peek();
+    NETIO_CHECK_MSG(bytes == 0 || (part && bytes <= part->bytes),
+                    "consume() of more bytes than peek() has returned");
+    if (bytes == 0) return;
+    ring_copied_ += bytes; // R4, R10
+    delivered_ += bytes;
+    estimate_ += bytes; // R5: as for a receive that was never advertised
+    leave_old_ring();
+}
+
 std::optional<std::uint64_t> Receiver::next_ack() {
     const std::uint64_t pending = unacknowledged_bytes();
     const bool is_prompt = ring_used_bytes() == 0 && pending >= prompt_ack_bytes(ring_.bytes);

@@ -66,6 +66,12 @@ class Receiver {
     std::optional<Copy> next_copy(std::uint64_t limit_bytes = unlimited_bytes);
     void on_copied();
 
+    // The bytes of the ring that the user reads where they lie, as far as they are contiguous;
+    // nullopt if there are none, or if a receive is posted, which gets them. consume() frees the
+    // first of them: as a receive of this size would, which was never advertised.
+    std::optional<RingPart> peek() const;
+    void consume(std::uint64_t bytes);
+
     // The size of a larger ring that the stream may need (P11), until one of the next three calls.
     std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
     // The ring is large enough, as RingGauge decides (stream/core/rtt_estimator.hpp).

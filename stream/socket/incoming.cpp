@@ -77,6 +77,23 @@ bool Incoming::copy_out(std::uint64_t step_bytes) {
     return left == 0;
 }
 
+std::span<const std::byte> Incoming::peek() const {
+    const auto part = receiver_ ? receiver_->peek() : std::nullopt;
+    if (!part) return {};
+    return {rings_.at(part->ring) + part->offset, static_cast<std::size_t>(part->bytes)};
+}
+
+void Incoming::consume(std::size_t bytes) {
+    NETIO_CHECK_MSG(receiver_ || bytes == 0, "consume() without a connection");
+    if (receiver_) receiver_->consume(bytes);
+}
+
+bool Incoming::take_news() noexcept {
+    if (!receiver_ || !receives_.empty() || unread_bytes() == 0) return false;
+    const std::uint64_t arrived = receiver_->counters().indirect_bytes;
+    return std::exchange(reported_bytes_, arrived) != arrived;
+}
+
 void Incoming::copy(const Copy& copy, const std::byte* from) {
     // A completed receive has left the queue of the state machine, but not receives_.
     const Slice to =

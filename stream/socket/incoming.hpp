@@ -111,6 +111,13 @@ class Incoming {
 
     // Copies about `step_bytes` out of the ring. Returns whether more bytes are left to copy.
     bool copy_out(std::uint64_t step_bytes);
+    // Bytes of the ring for the user to read where they lie; empty if there are none, or if a
+    // receive is posted. consume() frees the first of them.
+    std::span<const std::byte> peek() const;
+    void consume(std::size_t bytes);
+    // Whether bytes have come into the ring since the last call, and wait without a receive.
+    bool take_news() noexcept;
+
     // Adds adverts and acknowledgements for the peer.
     void collect(ControlMessage& message, MemoryDomain& domain);
     // Adds a larger ring if the stream needs one and there is memory for it (P11).
@@ -145,6 +152,7 @@ class Incoming {
     BorrowedSlices receives_;
     RingSet rings_;
     bool has_canceled_ = false;
+    std::uint64_t reported_bytes_ = 0; // of the ring, by take_news()
 };
 
 } // namespace netio::stream::inline v0_3

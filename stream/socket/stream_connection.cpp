@@ -90,6 +90,11 @@ bool Delivery::report_received() {
     return call_user([](auto& handler, auto& socket) { handler.on_end_of_stream(socket); });
 }
 
+bool Delivery::report_readable() {
+    if (must_yield() || !in_.take_news()) return true;
+    return call_user([](auto& handler, auto& socket) { handler.on_readable(socket); });
+}
+
 bool Delivery::report_sent() {
     // The count bounds the loop: a send of 0 bytes that the handler posts is done at once.
     for (std::size_t left = out_.send_count(); left > 0 && !must_yield(); --left) {
@@ -360,6 +365,11 @@ Status StreamConnection::receive(const Slice& slice, Cookie cookie, Fill fill) {
     return status;
 }
 
+void StreamConnection::consume(std::size_t bytes) {
+    in_.consume(bytes);
+    if (bytes > 0) wake(); // acknowledges them, and reports the end of the stream after the last
+}
+
 void StreamConnection::shutdown_send() {
     out_.shutdown();
     wake();
@@ -404,7 +414,7 @@ void StreamConnection::progress() {
     delivery_.begin_turn();
     if (state_ == State::ended) return end();
     if (in_.copy_out(socket_.options.copy_step_bytes)) wake();
-    if (!delivery_.report_received()) return;
+    if (!delivery_.report_received() || !delivery_.report_readable()) return;
     if (state_ == State::open) send_controls();
     if (!delivery_.report_sent()) return;
     if (state_ == State::open && !delivery_.report_writable()) return;

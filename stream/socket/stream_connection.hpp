@@ -84,6 +84,8 @@ class Delivery {
     // Reports complete receives, and after the last byte the end of the stream.
     bool report_received();
     bool report_sent();
+    // Reports bytes in the ring that have no receive.
+    bool report_readable();
     // send() returned `again`: on_writable is due when it would succeed.
     void request_writable() noexcept { writable_requested_ = true; }
     bool report_writable();
@@ -124,6 +126,8 @@ class StreamConnection final : private Session::Handler {
 
     Status send(const Slice& slice, Cookie cookie);
     Status receive(const Slice& slice, Cookie cookie, Fill fill);
+    std::span<const std::byte> peek() const { return in_.peek(); }
+    void consume(std::size_t bytes);
     void shutdown_send();
     void close();
     void abort();

@@ -25,6 +25,9 @@ void validate(const StreamSocket::Options& options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
     };
+    require(
+        !options.session.receive_memory,
+        "session.receive_memory is for messages; a stream receives into the memory of receive()");
     require(options.session.receive_buffer_bytes >= frame_limit_bytes,
             "session.receive_buffer_bytes must be at least 1312 for a stream's control messages");
     require(options.frame_bytes >= control_limit_bytes &&
@@ -104,6 +107,17 @@ Status StreamSocket::receive(const Slice& slice, Cookie cookie, Fill fill) {
     NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
     check_slice(slice);
     return impl_->connection ? impl_->connection->receive(slice, cookie, fill) : Status::closed;
+}
+
+std::span<const std::byte> StreamSocket::peek() const {
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    return impl_->connection ? impl_->connection->peek() : std::span<const std::byte>{};
+}
+
+void StreamSocket::consume(std::size_t bytes) {
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    NETIO_CHECK_MSG(impl_->connection || bytes == 0, "consume() without a connection");
+    if (impl_->connection) impl_->connection->consume(bytes);
 }
 
 void StreamSocket::shutdown_send() {

@@ -39,6 +39,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace netio::inline v0_3 {
@@ -117,13 +118,18 @@ class NETIO_EXPORT StreamSocket final {
         // The memory of the cookie may be used again. canceled: the connection has ended; the first
         // `bytes` are valid.
         virtual void on_received(StreamSocket& socket, const Received& received) = 0;
-        // Every byte that the peer sent is in a receive, and no more follow. Called once.
+        // Bytes have come into the ring and wait, because no receive is posted: peek() returns
+        // them. Called again when more have come.
+        virtual void on_readable(StreamSocket& /*socket*/) {}
+        // Every byte that the peer sent is in a receive, or was consumed, and no more follow.
+        // Called once.
         virtual void on_end_of_stream(StreamSocket& /*socket*/) {}
         // After send() returned `again`: it is worth trying again.
         virtual void on_writable(StreamSocket& /*socket*/) {}
         // The connection has ended, and arrived_bytes have arrived without a receive. This is the
-        // last opportunity to post one: bytes without a receive are dropped. A user that always has
-        // a receive posted does not get this call; it receives everything that has arrived.
+        // last opportunity to post one, or to consume them: bytes without a receive are dropped. A
+        // user that always has a receive posted does not get this call; it receives everything that
+        // has arrived.
         virtual void on_lost(StreamSocket& /*socket*/, std::uint64_t /*arrived_bytes*/) {}
         // Outstanding sends and receives were completed before. The socket may connect again.
         // orderly: the user of the peer has received everything that was passed to send() here.
@@ -151,6 +157,16 @@ class NETIO_EXPORT StreamSocket final {
     // ok, again (receive_limit_count), closed. Allowed also after the peer's end of stream: it
     // completes with 0 bytes.
     Status receive(const Slice& slice, Cookie cookie, Fill fill);
+
+    // Reads bytes where they lie in the ring, without a receive and without a copy: peek() returns
+    // those that are contiguous, and consume() frees the first `bytes` of them (checked). Then
+    // peek() again: at the end of the ring the rest lies at its beginning. Empty while a receive is
+    // posted, which gets the bytes. They are valid until consume(), receive(), or the end of
+    // on_closed. A user that only reads so gets all bytes through the ring; over kernel sockets
+    // they are copied there from a frame. After an end, on_end_of_stream follows when all are
+    // consumed.
+    std::span<const std::byte> peek() const;
+    void consume(std::size_t bytes);
 
     // Ends this direction; the peer gets the end of the stream after the last byte. While
     // connecting: as soon as it is connected. Does nothing without a connection.

@@ -98,6 +98,12 @@ class Examples(Case):
     def test_requests_are_replied_to(self):
         self.expect(self.run_example("request_reply"), "hello world\nhello everybody")
 
+    def test_messages_stay_in_memory_of_the_program(self):
+        self.expect(self.run_example("own_receive_memory", 300), "received 300 messages; the last 16 ")
+
+    def test_threads_take_everything_out_of_one_queue(self):
+        self.expect(self.run_example("completion_queue", 3000), "received 3000 messages, 3000 sends ")
+
     def test_a_blocking_stream_answers_each_line(self):
         server = self.run_example("blocking_stream", "--serve", f"{HOST}:0")
         self.expect(self.run_example("blocking_stream", server.address(), "one", "three"),

@@ -10,7 +10,7 @@ import re
 import sys
 
 # Options of outgoing connections and of streams, options with several keys, and what `loops` determines.
-NOT_IN_YAML = ("keep_limit_bytes", "connect_timeout", "remote_writes", "never_immediate", "publisher", "fids")
+NOT_IN_YAML = ("keep_limit_bytes", "receive_memory", "connect_timeout", "remote_writes", "never_immediate", "publisher", "fids")
 # An option with a short form (`loop: busy`), and flags of another thing than the option of this name.
 SHORT_FORMS = {"mode": "`loop`, `mode`"}
 OTHER_FLAGS = ("--fid", "--log-file", "--metrics", "--metrics-fids", "--metrics-allow-remote-anonymous")

@@ -59,6 +59,23 @@ class Reader final : public SubscribeSocket::Handler {
     std::vector<netio::Closed> ends;
 };
 
+// Passes whole pages on.
+class PageReader final : public SubscribeSocket::Handler {
+  public:
+    explicit PageReader(const SubscribeSocket::Functions& functions) : functions_{functions} {}
+    void on_subscribed(SubscribeSocket&, const FidRange& fids) override {
+        functions_.on_subscribed(fids);
+    }
+    void on_page(SubscribeSocket&, const PageView& page) override { functions_.on_page(page); }
+    void on_message(SubscribeSocket&, Fid, std::span<const std::byte>, std::uint8_t) override {
+        ADD_FAILURE() << "a message outside a page";
+    }
+    void on_closed(SubscribeSocket&, const netio::Closed&, bool) override {}
+
+  private:
+    const SubscribeSocket::Functions& functions_;
+};
+
 class TimeStamps : public PubSubScenario {
   protected:
     std::unique_ptr<SubscribeSocket> read(const FidRange& fids,
@@ -104,6 +121,43 @@ TEST_P(TimeStamps, ArriveWithMessagesOfEachKind) {
     EXPECT_EQ(publisher->message_limit(), 100000U);
     EXPECT_EQ(socket->counters().bytes, publisher->counters().bytes) << "without time stamps";
     socket.reset();
+    reader.expect_intact();
+}
+
+TEST_P(TimeStamps, ArriveWithWholePages) {
+    auto publisher = buffered(with(StampClock::own));
+    std::vector<KeptPage> pages;
+    std::size_t messages = 0;
+    bool is_subscribed = false;
+    SubscribeSocket::Functions functions;
+    functions.on_page = [&](const PageView& page) {
+        for (const Message& message : page)
+            messages += message.time() ? 1 : 0;
+        pages.push_back(page.keep());
+    };
+    functions.on_subscribed = [&](const FidRange&) { is_subscribed = true; };
+    SubscribeSocket::Options options;
+    options.whole_pages = true;
+    options.publisher = address;
+    PageReader pages_reader{functions};
+    SubscribeSocket socket{transport(), options, pages_reader};
+    socket.subscribe(range(1, 3));
+    ASSERT_TRUE(run_until([&] { return is_subscribed; }));
+    const std::vector<std::size_t> sizes{8, 40, 70000};
+    for (std::uint64_t number = 0; number < 60; ++number) {
+        ASSERT_EQ(publish_one(*publisher, Fid{1 + number % 3}, number, sizes[number / 20]),
+                  netio::Status::ok);
+    }
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return messages == 60; }));
+    for (const KeptPage& page : pages) {
+        for (const Message& each : page) {
+            reader.copies.emplace_back(each);
+            reader.kept.push_back(each.keep());
+        }
+    }
+    EXPECT_EQ(reader.kept.size(), 60U);
+    pages.clear();
     reader.expect_intact();
 }
 

@@ -165,7 +165,8 @@ TEST(ShownFigures, AreDistinctForASubscriber) {
                      .bytes = 2,
                      .missed = 3,
                      .connections = 4,
-                     .pauses = 5},
+                     .pauses = 5,
+                     .kept = {.buffers = 15, .bytes = 16, .oldest = seconds{17}}},
                     {.name = "b",
                      .connected = false,
                      .paused = true,
@@ -191,6 +192,12 @@ netio_subscriber_connected{publisher="a"} 1
 netio_subscriber_connected{publisher="b"} 0
 netio_subscriber_paused{publisher="a"} 0
 netio_subscriber_paused{publisher="b"} 1
+netio_subscriber_kept_buffers{publisher="a"} 15
+netio_subscriber_kept_buffers{publisher="b"} 0
+netio_subscriber_kept_bytes{publisher="a"} 16
+netio_subscriber_kept_bytes{publisher="b"} 0
+netio_subscriber_kept_oldest_seconds{publisher="a"} 17
+netio_subscriber_kept_oldest_seconds{publisher="b"} 0
 netio_fids 14
 netio_fid_messages_total{fid="0xa"} 11
 netio_fid_bytes_total{fid="0xa"} 12
@@ -229,7 +236,8 @@ TEST(ShownFigures, AreDistinctForAReceiver) {
     const ReceiverFigures receiver{
         .counters = {.messages = 1, .bytes = 2, .connected = 3, .rejected = 4, .accept_failed = 5},
         .senders = {{.peer = "a", .counters = {.messages = 6, .bytes = 7}}},
-        .sender_count = 8};
+        .sender_count = 8,
+        .kept = {.buffers = 9, .bytes = 10, .oldest = seconds{11}}};
     EXPECT_EQ(samples(receiver), R"(
 netio_receiver_messages_total 1
 netio_receiver_bytes_total 2
@@ -237,6 +245,9 @@ netio_receiver_connected_total 3
 netio_receiver_rejected_total 4
 netio_receiver_accept_failed_total 5
 netio_receiver_senders 8
+netio_receiver_kept_buffers 9
+netio_receiver_kept_bytes 10
+netio_receiver_kept_oldest_seconds 11
 netio_source_messages_total{peer="a"} 6
 netio_source_bytes_total{peer="a"} 7
 )");

@@ -14,6 +14,7 @@
 #include <set>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace netio::test::receive_window_test {
 namespace {
@@ -246,6 +247,70 @@ TEST(ReceiveBuffers, ALentBufferOfARemovedPieceIsNotUsedAgain) {
     const KeepPool::Buffer first = memory.lend(0);
     ASSERT_TRUE(memory.supply(0, device, 300));
     EXPECT_EQ(memory.slice(0).data, spare);
+}
+
+TEST(ReceiveBuffers, OfTheUsersMemoryAreReplacedFromItAndNeverFromTheLibrary) {
+    Device device;
+    ByteBudget budget{0};
+    std::vector<std::byte> users(6 * 320);
+    const auto memory = std::make_shared<ReceiveMemory>(users);
+    {
+        ReceiveBuffers buffers{{.receive_bytes = 300, .count = 4}, budget, memory};
+        std::set<std::byte*> places;
+        for (std::uint32_t i = 0; i < 4; ++i)
+            places.insert(buffers.slice(i).data);
+        EXPECT_EQ(places.size(), 4U);
+        EXPECT_EQ(memory->free_bytes(), 2U * 320U);
+        KeepPool::Buffer lent = buffers.lend(1);
+        ASSERT_TRUE(buffers.supply(1, device, 0)) << "the memory is the limit";
+        EXPECT_FALSE(places.contains(buffers.slice(1).data));
+        EXPECT_EQ(buffers.slice(1).buffer, &memory->buffer());
+        KeepPool::Buffer also_lent = buffers.lend(1);
+        ASSERT_TRUE(buffers.supply(1, device, 0));
+        KeepPool::Buffer third = buffers.lend(2);
+        int woken = 0;
+        EXPECT_FALSE(buffers.supply(2, device, ReceiveBuffers::no_limit - 1));
+        buffers.wake_on_return([&] { ++woken; });
+        const std::byte* const place = lent.memory->data() + lent.offset;
+        lent = {};
+        EXPECT_EQ(woken, 1);
+        ASSERT_TRUE(buffers.supply(2, device, 0));
+        EXPECT_EQ(buffers.slice(2).data, place);
+        // A connection that ends must receive, whatever is kept.
+        KeepPool::Buffer fourth = buffers.lend(3);
+        ASSERT_TRUE(buffers.supply(3, device, ReceiveBuffers::no_limit));
+        EXPECT_NE(buffers.slice(3).buffer, &memory->buffer());
+        buffers.wake_on_return([&] { ++woken; });
+    }
+    EXPECT_EQ(memory->free_bytes(), memory->size());
+    EXPECT_THROW((ReceiveBuffers{{.receive_bytes = 300, .count = 7}, budget, memory}), FabricError);
+    EXPECT_EQ(memory->free_bytes(), memory->size());
+}
+
+// Zeros are read where the system has taken memory back.
+TEST(ReceiveBuffers, WhatIsNotLentGoesBackToTheSystemAtTheEnd) {
+    constexpr std::size_t size = 8192;
+    Device device;
+    ByteBudget budget{1 << 20};
+    std::vector<KeepPool::Buffer> lent;
+    {
+        ReceiveBuffers buffers{{.receive_bytes = size, .count = 4}, budget};
+        ASSERT_TRUE(buffers.add(2, device));
+        for (std::uint32_t i = 0; i < 6; ++i)
+            std::ranges::fill(std::span{buffers.slice(i).data, size}, std::byte{7});
+        lent.push_back(buffers.lend(1));
+        lent.push_back(buffers.lend(3));
+        lent.push_back(buffers.lend(5));
+    }
+    const auto value = [&](std::size_t which, std::size_t index) {
+        return std::to_integer<int>(lent[which].memory->data()[index * size + size / 2]);
+    };
+    EXPECT_EQ(value(0, 0), 0);
+    EXPECT_EQ(value(0, 1), 7);
+    EXPECT_EQ(value(0, 2), 0);
+    EXPECT_EQ(value(0, 3), 7);
+    EXPECT_EQ(value(2, 0), 0);
+    EXPECT_EQ(value(2, 1), 7);
 }
 
 TEST(ReceiveBuffers, WithoutASpareALentBufferIsMissingUntilItIsBack) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/frame_receiver.hpp"
 
+#include "pubsub/core/page_view.hpp"
+
 #include "tests/scenario/access/failing_new.hpp"
 
 #include <gmock/gmock.h>
@@ -511,6 +513,79 @@ TEST_F(FrameReceiverReconnection, AMessageInAFrameOfItsOwnIsSeenAsSuch) {
     EXPECT_FALSE(receiver.seen().messages);
     EXPECT_EQ(take(message_kind, body), Outcome::taken) << "a message of 0 bytes";
     EXPECT_TRUE(receiver.seen().messages);
+}
+
+// --- whole pages ----------------------------------------------------------------------------
+
+struct PageSink : Sink {
+    static bool wants_pages() { return true; }
+    void take_page(std::span<const std::byte> records, std::size_t count) {
+        std::string text;
+        for (const Message& each : PageView{records, count, nullptr})
+            text += to_string(each.fid()) + ":" + std::to_string(each.size()) + " ";
+        pages.push_back(text);
+    }
+    std::vector<std::string> pages;
+};
+
+TEST_F(FrameReceiverTest, AWholePageIsCountedAndHandedOverAtOnce) {
+    PageSink whole;
+    const auto body = page({1, 1, 2, 1});
+    EXPECT_EQ(receiver.take({.kind = page_kind, .body = body}, subscriptions, whole),
+              Outcome::taken);
+    EXPECT_THAT(whole.pages, ElementsAre("0x1:5 0x1:5 0x2:5 0x1:5 "));
+    EXPECT_THAT(whole.messages, IsEmpty());
+    EXPECT_EQ(receiver.arrivals().messages(), 4U);
+    EXPECT_EQ(receiver.arrivals().bytes(), 20U);
+}
+
+TEST_F(FrameReceiverTest, OfAPageThatIsInvalidAtItsEndNothingIsHandedOver) {
+    PageSink whole;
+    auto body = page({1, 2, 3});
+    body.resize(body.size() - 1);
+    EXPECT_EQ(receiver.take({.kind = page_kind, .body = body}, subscriptions, whole),
+              Outcome::malformed);
+    EXPECT_EQ(receiver.take({.kind = page_kind, .body = page({1, 77})}, subscriptions, whole),
+              Outcome::malformed);
+    EXPECT_EQ(receiver.take({.kind = page_kind, .body = {}}, subscriptions, whole), Outcome::taken);
+    EXPECT_THAT(whole.pages, IsEmpty());
+    EXPECT_EQ(receiver.arrivals().messages(), 0U);
+}
+
+TEST(PageViewTest, AKeptPageGivesTheSameMessagesAndSharesItsMemory) {
+    std::vector<std::byte> memory(256);
+    PageWriter writer{memory};
+    const auto append = [&](Fid fid, std::uint8_t status, std::size_t size, int value) {
+        std::byte* const out = writer.append(fid, status, size);
+        std::fill_n(out, size, static_cast<std::byte>(value));
+    };
+    append(Fid{1}, 0, 3, 1);
+    append(Fid{1}, 9, 0, 0);
+    append(Fid{4}, 0, 2, 2);
+    memory.resize(writer.used());
+    const auto text = [](const auto& page) {
+        std::string all;
+        for (const Message& each : page)
+            all += to_string(each.fid()) + ":" + std::to_string(each.size()) + "/" +
+                   std::to_string(each.status()) + " ";
+        return all;
+    };
+    KeptPage kept;
+    KeptBytes last;
+    {
+        const PageView page{memory, 3, nullptr};
+        EXPECT_EQ(text(page), "0x1:3/0 0x1:0/9 0x4:2/0 ");
+        kept = page.keep();
+        std::ranges::fill(memory, std::byte{0xff});
+    }
+    EXPECT_EQ(kept.size(), 3U);
+    EXPECT_EQ(text(kept), "0x1:3/0 0x1:0/9 0x4:2/0 ");
+    for (const Message& each : kept)
+        if (each.fid() == Fid{4}) last = kept.keep(each.bytes());
+    EXPECT_EQ(last.bytes().data() + 2, kept.bytes().data() + kept.bytes().size());
+    const KeptPage moved = std::move(kept);
+    EXPECT_EQ(text(moved), "0x1:3/0 0x1:0/9 0x4:2/0 ");
+    EXPECT_EQ(std::to_integer<int>(last.bytes()[0]), 2);
 }
 
 } // namespace

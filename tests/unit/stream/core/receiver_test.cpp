@@ -428,5 +428,58 @@ TEST_F(ReceiverDeathTest, AbortsOnTheCallersMistakes) {
     EXPECT_DEATH(static_cast<void>(receiver.next_copy(0)), "0 bytes");
 }
 
+// --- bytes that are read where they lie -----------------------------------------------------
+
+TEST_F(ReceiverTest, ConsumedBytesAreFreeAndAcknowledgedLikeCopiedOnes) {
+    EXPECT_EQ(receiver.peek(), std::nullopt);
+    ASSERT_EQ(indirect(700), ProtocolError::none);
+    EXPECT_EQ(receiver.peek(), (RingPart{.ring = 0, .offset = 0, .bytes = 700}));
+    receiver.consume(0);
+    receiver.consume(600);
+    EXPECT_EQ(receiver.peek(), (RingPart{.ring = 0, .offset = 600, .bytes = 100}));
+    EXPECT_EQ(receiver.position(), Sequence{600});
+    EXPECT_EQ(receiver.next_early_ack(), 600U);
+    // Up to the end of the ring, then from its beginning.
+    ASSERT_EQ(indirect(300), ProtocolError::none);
+    ASSERT_EQ(indirect(600), ProtocolError::none);
+    EXPECT_EQ(indirect(1), ProtocolError::ring_overrun) << "the ring is full";
+}
+
+TEST_F(ReceiverTest, PeekEndsWhereTheRingEnds) {
+    ASSERT_EQ(indirect(900), ProtocolError::none);
+    receiver.consume(900);
+    ASSERT_EQ(indirect(100), ProtocolError::none);
+    ASSERT_EQ(indirect(50), ProtocolError::none);
+    EXPECT_EQ(receiver.peek(), (RingPart{.ring = 0, .offset = 900, .bytes = 100}));
+    receiver.consume(100);
+    EXPECT_EQ(receiver.peek(), (RingPart{.ring = 0, .offset = 0, .bytes = 50}));
+}
+
+TEST_F(ReceiverTest, AReceiveGetsWhatWasNotConsumed) {
+    ASSERT_EQ(indirect(100), ProtocolError::none);
+    receiver.consume(30);
+    post(1000);
+    EXPECT_EQ(receiver.peek(), std::nullopt) << "the bytes belong to the receive";
+    EXPECT_EQ(copies(), "1+0<-30*70");
+    post(50);
+    EXPECT_EQ(adverts(), "2;100;50;2") << "exact numbers: the consumed bytes count";
+}
+
+TEST_F(ReceiverTest, TheEndComesAfterTheLastByteIsConsumed) {
+    ASSERT_EQ(indirect(10), ProtocolError::none);
+    ASSERT_EQ(receiver.on_fin(10), ProtocolError::none);
+    receiver.consume(9);
+    EXPECT_FALSE(receiver.is_finished());
+    receiver.consume(1);
+    EXPECT_TRUE(receiver.is_finished());
+}
+
+TEST_F(ReceiverDeathTest, MoreThanPeekHasReturnedIsNotConsumed) {
+    ASSERT_EQ(indirect(10), ProtocolError::none);
+    EXPECT_DEATH(receiver.consume(11), "more bytes than peek");
+    post(5);
+    EXPECT_DEATH(receiver.consume(1), "more bytes than peek");
+}
+
 } // namespace
 } // namespace netio::stream::receiver_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/completion_queue.hpp"
+#include "netio/fabric/provider_queue.hpp"
 
 #include "netio/fabric/connection.hpp"
 #include "netio/fabric/domain.hpp"
@@ -63,7 +63,7 @@ bool has_signal_pipe(const Fabric& fabric) {
 
 } // namespace
 
-CompletionQueue::CompletionQueue(Domain& domain, const Limits& limits)
+ProviderQueue::ProviderQueue(Domain& domain, const Limits& limits)
     : loop_{domain.loop()}, fabric_{domain.fabric().handle()}, limits_{limits} {
     ::fi_cq_attr attributes{};
     attributes.size = limits.entries;
@@ -81,43 +81,43 @@ CompletionQueue::CompletionQueue(Domain& domain, const Limits& limits)
     loop_.add(*this);
 }
 
-CompletionQueue::~CompletionQueue() {
+ProviderQueue::~ProviderQueue() {
     NETIO_CHECK_MSG(members_.empty(), "connections must be destroyed before their transport");
     loop_.remove(*this);
 }
 
-bool CompletionQueue::has_capacity(std::size_t entry_count) const noexcept {
+bool ProviderQueue::has_capacity(std::size_t entry_count) const noexcept {
     return !failed_ && members_.size() < limits_.endpoints &&
            entries_reserved_ + entry_count <= limits_.entries;
 }
 
-void CompletionQueue::join(Connection& connection) {
+void ProviderQueue::join(Connection& connection) {
     members_.push_back(&connection);
 }
 
-void CompletionQueue::leave(Connection& connection) noexcept {
+void ProviderQueue::leave(Connection& connection) noexcept {
     std::erase(members_, &connection);
     for (Closing& closing : closing_) {
         if (closing.connection == &connection) closing.connection = nullptr;
     }
 }
 
-bool CompletionQueue::reserve(std::size_t entry_count) noexcept {
+bool ProviderQueue::reserve(std::size_t entry_count) noexcept {
     if (failed_ || entries_reserved_ + entry_count > limits_.entries) return false;
     entries_reserved_ += entry_count;
     return true;
 }
 
-void CompletionQueue::give_back(std::size_t entry_count) noexcept {
+void ProviderQueue::give_back(std::size_t entry_count) noexcept {
     entries_reserved_ -= entry_count;
 }
 
-void CompletionQueue::settle_connection(Connection& connection) {
+void ProviderQueue::settle_connection(Connection& connection) {
     closing_.push_back({.connection = &connection, .due = delivered_ + entries_reserved_});
     activate();
 }
 
-std::size_t CompletionQueue::drain(std::size_t budget) {
+std::size_t ProviderQueue::drain(std::size_t budget) {
     draining_ = true;
     const std::size_t work = read_and_settle(budget);
     // After reading: if the queue is empty, bytes that were not reported belong to no message.
@@ -126,7 +126,7 @@ std::size_t CompletionQueue::drain(std::size_t budget) {
     return work;
 }
 
-std::size_t CompletionQueue::read_and_settle(std::size_t budget) {
+std::size_t ProviderQueue::read_and_settle(std::size_t budget) {
     std::size_t work = 0;
     while (refill()) {
         if (batch_.next == batch_.filled) {
@@ -143,7 +143,7 @@ std::size_t CompletionQueue::read_and_settle(std::size_t budget) {
     return work + settle(true, budget - work);
 }
 
-bool CompletionQueue::refill() {
+bool ProviderQueue::refill() {
     if (batch_.next < batch_.filled) return true;
     if (failed_ || held_) return false;
     batch_.next = batch_.filled = 0;
@@ -159,7 +159,7 @@ bool CompletionQueue::refill() {
     return false;
 }
 
-bool CompletionQueue::may_sleep() {
+bool ProviderQueue::may_sleep() {
     if (!closing_.empty() || batch_.next < batch_.filled) return false;
     if (failed_ || held_) return true;
     // Every further completion comes from a socket.
@@ -168,7 +168,7 @@ bool CompletionQueue::may_sleep() {
     return ::fi_trywait(&fabric_, &handle, 1) == 0;
 }
 
-void CompletionQueue::deliver(const ::fi_cq_data_entry& entry) {
+void ProviderQueue::deliver(const ::fi_cq_data_entry& entry) {
     Completion completion{};
     const bool written = (entry.flags & FI_REMOTE_WRITE) != 0;
     if (written) {
@@ -196,7 +196,7 @@ void CompletionQueue::deliver(const ::fi_cq_data_entry& entry) {
     owner->complete(index, completion);
 }
 
-void CompletionQueue::deliver_error() {
+void ProviderQueue::deliver_error() {
     ::fi_cq_err_entry error{};
     if (::fi_cq_readerr(queue_.get(), &error, 0) != 1) return;
     const std::uint32_t index = operations_.find(error.op_context);
@@ -205,7 +205,7 @@ void CompletionQueue::deliver_error() {
 }
 
 // One member after the other, so that a long list costs no more than a short one.
-void CompletionQueue::audit_some() {
+void ProviderQueue::audit_some() {
     audits_.due = loop_.now() + audit_interval;
     for (std::size_t i = std::min(audits_at_once, members_.size()); i > 0; --i) {
         if (audits_.next >= members_.size()) audits_.next = 0;
@@ -213,7 +213,7 @@ void CompletionQueue::audit_some() {
     }
 }
 
-std::size_t CompletionQueue::settle(bool empty, std::size_t budget) {
+std::size_t ProviderQueue::settle(bool empty, std::size_t budget) {
     std::size_t work = 0;
     // By index: a handler may close or destroy any connection of this queue.
     for (std::size_t i = 0; i < closing_.size() && work < budget; ++i) {
@@ -228,7 +228,7 @@ std::size_t CompletionQueue::settle(bool empty, std::size_t budget) {
     return work;
 }
 
-std::size_t CompletionQueue::finish(std::size_t place, std::size_t budget) {
+std::size_t ProviderQueue::finish(std::size_t place, std::size_t budget) {
     std::size_t work = 0;
     while (work < budget && closing_[place].connection != nullptr) {
         Connection& connection = *closing_[place].connection;
@@ -240,7 +240,7 @@ std::size_t CompletionQueue::finish(std::size_t place, std::size_t budget) {
 }
 
 // The queue has failed, so it is not read again.
-void CompletionQueue::fail_all(long error) {
+void ProviderQueue::fail_all(long error) {
     failed_ = true;
     for (Connection* const connection : members_) {
         connection->break_off(CloseReason::failed,

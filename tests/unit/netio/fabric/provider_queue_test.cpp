@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/completion_queue.hpp"
+#include "netio/fabric/provider_queue.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-namespace netio::fabric::completion_queue_test {
+namespace netio::fabric::provider_queue_test {
 namespace {
 
 class SignalPipe : public testing::Test {
@@ -62,4 +62,4 @@ TEST_F(SignalPipe, IsNotSearchedInOtherDescriptors) {
 }
 
 } // namespace
-} // namespace netio::fabric::completion_queue_test
+} // namespace netio::fabric::provider_queue_test

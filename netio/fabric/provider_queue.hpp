@@ -112,15 +112,15 @@ class OperationTable {
 // queue reported the end first. A connection is settled when none of its operations is outstanding,
 // when as many completions were read as the queue can hold, or when the queue was empty. The last
 // condition alone is not enough, because under load the queue is never empty.
-class CompletionQueue final : public EventSource {
+class ProviderQueue final : public EventSource {
   public:
     struct Limits {
         std::size_t entries;
         std::size_t endpoints;
         bool alone = false; // one endpoint, never shared
     };
-    CompletionQueue(Domain& domain, const Limits& limits);
-    ~CompletionQueue();
+    ProviderQueue(Domain& domain, const Limits& limits);
+    ~ProviderQueue();
 
     // The sum of the windows of a queue's endpoints never exceeds its size: on verbs an overrun is
     // fatal for all of them.
@@ -214,30 +214,30 @@ class QueueReservation {
         entry_count_ += entry_count;
         return true;
     }
-    CompletionQueue& queue() const noexcept { return queue_; }
+    ProviderQueue& queue() const noexcept { return queue_; }
     bool is_alone() const noexcept { return alone_; }
 
   private:
     Domain& domain_;
     std::size_t entry_count_;
     bool alone_;
-    CompletionQueue& queue_;
+    ProviderQueue& queue_;
 };
 
 // A connection's membership in a completion queue, ended with this object.
-class CompletionQueueRef {
+class ProviderQueueRef {
   public:
-    CompletionQueueRef(Domain& domain, Connection& connection, std::size_t entry_count, bool alone)
+    ProviderQueueRef(Domain& domain, Connection& connection, std::size_t entry_count, bool alone)
         : connection_{connection}, reservation_{std::make_shared<QueueReservation>(
                                        domain, entry_count, alone)} {
         queue().join(connection_);
     }
-    ~CompletionQueueRef() { queue().leave(connection_); }
-    CompletionQueueRef(const CompletionQueueRef&) = delete;
-    CompletionQueueRef& operator=(const CompletionQueueRef&) = delete;
+    ~ProviderQueueRef() { queue().leave(connection_); }
+    ProviderQueueRef(const ProviderQueueRef&) = delete;
+    ProviderQueueRef& operator=(const ProviderQueueRef&) = delete;
 
     bool reserve(std::size_t entry_count) noexcept { return reservation_->reserve(entry_count); }
-    CompletionQueue& queue() const noexcept { return reservation_->queue(); }
+    ProviderQueue& queue() const noexcept { return reservation_->queue(); }
     bool is_alone() const noexcept { return reservation_->is_alone(); }
     // For an endpoint that outlives its connection.
     const std::shared_ptr<QueueReservation>& reservation() const noexcept { return reservation_; }

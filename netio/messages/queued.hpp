@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Sockets of messages that deliver into a completion queue (netio/completion_queue.hpp).
+//
+//     netio::Queued<netio::SendSocket> sender{queue, 2, *transport, {}};
+//     sender->connect(address);
+//     // in a task of the loop, after the event `connected`:
+//     Status status = sender.send(slice, cookie); // the event `sent` follows
+
+#include "netio/completion_queue.hpp"
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace netio::inline v0_3 {
+
+// Its messages are kept. While the queue is full it reads from no sender.
+template <>
+class Queued<ListenSocket> final : private ListenSocket::Handler {
+  public:
+    // Throws as the socket does.
+    Queued(CompletionQueue& queue, std::uint64_t tag, Transport& transport,
+           ListenSocket::Options options)
+        : writer_{queue, transport.loop(), tag, [this] { resume(); }}, socket_{transport,
+                                                                               std::move(options),
+                                                                               *this} {}
+
+    // ReceiveSocket::tag is the number of the sender (QueueEvent::peer); do not change it.
+    ListenSocket& operator*() noexcept { return socket_; }
+    ListenSocket* operator->() noexcept { return &socket_; }
+
+  private:
+    void on_connected(ReceiveSocket& peer) override {
+        peer.tag = ++peers_;
+        add({.kind = QueueEvent::Kind::connected, .peer = peer.tag});
+        if (is_paused_) peer.pause();
+    }
+    void on_message(ReceiveSocket& peer, std::span<const std::byte> message,
+                    std::optional<std::uint64_t> immediate) override {
+        add({.kind = QueueEvent::Kind::message,
+             .peer = peer.tag,
+             .immediate = immediate,
+             .bytes = peer.keep(message)});
+    }
+    void on_closed(ReceiveSocket& peer, const Closed& closed) override {
+        writer_.closed(closed, peer.tag);
+    }
+    void on_listen_closed(ListenSocket&, const Closed& closed) override { writer_.closed(closed); }
+
+    void add(QueueEvent event) {
+        if (writer_.push(std::move(event)) || is_paused_) return;
+        is_paused_ = true;
+        for (ReceiveSocket* const each : socket_.peers())
+            each->pause();
+    }
+    void resume() {
+        if (!std::exchange(is_paused_, false)) return;
+        for (ReceiveSocket* const each : socket_.peers())
+            each->resume();
+    }
+
+    QueueWriter writer_;
+    std::uint64_t peers_ = 0;
+    bool is_paused_ = false;
+    ListenSocket socket_; // last, so that it is destroyed first
+};
+
+template <>
+class Queued<SendSocket> final : private SendSocket::Handler {
+  public:
+    // Throws as the socket does.
+    Queued(CompletionQueue& queue, std::uint64_t tag, Transport& transport,
+           SendSocket::Options options)
+        : writer_{queue, transport.loop(), tag, [this] { report_writable(); }},
+          socket_{transport, std::move(options), *this} {}
+
+    // As the functions of the socket; again also while the queue is full.
+    Status send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate = {}) {
+        return sendv({&slice, 1}, cookie, immediate);
+    }
+    Status sendv(std::span<const Slice> slices, Cookie cookie,
+                 std::optional<std::uint64_t> immediate = {}) {
+        if (!writer_.reserve()) return is_waiting_ = true, Status::again;
+        const Status status = socket_.sendv(slices, cookie, immediate);
+        if (status != Status::ok) writer_.cancel();
+        return status;
+    }
+
+    SendSocket& operator*() noexcept { return socket_; }
+    SendSocket* operator->() noexcept { return &socket_; }
+
+  private:
+    void on_connected(SendSocket&) override { writer_.push({.kind = QueueEvent::Kind::connected}); }
+    void on_send_completed(SendSocket&, Cookie cookie, Completion::Outcome outcome) override {
+        writer_.complete({.kind = QueueEvent::Kind::sent, .outcome = outcome, .cookie = cookie});
+    }
+    void on_writable(SendSocket&) override { writer_.push({.kind = QueueEvent::Kind::writable}); }
+    void on_closed(SendSocket& socket, const Closed& closed) override {
+        writer_.closed(closed, 0, socket.is_retrying());
+    }
+    void report_writable() {
+        if (std::exchange(is_waiting_, false)) on_writable(socket_);
+    }
+
+    QueueWriter writer_;
+    bool is_waiting_ = false; // a call has returned again, because the queue was full
+    SendSocket socket_;       // last, so that it is destroyed first
+};
+
+} // namespace netio::inline v0_3

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sockets of messages that deliver into a completion queue.
+
+#include "netio/messages/queued.hpp"
+
+#include "tests/scenario/messages/receiver.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace netio::test::queued_test {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = QueueEvent::Kind;
+
+class QueuedMessages : public testing::TestWithParam<Bed> {
+  protected:
+    void listen(std::size_t receive_count = 8) {
+        ListenSocket::Options options{.listen = {bed.address()}, .allow_remote_anonymous = true};
+        options.session.receive_count = receive_count;
+        options.session.window_limit = 0;
+        listener = std::make_unique<Queued<ListenSocket>>(received, 9, bed.transport(), options);
+        address = (*listener)->endpoints().front().address;
+    }
+    Queued<SendSocket>& connect(std::uint64_t tag) {
+        auto& sender = *senders.emplace_back(std::make_unique<Queued<SendSocket>>(
+            sent, tag, bed.transport(), SendSocket::Options{}));
+        sender->connect(address);
+        EXPECT_TRUE(bed.run_until([&] { return sender->is_connected(); }));
+        return sender;
+    }
+    static std::vector<QueueEvent> take(CompletionQueue& queue, std::size_t most = 8) {
+        std::vector<QueueEvent> events(most);
+        events.resize(queue.dequeue(events, 0ms));
+        return events;
+    }
+
+    TestBed bed{GetParam()};
+    Address address;
+    RegisteredBuffer memory{64 * 1024};
+    CompletionQueue received{{.queue_limit_events = 8}};
+    CompletionQueue sent{{.queue_limit_events = 32}};
+    std::unique_ptr<Queued<ListenSocket>> listener;
+    std::vector<std::unique_ptr<Queued<SendSocket>>> senders;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, QueuedMessages, all_beds(), bed_name);
+
+TEST_P(QueuedMessages, ComeOutWithTheirSenderAndImmediateDataAfterAllSocketsAreGone) {
+    listen();
+    Queued<SendSocket>& one = connect(1);
+    Queued<SendSocket>& two = connect(2);
+    std::ranges::copy(content(50'000, 3), memory.data());
+    ASSERT_EQ(one.send(memory.slice(0, 50'000), Cookie{5}, 77), Status::ok);
+    ASSERT_EQ(two.send(memory.slice(0, 40), Cookie{6}), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return received.size() == 4; }));
+    ASSERT_TRUE(bed.run_until([&] { return sent.size() == 4; }));
+    senders.clear();
+    listener.reset();
+    for (QueueEvent& event : take(sent)) {
+        if (event.kind == Kind::connected) continue;
+        EXPECT_EQ(event.kind, Kind::sent);
+        EXPECT_EQ(event.cookie, Cookie{4 + event.tag});
+    }
+    std::size_t messages = 0;
+    for (QueueEvent& event : take(received)) {
+        EXPECT_EQ(event.tag, 9U);
+        if (event.kind == Kind::connected) continue;
+        EXPECT_EQ(event.kind, Kind::message);
+        const bool is_first = event.immediate == 77U;
+        const std::vector<std::byte> expected = content(is_first ? 50'000U : 40U, 3);
+        EXPECT_TRUE(std::ranges::equal(event.bytes.bytes(), expected));
+        EXPECT_EQ(event.peer, is_first ? 1U : 2U);
+        ++messages;
+    }
+    EXPECT_EQ(messages, 2U);
+}
+
+// The bound of the queue holds for messages of many senders, and nothing is lost.
+TEST_P(QueuedMessages, AFullQueueStopsAllSendersUntilMessagesAreTaken) {
+    constexpr std::uint64_t each = 100;
+    listen();
+    for (std::uint64_t tag = 0; tag < 3; ++tag)
+        connect(tag);
+    std::vector<std::uint64_t> next(3);
+    std::vector<std::uint64_t> expected(4);
+    std::uint64_t arrived = 0;
+    std::size_t turns = 0;
+    ASSERT_TRUE(bed.run_until([&] {
+        for (std::size_t i = 0; i < 3; ++i) {
+            while (next[i] < each &&
+                   senders[i]->send(memory.slice(0, 100), Cookie{i}, next[i]) == Status::ok)
+                ++next[i];
+        }
+        take(sent);
+        EXPECT_LE(received.size(), 9U) << "one more than the limit";
+        if (++turns % 50 != 0 && received.size() < 8) return false;
+        for (const QueueEvent& event : take(received, 5)) {
+            if (event.kind != Kind::message) continue;
+            EXPECT_EQ(event.immediate, expected[event.peer]++) << "in order";
+            ++arrived;
+        }
+        return arrived == 3 * each;
+    })) << arrived;
+}
+
+TEST_P(QueuedMessages, ASenderWaitsForRoomAndIsNotified) {
+    listen();
+    CompletionQueue small{{.queue_limit_events = 2}};
+    {
+        Queued<SendSocket> sender{small, 1, bed.transport(), {}};
+        sender->connect(address);
+        ASSERT_TRUE(bed.run_until([&] { return small.size() == 1; }));
+        EXPECT_EQ(sender.send(memory.slice(0, 10), Cookie{1}), Status::ok);
+        EXPECT_EQ(sender.send(memory.slice(0, 10), Cookie{2}), Status::again);
+        ASSERT_TRUE(bed.run_until([&] { return small.size() == 2; }));
+        EXPECT_EQ(take(small).size(), 2U);
+        ASSERT_TRUE(bed.run_until([&] { return small.size() == 1; }));
+        EXPECT_EQ(take(small).at(0).kind, Kind::writable);
+        EXPECT_EQ(sender.send(memory.slice(0, 9), Cookie{2}), Status::ok);
+        EXPECT_EQ(sender.send(memory.slice(0, 1), Cookie{3}), Status::ok);
+        // Refused for another reason: the room is free again.
+        RegisteredBuffer large{1 << 20};
+        ASSERT_TRUE(bed.run_until([&] { return small.size() == 2; }));
+        take(small);
+        EXPECT_EQ(sender.send(large.slice(), Cookie{4}), Status::too_large);
+        EXPECT_EQ(sender.send(large.slice(), Cookie{4}), Status::too_large);
+        EXPECT_EQ(sender.send(large.slice(), Cookie{4}), Status::too_large);
+        sender->close();
+        ASSERT_TRUE(bed.run_until([&] { return small.size() == 1; }));
+        EXPECT_EQ(take(small).at(0).closed->reason, CloseReason::orderly);
+    }
+}
+
+// A socket may be destroyed while it is stopped; its task of the loop then does nothing.
+TEST_P(QueuedMessages, AListenerThatIsStoppedMayBeDestroyed) {
+    listen(32);
+    connect(0);
+    std::uint64_t number = 0;
+    ASSERT_TRUE(bed.run_until([&] {
+        if (senders[0]->send(memory.slice(0, 10), Cookie{0}, number) == Status::ok) ++number;
+        take(sent);
+        return received.size() >= 8 && number > 16;
+    }));
+    EXPECT_EQ(take(received).size(), 8U); // the task that resumes it is posted
+    listener.reset();
+    ASSERT_TRUE(bed.run_until([&] { return !(*senders[0])->is_connected(); }));
+    EXPECT_LE(received.size(), 1U);
+}
+
+} // namespace
+} // namespace netio::test::queued_test
