@@ -281,21 +281,15 @@ void McapFile::write(const Chunk& chunk, std::span<const Channel> channels,
     ChunkFields fields{.message_start_time = chunk.items().front().log_time,
                        .message_end_time = chunk.items().back().log_time,
                        .uncompressed_size = chunk.size()};
-    std::vector<std::span<const std::byte>> parts{{}};
+    std::vector<std::span<const std::byte>> parts(1); // the first one: the head
     chunk.for_each_part([&](std::span<const std::byte> part) {
         fields.uncompressed_crc = crc32(part, fields.uncompressed_crc);
         if (!part.empty()) parts.push_back(part);
     });
     fields.records_size = chunk.size();
     if (!compressor.name().empty()) {
-        std::span<const std::byte> records = parts.back();
-        if (parts.size() > 2) {
-            joined_.clear();
-            for (const auto part : parts)
-                joined_.insert(joined_.end(), part.begin(), part.end());
-            records = joined_;
-        }
-        if (const auto compressed = compressor.compress(records)) {
+        // One part: memory of the user is not used with compression.
+        if (const auto compressed = compressor.compress(parts.back())) {
             parts = {{}, *compressed};
             fields.records_size = compressed->size();
             fields.compression = compressor.name();

@@ -74,7 +74,8 @@ class McapFile {
     };
     McapFile(const std::string& path, const Run& run, unsigned part, bool direct_io);
 
-    // `channels` has the channels of the run by their ids.
+    // `channels` has the channels of the run by their ids. With a compressor that compresses, the
+    // chunk has no memory of the user.
     void write(const Chunk& chunk, std::span<const Channel> channels, Compressor& compressor);
     void finish(std::span<const Channel> channels, bool sync);
 
@@ -102,7 +103,6 @@ class McapFile {
     // Reused for each chunk.
     Bytes head_;
     Bytes tail_;
-    Bytes joined_;
 };
 
 } // namespace netio::mcap::inline v0_3

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -221,7 +222,7 @@ class LogClock {
 struct RecordingWriter::Impl {
     Impl(std::string file, Options wanted)
         : path{std::move(file)}, options{std::move(wanted)}, run{new_uuid(), host_name()},
-          compressor{compression_name(options.compression)} {
+          compressor{compression_name(options.compress)} {
         check(path, options);
         channels.reserve(1024);
         channels.push_back({.id = events_channel,
@@ -284,7 +285,7 @@ struct RecordingWriter::Impl {
         if (is_ended()) return Status::closed;
         if (queued_bytes + open.size() >= options.queue_limit_bytes + event_reserve_bytes)
             return Status::again;
-        append_event(event, held(wall_clock_ns()));
+        append_event(event, held(event.arrival_ns != 0 ? event.arrival_ns : wall_clock_ns()));
         return Status::ok;
     }
 
@@ -526,8 +527,8 @@ struct RecordingWriter::Impl {
     TimePoint open_since{};
     std::deque<Queued> queue;
     std::vector<Chunk> spare;
-    std::size_t queued_bytes = 0; // without the open chunk
-    bool is_full = false;
+    std::size_t queued_bytes = 0;     // without the open chunk
+    std::atomic<bool> is_full{false}; // written with the mutex
     bool is_closing = false;
     std::uint64_t chunks_queued = 0; // so far
     bool is_done = false;            // the thread does nothing more
@@ -560,7 +561,7 @@ Status RecordingWriter::write(const Entry& entry, KeptBytes memory) {
 }
 
 Status RecordingWriter::write(const Message& message) {
-    return write(Entry{.fid = message.fid(), .bytes = message.bytes(), .status = message.status()});
+    return write(entry_of(message));
 }
 
 Status RecordingWriter::write(const KeptMessage& message) {
@@ -569,7 +570,7 @@ Status RecordingWriter::write(const KeptMessage& message) {
 }
 
 bool RecordingWriter::writes_from_memory() const noexcept {
-    return impl_->options.compression == Compression::none && !impl_->options.direct_io;
+    return impl_->options.compress == Compression::none && !impl_->options.direct_io;
 }
 
 void RecordingWriter::skip(Fid fid, std::uint64_t count) {
@@ -582,8 +583,7 @@ Status RecordingWriter::write(const Event& event) {
 }
 
 bool RecordingWriter::is_full() const {
-    const std::lock_guard lock{impl_->mutex};
-    return impl_->is_full;
+    return impl_->is_full.load(std::memory_order_relaxed);
 }
 
 bool RecordingWriter::wait_until_writable(std::chrono::milliseconds timeout) {

@@ -40,7 +40,7 @@ class NETIO_EXPORT RecordingWriter final {
 
     struct Options {
         std::size_t chunk_size_bytes = std::size_t{4} << 20; // a larger message has its own chunk
-        Compression compression = Compression::none;
+        Compression compress = Compression::none;
         // With a limit a recording has several files, NAME-000001.mcap and so on. A file ends
         // before the chunk that would exceed its size, and before the chunk that begins this long
         // after its first message. 0: no limit.
@@ -80,6 +80,7 @@ class NETIO_EXPORT RecordingWriter final {
         FidSet fids{};
         std::optional<std::uint64_t> count{};
         std::string_view reason{};
+        std::uint64_t arrival_ns = 0; // since 1970; 0: now
     };
 
     // Creates the first file; its name must end in ".mcap". Throws std::system_error if that fails,

@@ -20,15 +20,15 @@ LEVELS = (
     ("netio/fabric.hpp", "netio/session"),
     ("netio/context.hpp",),
     ("netio/coalesced_task.hpp",),
-    ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
-     "stream/socket"),
+    ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/recording",
+     "pubsub/subscriber", "stream/socket"),
     ("pubsub/client",),
     ("pubsub/pubsub.hpp", "stream/stream.hpp"),
     ("apps/common",),
     ("apps/metrics",),
     ("apps/program",),
     ("apps/cat", "apps/copy", "apps/doctor", "apps/etcd", "apps/examples", "apps/info", "apps/key", "apps/list",
-     "apps/dump", "apps/listen", "apps/publish", "apps/pump", "apps/send", "apps/subscribe", "apps/top"),
+     "apps/dump", "apps/listen", "apps/publish", "apps/pump", "apps/record", "apps/send", "apps/subscribe", "apps/top"),
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}
