@@ -17,6 +17,7 @@ using Command = std::function<int()>;
 
 Command add_publish(CLI::App& program);
 Command add_subscribe(CLI::App& program);
+Command add_record(CLI::App& program);
 Command add_pump(CLI::App& program);
 Command add_cat(CLI::App& program);
 Command add_copy(CLI::App& program);

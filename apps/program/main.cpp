@@ -170,6 +170,7 @@ int main(int argc, char** argv) {
     std::vector<std::pair<std::string, apps::Command>> commands;
     commands.emplace_back("publish", apps::add_publish(program));
     commands.emplace_back("subscribe", apps::add_subscribe(program));
+    commands.emplace_back("record", apps::add_record(program));
     commands.emplace_back("pump", apps::add_pump(program));
     commands.emplace_back("cat", apps::add_cat(program));
     commands.emplace_back("copy", apps::add_copy(program));
