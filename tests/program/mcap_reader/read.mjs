@@ -6,10 +6,10 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 const [folder, ...files] = process.argv.slice(2);
-const require = createRequire(join(folder, "from.js"));
+const require = createRequire(join(resolve(folder), "from.js"));
 const { McapIndexedReader, McapStreamReader } = require("@mcap/core");
 const { loadDecompressHandlers } = require("@mcap/support");
 
