@@ -482,10 +482,14 @@ struct RecordingWriter::Impl {
     }
 
     // Closes the file with what is whole, and discards the rest.
-    void fail(std::exception_ptr why, std::uint64_t messages) {
+    void fail(const std::exception_ptr& why, std::uint64_t messages) {
         std::string text = "recording failed";
+        std::error_code code;
         try {
             std::rethrow_exception(why);
+        } catch (const std::system_error& error) {
+            text = error.what();
+            code = error.code();
         } catch (const std::exception& error) {
             text = error.what();
         }
@@ -498,7 +502,8 @@ struct RecordingWriter::Impl {
         {
             const std::lock_guard lock{mutex};
             sums.failure = text;
-            failure = std::move(why);
+            failure_code = code;
+            is_failure_untold = true;
             sums.discarded = messages + open_messages;
             for (const Queued& each : queue)
                 sums.discarded += each.messages;
@@ -511,6 +516,16 @@ struct RecordingWriter::Impl {
             for_callers.notify_all();
         }
         if (options.on_failure) options.on_failure(text);
+    }
+
+    // With the mutex. The exception is the caller's own, not one that the thread still holds.
+    void throw_failure() const {
+        if (sums.failure.empty()) return;
+        if (!failure_code) throw std::runtime_error{sums.failure};
+        std::string text = sums.failure; // system_error appends the system's words
+        const std::string words = ": " + failure_code.message();
+        if (text.ends_with(words)) text.resize(text.size() - words.size());
+        throw std::system_error{failure_code, text};
     }
 
     const std::string path;
@@ -532,7 +547,8 @@ struct RecordingWriter::Impl {
     bool is_closing = false;
     std::uint64_t chunks_queued = 0; // so far
     bool is_done = false;            // the thread does nothing more
-    std::exception_ptr failure;
+    std::error_code failure_code;    // 0 if it was not the system's
+    bool is_failure_untold = false;
     Stats sums;
 
     // Of the thread.
@@ -598,14 +614,14 @@ void RecordingWriter::flush() {
     if (!impl_->is_ended() && !impl_->open.empty()) impl_->queue_open();
     const std::uint64_t wanted = impl_->chunks_queued;
     impl_->for_callers.wait(lock, [&] { return impl_->is_done || impl_->sums.chunks >= wanted; });
-    if (impl_->failure) std::rethrow_exception(impl_->failure);
+    impl_->throw_failure();
 }
 
 void RecordingWriter::close() {
     impl_->begin_close();
     std::unique_lock lock{impl_->mutex};
     impl_->for_callers.wait(lock, [&] { return impl_->is_done; });
-    if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
+    if (std::exchange(impl_->is_failure_untold, false)) impl_->throw_failure();
 }
 
 RecordingWriter::Stats RecordingWriter::stats() const {
