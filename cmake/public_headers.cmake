@@ -67,6 +67,8 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/publisher.hpp
     pubsub/publisher/publisher_snapshot.hpp
     pubsub/pubsub.hpp
+    pubsub/recording/recording_error.hpp
+    pubsub/recording/recording_reader.hpp
     pubsub/recording/recording_writer.hpp
     pubsub/subscriber/fid_query.hpp
     pubsub/subscriber/subscribe_socket.hpp
