@@ -20,15 +20,16 @@ LEVELS = (
     ("netio/fabric.hpp", "netio/session"),
     ("netio/context.hpp",),
     ("netio/coalesced_task.hpp",),
-    ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/recording",
-     "pubsub/subscriber", "stream/socket"),
-    ("pubsub/client",),
+    ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
+     "stream/socket"),
+    ("pubsub/client", "pubsub/recording"),
     ("pubsub/pubsub.hpp", "stream/stream.hpp"),
     ("apps/common",),
     ("apps/metrics",),
     ("apps/program",),
     ("apps/cat", "apps/copy", "apps/doctor", "apps/etcd", "apps/examples", "apps/info", "apps/key", "apps/list",
-     "apps/dump", "apps/listen", "apps/publish", "apps/pump", "apps/record", "apps/send", "apps/subscribe", "apps/top"),
+     "apps/dump", "apps/file", "apps/listen", "apps/publish", "apps/pump", "apps/record", "apps/replay", "apps/send",
+     "apps/subscribe", "apps/top"),
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}
