@@ -20,7 +20,7 @@ target_include_directories(netio_daq PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${NETIO_UMBRELLA_DIR}>)
 target_compile_features(netio_daq PUBLIC cxx_std_20)
 target_link_libraries(netio_daq PUBLIC Threads::Threads
-    PRIVATE OpenSSL::Crypto ${CMAKE_DL_LIBS})
+    PRIVATE OpenSSL::Crypto PkgConfig::LZ4 PkgConfig::ZSTD ${CMAKE_DL_LIBS})
 if(NOT NETIO_SANITIZE)
     # A symbol that nobody defines is an error here and not at a user's.
     target_link_options(netio_daq PRIVATE -Wl,--no-undefined
@@ -70,13 +70,13 @@ cmake_path(ABSOLUTE_PATH NETIO_INCLUDE_DIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX
     OUTPUT_VARIABLE includedir)
 file(RELATIVE_PATH includedir ${CMAKE_INSTALL_PREFIX} ${includedir})
 # A static library cannot bring along by itself what it is made with.
-set(crypto "libcrypto >= ${NETIO_OPENSSL_MINIMUM}")
+set(others "libcrypto >= ${NETIO_OPENSSL_MINIMUM}, liblz4, libzstd")
 set(requires "")
 set(requires_private "")
 if(NETIO_LIBRARY_TYPE STREQUAL "STATIC_LIBRARY")
-    set(requires ${crypto})
+    set(requires ${others})
 else()
-    set(requires_private ${crypto})
+    set(requires_private ${others})
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/netio-daq.pc.in
     ${PROJECT_BINARY_DIR}/netio-daq.pc @ONLY)

@@ -76,6 +76,9 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/publisher_snapshot.hpp
     pubsub/pubsub.hpp
     pubsub/queued.hpp
+    pubsub/recording/recording_error.hpp
+    pubsub/recording/recording_reader.hpp
+    pubsub/recording/recording_writer.hpp
     pubsub/subscriber/fid_query.hpp
     pubsub/subscriber/subscribe_socket.hpp
     stream/core/counters.hpp

@@ -17,15 +17,18 @@ using Command = std::function<int()>;
 
 Command add_publish(CLI::App& program);
 Command add_subscribe(CLI::App& program);
+Command add_record(CLI::App& program);
 Command add_pump(CLI::App& program);
 Command add_cat(CLI::App& program);
 Command add_copy(CLI::App& program);
+Command add_file(CLI::App& program);
 Command add_info(CLI::App& program);
 Command add_doctor(CLI::App& program);
 Command add_key(CLI::App& program);
 Command add_list(CLI::App& program);
 Command add_dump(CLI::App& program);
 Command add_listen(CLI::App& program);
+Command add_replay(CLI::App& program);
 Command add_request(CLI::App& program);
 Command add_respond(CLI::App& program);
 Command add_send(CLI::App& program);

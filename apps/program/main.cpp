@@ -84,17 +84,27 @@ void refuse_empty_words(const CLI::App& command) {
     }
 }
 
-const CLI::App& chosen(const CLI::App& program, std::span<char*> words) {
+// Returns the command that the first words name, or a command's own action, and removes these
+// words.
+const CLI::App& chosen(const CLI::App& program, std::span<char*>& words) {
     if (words.empty()) throw WrongUsage{"a command is missing"};
     const std::string_view word = words.front();
     if (is_option(word)) return program;
     std::vector<std::string> names;
     for (const CLI::App* command : program.get_subcommands({})) {
-        if (command->get_name() == word) return *command;
         names.push_back(command->get_name());
+        if (names.back() != word) continue;
+        words = words.subspan(1);
+        return command->get_subcommands({}).empty() ? *command : chosen(*command, words);
     }
     if (word == "help" || word == "version") names = {"--" + std::string{word}};
     refuse_word("command", word, names);
+}
+
+// "netio file info"
+std::string full_name(const CLI::App& command) {
+    const CLI::App* const parent = command.get_parent();
+    return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
 // Keeps only the first line of a parser error.
@@ -106,12 +116,12 @@ std::string first_line(std::string_view text) {
 // with the returned status: it has shown the help or the version, or one line that names the wrong
 // word and the most similar valid word.
 std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char** argv) {
-    const std::span<char*> words{argv + 1, argv + (argc > 0 ? argc : 1)};
+    std::span<char*> words{argv + 1, argv + (argc > 0 ? argc : 1)};
     const CLI::App* command = &program;
     std::string flaw;
     try {
         command = &chosen(program, words);
-        refuse_unknown_options(*command, words.subspan(command == &program ? 0 : 1));
+        refuse_unknown_options(*command, words);
         program.parse(argc, argv);
         refuse_empty_words(*command);
         return std::nullopt;
@@ -126,9 +136,8 @@ std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char**
     } catch (const WrongUsage& error) {
         flaw = error.what();
     }
-    const std::string name = program.get_name();
-    tell_standard_error(fmt::format("{}: {}\nrun {} --help for the options\n", name, flaw,
-                                    command == &program ? name : name + " " + command->get_name()));
+    tell_standard_error(fmt::format("{}: {}\nrun {} --help for the options\n", program.get_name(),
+                                    flaw, full_name(*command)));
     return ExitStatus::wrong_usage;
 }
 
@@ -170,22 +179,29 @@ int main(int argc, char** argv) {
     std::vector<std::pair<std::string, apps::Command>> commands;
     commands.emplace_back("publish", apps::add_publish(program));
     commands.emplace_back("subscribe", apps::add_subscribe(program));
+    commands.emplace_back("record", apps::add_record(program));
     commands.emplace_back("pump", apps::add_pump(program));
     commands.emplace_back("cat", apps::add_cat(program));
     commands.emplace_back("copy", apps::add_copy(program));
     commands.emplace_back("dump", apps::add_dump(program));
+    commands.emplace_back("file", apps::add_file(program));
     commands.emplace_back("info", apps::add_info(program));
     commands.emplace_back("doctor", apps::add_doctor(program));
     commands.emplace_back("key", apps::add_key(program));
     commands.emplace_back("list", apps::add_list(program));
     commands.emplace_back("listen", apps::add_listen(program));
+    commands.emplace_back("replay", apps::add_replay(program));
     commands.emplace_back("request", apps::add_request(program));
     commands.emplace_back("respond", apps::add_respond(program));
     commands.emplace_back("send", apps::add_send(program));
     commands.emplace_back("top", apps::add_top(program));
     apps::LogArguments log_arguments;
-    for (CLI::App* const command : program.get_subcommands({}))
-        apps::add_log(*command, log_arguments);
+    for (CLI::App* const command : program.get_subcommands({})) {
+        const std::vector<CLI::App*> actions = command->get_subcommands({});
+        if (actions.empty()) apps::add_log(*command, log_arguments);
+        for (CLI::App* const action : actions)
+            apps::add_log(*action, log_arguments);
+    }
     std::optional<apps::ProgramLog> log;
     try {
         if (const auto status = apps::parse_command_line(program, argc, argv))

@@ -20,7 +20,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORPUS = HERE / "corpus"
-LONGEST_BYTES = {"config": 3000, "copy": 2100, "keys": 1500, "stream_wire": 1310}
+LONGEST_BYTES = {"config": 3000, "copy": 2100, "keys": 1500, "recording": 1500, "stream_wire": 1310}
 LONGEST_BYTES_OF_OTHERS = 600
 KEPT_BYTES = 6_000  # approximate limit for the corpus of one target
 

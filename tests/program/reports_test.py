@@ -15,7 +15,7 @@ from program_case import CONFIG, DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Ca
 
 PAGE = os.path.join(CONFIG, "..", "docs", "reports.md")
 EVERYWHERE = {"role", "report_version"}
-MAPS = {"triggers", "fids", "parameters"}  # with user-defined names
+MAPS = {"triggers", "fids", "parameters", "events", "properties"}  # with user-defined names
 
 
 def documented():

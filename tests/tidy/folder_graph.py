@@ -22,13 +22,14 @@ LEVELS = (
     ("netio/coalesced_task.hpp",),
     ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
      "stream/socket"),
-    ("pubsub/client",),
+    ("pubsub/client", "pubsub/recording"),
     ("pubsub/pubsub.hpp", "stream/stream.hpp"),
     ("apps/common",),
     ("apps/metrics",),
     ("apps/program",),
-    ("apps/c", "apps/cat", "apps/copy", "apps/doctor", "apps/etcd", "apps/examples", "apps/info", "apps/key",
-     "apps/list", "apps/dump", "apps/listen", "apps/publish", "apps/pump", "apps/request", "apps/respond", "apps/send",
+    ("apps/c", "apps/cat", "apps/copy", "apps/doctor", "apps/dump", "apps/etcd", "apps/examples", "apps/file", "apps/info",
+     "apps/key", "apps/list", "apps/listen", "apps/publish", "apps/pump", "apps/record", "apps/replay", "apps/request",
+     "apps/respond", "apps/send",
      "apps/subscribe", "apps/top"),
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}

@@ -60,6 +60,7 @@ PRIVATE_FOR_APPS = (
     "netio/session/",  # the probe of the doctor is a separate service
     "pubsub/core/",  # sets of fids, arrivals
     "pubsub/discovery/bounded_json.hpp",  # JSON from a server or a peer
+    "pubsub/recording/",  # repairs files record by record
     "stream/core/",  # the studies of the stream protocol run its state machines
 )
 LISTED = "set(NETIO_PUBLIC_HEADERS\n    netio/fabric.hpp)\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/publish/subscriber_log.hpp"
+#include "apps/common/subscriber_log.hpp"
 
 #include "tests/support/sim_world.hpp"
 

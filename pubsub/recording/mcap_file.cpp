@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/recording/mcap_file.hpp"
+
+#include "netio/base/version.hpp"
+#include "netio/base/wire.hpp"
+
+#include <lz4frame.h>
+#include <zstd.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace netio::mcap::inline v0_3 {
+
+// --- Compressor
+// ------------------------------------------------------------------------------------
+
+struct Compressor::State {
+    std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> zstd{nullptr, &ZSTD_freeCCtx};
+    Bytes out;
+};
+
+Compressor::Compressor(std::string name)
+    : name_{std::move(name)}, state_{std::make_unique<State>()} {
+    if (name_ != "zstd") return;
+    state_->zstd.reset(ZSTD_createCCtx());
+    if (!state_->zstd) throw std::bad_alloc{};
+}
+
+Compressor::~Compressor() = default;
+
+std::optional<std::span<const std::byte>> Compressor::compress(std::span<const std::byte> bytes) {
+    constexpr int zstd_level = 1; // the disk is the limit: speed counts more than size
+    if (name_.empty()) return {};
+    Bytes& out = state_->out;
+    const std::size_t bound = state_->zstd ? ZSTD_compressBound(bytes.size())
+                                           : LZ4F_compressFrameBound(bytes.size(), nullptr);
+    if (out.size() < bound) out.resize(bound);
+    std::size_t size = 0;
+    if (state_->zstd) {
+        size = ZSTD_compressCCtx(state_->zstd.get(), out.data(), out.size(), bytes.data(),
+                                 bytes.size(), zstd_level);
+        if (ZSTD_isError(size) != 0) throw std::runtime_error{ZSTD_getErrorName(size)};
+    } else {
+        size = LZ4F_compressFrame(out.data(), out.size(), bytes.data(), bytes.size(), nullptr);
+        if (LZ4F_isError(size) != 0) throw std::runtime_error{LZ4F_getErrorName(size)};
+    }
+    if (size >= bytes.size()) return {};
+    return std::span<const std::byte>{out.data(), size};
+}
+
+// --- FileOutput
+// ------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t block_bytes = 4096; // a multiple of what direct I/O requires anywhere
+constexpr std::size_t staging_bytes = std::size_t{1} << 20;
+
+} // namespace
+
+void FileOutput::Free::operator()(std::byte* memory) const noexcept {
+    std::free(memory);
+}
+
+FileOutput::FileOutput(std::string path, bool direct_io) : path_{std::move(path)} {
+    constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    descriptor_ = ::open(path_.c_str(), flags, 0666);
+    if (descriptor_ < 0) {
+        const int error = errno;
+        fail(error == EEXIST ? "a recording overwrites nothing; use another name than"
+                             : "cannot create",
+             error);
+    }
+    if (!direct_io || ::fcntl(descriptor_, F_SETFL, O_DIRECT) != 0) return;
+    staging_.reset(static_cast<std::byte*>(std::aligned_alloc(block_bytes, staging_bytes)));
+    if (staging_ == nullptr) {
+        ::close(descriptor_);
+        throw std::bad_alloc{};
+    }
+}
+
+FileOutput::~FileOutput() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void FileOutput::fail(const char* what, int error) const {
+    throw std::system_error{error, std::generic_category(), std::string{what} + " " + path_};
+}
+
+void FileOutput::append(std::span<const std::span<const std::byte>> parts) {
+    const std::uint64_t size_before = size_;
+    try {
+        if (staging_ != nullptr) {
+            write_direct(parts);
+        } else {
+            write_buffered(parts);
+        }
+    } catch (...) {
+        // A part of the record would be a torn one, and may take the space that the index needs.
+        size_ = size_before;
+        if (staging_ != nullptr) set_direct(false);
+        staging_.reset(); // it has bytes of this part
+        staged_ = 0;
+        (void)!::ftruncate(descriptor_, static_cast<off_t>(size_));
+        throw;
+    }
+}
+
+void FileOutput::write_buffered(std::span<const std::span<const std::byte>> parts) {
+    constexpr std::size_t batch = std::min<std::size_t>(IOV_MAX, 1024);
+    std::array<iovec, batch> vectors; // NOLINT: filled below
+    std::size_t offset = 0;           // in the first part
+    while (!parts.empty()) {
+        std::size_t count = 0;
+        for (std::size_t skip = offset; count < std::min(batch, parts.size()); ++count, skip = 0) {
+            const auto part = parts[count].subspan(skip);
+            vectors[count] = {const_cast<std::byte*>(part.data()), part.size()};
+        }
+        const ssize_t written = ::pwritev(descriptor_, vectors.data(), static_cast<int>(count),
+                                          static_cast<off_t>(size_));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) fail("cannot write to", errno);
+        size_ += static_cast<std::uint64_t>(written);
+        offset += static_cast<std::size_t>(written);
+        while (!parts.empty() && offset >= parts.front().size()) {
+            offset -= parts.front().size();
+            parts = parts.subspan(1);
+        }
+    }
+}
+
+// Whole blocks are written directly; the last part of a block also, but through the page cache, and
+// again with the next bytes.
+void FileOutput::write_direct(std::span<const std::span<const std::byte>> parts) {
+    std::uint64_t begin = size_ - staged_;
+    const auto write_blocks = [&] {
+        const std::size_t whole = staged_ - staged_ % block_bytes;
+        if (whole == 0) return;
+        write_at(staging_.get(), whole, begin);
+        std::memmove(staging_.get(), staging_.get() + whole, staged_ - whole);
+        begin += whole;
+        staged_ -= whole;
+    };
+    for (std::span<const std::byte> part : parts) {
+        while (!part.empty()) {
+            const std::size_t count = std::min(part.size(), staging_bytes - staged_);
+            std::memcpy(staging_.get() + staged_, part.data(), count);
+            staged_ += count;
+            part = part.subspan(count);
+            if (staged_ == staging_bytes) write_blocks();
+        }
+    }
+    write_blocks();
+    if (staged_ > 0) {
+        set_direct(false);
+        write_at(staging_.get(), staged_, begin);
+        set_direct(true);
+    }
+    size_ = begin + staged_;
+}
+
+void FileOutput::write_at(const std::byte* from, std::size_t bytes, std::uint64_t at) {
+    while (bytes > 0) {
+        const ssize_t written = ::pwrite(descriptor_, from, bytes, static_cast<off_t>(at));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) fail("cannot write to", errno);
+        from += written;
+        bytes -= static_cast<std::size_t>(written);
+        at += static_cast<std::uint64_t>(written);
+    }
+}
+
+void FileOutput::set_direct(bool on) {
+    (void)::fcntl(descriptor_, F_SETFL, on ? O_DIRECT : 0);
+}
+
+void FileOutput::sync() {
+    if (::fdatasync(descriptor_) != 0) fail("cannot write to the disk", errno);
+}
+
+void FileOutput::close() {
+    if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot close", errno);
+}
+
+std::uint64_t FileOutput::available_bytes() const {
+    struct statvfs about {};
+    if (::fstatvfs(descriptor_, &about) != 0) fail("cannot find the free space for", errno);
+    return std::uint64_t{about.f_bavail} * about.f_frsize;
+}
+
+// --- McapFile
+// --------------------------------------------------------------------------------------
+
+McapFile::McapFile(const std::string& path, const Run& run, unsigned part, bool direct_io)
+    : output_{path, direct_io} {
+    head_.assign(magic.begin(), magic.end());
+    mcap::append(head_, Header{.profile = std::string{profile}, .library = library_text()});
+    metadata_ = {.offset = head_.size(), .name = std::string{run_metadata}};
+    mcap::append(head_, Metadata{.name = std::string{run_metadata},
+                                 .metadata = {{"run", run.id},
+                                              {"part", std::to_string(part)},
+                                              {"host", run.host},
+                                              {"version", version()}}});
+    metadata_.length = head_.size() - metadata_.offset;
+    mcap::append(head_, events_schema());
+    const std::array<std::span<const std::byte>, 1> parts{head_};
+    try {
+        output_.append(parts);
+    } catch (...) { // an empty file is no recording
+        (void)::unlink(path.c_str());
+        throw;
+    }
+    statistics_ = {.schema_count = 1, .metadata_count = 1};
+}
+
+std::vector<std::pair<std::uint16_t, std::uint32_t>> McapFile::count(const Chunk& chunk) {
+    std::vector<std::pair<std::uint16_t, std::uint32_t>> found;
+    for (const Chunk::Item& item : chunk.items())
+        if (counts_[item.channel]++ == 0) found.emplace_back(item.channel, 0);
+    std::ranges::sort(found);
+    for (auto& [channel, messages] : found)
+        messages = std::exchange(counts_[channel], 0);
+    return found;
+}
+
+// The index of each channel has its final place from the beginning, so that one pass over the
+// messages fills all of them.
+void McapFile::append_message_indexes(Bytes& out, const Chunk& chunk, ChunkIndex& index,
+                                      std::uint64_t begin) {
+    constexpr std::size_t item_bytes = 16;
+    const auto found = count(chunk);
+    for (const auto& [channel, messages] : found) {
+        index.message_index_offsets.emplace_back(channel, begin + out.size());
+        mcap::append(out, MessageIndex{.channel_id = channel});
+        // The two lengths, of the content and of its list.
+        wire::store(out.data() + out.size() - 4, static_cast<std::uint32_t>(messages * item_bytes));
+        wire::store(out.data() + out.size() - 14,
+                    std::uint64_t{2 + 4 + std::size_t{messages} * item_bytes});
+        counts_[channel] = static_cast<std::uint32_t>(out.size()); // where its next item goes
+        out.resize(out.size() + messages * item_bytes);
+        messages_of_[channel] += messages;
+    }
+    for (const Chunk::Item& item : chunk.items()) {
+        std::uint32_t& at = counts_[item.channel];
+        wire::store(out.data() + at, item.log_time);
+        wire::store(out.data() + at + 8, item.offset);
+        at += item_bytes;
+    }
+    for (const auto& [channel, messages] : found)
+        counts_[channel] = 0;
+}
+
+void McapFile::write(const Chunk& chunk, std::span<const Channel> channels,
+                     Compressor& compressor) {
+    counts_.resize(channels.size());
+    messages_of_.resize(channels.size());
+    is_declared_.resize(channels.size());
+    head_.clear();
+    std::vector<std::uint16_t> declared;
+    for (const Chunk::Item& item : chunk.items()) {
+        if (is_declared_[item.channel]) continue;
+        is_declared_[item.channel] = true;
+        declared.push_back(item.channel);
+        mcap::append(head_, channels[item.channel]);
+    }
+    const std::size_t declared_bytes = head_.size();
+
+    ChunkFields fields{.message_start_time = chunk.items().front().log_time,
+                       .message_end_time = chunk.items().back().log_time,
+                       .uncompressed_size = chunk.size()};
+    std::vector<std::span<const std::byte>> parts(1); // the first one: the head
+    chunk.for_each_part([&](std::span<const std::byte> part) {
+        fields.uncompressed_crc = crc32(part, fields.uncompressed_crc);
+        if (!part.empty()) parts.push_back(part);
+    });
+    fields.records_size = chunk.size();
+    if (!compressor.name().empty()) {
+        // One part: memory of the user is not used with compression.
+        if (const auto compressed = compressor.compress(parts.back())) {
+            parts = {{}, *compressed};
+            fields.records_size = compressed->size();
+            fields.compression = compressor.name();
+        }
+    }
+    mcap::append(head_, fields);
+    parts.front() = head_;
+
+    const std::uint64_t begin = output_.size();
+    ChunkIndex index{.message_start_time = fields.message_start_time,
+                     .message_end_time = fields.message_end_time,
+                     .chunk_start_offset = begin + declared_bytes,
+                     .chunk_length = head_.size() - declared_bytes + fields.records_size,
+                     .compression = fields.compression,
+                     .compressed_size = fields.records_size,
+                     .uncompressed_size = fields.uncompressed_size};
+    tail_.clear();
+    append_message_indexes(tail_, chunk, index, index.chunk_start_offset + index.chunk_length);
+    index.message_index_length = tail_.size();
+    parts.emplace_back(tail_);
+    try {
+        output_.append(parts);
+    } catch (...) { // the index at the end of the file must not have it
+        for (const Chunk::Item& item : chunk.items())
+            --messages_of_[item.channel];
+        for (const std::uint16_t channel : declared)
+            is_declared_[channel] = false;
+        throw;
+    }
+    declared_bytes_ += declared_bytes;
+    mcap::append(chunk_indexes_, index);
+    if (statistics_.message_count == 0) statistics_.message_start_time = fields.message_start_time;
+    statistics_.message_end_time = fields.message_end_time;
+    statistics_.message_count += chunk.items().size();
+    ++statistics_.chunk_count;
+}
+
+std::size_t McapFile::index_with(const Chunk& chunk) const noexcept {
+    constexpr std::size_t fields_bytes = 128; // of a chunk index, without its map
+    constexpr std::size_t per_channel = 10;
+    const std::size_t channels = std::min(chunk.items().size(), std::size_t{1} << 16);
+    return chunk_indexes_.size() + declared_bytes_ + fields_bytes + per_channel * channels;
+}
+
+std::size_t McapFile::size_with(const Chunk& chunk) const noexcept {
+    constexpr std::size_t end_bytes = 1024; // schema, metadata index, summary offsets, footer
+    constexpr std::size_t item_bytes = 16 + record_head_bytes + 6; // if each has its own channel
+    return output_.size() + chunk.size() + chunk.items().size() * item_bytes + index_with(chunk) +
+           end_bytes;
+}
+
+void McapFile::finish(std::span<const Channel> channels, bool sync) {
+    Bytes out;
+    mcap::append(out, DataEnd{});
+    const std::uint64_t begin = output_.size();
+    const std::size_t summary = out.size();
+    std::vector<SummaryOffset> groups;
+    std::size_t group = summary;
+    const auto end_group = [&](Opcode opcode) {
+        if (out.size() > group)
+            groups.push_back({.group_opcode = opcode,
+                              .group_start = begin + group,
+                              .group_length = out.size() - group});
+        group = out.size();
+    };
+    mcap::append(out, events_schema());
+    end_group(Opcode::schema);
+    for (std::size_t id = 0; id < is_declared_.size(); ++id) {
+        if (!is_declared_[id]) continue;
+        mcap::append(out, channels[id]);
+        ++statistics_.channel_count;
+        statistics_.channel_message_counts.emplace_back(id, messages_of_[id]);
+    }
+    end_group(Opcode::channel);
+    mcap::append(out, statistics_);
+    end_group(Opcode::statistics);
+    out.insert(out.end(), chunk_indexes_.begin(), chunk_indexes_.end());
+    end_group(Opcode::chunk_index);
+    mcap::append(out, metadata_);
+    end_group(Opcode::metadata_index);
+    for (const SummaryOffset& each : groups)
+        mcap::append(out, each);
+    const std::size_t footer = out.size();
+    Footer record{.summary_start = begin + summary, .summary_offset_start = begin + group};
+    mcap::append(out, record);
+    const std::span<const std::byte> covered{out.data() + summary, footer + record_head_bytes +
+                                                                       footer_bytes - 4 - summary};
+    record.summary_crc = crc32(covered);
+    out.resize(footer);
+    mcap::append(out, record);
+    out.insert(out.end(), magic.begin(), magic.end());
+    const std::array<std::span<const std::byte>, 1> parts{out};
+    output_.append(parts);
+    if (sync) output_.sync();
+    output_.close();
+}
+
+} // namespace netio::mcap::inline v0_3

@@ -1,0 +1,440 @@
+# SPDX-License-Identifier: Apache-2.0
+"""netio replay and netio file: recordings made by a writer of this test are looked into, checked,
+repaired, cut, merged, exported and published again. The page docs/recording.md is run."""
+
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import unittest
+import zlib
+
+from program_case import CONFIG, DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
+from reports_test import documented, flat, is_known
+
+PAGE = os.path.join(CONFIG, "..", "docs", "recording.md")
+MAGIC = b"\x89MCAP0\r\n"
+BEGIN = 1_700_000_000_000_000_000
+
+
+def text(value):
+    data = value.encode()
+    return struct.pack("<I", len(data)) + data
+
+
+def texts(values):
+    data = b"".join(text(key) + text(value) for key, value in values.items())
+    return struct.pack("<I", len(data)) + data
+
+
+def record(opcode, content):
+    return struct.pack("<BQ", opcode, len(content)) + content
+
+
+class Recording:
+    """An MCAP file by its specification, independent of netio's writer."""
+
+    def __init__(self):
+        self.data = MAGIC + record(1, text("netio") + text("recording_files_test"))
+        self.channels, self.indexes, self.counts = {}, b"", {}
+        self.chunks, self.times, self.chunk_ends = 0, [], []
+
+    def chunk(self, messages):
+        """Messages: (fid, sequence, ns after BEGIN, status, bytes)."""
+        records, places = b"", {}
+        for fid, sequence, after, status, data in messages:
+            if fid not in self.channels:
+                self.channels[fid] = record(4, struct.pack("<HH", len(self.channels) + 1, 0)
+                                            + text(f"netio/fid/0x{fid:016x}") + text("netio/1")
+                                            + texts({"fid": f"0x{fid:x}", "publisher": "10.0.0.1:7"}))
+                records += self.channels[fid]
+            channel = list(self.channels).index(fid) + 1
+            time = BEGIN + after
+            places.setdefault(channel, []).append((time, len(records)))
+            self.counts[channel] = self.counts.get(channel, 0) + 1
+            self.times.append(time)
+            prefix = struct.pack("<BBHIQ", status, 0, 0, 0, sequence)
+            records += record(5, struct.pack("<HIQQ", channel, sequence & 0xffffffff, time, time) + prefix + data)
+        times = [BEGIN + each[2] for each in messages]
+        begin = len(self.data)
+        self.data += record(6, struct.pack("<QQQI", min(times), max(times), len(records), zlib.crc32(records))
+                            + text("") + struct.pack("<Q", len(records)) + records)
+        length = len(self.data) - begin
+        offsets = b""
+        after = len(self.data)
+        for channel, entries in places.items():
+            offsets += struct.pack("<HQ", channel, len(self.data))
+            pairs = b"".join(struct.pack("<QQ", *entry) for entry in entries)
+            self.data += record(7, struct.pack("<HI", channel, len(pairs)) + pairs)
+        self.indexes += record(8, struct.pack("<QQQQI", min(times), max(times), begin, length, len(offsets))
+                               + offsets + struct.pack("<Q", len(self.data) - after) + text("")
+                               + struct.pack("<QQ", len(records), len(records)))
+        self.chunks += 1
+        self.chunk_ends.append(begin + length)
+        return self
+
+    def finished(self):
+        data = self.data + record(15, struct.pack("<I", 0))
+        begin = len(data)
+        summary = b"".join(self.channels.values())
+        counts = b"".join(struct.pack("<HQ", *each) for each in self.counts.items())
+        summary += record(11, struct.pack("<QHIIIIQQI", len(self.times), 0, len(self.channels), 0, 0, self.chunks,
+                                          min(self.times), max(self.times), len(counts)) + counts)
+        summary += self.indexes
+        footer = struct.pack("<BQQQ", 2, 20, begin, 0)
+        return data + summary + footer + struct.pack("<I", zlib.crc32(summary + footer)) + MAGIC
+
+
+def some_messages(count, fids=4, seed=1, size=None):
+    draw = random.Random(seed)
+    sequences = dict.fromkeys(range(fids), 0)
+    for i in range(count):
+        fid = draw.randrange(fids)
+        sequences[fid] += 1
+        data = draw.randbytes(size or draw.randrange(200))
+        yield (fid, sequences[fid], i * 100_000, draw.randrange(256), data)
+
+
+def recording_of(messages, per_chunk=50):
+    made = Recording()
+    for at in range(0, len(messages), per_chunk):
+        made.chunk(messages[at:at + per_chunk])
+    return made
+
+
+def netio(*arguments, **options):
+    return subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=DEADLINE, **options)
+
+
+class RecordingCase(Case):
+    def run_json(self, *arguments, status=0):
+        ended = netio(*arguments, "--json")
+        self.assertEqual(ended.returncode, status, ended.stderr.decode())
+        return self.documented(json.loads(ended.stdout.splitlines()[-1]))
+
+    def documented(self, report):
+        known = documented()[report["role"]]
+        for name in flat(report):
+            self.assertTrue(is_known(name, known), f"{report['role']}: {name} is not in docs/reports.md")
+        return report
+
+    def lines(self, file, *selection):
+        """The messages of a recording as lines of CSV: another path through the reader than the report."""
+        ended = netio("file", "export", file, "--as", "csv", "--output", "-", *selection)
+        self.assertIn(ended.returncode, (0, 4), ended.stderr.decode())
+        return ended.stdout.decode().splitlines()[1:]
+
+    @staticmethod
+    def expected_lines(messages):
+        return [f"{BEGIN + after},,0x{fid:x},{sequence},{status},{len(data)},{data.hex()}"
+                for fid, sequence, after, status, data in messages]
+
+
+class Looking(RecordingCase):
+    MESSAGES = list(some_messages(500))
+
+    def setUp(self):
+        super().setUp()
+        self.made = recording_of(self.MESSAGES)
+        self.file = self.path("run.mcap", self.made.finished())
+
+    def test_info_counts_fids_losses_and_rates(self):
+        messages = [each for each in self.MESSAGES if each[:2] != (2, 5)]
+        report = self.run_json("file", "info", self.path("lossy.mcap", recording_of(messages).finished()))
+        self.assertEqual(report["messages"], 499)
+        self.assertEqual(report["bytes"], sum(len(each[4]) for each in messages))
+        self.assertEqual(report["lost"], 1)
+        self.assertEqual(report["fids"]["0x2"]["lost"], 1)
+        self.assertEqual(report["fids"]["0x2"]["publisher"], "10.0.0.1:7")
+        self.assertEqual(sum(report["rate"]["messages"]), 499)
+        self.assertAlmostEqual(report["seconds"], 0.0499, 3)
+        shown = netio("file", "info", self.file).stdout.decode()
+        self.assertIn("500 messages", shown)
+        self.assertIn("####", shown)
+        self.assertIn("2023-11-14T22:13:20.000000000Z", shown)
+
+    def test_verify_finds_what_is_damaged_and_torn(self):
+        self.assertEqual(self.run_json("file", "verify", self.file)["damage_count"], 0)
+        data = bytearray(self.made.finished())
+        data[self.made.chunk_ends[2] - 5] ^= 1
+        report = self.run_json("file", "verify", self.path("bad.mcap", bytes(data)), status=6)
+        self.assertEqual(report["damage_count"], 1)
+        self.assertEqual(report["messages"], 450)
+        ended = netio("file", "info", self.path("bad.mcap"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertRegex(ended.stderr.decode(), r"bad\.mcap: at offset \d+: .*netio file repair")
+        torn = self.path("torn.mcap", self.made.data[:-10])
+        self.assertEqual(len(self.run_json("file", "verify", torn, status=5)["torn"]), 1)
+
+    def test_repair_keeps_every_whole_chunk_of_a_file_torn_anywhere(self):
+        whole = self.made.finished()
+        expected = self.expected_lines(self.MESSAGES)
+        draw = random.Random(7)
+        for number in range(12):
+            length = draw.randrange(8, len(whole))
+            torn = self.path(f"torn{number}.mcap", whole[:length])
+            repaired = self.path(f"repaired{number}.mcap")
+            report = self.run_json("file", "repair", torn, "--output", repaired)
+            self.assertEqual(report["chunks"], sum(end <= length for end in self.made.chunk_ends), length)
+            self.assertEqual(self.lines(repaired), expected[:report["messages"]])
+            verified = self.run_json("file", "verify", repaired)
+            self.assertEqual(verified["messages"], report["messages"])
+            self.assertTrue(verified["files"][0]["complete"])
+            with open(torn, "rb") as file:
+                self.assertEqual(file.read(), whole[:length])  # not in place
+
+    def test_repair_passes_over_a_damaged_chunk(self):
+        data = bytearray(self.made.finished())
+        data[self.made.chunk_ends[2] - 5] ^= 1
+        report = self.run_json("file", "repair", self.path("bad.mcap", bytes(data)), "--output", self.path("new.mcap"))
+        self.assertEqual(report["messages"], 450)
+        self.assertEqual(report["skipped_places"], 1)
+        expected = self.expected_lines(self.MESSAGES)
+        self.assertEqual(self.lines(self.path("new.mcap")), expected[:100] + expected[150:])
+
+    def test_nothing_is_overwritten(self):
+        kept = self.path("kept.mcap", b"precious")
+        for arguments in (("repair", self.file), ("cut", self.file), ("merge", self.file, self.file),
+                          ("export", self.file, "--as", "csv"), ("export", self.file, "--as", "hdf5")):
+            ended = netio("file", *arguments, "--output", kept)
+            self.assertEqual(ended.returncode, 1, arguments)
+            self.assertRegex(ended.stderr.decode(), "exists|without HDF5")
+            with open(kept, "rb") as file:
+                self.assertEqual(file.read(), b"precious")
+
+    def test_cut_and_merge_restore_the_recording(self):
+        parts = []
+        for number, selection in enumerate((("--fid", "0-1", "--until", "20ms"), ("--fid", "0-1", "--from", "20ms"),
+                                            ("--fid", "2-3"))):
+            parts.append(self.path(f"part{number}.mcap"))
+            self.run_json("file", "cut", self.file, *selection, "--output", parts[-1], "--compress",
+                          ("none", "lz4", "zstd")[number])
+        merged = self.path("merged.mcap")
+        self.run_json("file", "merge", *parts, "--output", merged)
+        self.assertEqual(self.lines(merged), self.expected_lines(self.MESSAGES))
+        self.run_json("file", "verify", merged)
+
+    def test_times_can_be_absolute(self):
+        lines = self.lines(self.file, "--from", "2023-11-14T22:13:20.01Z", "--until", "2023-11-14T22:13:20.02Z")
+        self.assertEqual(lines, self.expected_lines(self.MESSAGES[100:200]))
+        ended = netio("file", "info", self.file, "--from", "noon")
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("--from: 'noon'; allowed:", ended.stderr.decode())
+
+    def test_raw_export_is_for_one_fid(self):
+        ended = netio("file", "export", self.file, "--as", "raw", "--output", "-", "--fid", "3")
+        self.assertEqual(ended.stdout, b"".join(each[4] for each in self.MESSAGES if each[0] == 3))
+        ended = netio("file", "export", self.file, "--as", "raw", "--output", self.path("raw"))
+        self.assertEqual(ended.returncode, 2)
+        self.assertFalse(os.path.exists(self.path("raw")))
+
+    def test_wrong_words_name_the_action(self):
+        ended = netio("file", "info", self.file, "--jsn")
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("did you mean '--json'", ended.stderr.decode())
+        self.assertIn("run netio file info --help", ended.stderr.decode())
+        self.assertIn("did you mean 'info'", netio("file", "inf").stderr.decode())
+
+
+def python_with_h5py():
+    for python in (sys.executable, "/usr/bin/python3"):
+        if os.path.exists(python) and subprocess.run([python, "-c", "import h5py"], stderr=subprocess.DEVNULL,
+                                                     check=False).returncode == 0:
+            return python
+    return None
+
+
+class ExportingHdf5(RecordingCase):
+    READ = r"""
+import h5py, json, sys
+out = {}
+with h5py.File(sys.argv[1]) as file:
+    for name, group in file.items():
+        arrival = group["arrival_time"]
+        if "data" in group:
+            messages = [bytes(row).hex() for row in group["data"][:]]
+        else:
+            data, ends = bytes(group["bytes"][:]), group["offsets"][:]
+            messages = [data[ends[i]:ends[i + 1]].hex() for i in range(len(ends) - 1)]
+        out[group.attrs["fid"]] = {"units": arrival.attrs["units"], "arrival": arrival[:].tolist(),
+            "sequence": group["sequence"][:].tolist(), "status": group["status"][:].tolist(), "messages": messages}
+print(json.dumps(out))
+"""
+
+    def test_h5py_reads_every_message(self):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("there is no Python with h5py (apt install python3-h5py)")
+        messages = list(some_messages(300, fids=2))
+        messages += [(fid + 2, sequence, after + 30_000_000, status, data)
+                     for fid, sequence, after, status, data in some_messages(60, fids=1, size=20000)]
+        messages += [(3, i, 40_000_000 + i, 0, bytes([i] * 12)) for i in range(1, 20)]
+        file = self.path("run.mcap", recording_of(messages).finished())
+        ended = netio("file", "export", file, "--as", "hdf5", "--output", self.path("run.h5"), "--json")
+        if b"without HDF5" in ended.stderr:
+            self.skipTest("this build has no HDF5")
+        self.assertEqual(ended.returncode, 0, ended.stderr.decode())
+        read = subprocess.run([python, "-c", self.READ, self.path("run.h5")], stdout=subprocess.PIPE, check=True)
+        found = json.loads(read.stdout)
+        self.assertEqual(sorted(found), ["0x0", "0x1", "0x2", "0x3"])
+        for name, group in found.items():
+            own = [each for each in messages if each[0] == int(name, 16)]
+            self.assertEqual(group["units"], "ns since 1970-01-01T00:00:00Z")
+            self.assertEqual(group["arrival"], [BEGIN + each[2] for each in own])
+            self.assertEqual(group["sequence"], [each[1] for each in own])
+            self.assertEqual(group["status"], [each[3] for each in own])
+            self.assertEqual(group["messages"], [each[4].hex() for each in own])
+
+
+class Replaying(RecordingCase):
+    def replay(self, *arguments):
+        return self.start("replay", *arguments, "--listen", f"{HOST}:0", "--allow-remote-anonymous")
+
+    def received(self, replay, fids):
+        """The bytes of each fid at a subscriber."""
+        folder = self.path("received")
+        shutil.rmtree(folder, ignore_errors=True)
+        subscriber = self.start("subscribe", replay.address(), "--fid", fids, "--output", folder)
+        status, report, log = subscriber.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(report["lost"], 0, log)
+        found = {}
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), "rb") as file:
+                found[int(name, 16)] = file.read()
+        return report, found
+
+    @staticmethod
+    def bytes_of(messages, fid):
+        return b"".join(each[4] for each in messages if each[0] == fid)
+
+    def check(self, *arguments, messages, file):
+        replay = self.replay(file, *arguments)
+        report, found = self.received(replay, "0-3")
+        status, sent, log = replay.end()
+        self.assertEqual(status, 0, log)
+        self.documented(sent)
+        self.assertEqual(sent["messages"], len(messages))
+        self.assertEqual(report["messages"], len(messages))
+        for fid in range(4):
+            self.assertEqual(found.get(fid, b""), self.bytes_of(messages, fid))
+        return sent
+
+    def test_a_subscriber_receives_what_was_recorded(self):
+        messages = list(some_messages(400))
+        file = self.path("run.mcap", recording_of(messages).finished())
+        for mode in ("buffered", "unbuffered"):
+            sent = self.check("--rate", "max", "--mode", mode, messages=messages, file=file)
+            self.assertNotIn("deviation", sent)
+        self.check("--rate", "max", "--from", "10ms", "--until", "20ms", messages=messages[100:200], file=file)
+
+    def test_a_set_with_a_torn_end_plays_without_a_seam(self):
+        messages = list(some_messages(400))
+        self.path("run-000001.mcap", recording_of(messages[:200]).finished())
+        self.path("run-000002.mcap", recording_of(messages[200:]).data)
+        sent = self.check("--rate", "100x", messages=messages, file=self.path("run.mcap"))
+        self.assertEqual(sent["torn"], 1)
+        self.assertIn("p99_us", sent["deviation"])
+
+    def test_the_pace_is_the_recorded_one_times_the_factor(self):
+        messages = [(0, i + 1, i * 100_000_000, 0, b"x") for i in range(11)]  # a second
+        file = self.path("run.mcap", recording_of(messages).finished())
+        sent = self.check("--rate", "2x", messages=messages, file=file)
+        self.assertGreaterEqual(sent["seconds"], 0.5)
+
+    def test_fids_are_replaced_and_the_recording_repeated(self):
+        messages = list(some_messages(100))
+        file = self.path("run.mcap", recording_of(messages).finished())
+        replay = self.replay(file, "--rate", "max", "--fid", "1-2", "--map", "1-2=101-102", "--repeat", "3")
+        _, found = self.received(replay, "101-102")
+        self.assertEqual(replay.end()[0], 0)
+        self.assertEqual(found, {fid + 100: 3 * self.bytes_of(messages, fid) for fid in (1, 2)})
+
+    def test_messages_larger_than_a_block_are_replayed(self):
+        large = [(0, i + 1, i, 0, bytes([i]) * (5 << 20)) for i in range(3)]
+        file = self.path("run.mcap", recording_of(large, 1).finished())
+        for mode in ("buffered", "unbuffered"):
+            self.check("--rate", "max", "--mode", mode, messages=large, file=file)
+
+    def test_a_damaged_file_ends_with_what_was_whole(self):
+        messages = list(some_messages(200))
+        made = recording_of(messages)
+        data = bytearray(made.finished())
+        data[made.chunk_ends[2] - 5] ^= 1
+        replay = self.replay(self.path("bad.mcap", bytes(data)), "--rate", "max")
+        report, _ = self.received(replay, "0-3")
+        status, sent, log = replay.end()
+        self.assertEqual(status, 1)
+        self.assertEqual(sent["messages"], 100)
+        self.assertEqual(report["messages"], 100)
+        self.assertIn("netio file repair", log)
+
+    def test_wrong_values_are_refused(self):
+        file = self.path("run.mcap", recording_of(list(some_messages(10))).finished())
+        for arguments, words in ((("--rate", "fast"), "--rate: 'fast'; allowed:"),
+                                 (("--map", "1"), "--map: '1'"),
+                                 (("--map", "0-3=5"), "different lengths"),
+                                 (("--until", "x"), "--until: 'x'")):
+            ended = netio("replay", file, *arguments)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            self.assertIn(words, ended.stderr.decode())
+        ended = netio("replay", self.path("absent.mcap"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("there is no such file", ended.stderr.decode())
+
+
+class RecordingAgain(RecordingCase):
+    def record(self, file, name):
+        replay = self.start("replay", file, "--rate", "max", "--listen", f"{HOST}:0", "--allow-remote-anonymous")
+        recorder = self.start("record", replay.address(), "--fid", "0-3", "--output", self.path(name))
+        status, _, log = recorder.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(replay.end()[0], 0)
+        return self.path(name)
+
+    def test_a_recording_of_a_replay_has_the_same_messages(self):
+        messages = list(some_messages(1000))
+        first = self.record(self.path("run.mcap", recording_of(messages).finished()), "first.mcap")
+        second = self.record(first, "second.mcap")
+        columns = [line.split(",")[2:] for line in self.lines(first)]
+        self.assertEqual([line.split(",")[2:] for line in self.lines(second)], columns)
+        self.assertEqual([(each[0], *each[2:]) for each in columns],
+                         [(line.split(",")[2], *line.split(",")[4:]) for line in self.expected_lines(messages)])
+        self.assertEqual(self.run_json("file", "verify", second)["lost"], 0)
+
+
+class WalkThrough(RecordingCase):
+    """The section of that name of docs/recording.md."""
+
+    def test_every_command_of_the_page_works(self):
+        with open(PAGE, encoding="utf-8") as page:
+            section = page.read().split("## Walk-through")[1].split("\n## ")[0]
+        script = "set -e\n" + "\n".join(re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S))
+        python = python_with_h5py()
+        has_hdf5 = b"without HDF5" not in netio("file", "export", "/absent", "--as", "hdf5", "--output",
+                                                self.path("x")).stderr
+        if python is None or not has_hdf5:
+            script = script.split("netio file export")[0]
+        else:
+            os.symlink(python, self.path("python3"))
+        os.symlink(PROGRAM, self.path("netio"))
+        for port in ("12345", "12346"):  # free ones
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                script = script.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free.getsockname()[1]}")
+        ended = subprocess.run(["bash", "-c", script], cwd=self.folder.name, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=3 * DEADLINE, check=False,
+                               env={**os.environ, "PATH": self.folder.name + ":" + os.environ["PATH"]})
+        self.assertEqual(ended.returncode, 0, ended.stdout)
+        if "read.py" in script:
+            self.assertRegex(ended.stdout, r"fid_0x0000000000000003 \(\d+, 40\)")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)
