@@ -75,8 +75,8 @@ int main(int argc, char** argv) try {
     netio::Queued<netio::ListenSocket> listener{
         queue, 1, *transport, {.listen = {{"127.0.0.1", 0}}}};
     netio::Queued<netio::SendSocket> sender{queue, 2, *transport, {}};
-    program.sender = &sender;
     sender->connect(listener->endpoints().front().address);
+    program.sender = &sender;
     std::vector<std::jthread> threads;
     for (int i = 0; i < 2; ++i)
         threads.emplace_back([&] { program.work(queue); });

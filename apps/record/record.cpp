@@ -471,11 +471,14 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
                      std::span<const std::byte> message, std::uint8_t status) {
     last_ns_ = arrival_.at(loop_.now());
     if (first_ns_ == 0) first_ns_ = last_ns_;
-    const RecordingWriter::Entry entry{.fid = fid,
-                                       .bytes = message,
-                                       .status = status,
-                                       .arrival_ns = last_ns_,
-                                       .publisher = address_of(source)};
+    RecordingWriter::Entry entry{.fid = fid,
+                                 .bytes = message,
+                                 .status = status,
+                                 .arrival_ns = last_ns_,
+                                 .publisher = address_of(source)};
+    const auto stamp = netio::time_stamp::of(message, source.stamps);
+    const std::optional<std::int64_t> published = stamp ? stamp->utc_ns() : std::nullopt;
+    if (published && *published >= 0) entry.publish_ns = static_cast<std::uint64_t>(*published);
     // Smaller ones are copied by keep(), too.
     const bool keeps =
         takes_memory_ && message.size() >= netio::KeepPool::copied_below && all_.may_lend();

@@ -19,18 +19,17 @@ LEVELS = (
     ("netio/transport.hpp",),
     ("netio/fabric.hpp", "netio/session"),
     ("netio/context.hpp",),
-    ("netio/coalesced_task.hpp",),
+    ("netio/coalesced_task.hpp", "netio/completion_queue.hpp"),
     ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
      "stream/socket"),
-    ("pubsub/client", "pubsub/recording"),
+    ("pubsub/client", "pubsub/queued.hpp", "pubsub/recording"),
     ("pubsub/pubsub.hpp", "stream/stream.hpp"),
     ("apps/common",),
     ("apps/metrics",),
     ("apps/program",),
     ("apps/c", "apps/cat", "apps/copy", "apps/doctor", "apps/dump", "apps/etcd", "apps/examples", "apps/file", "apps/info",
      "apps/key", "apps/list", "apps/listen", "apps/publish", "apps/pump", "apps/record", "apps/replay", "apps/request",
-     "apps/respond", "apps/send",
-     "apps/subscribe", "apps/top"),
+     "apps/respond", "apps/send", "apps/subscribe", "apps/top"),
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}
