@@ -94,6 +94,7 @@ EventLoop::~EventLoop() {
         detail::misused("the event loop is destroyed while it runs; call EventLoop::stop() and "
                         "wait until run() has returned, or join the thread that runs it, before");
     }
+    tasks_.discard();
     attachment_.reset();
     // Their destructors may retire further objects.
     while (!retired_.empty())

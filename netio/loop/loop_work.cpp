@@ -22,6 +22,18 @@ TaskQueue::Put TaskQueue::put(std::function<void()> task, bool always) {
     return posted_.exchange(true) ? Put::ok : Put::first;
 }
 
+void TaskQueue::discard() {
+    // Outside the lock: what a task holds may put another one.
+    std::vector<std::function<void()>> tasks = std::move(running_);
+    running_.clear();
+    next_ = 0;
+    while (!tasks.empty() || posted_.exchange(false)) {
+        tasks.clear();
+        const std::lock_guard lock{mutex_};
+        tasks.swap(tasks_);
+    }
+}
+
 bool TaskQueue::run(const std::function<bool()>& time_is_up) {
     if (next_ == running_.size()) {
         if (!posted_.exchange(false)) return false;

@@ -31,6 +31,9 @@ class TaskQueue {
     // Any thread. `always`: also beyond the limit.
     Put put(std::function<void()> task, bool always = false);
 
+    // The loop does not run any more: destroys the tasks that have not run.
+    void discard();
+
     // The loop's thread only. Whether run() would find a task.
     bool waiting() const noexcept { return posted_.load() || next_ < running_.size(); }
     // Runs the tasks that were put before the call, in order, until `time_is_up` returns true after

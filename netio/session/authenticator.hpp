@@ -29,6 +29,7 @@ class Authenticator final {
     Authenticator(const Authenticator&) = delete;
     Authenticator& operator=(const Authenticator&) = delete;
 
+    EventLoop& loop() const noexcept { return loop_; }
     bool is_of(const EventLoop& loop) const noexcept { return &loop == &loop_; }
     access::AuthServer::Verdict judge(const ConnectionRequest& request, access::PeerSlot& slot);
     // Reports a refused peer to the observer; after the answer to the peer.

@@ -52,7 +52,12 @@ std::string opened_by_a_line(const std::string& file, const std::string& address
 ServerKeys::ServerKeys(EventLoop& loop, const Options& options)
     : impl_{std::make_unique<Authenticator>(loop, options)} {}
 
-ServerKeys::~ServerKeys() = default;
+// The last reference may be a thread-safe publisher's, on any thread.
+ServerKeys::~ServerKeys() {
+    EventLoop& loop = impl_->loop();
+    if (loop.is_inherited() || !loop.runs_elsewhere()) return;
+    loop.post_always([impl = std::shared_ptr<Authenticator>{std::move(impl_)}] {});
+}
 
 ServerKeys::Counters ServerKeys::counters() const noexcept {
     return impl_->counters();

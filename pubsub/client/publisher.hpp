@@ -61,7 +61,7 @@ class NETIO_EXPORT Publisher final {
         // Whether peers of other machines may connect without keys. Then traffic is not encrypted,
         // and any peer that can reach the address may subscribe.
         bool allow_remote_anonymous = false;
-        // Must be created, and destroyed, on the context's loop: context.run([&] { keys = ...; }).
+        // Must be created on the context's loop: context.run([&] { keys = ...; }).
         std::shared_ptr<ServerKeys> keys{};
         // The clock of the time that is sent with each message; subscribers read it with
         // Message::time(). tai: publish() reads the clock. own: publish_at() passes the time.
