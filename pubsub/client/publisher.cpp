@@ -67,6 +67,9 @@ struct Publisher::Impl {
 
     pubsub::Announcement announcement() const;
     Status put(Fid fid, std::span<const std::byte> message, std::uint8_t status, TimePoint until);
+    // ok, not_owned or too_large.
+    Status check(Fid fid, std::size_t size) const;
+    std::size_t put_batch(std::span<const Outgoing> messages, TimePoint until);
     std::string refusal(Fid fid, std::size_t size, Status status) const;
     void close();
 
@@ -183,7 +186,7 @@ void Publisher::Impl::OnLoop::drain() {
 
 // Returns false if there is no space for its fid yet.
 bool Publisher::Impl::OnLoop::publish(const pubsub::Publication& item) {
-    const Status status = socket.publish(item.fid, item.bytes, item.status);
+    const Status status = socket.publish(item.fid, item.bytes.bytes(), item.status);
     if (status == Status::again) return false;
     if (status == Status::no_subscribers)
         impl.without_subscribers.fetch_add(1, std::memory_order_relaxed);
@@ -283,16 +286,62 @@ void Publisher::Impl::close() {
     ended.wait(lock, [this] { return over.load(); });
 }
 
+Status Publisher::Impl::check(Fid fid, std::size_t size) const {
+    if (options.fids && !options.fids->contains(fid)) return Status::not_owned;
+    return size > message_limit ? Status::too_large : Status::ok;
+}
+
 Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::uint8_t status,
                             TimePoint until) {
-    if (options.fids && !options.fids->contains(fid)) return Status::not_owned;
-    if (message.size() > message_limit) return Status::too_large;
-    const Status put = outbox.put(
-        {.fid = fid, .status = status, .bytes = {message.begin(), message.end()}}, until);
+    if (const Status checked = check(fid, message.size()); checked != Status::ok) return checked;
+    auto memory = std::make_shared_for_overwrite<std::byte[]>(message.size());
+    std::ranges::copy(message, memory.get());
+    const std::span<const std::byte> copy{memory.get(), message.size()};
+    const Status put =
+        outbox.put({.fid = fid, .status = status, .bytes = {std::move(memory), copy}}, until);
     if (put != Status::ok) return put;
     // Also without subscribers: those that were connected before learn how many messages they lost.
     drain_task.request();
     return wanted.has(fid) ? Status::ok : Status::no_subscribers;
+}
+
+// In pieces: their memory is released when all of its messages were sent, and the loop's thread
+// works on one piece while this thread copies the next.
+std::size_t Publisher::Impl::put_batch(std::span<const Outgoing> messages, TimePoint until) {
+    constexpr std::size_t piece_messages = 1024;
+    constexpr std::size_t piece_bytes = std::size_t{64} << 10;
+    std::vector<pubsub::Publication> piece;
+    std::size_t accepted = 0;
+    while (accepted < messages.size()) {
+        std::size_t end = accepted;
+        std::size_t bytes = 0;
+        while (end < messages.size() && end - accepted < piece_messages && bytes < piece_bytes)
+            bytes += messages[end++].bytes.size();
+        const std::shared_ptr<std::byte[]> memory =
+            std::make_shared_for_overwrite<std::byte[]>(bytes);
+        piece.clear();
+        std::byte* at = memory.get();
+        for (const Outgoing& message : messages.subspan(accepted, end - accepted)) {
+            const std::span<const std::byte> copy{at, message.bytes.size()};
+            at = std::ranges::copy(message.bytes, at).out;
+            piece.push_back({.fid = message.fid,
+                             .status = message.status,
+                             .shares_memory = end - accepted > 1,
+                             .bytes = {memory, copy}});
+        }
+        std::span<pubsub::Publication> rest{piece};
+        while (!rest.empty()) {
+            const auto [count, next] = outbox.put(rest, until);
+            if (count > 0) drain_task.request();
+            accepted += count;
+            rest = rest.subspan(count);
+            if (count > 0) continue;
+            if (next == Status::closed && accepted == 0)
+                throw Error{next, refusal(messages.front().fid, 0, next)};
+            return accepted;
+        }
+    }
+    return accepted;
 }
 
 std::string Publisher::Impl::refusal(Fid fid, std::size_t size, Status status) const {
@@ -333,6 +382,19 @@ bool Publisher::publish(Fid fid, std::span<const std::byte> message, std::uint8_
 
 Status Publisher::try_publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
     return impl_->put(fid, message, status, TimePoint::min());
+}
+
+std::size_t Publisher::publish_batch(std::span<const Outgoing> messages,
+                                     std::chrono::milliseconds timeout) {
+    Impl& impl = *impl_.operator->();
+    for (const Outgoing& message : messages) {
+        const Status checked = impl.check(message.fid, message.bytes.size());
+        if (checked != Status::ok)
+            throw Error{checked, impl.refusal(message.fid, message.bytes.size(), checked)};
+    }
+    const bool waits = timeout.count() > 0 && !impl.context.is_own_thread();
+    return impl.put_batch(messages, waits ? Clock::now() + std::min(timeout, longest_time)
+                                          : TimePoint::min());
 }
 
 bool Publisher::wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {
