@@ -30,6 +30,8 @@ class MessageBatch final : public MessageKeeper {
         std::uint64_t missed = 0;
         bool is_gap = false; // no message: the losses after the last message of the fid
         std::span<const std::byte> bytes; // valid until the batch changes
+        // The bytes have memory of their own. Those of all other messages are adjacent, in order.
+        bool is_kept = false;
     };
 
     MessageBatch() = default;
@@ -64,7 +66,8 @@ class MessageBatch final : public MessageKeeper {
                 .is_gap = head.is_gap,
                 .bytes = head.is_kept
                              ? kept_[head.size].bytes()
-                             : std::span<const std::byte>{bytes_.data() + head.offset, head.size}};
+                             : std::span<const std::byte>{bytes_.data() + head.offset, head.size},
+                .is_kept = head.is_kept};
     }
     // The bytes of a message, for longer than the batch: a copy, unless they are kept already.
     KeptBytes keep(std::span<const std::byte> message) const override {
