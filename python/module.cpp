@@ -78,7 +78,7 @@ class PythonSender final : public Connected {
         check_process();
         const Bytes bytes{message};
         const Status status = without_gil([&] { return sender_->try_send(bytes.span()); });
-        return std::string{to_string(status)};
+        return name_of(status);
     }
     py::dict stats() const {
         check_process();

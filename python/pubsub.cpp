@@ -104,7 +104,7 @@ class PythonPublisher final : public Connected {
         its();
         const Status outcome =
             without_gil([&] { return publisher_->try_publish(to, bytes.span(), status); });
-        return std::string{to_string(outcome)};
+        return name_of(outcome);
     }
     std::size_t publish_batch(const py::object& fids, const py::object& data,
                               const py::object& offsets, const py::object& status,
@@ -189,7 +189,7 @@ void PythonPublisher::publish_all(std::span<const Publisher::Outgoing> messages,
         if (accepted == 0) throw;
         fail("ClosedError",
              std::string{error.what()} + "; accepted " + std::to_string(accepted) + counted,
-             to_string(error.status()));
+             name_of(error.status()));
     }
 }
 
@@ -294,7 +294,8 @@ void PythonPublisher::announce(const Bus& bus, std::string name, const py::objec
     own.parameters = std::move(parameters);
     const bool has_meanings = py::isinstance<py::dict>(fids); // meaning -> fids
     const auto add = [&](py::handle value, const std::string& meaning) {
-        for (const FidRange& range : to_fids(value).ranges())
+        const FidSet set = to_fids(value);
+        for (const FidRange& range : set.ranges())
             own.fids.push_back({.fids = range, .meaning = meaning});
     };
     if (has_meanings) {

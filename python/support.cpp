@@ -325,6 +325,12 @@ void raise(const char* name, const std::string& text, std::string_view status) {
     throw py::error_already_set{};
 }
 
+std::string name_of(Status status) {
+    std::string name{to_string(status)};
+    std::ranges::replace(name, ' ', '_');
+    return name;
+}
+
 void translate_exceptions() {
     py::register_exception_translator([](std::exception_ptr failure) {
         try {
@@ -334,7 +340,7 @@ void translate_exceptions() {
                 const char* const name = error.status() == Status::again    ? "TimeoutError"
                                          : error.status() == Status::closed ? "ClosedError"
                                                                             : "Error";
-                raise(name, error.what(), to_string(error.status()));
+                raise(name, error.what(), name_of(error.status()));
             } catch (const stream::StreamError& error) {
                 using Kind = stream::StreamError::Kind;
                 const bool late = error.kind() == Kind::timed_out;

@@ -264,6 +264,7 @@ Context read_context(Options& options);
 // Throws an exception of netio_daq.errors, with a value for the attribute `status`.
 [[noreturn]] void raise(const char* name, const std::string& text, std::string_view status);
 void translate_exceptions();
+std::string name_of(Status status); // as the enumerator
 
 // --- the parts of the module ------------------------------------------------------------------
 

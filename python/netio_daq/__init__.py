@@ -338,10 +338,13 @@ class _Log:
             except Exception:
                 logging.getLogger("netio").exception("the function of set_log() failed for: %s", line)
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._ended = True
         if threading.current_thread() is not self._thread:
             self._thread.join()
+
+    def end(self) -> None:
+        self.stop()
         self._pass(0)
 
 
@@ -367,18 +370,21 @@ def set_log(log: logging.Logger | Callable[[str], object] | None) -> None:
         _core._log_to_queue()
     if former is not None:
         former.end()
-    if log is not None:
-        _log = _Log(log.warning if isinstance(log, logging.Logger) else log)
+    if isinstance(log, logging.Logger):
+        _log = _Log(log.warning)
+    elif log is not None:
+        _log = _Log(log)
 
 
 def _end() -> None:
+    if _log is not None:
+        _log.stop()  # no other thread returns from the library after this
     try:
         _core._close_all_at_exit()
     finally:
         if _log is not None:
             _core._log_to_nothing()
-            _log._ended = True
-            _log._pass(0)
+            _log.end()
 
 
 def _forget_log() -> None:

@@ -107,7 +107,7 @@ def publish(publisher, end):
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs the package python3-matplotlib")
 def test_the_rate_plot():
-    publisher, end = netio.Publisher("127.0.0.1:0", close_limit=5), threading.Event()
+    publisher, end = netio.Publisher("127.0.0.1:0"), threading.Event()
     thread = threading.Thread(target=publish, args=[publisher, end])
     thread.start()
     command = [sys.executable, ROOT / "python" / "examples" / "rate_plot.py", publisher.address, "0", "3", "2"]

@@ -72,7 +72,7 @@ def test_a_batch_has_records_and_one_buffer():
     records = numpy.concatenate([batch.records for batch in batches])
     assert records["fid"].tolist() == records["status"].tolist() == list(range(10))
     assert set(records["size"].tolist()) == {6} and set(records["lost_before"].tolist()) == {0}
-    got = numpy.concatenate([batch.as_array("(3,)u2") for batch in batches])
+    got = numpy.concatenate([batch.as_array([("values", "u2", 3)])["values"] for batch in batches])
     assert numpy.array_equal(got, data)
     for batch in batches:
         for index, record in enumerate(batch.records):
@@ -139,7 +139,7 @@ def test_a_large_message_is_valid_after_the_subscriber():
     batch = subscriber.receive_batch(timeout=LONG)
     assert batch.records["offset"][0] == -1, "not copied"
     with pytest.raises(ValueError, match="view"):
-        batch.as_array("(65536,)u4")
+        batch.as_array([("values", "u4", 65536)])
     views = [numpy.frombuffer(first, "u4"), batch.view(0).view("u4")]
     with pytest.raises(ValueError, match="read-only"):
         views[0][0] = 1
