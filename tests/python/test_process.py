@@ -19,7 +19,8 @@ WAITS = {
     "accept": "netio.StreamListener('127.0.0.1:0').accept()",
     "read": """
     listener = netio.StreamListener('127.0.0.1:0')
-    threading.Thread(target=listener.accept, daemon=True).start()
+    accepted = []
+    threading.Thread(target=lambda: accepted.append(listener.accept()), daemon=True).start()
     netio.Stream.connect(listener.address).read()""",
     "connect": """
     import socket

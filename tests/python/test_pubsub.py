@@ -387,7 +387,7 @@ def test_a_bus_lists_publishers(tmp_path):
         assert found[0].fids == [(0, 3, "hits"), (4, 7, "noise")] and found[0].parameters["run"] == "5"
         subscriber.close()
     assert netio.publishers(bus) == []
-    with pytest.raises(ValueError):
+    with pytest.raises(netio.Error, match="cannot read"):
         netio.publishers("no directory:")
 
 
