@@ -65,7 +65,7 @@ class Soak:
         index = self.random.randrange(PUBLISHERS)
         program = self.programs[index]
         program.send_signal(self.random.choice([signal.SIGKILL, signal.SIGTERM]))
-        if program.wait(60) not in (0, -signal.SIGKILL):
+        if program.wait(60) not in (0, -signal.SIGKILL, -signal.SIGTERM):  # also before its handler is set
             raise SystemExit(f"a publisher ended with {program.returncode}")
         self.programs[index] = self.start(index)
 
