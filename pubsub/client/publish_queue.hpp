@@ -4,10 +4,12 @@
 // The messages that any thread passes to the thread of a netio::Publisher, and the fids that have
 // subscribers.
 
+#include "netio/base/kept_bytes.hpp"
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -16,10 +18,10 @@
 #include <iterator>
 #include <list>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace netio::pubsub::inline v0_3 {
 
@@ -68,7 +70,8 @@ struct Publication {
     Fid fid{};
     std::uint8_t status = 0;
     bool in_second_half = false;
-    std::vector<std::byte> bytes;
+    bool shares_memory = false; // with other publications of a batch
+    KeptBytes bytes;
 };
 
 // The messages that other threads have queued for publication, in order within each fid. A fid that
@@ -89,20 +92,24 @@ class PublishQueue {
     // another fid. Waits for space until `until`.
     Status put(Publication item, TimePoint until = TimePoint::min()) {
         std::unique_lock lock{mutex_};
-        const std::size_t bytes = size_of(item);
-        while (!closed_ && !takes(item, bytes)) {
-            const TimePoint now = until == TimePoint::min() ? until : Clock::now();
-            if (now >= until) return Status::again;
-            // Notified when much space is free, so that not every sent message wakes a thread. The
-            // second half changes without notice, so it is tried again soon.
-            ++putters_;
-            space_.wait_until(lock, std::min(until, now + retry_interval));
-            --putters_;
+        return put(lock, item, until);
+    }
+    // The same for many, in order: waits for space for the first one, then accepts as many as there
+    // is space for, so that the caller can notify the loop's thread before the next wait.
+    struct Accepted {
+        std::size_t count = 0;
+        Status next = Status::ok; // why the next one was not accepted
+    };
+    Accepted put(std::span<Publication> items, TimePoint until) {
+        std::unique_lock lock{mutex_};
+        Accepted accepted;
+        while (accepted.count < items.size()) {
+            accepted.next = put(lock, items[accepted.count], until);
+            if (accepted.next != Status::ok) break;
+            ++accepted.count;
+            until = TimePoint::min();
         }
-        if (closed_) return Status::closed;
-        bytes_ += bytes;
-        items_.push_back(std::move(item));
-        return Status::ok;
+        return accepted;
     }
     // The number of threads that wait for space.
     std::size_t putters() {
@@ -125,12 +132,16 @@ class PublishQueue {
     // returns true after a message: other threads may put messages without end.
     template <typename Send, typename TimeIsUp>
     Drained drain(Send send, TimeIsUp time_is_up) {
-        for (;;) {
+        Drained drained = Drained::time_is_up;
+        do {
             const bool tried = try_blocked(send);
             const bool taken = take_one(send);
-            if (!tried && !taken) return blocked_.empty() ? Drained::all : Drained::blocked;
-            if (time_is_up()) return Drained::time_is_up;
-        }
+            if (tried || taken) continue;
+            drained = blocked_.empty() ? Drained::all : Drained::blocked;
+            break;
+        } while (!time_is_up());
+        release_sent();
+        return drained;
     }
     // Discards all messages and returns their number.
     std::size_t discard() {
@@ -142,11 +153,29 @@ class PublishQueue {
 
   private:
     static constexpr std::chrono::milliseconds retry_interval{10};
+    static constexpr std::size_t most_unreleased_bytes = 16384;
 
     static std::size_t size_of(const Publication& item) noexcept {
         return item.bytes.size() + sizeof(Publication);
     }
 
+    // mutex_ is held by the lock.
+    Status put(std::unique_lock<std::mutex>& lock, Publication& item, TimePoint until) {
+        const std::size_t bytes = size_of(item);
+        while (!closed_ && !takes(item, bytes)) {
+            const TimePoint now = until == TimePoint::min() ? until : Clock::now();
+            if (now >= until) return Status::again;
+            // Notified when much space is free, so that not every sent message wakes a thread. The
+            // second half changes without notice, so it is tried again soon.
+            ++putters_;
+            space_.wait_until(lock, std::min(until, now + retry_interval));
+            --putters_;
+        }
+        if (closed_) return Status::closed;
+        bytes_ += bytes;
+        items_.push_back(std::move(item));
+        return Status::ok;
+    }
     // mutex_ is held.
     bool takes(Publication& item, std::size_t bytes) {
         if (bytes_ == 0 || bytes_ + bytes <= limit_ / 2) return true;
@@ -181,6 +210,8 @@ class PublishQueue {
         Publication& item = sending_.front();
         if ((!blocked_.empty() && blocked_.has(item.fid)) || !send(item)) {
             const bool is_first = blocked_.empty();
+            // A blocked message must not keep the memory of its whole batch.
+            if (item.shares_memory) item.bytes = KeptBytes::copy_of(item.bytes.bytes());
             blocked_.put(std::move(item));
             if (is_first) update_some_blocked();
         } else {
@@ -194,15 +225,25 @@ class PublishQueue {
         const std::lock_guard lock{mutex_};
         some_blocked_ = !blocked_.empty();
     }
+    // Takes the lock once for many small messages.
     void release(const Publication& item) {
         const std::size_t bytes = size_of(item);
+        unreleased_ += bytes;
+        if (!item.in_second_half) {
+            if (unreleased_ >= std::min(most_unreleased_bytes, limit_ / 64)) release_sent();
+            return;
+        }
+        release_sent();
         const std::lock_guard lock{mutex_};
-        bytes_ -= bytes;
-        if (putters_ > 0 && bytes_ <= limit_ / 4) space_.notify_all();
-        if (!item.in_second_half) return;
         const auto at = second_half_.find(item.fid);
         at->second -= bytes;
         if (at->second == 0) second_half_.erase(at);
+    }
+    void release_sent() {
+        if (unreleased_ == 0) return;
+        const std::lock_guard lock{mutex_};
+        bytes_ -= std::exchange(unreleased_, 0);
+        if (putters_ > 0 && bytes_ <= limit_ / 4) space_.notify_all();
     }
 
     const std::size_t limit_;
@@ -216,6 +257,7 @@ class PublishQueue {
     bool closed_ = false;
     // Used by the loop's thread only.
     std::deque<Publication> sending_;
+    std::size_t unreleased_ = 0; // bytes of sent messages that bytes_ still contains
     BlockedFids<Publication> blocked_;
 };
 

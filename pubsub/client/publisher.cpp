@@ -70,8 +70,18 @@ struct Publisher::Impl {
     pubsub::Announcement announcement() const;
     Status put(Fid fid, std::span<const std::byte> message, std::uint8_t status, TimePoint until,
                std::int64_t time);
+    // ok, not_owned or too_large.
+    Status check(Fid fid, std::size_t size) const;
     bool publish(Fid fid, std::span<const std::byte> message, std::uint8_t status,
                  std::int64_t time);
+    std::size_t put_batch(std::span<const Outgoing> messages, TimePoint until);
+    // The bytes in front of each message in the queue, and what they are if the user gives none.
+    std::size_t stamp_bytes() const noexcept {
+        return options.time_stamps == StampClock::none ? 0 : time_stamp::bytes;
+    }
+    std::int64_t time_now() const noexcept {
+        return options.time_stamps == StampClock::tai ? time_stamp::now() : time_stamp::unknown;
+    }
     std::string refusal(Fid fid, std::size_t size, Status status) const;
     void close();
 
@@ -188,8 +198,8 @@ void Publisher::Impl::OnLoop::drain() {
 
 // Returns false if there is no space for its fid yet.
 bool Publisher::Impl::OnLoop::publish(const pubsub::Publication& item) {
-    const std::span<const std::byte> bytes{item.bytes};
-    const Status status = impl.options.time_stamps == StampClock::none
+    const std::span<const std::byte> bytes = item.bytes.bytes();
+    const Status status = impl.stamp_bytes() == 0
                               ? socket.publish(item.fid, bytes, item.status)
                               : socket.publish_at(wire::load<std::int64_t>(bytes.data()), item.fid,
                                                   bytes.subspan(time_stamp::bytes), item.status);
@@ -292,20 +302,21 @@ void Publisher::Impl::close() {
     ended.wait(lock, [this] { return over.load(); });
 }
 
+Status Publisher::Impl::check(Fid fid, std::size_t size) const {
+    if (options.fids && !options.fids->contains(fid)) return Status::not_owned;
+    return size > message_limit ? Status::too_large : Status::ok;
+}
+
 Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::uint8_t status,
                             TimePoint until, std::int64_t time) {
-    if (options.fids && !options.fids->contains(fid)) return Status::not_owned;
-    if (message.size() > message_limit) return Status::too_large;
-    if (time == time_stamp::unknown && options.time_stamps == StampClock::tai)
-        time = time_stamp::now();
-    std::vector<std::byte> bytes;
-    if (options.time_stamps != StampClock::none) {
-        bytes.reserve(time_stamp::bytes + message.size());
-        bytes.resize(time_stamp::bytes);
-        wire::store(bytes.data(), time);
-    }
-    bytes.insert(bytes.end(), message.begin(), message.end());
-    const Status put = outbox.put({.fid = fid, .status = status, .bytes = std::move(bytes)}, until);
+    if (const Status checked = check(fid, message.size()); checked != Status::ok) return checked;
+    const std::size_t before = stamp_bytes();
+    auto memory = std::make_shared_for_overwrite<std::byte[]>(before + message.size());
+    if (before > 0) wire::store(memory.get(), time == time_stamp::unknown ? time_now() : time);
+    std::ranges::copy(message, memory.get() + before);
+    const std::span<const std::byte> copy{memory.get(), before + message.size()};
+    const Status put =
+        outbox.put({.fid = fid, .status = status, .bytes = {std::move(memory), copy}}, until);
     if (put != Status::ok) return put;
     // Also without subscribers: those that were connected before learn how many messages they lost.
     drain_task.request();
@@ -320,6 +331,48 @@ bool Publisher::Impl::publish(Fid fid, std::span<const std::byte> message, std::
     if (outcome != Status::ok && outcome != Status::no_subscribers)
         throw Error{outcome, refusal(fid, message.size(), outcome)};
     return outcome == Status::ok;
+}
+
+// In pieces: their memory is released when all of its messages were sent, and the loop's thread
+// works on one piece while this thread copies the next.
+std::size_t Publisher::Impl::put_batch(std::span<const Outgoing> messages, TimePoint until) {
+    constexpr std::size_t piece_messages = 1024;
+    constexpr std::size_t piece_bytes = std::size_t{64} << 10;
+    const std::size_t before = stamp_bytes();
+    const std::int64_t time = time_now(); // of the whole batch
+    std::vector<pubsub::Publication> piece;
+    std::size_t accepted = 0;
+    while (accepted < messages.size()) {
+        std::size_t end = accepted;
+        std::size_t bytes = 0;
+        while (end < messages.size() && end - accepted < piece_messages && bytes < piece_bytes)
+            bytes += before + messages[end++].bytes.size();
+        const std::shared_ptr<std::byte[]> memory =
+            std::make_shared_for_overwrite<std::byte[]>(bytes);
+        piece.clear();
+        std::byte* at = memory.get();
+        for (const Outgoing& message : messages.subspan(accepted, end - accepted)) {
+            const std::span<const std::byte> copy{at, before + message.bytes.size()};
+            if (before > 0) wire::store(at, time);
+            at = std::ranges::copy(message.bytes, at + before).out;
+            piece.push_back({.fid = message.fid,
+                             .status = message.status,
+                             .shares_memory = end - accepted > 1,
+                             .bytes = {memory, copy}});
+        }
+        std::span<pubsub::Publication> rest{piece};
+        while (!rest.empty()) {
+            const auto [count, next] = outbox.put(rest, until);
+            if (count > 0) drain_task.request();
+            accepted += count;
+            rest = rest.subspan(count);
+            if (count > 0) continue;
+            if (next == Status::closed && accepted == 0)
+                throw Error{next, refusal(messages.front().fid, 0, next)};
+            return accepted;
+        }
+    }
+    return accepted;
 }
 
 std::string Publisher::Impl::refusal(Fid fid, std::size_t size, Status status) const {
@@ -364,6 +417,19 @@ Status Publisher::try_publish(Fid fid, std::span<const std::byte> message, std::
 Status Publisher::try_publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
                                  std::uint8_t status) {
     return impl_->put(fid, message, status, TimePoint::min(), time);
+}
+
+std::size_t Publisher::publish_batch(std::span<const Outgoing> messages,
+                                     std::chrono::milliseconds timeout) {
+    Impl& impl = *impl_.operator->();
+    for (const Outgoing& message : messages) {
+        const Status checked = impl.check(message.fid, message.bytes.size());
+        if (checked != Status::ok)
+            throw Error{checked, impl.refusal(message.fid, message.bytes.size(), checked)};
+    }
+    const bool waits = timeout.count() > 0 && !impl.context.is_own_thread();
+    return impl.put_batch(messages, waits ? Clock::now() + std::min(timeout, longest_time)
+                                          : TimePoint::min());
 }
 
 bool Publisher::wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {

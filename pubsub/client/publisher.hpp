@@ -141,6 +141,23 @@ class NETIO_EXPORT Publisher final {
     Status try_publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
                           std::uint8_t status = 0);
 
+    // Publishes many messages in order, with one lock and one allocation for up to a thousand of
+    // them. Returns how many, from the first one, were accepted: fewer than all if there was no
+    // space for `timeout`, or if the publisher was closed meanwhile. Throws Error and accepts none:
+    // too_large, not_owned, closed. Does not wait on the context's thread.
+    struct Outgoing {
+        Fid fid{};
+        std::uint8_t status = 0;
+        std::span<const std::byte> bytes{}; // must be valid during the call
+    };
+    std::size_t publish_batch(std::span<const Outgoing> messages,
+                              std::chrono::milliseconds timeout);
+    template <typename Period>
+    std::size_t publish_batch(std::span<const Outgoing> messages,
+                              std::chrono::duration<std::int64_t, Period> timeout) {
+        return publish_batch(messages, clamped_milliseconds(timeout));
+    }
+
     // Waits until `count` subscribers have a subscription each. Returns false if the time-out
     // passes, or if the publisher is closed. Does not wait on the context's thread.
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const;

@@ -234,9 +234,12 @@ void Subscriber::Impl::OnLoop::end() {
     std::uint64_t unreported = impl.queue.end();
     lost_before.for_each([&](Fid, std::uint64_t count) { unreported += count; });
     impl.counters.lost_at_end.store(unreported, std::memory_order_relaxed);
-    const std::lock_guard lock{impl.mutex};
-    impl.over = true;
-    impl.changed.notify_all();
+    {
+        const std::lock_guard lock{impl.mutex};
+        impl.over = true;
+        impl.changed.notify_all();
+    }
+    impl.queue.wake(); // for users of the descriptor
 }
 
 void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {

@@ -178,8 +178,8 @@ class NETIO_EXPORT Subscriber final {
                         std::chrono::duration<std::int64_t, Period> timeout) {
         return receive(batch, clamped_milliseconds(timeout));
     }
-    // Readable while the queue is not empty, for event loops of the user: then call receive(0ms)
-    // until it returns nullopt.
+    // Readable while the queue is not empty, and once when the subscriber has ended, for event
+    // loops of the user: then call receive(0ms) until it returns nullopt.
     int pollable_fd() const noexcept;
 
     // Closes all connections in order, and waits until that is done. The iteration still returns

@@ -34,6 +34,9 @@ class MessageBatch final : public MessageKeeper {
         std::span<const std::byte> bytes; // valid until the batch changes
         // If there are time stamps, that of the message is in front of its bytes.
         StampFormat stamps{};
+        // The bytes have memory of their own. Those of all other messages are adjacent, in order,
+        // each after its time stamp if there are any.
+        bool is_kept = false;
 
         std::optional<TimeStamp> time() const noexcept { return time_stamp::of(bytes, stamps); }
     };
@@ -72,7 +75,8 @@ class MessageBatch final : public MessageKeeper {
                 .missed = head.missed,
                 .is_gap = head.is_gap,
                 .bytes = all.subspan(time_stamp::bytes_of(head.stamps())),
-                .stamps = head.stamps()};
+                .stamps = head.stamps(),
+                .is_kept = head.is_kept};
     }
     // The bytes of a message with its time stamp, for longer than the batch: a copy, unless they
     // are kept already.

@@ -7,9 +7,11 @@
 
 #include <poll.h>
 
+#include <array>
 #include <atomic>
 #include <future>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -131,6 +133,9 @@ TEST_F(FrontDoor, PublishWaitsForMemoryAndThenThrows) {
     EXPECT_THROW(publish_until_full(), Error);
     EXPECT_GE(Clock::now() - begin, 50ms);
     EXPECT_EQ(publisher.try_publish(1, message), Status::again);
+    const std::vector<Publisher::Outgoing> batch(
+        100, {.fid = Fid{1}, .bytes = std::as_bytes(std::span{message})});
+    EXPECT_LT(publisher.publish_batch(batch, 10ms), batch.size());
     EXPECT_EQ(publisher.try_publish(1, std::string(std::size_t{17} << 20, 'a')), Status::too_large);
 }
 
@@ -334,6 +339,52 @@ TEST_F(FrontDoor, AnInterruptedIterationContinuesWithTheNextMessage) {
     for (const Message& message : subscriber)
         EXPECT_EQ(message.value<std::uint64_t>(), next++);
     EXPECT_EQ(next, 10U);
+}
+
+TEST_F(FrontDoor, ABatchIsPublishedInOrderAndWaitsForSpace) {
+    Publisher publisher{any_port, {.queue_limit_bytes = 4096, .fids = FidSet{{1, 3}}}};
+    Subscriber subscriber{publisher.address(), quick()};
+    subscriber.subscribe({1, 3});
+    ASSERT_TRUE(publisher.wait_for_subscribers(1, deadline));
+    constexpr std::uint64_t count = 5000;
+    std::vector<std::uint64_t> numbers(count);
+    std::vector<Publisher::Outgoing> batch;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        numbers[i] = i;
+        batch.push_back({.fid = Fid{1 + i % 3},
+                         .status = static_cast<std::uint8_t>(i % 7),
+                         .bytes = std::as_bytes(std::span{&numbers[i], 1})});
+    }
+    EXPECT_EQ(publisher.publish_batch(batch, deadline), count);
+    std::array<std::uint64_t, 3> next{0, 1, 2};
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const auto message = subscriber.receive(deadline);
+        ASSERT_TRUE(message);
+        std::uint64_t& expected = next.at(to_integer(message->fid()) - 1);
+        ASSERT_EQ(message->value<std::uint64_t>(), expected);
+        EXPECT_EQ(message->status(), expected % 7);
+        expected += 3;
+    }
+    batch[1].fid = Fid{4};
+    EXPECT_THROW(static_cast<void>(publisher.publish_batch(batch, deadline)), Error);
+    EXPECT_EQ(publisher.stats().published, count) << "none of the refused batch";
+    publisher.close();
+    batch[1].fid = Fid{1};
+    EXPECT_THROW(static_cast<void>(publisher.publish_batch(batch, deadline)), Error);
+}
+
+TEST_F(FrontDoor, ItsDescriptorIsReadableOnceAtTheEnd) {
+    Publisher publisher{any_port};
+    Subscriber subscriber{publisher.address(), quick()};
+    subscriber.subscribe(1);
+    ASSERT_TRUE(publisher.wait_for_subscribers(1, deadline));
+    pollfd readable{.fd = subscriber.pollable_fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&readable, 1, 0), 0);
+    publisher.close();
+    EXPECT_EQ(::poll(&readable, 1, 60'000), 1);
+    EXPECT_TRUE(subscriber.is_closed());
+    EXPECT_EQ(subscriber.receive(deadline), std::nullopt);
+    EXPECT_EQ(::poll(&readable, 1, 0), 0);
 }
 
 TEST_F(FrontDoor, ItsDescriptorIsReadableWhileMessagesWait) {

@@ -8,8 +8,10 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +27,10 @@ using Drained = PublishQueue::Drained;
 
 constexpr std::size_t head = sizeof(Publication);
 
+KeptBytes block(std::size_t size) {
+    return KeptBytes::copy_of(std::vector<std::byte>(size));
+}
+
 // The capacity, and the sent messages.
 class PublishQueueTest : public testing::Test {
   protected:
@@ -32,9 +38,8 @@ class PublishQueueTest : public testing::Test {
 
     // The status of the message is its number.
     Status put(std::uint64_t fid, int number, std::size_t size = 0) {
-        return box.put({.fid = Fid{fid},
-                        .status = static_cast<std::uint8_t>(number),
-                        .bytes = std::vector<std::byte>(size)});
+        return box.put(
+            {.fid = Fid{fid}, .status = static_cast<std::uint8_t>(number), .bytes = block(size)});
     }
     Drained drain() {
         return box.drain(
@@ -181,7 +186,7 @@ TEST_F(PublishQueueTest, ManyBlockedFidsLeaveRoomForTheNext) {
     PublishQueue large{std::size_t{16} << 20};
     for (std::uint64_t fid = 1; fid <= 200; ++fid) {
         int count = 0;
-        while (large.put({.fid = Fid{fid}, .bytes = std::vector<std::byte>(1000)}) == Status::ok)
+        while (large.put({.fid = Fid{fid}, .bytes = block(1000)}) == Status::ok)
             ++count;
         ASSERT_GE(count, 1) << fid;
         const auto stop_all = [](const Publication&) { return false; };
@@ -223,11 +228,25 @@ TEST_F(PublishQueueTest, SendsAcceptedMessagesInOrder) {
         for (int step = 0; step < 500; ++step) {
             const std::size_t fid = random() % 6;
             const unsigned what = random() % 8;
-            if (what < 4) {
-                const Status status = any.put({.fid = Fid{fid},
-                                               .status = put_next[fid],
-                                               .bytes = std::vector<std::byte>(random() % 200)});
+            if (what < 2) {
+                const Status status = any.put(
+                    {.fid = Fid{fid}, .status = put_next[fid], .bytes = block(random() % 200)});
                 if (status == Status::ok) ++put_next[fid];
+            } else if (what < 4) {
+                std::vector<Publication> batch;
+                auto next = put_next;
+                for (std::size_t count = random() % 8; batch.size() < count;) {
+                    const std::size_t any_fid = random() % 6;
+                    batch.push_back({.fid = Fid{any_fid},
+                                     .status = next[any_fid]++,
+                                     .shares_memory = true,
+                                     .bytes = block(random() % 200)});
+                }
+                const std::vector<Publication> all = batch;
+                const auto accepted = any.put(batch, TimePoint::min());
+                EXPECT_EQ(accepted.next, accepted.count == all.size() ? Status::ok : Status::again);
+                for (std::size_t i = 0; i < accepted.count; ++i)
+                    ++put_next[to_integer(all[i].fid)];
             } else if (what == 4) {
                 is_stopped[fid] = !is_stopped[fid];
             } else if (what == 5) {
@@ -247,7 +266,7 @@ TEST_F(PublishQueueTest, SendsAcceptedMessagesInOrder) {
         any.wake();
         EXPECT_EQ(any.drain(send, never), Drained::all);
         EXPECT_EQ(sent_next, put_next);
-        EXPECT_EQ(any.put({.fid = Fid{0}, .bytes = std::vector<std::byte>(1900)}), Status::ok)
+        EXPECT_EQ(any.put({.fid = Fid{0}, .bytes = block(1900)}), Status::ok)
             << "all counters are 0 again";
     }
 }
@@ -277,6 +296,21 @@ TEST_F(PublishQueueTest, APutThatWaitsEndsInTimeOrWithTheBox) {
     });
     box.close();
     EXPECT_EQ(waiting.get(), Status::closed);
+}
+
+TEST_F(PublishQueueTest, ABlockedMessageOfABatchReleasesItsMemory) {
+    const auto memory = std::make_shared<std::vector<std::byte>>(1000);
+    std::vector<Publication> batch;
+    for (std::uint64_t fid = 1; fid <= 2; ++fid) {
+        batch.push_back({.fid = Fid{fid},
+                         .shares_memory = true,
+                         .bytes = {memory, std::span{*memory}.first(10)}});
+    }
+    stopped.insert(Fid{1});
+    EXPECT_EQ(box.put(batch, TimePoint::min()).count, 2U);
+    batch.clear();
+    EXPECT_EQ(drain(), Drained::blocked);
+    EXPECT_EQ(memory.use_count(), 1);
 }
 
 using std::chrono::milliseconds;

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/support.hpp"
+
+#include "netio/access/key_file.hpp"
+#include "netio/loop/process.hpp"
+#include "netio/session/session_options.hpp"
+#include "pubsub/discovery/announcement.hpp"
+#include "stream/socket/blocking_stream.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <typeinfo>
+
+namespace netio::python {
+namespace {
+
+std::atomic<bool> is_ending{false};
+std::atomic<std::thread::id> ending_thread{};
+
+// Not destroyed, because objects may exist until the process ends.
+std::set<Connected*>& all_connected() {
+    static std::set<Connected*>& all = *new std::set<Connected*>;
+    return all;
+}
+
+bool must_not_return(bool was_ending) {
+    if (is_ending && ending_thread.load() != std::this_thread::get_id()) return true;
+    return !was_ending && _Py_IsFinalizing() != 0;
+}
+
+} // namespace
+
+// --- waiting ----------------------------------------------------------------------------------
+
+ReleasedGil::ReleasedGil() : was_ending_{_Py_IsFinalizing() != 0}, state_{PyEval_SaveThread()} {}
+
+void ReleasedGil::acquire() {
+    // Otherwise Python would end this thread inside of functions that must not throw.
+    while (must_not_return(was_ending_))
+        ::pause();
+    PyEval_RestoreThread(state_);
+}
+
+void check_signals() {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set{};
+}
+
+bool poll_until(Timeout timeout, const std::function<bool()>& condition) {
+    return wait_in_steps(timeout, [&](milliseconds time) {
+        const TimePoint end = Clock::now() + time;
+        std::chrono::microseconds interval{50};
+        while (!condition()) {
+            if (Clock::now() + interval >= end) return condition();
+            std::this_thread::sleep_for(interval);
+            interval = std::min(2 * interval, std::chrono::microseconds{5000});
+        }
+        return true;
+    });
+}
+
+// --- objects ----------------------------------------------------------------------------------
+
+Connected::Connected(const char* type) : type_{type}, generation_{process_generation()} {
+    all_connected().insert(this);
+}
+
+Connected::~Connected() {
+    all_connected().erase(this);
+}
+
+bool Connected::is_inherited() const noexcept {
+    return generation_ != process_generation();
+}
+
+void Connected::check_process() const {
+    if (!is_inherited()) return;
+    raise("Error",
+          std::string{type_} +
+              " is used in a child process that has inherited it by fork(); create loops, sockets "
+              "and clients in the process that uses them, after fork()",
+          "closed");
+}
+
+void Connected::close() {
+    begin_close();
+    is_abandoned_ = true;
+    poll_until({}, [this] { return is_closed(); });
+    is_abandoned_ = false;
+}
+
+void close_all_at_exit() {
+    ending_thread = std::this_thread::get_id();
+    is_ending = true;
+    std::vector<Connected*> all;
+    for (Connected* const each : all_connected()) {
+        if (each->is_inherited() || each->is_abandoned_) continue;
+        each->begin_close();
+        each->is_abandoned_ = true;
+        all.push_back(each);
+    }
+    poll_until({}, [&] {
+        return std::ranges::all_of(all, [](const Connected* each) { return each->is_closed(); });
+    });
+    for (Connected* const each : all)
+        each->is_abandoned_ = false;
+}
+
+// --- values -----------------------------------------------------------------------------------
+
+std::chrono::nanoseconds to_time(py::handle value, const std::string& what) {
+    double seconds = 0;
+    if (py::hasattr(value, "total_seconds")) {
+        seconds = value.attr("total_seconds")().cast<double>();
+    } else if (PyBool_Check(value.ptr()) != 0 || PyNumber_Check(value.ptr()) == 0) {
+        throw py::type_error{what + " must be a number of seconds or a datetime.timedelta"};
+    } else {
+        seconds = py::float_{py::reinterpret_borrow<py::object>(value)}.cast<double>();
+    }
+    if (!(seconds >= 0)) throw py::value_error{what + " must not be negative"};
+    constexpr double most = 9e9; // seconds, nearly the range of the nanoseconds
+    return std::chrono::nanoseconds{std::llround(std::ceil(std::min(seconds, most) * 1e9))};
+}
+
+milliseconds to_milliseconds(py::handle value, const std::string& what) {
+    return std::chrono::ceil<milliseconds>(to_time(value, what));
+}
+
+Timeout to_timeout(py::handle value) {
+    if (value.is_none()) return {};
+    return to_milliseconds(value, "timeout");
+}
+
+Fid to_fid(py::handle value) {
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!number) throw py::error_already_set{};
+    const std::uint64_t fid = PyLong_AsUnsignedLongLong(number.ptr());
+    if (PyErr_Occurred() == nullptr) return fid;
+    PyErr_Clear();
+    throw py::value_error{"a fid is an integer from 0 to 2^64 - 1, and not " +
+                          py::str(number).cast<std::string>()};
+}
+
+namespace {
+
+bool is_pair(py::handle value) {
+    if (!py::isinstance<py::tuple>(value) || py::len(value) != 2) return false;
+    return PyIndex_Check(py::reinterpret_borrow<py::tuple>(value)[0].ptr()) != 0;
+}
+
+void add_fids(FidSet& fids, py::handle value) {
+    if (py::isinstance<FidSet>(value)) {
+        for (const FidRange& range : value.cast<const FidSet&>().ranges())
+            fids.add(range);
+    } else if (PyRange_Check(value.ptr())) {
+        if (py::len(value) == 0) return;
+        if (value.attr("step").cast<std::int64_t>() != 1) {
+            for (const py::handle each : value)
+                fids.add(to_fid(each));
+            return;
+        }
+        fids.add({.first = to_fid(value.attr("start")),
+                  .last = to_fid(value.attr("stop").attr("__sub__")(1))});
+    } else if (is_pair(value)) {
+        const auto pair = py::reinterpret_borrow<py::tuple>(value);
+        fids.add({.first = to_fid(pair[0]), .last = to_fid(pair[1])});
+    } else if (py::isinstance<py::str>(value) || py::isinstance<py::bytes>(value)) {
+        throw py::type_error{"fids are integers, pairs (first, last), ranges, or lists of them; "
+                             "not a text"};
+    } else if (PyIndex_Check(value.ptr()) != 0 && !py::hasattr(value, "__len__")) {
+        fids.add(to_fid(value));
+    } else {
+        for (const py::handle each : py::reinterpret_borrow<py::object>(value))
+            add_fids(fids, each);
+    }
+}
+
+} // namespace
+
+FidSet to_fids(py::handle value) {
+    FidSet fids;
+    add_fids(fids, value);
+    return fids;
+}
+
+py::object to_python(const FidSet& fids) {
+    py::list pairs;
+    for (const FidRange& range : fids.ranges())
+        pairs.append(py::make_tuple(to_integer(range.first), to_integer(range.last)));
+    return pairs;
+}
+
+AddressList to_addresses(py::handle value) {
+    if (py::isinstance<py::str>(value)) return AddressList{value.cast<std::string>()};
+    AddressList addresses;
+    for (const py::handle each : py::reinterpret_borrow<py::object>(value))
+        addresses.push_back(parse_address(each.cast<std::string>()));
+    return addresses;
+}
+
+std::optional<pubsub::SlowPolicy> to_policy(py::handle value, const std::string& what) {
+    if (value.is_none()) return {};
+    constexpr std::pair<std::string_view, pubsub::SlowPolicy> policies[] = {
+        {"block", pubsub::SlowPolicy::block},
+        {"drop", pubsub::SlowPolicy::drop},
+        {"newest", pubsub::SlowPolicy::newest},
+        {"disconnect", pubsub::SlowPolicy::disconnect}};
+    const std::string name = py::str(value);
+    for (const auto& [text, policy] : policies)
+        if (name == text) return policy;
+    throw py::value_error{what + " must be 'block', 'drop', 'newest' or 'disconnect', and not '" +
+                          name + "'"};
+}
+
+Bytes::Bytes(py::handle object, bool writable) {
+    py::object source = py::reinterpret_borrow<py::object>(object);
+    if (py::isinstance<py::str>(object)) source = object.attr("encode")("utf-8");
+    if (PyObject_GetBuffer(source.ptr(), &view_, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0)
+        throw py::error_already_set{};
+}
+
+Bytes::~Bytes() {
+    PyBuffer_Release(&view_);
+}
+
+std::span<std::byte> Bytes::span() const noexcept {
+    return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+}
+
+py::array bytes_array(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+    auto* const held = new std::shared_ptr<const void>{std::move(owner)};
+    const py::capsule base{
+        held, [](void* pointer) { delete static_cast<std::shared_ptr<const void>*>(pointer); }};
+    py::array_t<std::uint8_t> array{static_cast<py::ssize_t>(bytes.size()),
+                                    reinterpret_cast<const std::uint8_t*>(bytes.data()), base};
+    array.attr("setflags")(py::arg("write") = false);
+    return array;
+}
+
+// --- options ----------------------------------------------------------------------------------
+
+std::optional<std::pair<py::object, std::string>> Options::take(const char* name) {
+    known_.insert(name);
+    if (!values_.contains(name)) return {};
+    return std::pair{py::object{values_[name]}, owner_ + ", option " + name};
+}
+
+void Options::finish() const {
+    for (const auto& [key, value] : values_) {
+        const std::string name = py::str(key);
+        if (known_.contains(name)) continue;
+        std::string names;
+        for (const std::string& each : known_)
+            names += (names.empty() ? "" : ", ") + each;
+        throw py::type_error{owner_ + " has no option '" + name + "'; there are: " + names};
+    }
+}
+
+py::dict Options::as_dict(const py::object& value, const std::string& name) {
+    if (!py::isinstance<py::dict>(value)) throw py::type_error{name + " must be a dict of options"};
+    return py::reinterpret_borrow<py::dict>(value);
+}
+
+void Options::assign(const py::object& value, const std::string& name, bool& to) {
+    if (PyBool_Check(value.ptr()) == 0) throw py::type_error{name + " must be True or False"};
+    to = value.ptr() == Py_True;
+}
+
+void Options::assign(const py::object& value, const std::string& name, std::string& to) {
+    const py::object text = py::module_::import("os").attr("fspath")(value);
+    if (!py::isinstance<py::str>(text)) throw py::type_error{name + " must be a text"};
+    to = text.cast<std::string>();
+}
+
+void Options::assign(const py::object& value, const std::string& name, pubsub::SlowPolicy& to) {
+    const auto policy = to_policy(value, name);
+    if (!policy) throw py::type_error{name + " must be a text"};
+    to = *policy;
+}
+
+std::uint64_t Options::to_unsigned(const py::object& value, const std::string& name,
+                                   std::uint64_t largest) {
+    if (PyIndex_Check(value.ptr()) == 0 || PyBool_Check(value.ptr()) != 0)
+        throw py::type_error{name + " must be an integer"};
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    const std::uint64_t result = PyLong_AsUnsignedLongLong(number.ptr());
+    const bool fits = PyErr_Occurred() == nullptr && result <= largest;
+    PyErr_Clear();
+    if (!fits) throw py::value_error{name + " must be from 0 to " + std::to_string(largest)};
+    return result;
+}
+
+void read_session(Options& options, SessionOptions& to) {
+    options.read("receive_buffer_bytes", to.receive_buffer_bytes)
+        .read("receive_count", to.receive_count)
+        .read("window_limit", to.window_limit)
+        .read("keep_limit_bytes", to.keep_limit_bytes)
+        .read("send_count", to.send_count)
+        .read("heartbeat", to.heartbeat)
+        .read("dead_after", to.dead_after)
+        .read("connect_timeout", to.connect_timeout)
+        .read("handshake_timeout", to.handshake_timeout)
+        .read("close_timeout", to.close_timeout)
+        .read("close_limit", to.close_limit)
+        .read("rekey_after_bytes", to.rekey_after_bytes);
+}
+
+Context read_context(Options& options) {
+    if (const auto given = options.take("context"); given && !given->first.is_none())
+        return given->first.cast<const Context&>();
+    return without_gil([] { return Context{}; });
+}
+
+// --- errors -----------------------------------------------------------------------------------
+
+void raise(const char* name, const std::string& text, std::string_view status) {
+    const py::object type = py::module_::import("netio_daq.errors").attr(name);
+    const py::object error = type(text);
+    error.attr("status") = py::str{status.data(), status.size()};
+    PyErr_SetObject(type.ptr(), error.ptr());
+    throw py::error_already_set{};
+}
+
+std::string name_of(Status status) {
+    std::string name{to_string(status)};
+    std::ranges::replace(name, ' ', '_');
+    return name;
+}
+
+void translate_exceptions() {
+    py::register_exception_translator([](std::exception_ptr failure) {
+        try {
+            try {
+                std::rethrow_exception(failure);
+            } catch (const Error& error) {
+                const char* const name = error.status() == Status::again    ? "TimeoutError"
+                                         : error.status() == Status::closed ? "ClosedError"
+                                                                            : "Error";
+                raise(name, error.what(), name_of(error.status()));
+            } catch (const stream::StreamError& error) {
+                using Kind = stream::StreamError::Kind;
+                const bool late = error.kind() == Kind::timed_out;
+                raise(late ? "TimeoutError" : "ClosedError", error.what(),
+                      late ? "again" : "closed");
+            } catch (const FabricError& error) {
+                raise("FabricError", error.what(), "failed");
+            } catch (const access::KeyFileError& error) {
+                raise("Error", error.what(), "failed");
+            } catch (const pubsub::AnnouncementError& error) {
+                throw py::value_error{error.what()};
+            }
+        } catch (py::error_already_set& error) {
+            error.restore();
+        } catch (const py::builtin_exception& error) {
+            error.set_error();
+        }
+    });
+}
+
+} // namespace netio::python
