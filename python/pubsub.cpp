@@ -438,8 +438,8 @@ class PythonBatch {
         std::int64_t offset = -1;
         if (!item.is_kept) {
             if (buffer_.data() == nullptr) buffer_ = {item.bytes.data(), 0};
-            offset = static_cast<std::int64_t>(buffer_.size());
-            buffer_ = {buffer_.data(), buffer_.size() + item.bytes.size()};
+            offset = item.bytes.data() - buffer_.data(); // a time stamp may lie between two
+            buffer_ = {buffer_.data(), static_cast<std::size_t>(offset) + item.bytes.size()};
         }
         records_->push_back({.fid = to_integer(item.fid),
                              .offset = offset,
