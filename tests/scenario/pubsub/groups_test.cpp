@@ -68,8 +68,8 @@ class Groups : public PubSubScenario {
 };
 
 // No page waits for a receive.
-constexpr netio::SessionOptions quick{.receive_buffer_bytes = 8192, .receive_count = 2048};
-constexpr netio::SessionOptions slow{.receive_buffer_bytes = 8192, .receive_count = 4};
+const netio::SessionOptions quick{.receive_buffer_bytes = 8192, .receive_count = 2048};
+const netio::SessionOptions slow{.receive_buffer_bytes = 8192, .receive_count = 4};
 
 TEST_P(Groups, OfBusySubscribersFillTheirPagesFurther) {
     const auto publisher = buffered({.page_size_bytes = 4096, .page_count = 4096});

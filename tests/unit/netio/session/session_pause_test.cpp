@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, SessionPause, all_beds(), bed_name);
 
 using SimulatedPause = SessionPause;
 
-constexpr SessionOptions quick{.receive_count = 6, .heartbeat = 1000ms, .dead_after = 5000ms};
+const SessionOptions quick{.receive_count = 6, .heartbeat = 1000ms, .dead_after = 5000ms};
 
 TEST_P(SimulatedPause, APeerThatHasNoCreditsLeftIsNotSilent) {
     connect(quick, quick);

@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, SessionTest, all_beds(), bed_name);
 
 using SimulatedSession = SessionTest;
 
-constexpr SessionOptions quick{.heartbeat = 1000ms, .dead_after = 5000ms};
+const SessionOptions quick{.heartbeat = 1000ms, .dead_after = 5000ms};
 
 TEST_P(SimulatedSession, HeartbeatsKeepAnIdleLinkAlive) {
     connect(quick, quick);

@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 
 class SessionTimes : public ScriptedSession {
   protected:
-    static constexpr SessionOptions beating{.heartbeat = 1s, .dead_after = 5s};
-    static constexpr SessionOptions closing{
+    static inline const SessionOptions beating{.heartbeat = 1s, .dead_after = 5s};
+    static inline const SessionOptions closing{
         .heartbeat = 0s, .dead_after = 0s, .close_timeout = 3s, .close_limit = 60s};
 };
 

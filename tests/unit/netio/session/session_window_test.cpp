@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr SessionOptions small_windows{
+const SessionOptions small_windows{
     .receive_buffer_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024, .send_count = 64};
 
 class SessionWindow : public SessionTest {
