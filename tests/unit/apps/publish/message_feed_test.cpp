@@ -80,7 +80,7 @@ TEST_F(Sources, AnUnpublishedMessageIsRepeated) {
     EXPECT_EQ(next(*in_file, 3), "abc") << "from the beginning";
     EXPECT_EQ(next(*in_pipe, 3), "");
     ::close(ends[0]);
-    const auto pattern = make_pattern_source(netio::pubsub::Fid{1}, false);
+    const auto pattern = make_pattern_source(netio::pubsub::Fid{1});
     std::array<std::byte, 40> first{};
     std::array<std::byte, 40> again{};
     pattern->fill(first);
