@@ -4,7 +4,7 @@
 // Memory of the user's that sockets receive into: huge pages, a memfd, memory of a NUMA node or of
 // another library (docs/guide.md, "Receive into your own memory").
 //
-//     const auto memory = std::make_shared<netio::ReceiveMemory>(std::span{address, bytes});
+//     const auto memory = std::make_shared<netio::ReceiveMemory>(std::span{data, size});
 //     netio::ListenSocket socket{*transport, {.listen = {{"10.0.0.1", 1234}},
 //                                             .session = {.receive_memory = memory}}, handler};
 //

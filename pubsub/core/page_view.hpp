@@ -5,8 +5,8 @@
 // frame. It is handed over as a whole, so that a program can keep, queue or store many small
 // messages at the cost of one:
 //
-//     socket.on_page = [&](netio::PageView page) {
-//         for (const netio::MessageView& message : page) count(message.fid());
+//     functions.on_page = [&](netio::PageView page) {
+//         for (const netio::MessageView& message : page) std::cout << message.text();
 //         pages.push_back(page.keep());
 //     };
 

@@ -30,6 +30,9 @@ struct Given {
     PublishTicket waiting;
     Cookie cookie;
     stream::StreamSocket& stream_socket;
+    Address address;
+    SubscribeSocket::Functions functions;
+    std::vector<KeptPage> pages;
 };
 """
 DRAWING = re.compile(r"^\s*[|+]|--|->", re.M)
