@@ -132,7 +132,7 @@ TEST_P(TimeStamps, ArriveWithWholePages) {
     SubscribeSocket::Functions functions;
     functions.on_page = [&](const PageView& page) {
         for (const Message& message : page)
-            messages += message.time() ? 1 : 0;
+            messages += message.time() ? 1U : 0U;
         pages.push_back(page.keep());
     };
     functions.on_subscribed = [&](const FidRange&) { is_subscribed = true; };
