@@ -74,6 +74,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/publish_socket.hpp
     pubsub/publisher/publisher.hpp
     pubsub/publisher/publisher_snapshot.hpp
+    pubsub/publisher/stamp_clock.hpp
     pubsub/pubsub.hpp
     pubsub/queued.hpp
     pubsub/recording/recording_error.hpp

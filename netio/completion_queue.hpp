@@ -17,7 +17,6 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/kept_bytes.hpp"
-#include "netio/base/ring_queue.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
@@ -26,6 +25,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -112,7 +112,7 @@ class NETIO_EXPORT CompletionQueue final {
     const Options options_;
     mutable std::mutex mutex_; // of what follows
     std::condition_variable changed_;
-    RingQueue<QueueEvent> events_;
+    std::deque<QueueEvent> events_;
     std::size_t bytes_ = 0;
     std::size_t reserved_ = 0;  // outstanding operations
     std::size_t dequeuing_ = 0; // threads that wait
