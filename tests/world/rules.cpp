@@ -82,7 +82,7 @@ constexpr std::array all_rules{
          "no_subscribers,    // accepted without subscribers; nothing was sent",
          "netio/base/status.hpp"},
     Rule{RuleId::bytes_in_order, "bytes in order",
-         "Every byte that the peer sent is in a receive, and no more follow.",
+         "Every byte that the peer sent is in a receive, or was consumed, and no more follow.",
          "stream/socket/stream_socket.hpp"},
     Rule{RuleId::paused_takes_nothing, "who has paused takes nothing",
          "Stops reading, from the next message, gap or answer on.",
