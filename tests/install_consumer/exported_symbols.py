@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-PLACE = r"netio::(?:pubsub::|stream::)?v\d+_\d+::"
+PLACE = r"netio::(?:pubsub::|stream::)?v\d+_\d+::(?:time_stamp::)?"
 OURS = re.compile(r"\bnetio::")
 OWNER = re.compile(rf"(?:^|[ <(&*]){PLACE}(~?\w+)")
 # Called by inline functions of public headers.
