@@ -383,7 +383,8 @@ void Session::advance_shutdown() {
 // receive another one either, and their memory is needed.
 void Session::abort_with(Closed verdict, const AbortReason& reason) {
     if (state_ == State::parting) return;
-    const bool may_send = state_ == State::open || state_ == State::awaiting_open;
+    // The accepting side sends nothing before the first frame of the peer (required by iWARP).
+    const bool may_send = state_ == State::open || (state_ == State::awaiting_open && has_heard());
     const bool may_tell = may_send && send_.is_idle() && !shutdown_.is_silent();
     if (!may_tell) return fail(verdict.reason, std::move(verdict.detail));
     const auto body = encode(reason);
