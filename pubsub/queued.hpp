@@ -3,21 +3,24 @@
 
 // Publish and subscribe sockets that deliver into a completion queue (netio/completion_queue.hpp).
 //
-//     netio::Queued<pubsub::SubscribeSocket> subscriber{queue, 3, *transport, {.publisher =
-//     address}}; subscriber->subscribe({Fid{0}, Fid{63}});
+//     netio::Queued<pubsub::SubscribeSocket> subscriber{
+//         queue, 3, *transport, {.publisher = address}};
+//     subscriber->subscribe({Fid{0}, Fid{63}});
 
 #include "netio/completion_queue.hpp"
+#include "pubsub/core/time_stamp.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 
 namespace netio::inline v0_3 {
 
-// Its messages are kept. While the queue is full it is paused: the publisher sees a slow
-// subscriber.
+// Its messages are kept. While the queue is full it is paused, so that the publisher sees a slow
+// subscriber: pause() and resume() of the socket belong to this object.
 template <>
 class Queued<pubsub::SubscribeSocket> final : private pubsub::SubscribeSocket::Handler {
   public:
@@ -46,9 +49,11 @@ class Queued<pubsub::SubscribeSocket> final : private pubsub::SubscribeSocket::H
     }
     void on_message(Socket& socket, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override {
+        const auto stamp = time_stamp::of(message, socket.stamps());
         add({.kind = Kind::message,
              .status = status,
              .fid = pubsub::to_integer(fid),
+             .time = stamp ? std::optional{stamp->time} : std::nullopt,
              .bytes = socket.keep(message)});
     }
     void on_gap(Socket&, Fid fid, std::uint64_t count) override {
@@ -66,7 +71,7 @@ class Queued<pubsub::SubscribeSocket> final : private pubsub::SubscribeSocket::H
                 .fid = pubsub::to_integer(range.first),
                 .last_fid = pubsub::to_integer(range.last)};
     }
-    void add(QueueEvent event) {
+    void add(QueueEvent&& event) {
         if (writer_.push(std::move(event)) || is_paused_) return;
         is_paused_ = true;
         socket_.pause();

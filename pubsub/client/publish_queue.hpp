@@ -88,9 +88,9 @@ class PublishQueue {
 
     explicit PublishQueue(std::size_t bytes_limit) noexcept : limit_{bytes_limit} {}
 
-    // Any thread. After ok the caller notifies the loop's thread. again: there may be space for
-    // another fid. Waits for space until `until`.
-    Status put(Publication item, TimePoint until = TimePoint::min()) {
+    // Any thread. After ok the item is moved from, and the caller notifies the loop's thread.
+    // again: there may be space for another fid. Waits for space until `until`.
+    Status put(Publication& item, TimePoint until = TimePoint::min()) {
         std::unique_lock lock{mutex_};
         return put(lock, item, until);
     }

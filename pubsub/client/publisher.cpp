@@ -68,20 +68,16 @@ struct Publisher::Impl {
     Impl& operator=(const Impl&) = delete;
 
     pubsub::Announcement announcement() const;
-    Status put(Fid fid, std::span<const std::byte> message, std::uint8_t status, TimePoint until,
-               std::int64_t time);
     // ok, not_owned or too_large.
     Status check(Fid fid, std::size_t size) const;
+    pubsub::Publication copy_of(Fid fid, std::span<const std::byte> message, std::uint8_t status,
+                                std::int64_t time) const;
+    Status put(pubsub::Publication& item, TimePoint until = TimePoint::min());
     bool publish(Fid fid, std::span<const std::byte> message, std::uint8_t status,
                  std::int64_t time);
+    Status try_publish(Fid fid, std::span<const std::byte> message, std::uint8_t status,
+                       std::int64_t time);
     std::size_t put_batch(std::span<const Outgoing> messages, TimePoint until);
-    // The bytes in front of each message in the queue, and what they are if the user gives none.
-    std::size_t stamp_bytes() const noexcept {
-        return options.time_stamps == StampClock::none ? 0 : time_stamp::bytes;
-    }
-    std::int64_t time_now() const noexcept {
-        return options.time_stamps == StampClock::tai ? time_stamp::now() : time_stamp::unknown;
-    }
     std::string refusal(Fid fid, std::size_t size, Status status) const;
     void close();
 
@@ -199,7 +195,7 @@ void Publisher::Impl::OnLoop::drain() {
 // Returns false if there is no space for its fid yet.
 bool Publisher::Impl::OnLoop::publish(const pubsub::Publication& item) {
     const std::span<const std::byte> bytes = item.bytes.bytes();
-    const Status status = impl.stamp_bytes() == 0
+    const Status status = impl.options.time_stamps == StampClock::none
                               ? socket.publish(item.fid, bytes, item.status)
                               : socket.publish_at(wire::load<std::int64_t>(bytes.data()), item.fid,
                                                   bytes.subspan(time_stamp::bytes), item.status);
@@ -307,16 +303,20 @@ Status Publisher::Impl::check(Fid fid, std::size_t size) const {
     return size > message_limit ? Status::too_large : Status::ok;
 }
 
-Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::uint8_t status,
-                            TimePoint until, std::int64_t time) {
-    if (const Status checked = check(fid, message.size()); checked != Status::ok) return checked;
-    const std::size_t before = stamp_bytes();
+// With the time stamp in front, if there are any.
+pubsub::Publication Publisher::Impl::copy_of(Fid fid, std::span<const std::byte> message,
+                                             std::uint8_t status, std::int64_t time) const {
+    const std::size_t before = time_stamp::bytes_of(options.time_stamps);
     auto memory = std::make_shared_for_overwrite<std::byte[]>(before + message.size());
-    if (before > 0) wire::store(memory.get(), time == time_stamp::unknown ? time_now() : time);
+    if (before > 0) wire::store(memory.get(), time);
     std::ranges::copy(message, memory.get() + before);
     const std::span<const std::byte> copy{memory.get(), before + message.size()};
-    const Status put =
-        outbox.put({.fid = fid, .status = status, .bytes = {std::move(memory), copy}}, until);
+    return {.fid = fid, .status = status, .bytes = {std::move(memory), copy}};
+}
+
+Status Publisher::Impl::put(pubsub::Publication& item, TimePoint until) {
+    const Fid fid = item.fid;
+    const Status put = outbox.put(item, until);
     if (put != Status::ok) return put;
     // Also without subscribers: those that were connected before learn how many messages they lost.
     drain_task.request();
@@ -325,12 +325,23 @@ Status Publisher::Impl::put(Fid fid, std::span<const std::byte> message, std::ui
 
 bool Publisher::Impl::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status,
                               std::int64_t time) {
-    Status outcome = put(fid, message, status, TimePoint::min(), time);
-    if (outcome == Status::again && !context.is_own_thread())
-        outcome = put(fid, message, status, Clock::now() + options.publish_timeout, time);
+    Status outcome = check(fid, message.size());
+    if (outcome == Status::ok) {
+        pubsub::Publication item = copy_of(fid, message, status, time);
+        outcome = put(item);
+        if (outcome == Status::again && !context.is_own_thread())
+            outcome = put(item, Clock::now() + options.publish_timeout);
+    }
     if (outcome != Status::ok && outcome != Status::no_subscribers)
         throw Error{outcome, refusal(fid, message.size(), outcome)};
     return outcome == Status::ok;
+}
+
+Status Publisher::Impl::try_publish(Fid fid, std::span<const std::byte> message,
+                                    std::uint8_t status, std::int64_t time) {
+    if (const Status checked = check(fid, message.size()); checked != Status::ok) return checked;
+    pubsub::Publication item = copy_of(fid, message, status, time);
+    return put(item);
 }
 
 // In pieces: their memory is released when all of its messages were sent, and the loop's thread
@@ -338,8 +349,8 @@ bool Publisher::Impl::publish(Fid fid, std::span<const std::byte> message, std::
 std::size_t Publisher::Impl::put_batch(std::span<const Outgoing> messages, TimePoint until) {
     constexpr std::size_t piece_messages = 1024;
     constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-    const std::size_t before = stamp_bytes();
-    const std::int64_t time = time_now(); // of the whole batch
+    const std::size_t before = time_stamp::bytes_of(options.time_stamps);
+    const std::int64_t time = time_stamp::of_call(options.time_stamps); // of the whole batch
     std::vector<pubsub::Publication> piece;
     std::size_t accepted = 0;
     while (accepted < messages.size()) {
@@ -402,7 +413,7 @@ Publisher::Publisher(AddressList addresses, Options options)
 Publisher::~Publisher() = default;
 
 bool Publisher::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-    return impl_->publish(fid, message, status, time_stamp::unknown);
+    return publish_at(time_stamp::of_call(impl_->options.time_stamps), fid, message, status);
 }
 
 bool Publisher::publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
@@ -411,12 +422,12 @@ bool Publisher::publish_at(std::int64_t time, Fid fid, std::span<const std::byte
 }
 
 Status Publisher::try_publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-    return impl_->put(fid, message, status, TimePoint::min(), time_stamp::unknown);
+    return try_publish_at(time_stamp::of_call(impl_->options.time_stamps), fid, message, status);
 }
 
 Status Publisher::try_publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
                                  std::uint8_t status) {
-    return impl_->put(fid, message, status, TimePoint::min(), time);
+    return impl_->try_publish(fid, message, status, time);
 }
 
 std::size_t Publisher::publish_batch(std::span<const Outgoing> messages,

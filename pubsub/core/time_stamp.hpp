@@ -47,8 +47,12 @@ inline constexpr std::size_t bytes = 8;
 // Of a message that was published without a time.
 inline constexpr std::int64_t unknown = INT64_MIN;
 
+// In front of each message.
+constexpr std::size_t bytes_of(StampClock clock) noexcept {
+    return clock == StampClock::none ? 0 : bytes;
+}
 constexpr std::size_t bytes_of(StampFormat format) noexcept {
-    return format.clock == StampClock::none ? 0 : bytes;
+    return bytes_of(format.clock);
 }
 // A message with the bytes in front of it, as it was sent.
 inline std::span<const std::byte> with_stamp(std::span<const std::byte> message,

@@ -18,22 +18,19 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-// Time stamps are parts of messages here: the first bytes.
-std::size_t stamp_bytes(const Publisher::Options& options) noexcept {
-    return options.time_stamps == StampClock::none ? 0 : time_stamp::bytes;
-}
-
 PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
     validate(options.publisher);
     require_at_least("flush_time", options.flush_time.count(), 0);
     require_option(options.flush_time <= longest_time, "flush_time must be at most a year");
     require_between("newest_bytes", options.newest_bytes, 1, SIZE_MAX);
-    return PageBudget{{.page_size_bytes = options.page_size_bytes,
-                       .page_count = options.page_count,
-                       .queue_limit_bytes = options.queue_limit_bytes,
-                       .watermark_bytes = options.watermark_bytes,
-                       .largest_message_bytes = options.publisher.largest_message_bytes +
-                                                stamp_bytes(options.publisher)}};
+    return PageBudget{
+        {.page_size_bytes = options.page_size_bytes,
+         .page_count = options.page_count,
+         .queue_limit_bytes = options.queue_limit_bytes,
+         .watermark_bytes = options.watermark_bytes,
+         // Time stamps are parts of messages here: the first bytes.
+         .largest_message_bytes = options.publisher.largest_message_bytes +
+                                  time_stamp::bytes_of(options.publisher.time_stamps)}};
 }
 
 // Subscribers learn at connect how large a message they must be able to receive.
@@ -165,12 +162,10 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
              [this] { flush_old(); },
              [this] { flush_idle(); }} {}
 
-// `time`: time_stamp::unknown if the user gives none.
 Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t status,
                                   std::int64_t time) {
     const std::size_t bytes = size_of(parts);
     if (stamps().clock == StampClock::none) return publish_whole(fid, parts, bytes, status);
-    if (stamps().clock == StampClock::tai && time == time_stamp::unknown) time = time_stamp::now();
     std::array<std::byte, time_stamp::bytes> stamp;
     wire::store(stamp.data(), time);
     std::array<std::span<const std::byte>, 8> few{stamp};
@@ -649,8 +644,10 @@ BufferedPublishSocket::BufferedPublishSocket(Transport& transport, const Options
           transport, options,
           PublisherCore::User{.publisher = *this, .handler = handler, .counters = counters_})},
       fids_{&publisher_->fan_out().fids()}, message_limit_{publisher_->message_limit()},
-      plain_end_{stamp_bytes(options.publisher) == 0 ? message_limit_ + 1 : 0},
-      stamped_end_{stamp_bytes(options.publisher) == 0 ? 0 : message_limit_ + 1} {}
+      time_stamps_{options.publisher.time_stamps}, plain_end_{time_stamps_ == StampClock::none
+                                                                  ? message_limit_ + 1
+                                                                  : 0},
+      stamped_end_{time_stamps_ == StampClock::none ? 0 : message_limit_ + 1} {}
 
 BufferedPublishSocket::~BufferedPublishSocket() {
     check_destructor(publisher_->loop(), "BufferedPublishSocket", publisher_);
@@ -659,7 +656,10 @@ BufferedPublishSocket::~BufferedPublishSocket() {
 Status BufferedPublishSocket::publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
                                        std::uint8_t status) {
     NETIO_CHECK_CALLER(publisher_->loop(), "BufferedPublishSocket");
-    return publisher_->publish(fid, parts, status, time_stamp::unknown);
+    const std::int64_t time = time_stamp::of_call(time_stamps_);
+    if (parts.size() == 1 && parts.front().size() < stamped_end_)
+        return publish_at(time, fid, parts.front(), status);
+    return publisher_->publish(fid, parts, status, time);
 }
 
 Status BufferedPublishSocket::publishv_at(std::int64_t time, Fid fid,

@@ -131,6 +131,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     std::unique_ptr<BufferedPublisher> publisher_;
     detail::FidTable* fids_; // the publisher's
     std::size_t message_limit_;
+    StampClock time_stamps_;
     std::size_t plain_end_;   // publish() itself takes a message of fewer bytes; 0: none
     std::size_t stamped_end_; // the same for publish_at()
 };

@@ -43,8 +43,7 @@ PublishSocket::Options checked(PublishSocket::Options options) {
 
 // Subscribers must be able to receive a message with its time stamp.
 Publisher::Options announced(Publisher::Options publisher) {
-    if (publisher.time_stamps != StampClock::none)
-        publisher.largest_message_bytes += time_stamp::bytes;
+    publisher.largest_message_bytes += time_stamp::bytes_of(publisher.time_stamps);
     return publisher;
 }
 
@@ -86,10 +85,6 @@ class ZeroCopyPublisher final : public PublisherCore {
     template <typename Takes>
     bool must_wait_for(std::span<const Interest> members, Takes takes_more);
     std::optional<PublicationId> begin(Cookie cookie);
-    std::int64_t time_of(const PublishSocket::Extras& extras) const noexcept {
-        if (extras.time) return *extras.time;
-        return stamps().clock == StampClock::tai ? time_stamp::now() : time_stamp::unknown;
-    }
     void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
               const PublishSocket::Extras& extras);
     enum class Leaving : std::uint8_t { at_once, maybe_with_others };
@@ -289,7 +284,10 @@ void ZeroCopyPublisher::keep(PublicationId id, Fid fid, std::span<const Slice> s
     publication.fid = fid;
     publication.status = extras.status;
     const std::size_t stamp = time_stamp::bytes_of(stamps());
-    if (stamp > 0) wire::store(publication.header.data(), time_of(extras));
+    if (stamp > 0) {
+        wire::store(publication.header.data(),
+                    extras.time ? *extras.time : time_stamp::of_call(stamps().clock));
+    }
     publication.header_bytes = static_cast<std::uint8_t>(stamp + extras.header.size());
     std::ranges::copy(extras.header,
                       publication.header.begin() + static_cast<std::ptrdiff_t>(stamp));

@@ -10,8 +10,13 @@
 
 namespace netio::inline v0_3::time_stamp {
 
-// CLOCK_TAI, in nanoseconds since 1970. Where nobody has set its offset in the kernel, it is UTC.
+// CLOCK_TAI, in nanoseconds since 1970. It is the same as UTC on a machine whose kernel does not
+// know the offset.
 NETIO_EXPORT std::int64_t now() noexcept;
+// The time of a message for which the user gives none: now, if the clock is tai, else `unknown`.
+inline std::int64_t of_call(StampClock clock) noexcept {
+    return clock == StampClock::tai ? now() : unknown;
+}
 // What time stamps of this clock mean that are made here.
 NETIO_EXPORT StampFormat format_here(StampClock clock) noexcept;
 

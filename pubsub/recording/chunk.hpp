@@ -31,6 +31,11 @@ class Chunk {
         KeptBytes bytes;
     };
 
+    // Allocates memory for that many bytes of records at once: a chunk that grows by copying costs
+    // more page faults than its messages cost otherwise.
+    void reserve(std::size_t bytes) {
+        if (bytes > capacity_) grow_to(bytes);
+    }
     // Appends the head of a message of `data_bytes` bytes, and returns where to store the first
     // `stored_bytes` of them. The caller must append the others with append_piece().
     std::byte* append_message(const MessageFields& fields, std::size_t data_bytes,
@@ -55,6 +60,7 @@ class Chunk {
 
     bool empty() const noexcept { return items_.empty(); }
     std::size_t size() const noexcept { return size_; } // of the records
+    std::size_t capacity() const noexcept { return capacity_; } // bytes of own memory
     std::span<const Item> items() const noexcept { return items_; }
     std::vector<Channel>& channels() noexcept { return channels_; }
     // Calls visit(span) for the parts of the records, in order.
@@ -70,17 +76,14 @@ class Chunk {
     }
 
   private:
-    static constexpr std::size_t first_bytes = std::size_t{64} * 1024;
-
     std::byte* extend(std::size_t bytes) {
-        if (bytes > capacity_ - used_) grow(bytes);
+        if (bytes > capacity_ - used_) grow_to(std::max(2 * capacity_, used_ + bytes));
         std::byte* const out = memory_.get() + used_;
         used_ += bytes;
         size_ += bytes;
         return out;
     }
-    void grow(std::size_t bytes) {
-        const std::size_t capacity = std::max({first_bytes, 2 * capacity_, used_ + bytes});
+    void grow_to(std::size_t capacity) {
         auto memory = std::make_unique_for_overwrite<std::byte[]>(capacity);
         if (used_ > 0) std::memcpy(memory.get(), memory_.get(), used_);
         memory_ = std::move(memory);

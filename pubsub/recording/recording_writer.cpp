@@ -5,17 +5,17 @@
 #include "netio/base/signals_blocked.hpp"
 #include "netio/random_number.hpp"
 #include "pubsub/core/fid_map.hpp"
+#include "pubsub/discovery/bus.hpp"
 #include "pubsub/recording/mcap_file.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -36,7 +36,6 @@ using mcap::Chunk;
 
 constexpr std::string_view suffix = ".mcap";
 constexpr std::size_t event_reserve_bytes = std::size_t{1} << 20; // beyond queue_limit_bytes
-constexpr std::size_t spare_limit = 4;                            // chunks whose memory is reused
 // A step back of the clock below this is a thread that was delayed between reading the clock and
 // its call.
 constexpr std::uint64_t clock_step_ns = 1'000'000;
@@ -66,16 +65,6 @@ std::string new_uuid() {
     return text;
 }
 
-std::string host_name() {
-    std::array<char, 256> name{};
-    if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-    return name.data();
-}
-
-std::string number_text(std::uint64_t number) {
-    return std::to_string(number);
-}
-
 RecordingWriter::Entry entry_of(const Message& message) {
     return {.fid = message.fid(),
             .bytes = message.bytes(),
@@ -88,8 +77,8 @@ std::string text_of(const FidSet& fids) {
     std::string text;
     for (const FidRange& range : fids.ranges()) {
         if (!text.empty()) text += ',';
-        text += number_text(range.first.value());
-        if (range.last != range.first) text += '-' + number_text(range.last.value());
+        text += std::to_string(range.first.value());
+        if (range.last != range.first) text += '-' + std::to_string(range.last.value());
     }
     return text;
 }
@@ -131,34 +120,34 @@ std::string compression_name(RecordingWriter::Compression compression) {
     return "";
 }
 
-// Gives channels to fids and publishers, and numbers to messages. No I/O.
+// Assigns channels to fids and publishers, and sequences to messages. No I/O.
 class Channels {
   public:
-    struct Place {
+    struct Assignment {
         std::uint16_t channel = 0;
         bool has_fid = false; // the prefix contains the fid
         std::uint64_t sequence = 0;
     };
     // A channel that is new is declared in the chunk.
-    Place place(const RecordingWriter::Entry& entry, Chunk& chunk) {
-        Fid_& fid = fids_[entry.fid];
+    Assignment assign(const RecordingWriter::Entry& entry, Chunk& chunk) {
+        FidState& fid = fids_[entry.fid];
         if (fid.channel == 0) fid.channel = add_fid(entry, chunk);
-        Place place{.channel = fid.channel,
-                    .sequence = entry.sequence.value_or(fid.next + entry.lost_before)};
+        Assignment assigned{.channel = fid.channel,
+                            .sequence = entry.sequence.value_or(fid.next + entry.lost_before)};
         if (fid.channel == shared) {
-            place.channel = publisher_channel(entry.publisher, chunk);
-            place.has_fid = true;
+            assigned.channel = publisher_channel(entry.publisher, chunk);
+            assigned.has_fid = true;
         }
-        fid.next = place.sequence + 1;
-        return place;
+        fid.next = assigned.sequence + 1;
+        return assigned;
     }
     void skip(Fid fid, std::uint64_t count) { fids_[fid].next += count; }
 
   private:
     static constexpr std::uint16_t shared = 65535; // of fids without a channel of their own
 
-    struct Fid_ {
-        std::uint64_t next = 0;
+    struct FidState {
+        std::uint64_t next = 0; // sequence
         std::uint16_t channel = 0; // 0: none yet
     };
 
@@ -176,19 +165,19 @@ class Channels {
     std::uint16_t publisher_channel(std::string_view publisher, Chunk& chunk) {
         const auto known = publishers_.find(publisher);
         if (known != publishers_.end()) return known->second;
-        const std::size_t id = first_fid_channel + mcap::fid_channel_limit + publishers_.size();
-        const std::string name{id < last_channel ? publisher : "others"};
-        if (id > last_channel) return last_channel;
-        publishers_.emplace(id < last_channel ? publisher : std::string_view{"others"},
-                            static_cast<std::uint16_t>(id));
-        chunk.declare({.id = static_cast<std::uint16_t>(id),
+        const std::size_t next = first_fid_channel + mcap::fid_channel_limit + publishers_.size();
+        if (next > last_channel) return last_channel;
+        const auto id = static_cast<std::uint16_t>(next);
+        const std::string name{id == last_channel ? "others" : publisher};
+        publishers_.emplace(name, id);
+        chunk.declare({.id = id,
                        .topic = mcap::publisher_topic(name),
                        .message_encoding = std::string{mcap::publisher_encoding},
                        .metadata = {{"publisher", name}}});
-        return static_cast<std::uint16_t>(id);
+        return id;
     }
 
-    pubsub::FidMap<Fid_> fids_;
+    pubsub::FidMap<FidState> fids_;
     std::size_t fid_channels_ = 0;
     std::map<std::string, std::uint16_t, std::less<>> publishers_;
 };
@@ -221,7 +210,7 @@ class LogClock {
 // The callers' side fills the open chunk; the thread takes full and old ones, and writes them.
 struct RecordingWriter::Impl {
     Impl(std::string file, Options wanted)
-        : path{std::move(file)}, options{std::move(wanted)}, run{new_uuid(), host_name()},
+        : path{std::move(file)}, options{std::move(wanted)}, run{new_uuid(), pubsub::this_host()},
           compressor{compression_name(options.compress)} {
         check(path, options);
         channels.reserve(1024);
@@ -230,6 +219,7 @@ struct RecordingWriter::Impl {
                             .topic = std::string{mcap::events_topic},
                             .message_encoding = std::string{mcap::events_encoding},
                             .metadata = {}});
+        open.reserve(options.chunk_size_bytes);
         open_part();
         const AllSignalsBlocked blocked; // also SIGXFSZ, at the limit of a file's size
         thread = std::thread{[this] { run_thread(); }};
@@ -245,25 +235,25 @@ struct RecordingWriter::Impl {
         const std::lock_guard lock{mutex};
         if (is_ended()) return Status::closed;
         if (is_full) return Status::again;
-        const Channels::Place place = placing.place(entry, open);
+        const Channels::Assignment assigned = assignments.assign(entry, open);
         const std::size_t prefix_bytes =
-            place.has_fid ? mcap::publisher_prefix_bytes : mcap::fid_prefix_bytes;
+            assigned.has_fid ? mcap::publisher_prefix_bytes : mcap::fid_prefix_bytes;
         const std::size_t data_bytes = prefix_bytes + entry.bytes.size();
-        make_space(mcap::message_head_bytes + data_bytes);
         const std::uint64_t time = held(entry.arrival_ns != 0 ? entry.arrival_ns : wall_clock_ns());
+        make_space(data_bytes);
         const bool borrows = !memory.empty();
         const std::size_t stored_bytes = borrows ? prefix_bytes : data_bytes;
         std::byte* const out =
-            open.append_message({.channel_id = place.channel,
-                                 .sequence = static_cast<std::uint32_t>(place.sequence),
+            open.append_message({.channel_id = assigned.channel,
+                                 .sequence = static_cast<std::uint32_t>(assigned.sequence),
                                  .log_time = time,
                                  .publish_time = entry.publish_ns.value_or(time)},
                                 data_bytes, stored_bytes);
         const mcap::Prefix prefix{.status = entry.status,
                                   .has_publish_time = entry.publish_ns.has_value(),
-                                  .sequence = place.sequence,
+                                  .sequence = assigned.sequence,
                                   .fid = entry.fid};
-        if (place.has_fid) {
+        if (assigned.has_fid) {
             mcap::store_publisher_prefix(out, prefix);
         } else {
             mcap::store_fid_prefix(out, prefix);
@@ -305,6 +295,7 @@ struct RecordingWriter::Impl {
 
     void append_event(const Event& event, std::uint64_t time) {
         const std::string text = json_of(event);
+        make_space(text.size());
         std::byte* const out =
             open.append_message({.channel_id = events_channel,
                                  .sequence = static_cast<std::uint32_t>(sums.events),
@@ -316,8 +307,9 @@ struct RecordingWriter::Impl {
         note_growth();
     }
 
-    // Queues the open chunk if a message of so many bytes does not fit.
-    void make_space(std::size_t bytes) {
+    // Queues the open chunk if a message with `data_bytes` bytes of data does not fit into it.
+    void make_space(std::size_t data_bytes) {
+        const std::size_t bytes = mcap::message_head_bytes + data_bytes;
         if (!open.empty() && open.size() + bytes > options.chunk_size_bytes) queue_open();
     }
 
@@ -327,6 +319,7 @@ struct RecordingWriter::Impl {
         queue.push_back({std::move(open), std::exchange(open_messages, 0)});
         if (spare.empty()) {
             open = Chunk{};
+            open.reserve(options.chunk_size_bytes);
         } else {
             open = std::move(spare.back());
             spare.pop_back();
@@ -442,16 +435,34 @@ struct RecordingWriter::Impl {
     void open_part() {
         const bool is_rotated =
             options.rotate_size_bytes > 0 || options.rotate_interval.count() > 0;
-        std::string name = path;
-        if (++part_number > 1 || is_rotated) {
-            char number[24];
-            std::snprintf(number, sizeof number, "-%06u", part_number);
-            name.insert(name.size() - suffix.size(), number);
-        }
+        if (++part_number == 2 && !is_rotated) number_first_part();
+        std::string name = part_number > 1 || is_rotated ? numbered(part_number) : path;
         part = std::make_unique<mcap::McapFile>(name, run, part_number, options.direct_io);
         const std::lock_guard lock{mutex};
         sums.files.push_back(std::move(name));
         note_sizes();
+    }
+
+    std::string numbered(unsigned number) const {
+        char text[24];
+        std::snprintf(text, sizeof text, "-%06u", number);
+        std::string name = path;
+        return name.insert(name.size() - suffix.size(), text);
+    }
+
+    // A limit of the index has ended the only file: it becomes the first part of a set, because
+    // readers would not look for further parts of "run.mcap".
+    void number_first_part() {
+        const std::string name = numbered(1);
+        { const mcap::FileOutput reserved{name, false}; } // replaces no other file
+        if (::rename(path.c_str(), name.c_str()) != 0) {
+            const int error = errno;
+            ::unlink(name.c_str());
+            throw std::system_error{error, std::generic_category(),
+                                    "cannot rename " + path + " to " + name};
+        }
+        const std::lock_guard lock{mutex};
+        sums.files.front() = name;
     }
 
     // With the mutex.
@@ -470,7 +481,8 @@ struct RecordingWriter::Impl {
             sums.written += done.messages;
             ++sums.chunks;
             note_sizes();
-            if (spare.size() < spare_limit && bytes <= 2 * options.chunk_size_bytes)
+            if (spare.size() < options.queue_limit_bytes / options.chunk_size_bytes &&
+                done.chunk.capacity() <= options.chunk_size_bytes)
                 spare.push_back(std::move(done.chunk));
             if (is_full && queued_bytes + open.size() <= options.queue_limit_bytes / 2) {
                 is_full = false;
@@ -503,7 +515,7 @@ struct RecordingWriter::Impl {
             const std::lock_guard lock{mutex};
             sums.failure = text;
             failure_code = code;
-            is_failure_untold = true;
+            is_failure_reported = false;
             sums.discarded = messages + open_messages;
             for (const Queued& each : queue)
                 sums.discarded += each.messages;
@@ -535,20 +547,20 @@ struct RecordingWriter::Impl {
     mutable std::mutex mutex; // of what follows
     std::condition_variable for_thread;
     std::condition_variable for_callers;
-    Channels placing;
+    Channels assignments;
     LogClock clock;
     Chunk open;
     std::uint64_t open_messages = 0;
     TimePoint open_since{};
     std::deque<Queued> queue;
-    std::vector<Chunk> spare;
+    std::vector<Chunk> spare; // written ones, whose memory is used again: it causes no page faults
     std::size_t queued_bytes = 0;     // without the open chunk
     std::atomic<bool> is_full{false}; // written with the mutex
     bool is_closing = false;
     std::uint64_t chunks_queued = 0; // so far
     bool is_done = false;            // the thread does nothing more
     std::error_code failure_code;    // 0 if it was not the system's
-    bool is_failure_untold = false;
+    bool is_failure_reported = true;
     Stats sums;
 
     // Of the thread.
@@ -591,7 +603,7 @@ bool RecordingWriter::writes_from_memory() const noexcept {
 
 void RecordingWriter::skip(Fid fid, std::uint64_t count) {
     const std::lock_guard lock{impl_->mutex};
-    impl_->placing.skip(fid, count);
+    impl_->assignments.skip(fid, count);
 }
 
 Status RecordingWriter::write(const Event& event) {
@@ -621,7 +633,7 @@ void RecordingWriter::close() {
     impl_->begin_close();
     std::unique_lock lock{impl_->mutex};
     impl_->for_callers.wait(lock, [&] { return impl_->is_done; });
-    if (std::exchange(impl_->is_failure_untold, false)) impl_->throw_failure();
+    if (!std::exchange(impl_->is_failure_reported, true)) impl_->throw_failure();
 }
 
 RecordingWriter::Stats RecordingWriter::stats() const {

@@ -48,13 +48,15 @@ class NETIO_EXPORT RecordingWriter final {
         Duration rotate_interval{0};
         // Recording ends before fewer bytes of the file system are available.
         std::uint64_t min_free_bytes = std::uint64_t{64} << 20;
-        // Ends a file in the same way before its index in memory is larger.
+        // Ends a file in the same way before its index in memory is larger. Without rotation, the
+        // first file is then renamed to NAME-000001.mcap.
         std::size_t index_limit_bytes = std::size_t{256} << 20;
         bool fsync = false; // once in flush_interval and at the end of a file
         // Bypasses the page cache where the file system permits it (stats().direct_io). Messages
         // are copied then.
         bool direct_io = false;
-        // Messages that are not written yet. At least twice chunk_size_bytes.
+        // Messages that are not written yet. At least twice chunk_size_bytes. The memory is used
+        // again for later messages, and released with the writer.
         std::size_t queue_limit_bytes = std::size_t{64} << 20;
         Duration flush_interval = std::chrono::seconds{1}; // a message waits no longer for others
         // Called on the writer's thread; must not call the writer.
@@ -105,7 +107,8 @@ class NETIO_EXPORT RecordingWriter final {
     static constexpr std::size_t kept_from_bytes = 4096;
     bool writes_from_memory() const noexcept; // neither compression nor direct_io
 
-    // So many messages of the fid were lost: the sequence of its next one is larger by that.
+    // Reports that `count` messages of the fid were lost: the sequence of its next message is
+    // larger by `count`.
     void skip(Fid fid, std::uint64_t count);
     // Records an event. Returns `again` if the queue is full also for events, which have 1 MiB more
     // than messages.

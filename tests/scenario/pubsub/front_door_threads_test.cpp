@@ -4,6 +4,7 @@
 // well.
 
 #include "tests/scenario/pubsub/front_door.hpp"
+#include "tests/support/key_files.hpp"
 
 #include <array>
 #include <atomic>
@@ -244,6 +245,35 @@ TEST_F(FrontDoorThreads, ItMayBeDestroyedWhileMessagesFlow) {
         for (std::uint64_t n = 0; n < 100; ++n)
             publisher.publish_value(1, n);
         subscriber.reset();
+    }
+}
+
+// The thread of the context runs, or is about to end, when another thread releases the keys.
+TEST_F(FrontDoorThreads, APublisherWithKeysEndsInOrderOnAnyThread) {
+    netio::test::KeyFiles files;
+    files.permit(1, "services=pubsub fids=0-9:block");
+    for (const bool context_goes_on : {true, false}) {
+        auto context = std::make_unique<Context>();
+        std::shared_ptr<ServerKeys> keys;
+        context->run([&] {
+            keys = std::make_shared<ServerKeys>(context->loop(),
+                                                ServerKeys::Options{.file = files.site()});
+        });
+        auto publisher = std::make_unique<Publisher>(
+            any_port, Publisher::Options{.context = *context, .keys = keys});
+        Subscriber::Options options = quick();
+        options.key =
+            std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(1), .protection = {}});
+        Subscriber subscriber{publisher->address(), options};
+        subscribe(subscriber, FidSet{{1, 1}});
+        publisher->publish_value(1, std::uint64_t{5});
+        const std::weak_ptr<ServerKeys> released = keys;
+        keys.reset();
+        if (!context_goes_on) context.reset();
+        std::thread{[last = std::move(publisher)]() mutable { last.reset(); }}.join();
+        EXPECT_TRUE(released.expired());
+        EXPECT_EQ(take(subscriber, 2).size(), 1U);
+        EXPECT_TRUE(subscriber.is_closed());
     }
 }
 

@@ -30,6 +30,7 @@ class Reader final : public SubscribeSocket::Handler {
         const Message view{fid, message, status, 0, nullptr, stamps};
         copies.emplace_back(view);
         kept.emplace_back(view, socket.keep(time_stamp::with_stamp(message, stamps)));
+        if (pause_every > 0 && kept.size() % pause_every == 0) socket.pause();
     }
     void on_gap(SubscribeSocket&, Fid, std::uint64_t count) override { dropped += count; }
     void on_closed(SubscribeSocket&, const netio::Closed& closed, bool) override {
@@ -52,6 +53,7 @@ class Reader final : public SubscribeSocket::Handler {
         }
     }
 
+    std::size_t pause_every = 0; // messages; 0: never
     int subscribed = 0;
     std::uint64_t dropped = 0;
     std::deque<OwnedMessage> copies;
@@ -108,9 +110,11 @@ TEST_P(TimeStamps, ArriveWithMessagesOfEachKind) {
     // In a page with others, as the only one of a page, in fragments, and of the largest size.
     const std::vector<std::size_t> sizes{8, 40, 9000, 31000, 70000, 100000};
     auto publisher = buffered(with(StampClock::own));
+    reader.pause_every = 7; // the rest of a page waits
     auto socket = read(range(1, 3));
     std::uint64_t number = 0;
     ASSERT_TRUE(run_until([&] {
+        socket->resume();
         while (number < 300 && publish_one(*publisher, Fid{1 + number % 3}, number,
                                            sizes[number % sizes.size()]) == netio::Status::ok)
             ++number;

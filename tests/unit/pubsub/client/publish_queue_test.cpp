@@ -31,6 +31,10 @@ KeptBytes block(std::size_t size) {
     return KeptBytes::copy_of(std::vector<std::byte>(size));
 }
 
+Status put_into(PublishQueue& queue, Publication item, TimePoint until = TimePoint::min()) {
+    return queue.put(item, until);
+}
+
 // The capacity, and the sent messages.
 class PublishQueueTest : public testing::Test {
   protected:
@@ -38,7 +42,8 @@ class PublishQueueTest : public testing::Test {
 
     // The status of the message is its number.
     Status put(std::uint64_t fid, int number, std::size_t size = 0) {
-        return box.put(
+        return put_into(
+            box,
             {.fid = Fid{fid}, .status = static_cast<std::uint8_t>(number), .bytes = block(size)});
     }
     Drained drain() {
@@ -186,7 +191,7 @@ TEST_F(PublishQueueTest, ManyBlockedFidsLeaveRoomForTheNext) {
     PublishQueue large{std::size_t{16} << 20};
     for (std::uint64_t fid = 1; fid <= 200; ++fid) {
         int count = 0;
-        while (large.put({.fid = Fid{fid}, .bytes = block(1000)}) == Status::ok)
+        while (put_into(large, {.fid = Fid{fid}, .bytes = block(1000)}) == Status::ok)
             ++count;
         ASSERT_GE(count, 1) << fid;
         const auto stop_all = [](const Publication&) { return false; };
@@ -229,7 +234,8 @@ TEST_F(PublishQueueTest, SendsAcceptedMessagesInOrder) {
             const std::size_t fid = random() % 6;
             const unsigned what = random() % 8;
             if (what < 2) {
-                const Status status = any.put(
+                const Status status = put_into(
+                    any,
                     {.fid = Fid{fid}, .status = put_next[fid], .bytes = block(random() % 200)});
                 if (status == Status::ok) ++put_next[fid];
             } else if (what < 4) {
@@ -266,7 +272,7 @@ TEST_F(PublishQueueTest, SendsAcceptedMessagesInOrder) {
         any.wake();
         EXPECT_EQ(any.drain(send, never), Drained::all);
         EXPECT_EQ(sent_next, put_next);
-        EXPECT_EQ(any.put({.fid = Fid{0}, .bytes = block(1900)}), Status::ok)
+        EXPECT_EQ(put_into(any, {.fid = Fid{0}, .bytes = block(1900)}), Status::ok)
             << "all counters are 0 again";
     }
 }
@@ -275,7 +281,7 @@ TEST_F(PublishQueueTest, APutThatWaitsGoesOnWhenThereIsRoom) {
     ASSERT_EQ(put(1, 0, limit / 2 - head), Status::ok);
     ASSERT_EQ(put(2, 1), Status::again);
     const auto waiting = std::async(std::launch::async, [this] {
-        return box.put({.fid = Fid{2}, .status = 1, .bytes = {}}, TimePoint::max());
+        return put_into(box, {.fid = Fid{2}, .status = 1, .bytes = {}}, TimePoint::max());
     });
     while (box.putters() == 0)
         std::this_thread::yield();
@@ -288,11 +294,11 @@ TEST_F(PublishQueueTest, APutThatWaitsGoesOnWhenThereIsRoom) {
 TEST_F(PublishQueueTest, APutThatWaitsEndsInTimeOrWithTheBox) {
     ASSERT_EQ(put(1, 0, limit / 2 - head), Status::ok);
     const auto begin = Clock::now();
-    EXPECT_EQ(box.put({.fid = Fid{2}, .bytes = {}}, begin + std::chrono::milliseconds{20}),
+    EXPECT_EQ(put_into(box, {.fid = Fid{2}, .bytes = {}}, begin + std::chrono::milliseconds{20}),
               Status::again);
     EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds{20});
     auto waiting = std::async(std::launch::async, [this] {
-        return box.put({.fid = Fid{2}, .bytes = {}}, TimePoint::max());
+        return put_into(box, {.fid = Fid{2}, .bytes = {}}, TimePoint::max());
     });
     box.close();
     EXPECT_EQ(waiting.get(), Status::closed);
