@@ -482,7 +482,7 @@ void BlockingConnection::throw_closed() const {
 }
 
 std::string BlockingConnection::peer_address() const {
-    return socket_->is_connected() ? socket_->peer_address() : "nobody";
+    return socket_->is_connected() ? socket_->peer_address() : "no peer";
 }
 
 // --- what the socket reports ----------------------------------------------------------------

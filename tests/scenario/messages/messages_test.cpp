@@ -239,7 +239,7 @@ TEST_P(Messages, ADuplicateAddressInTheListIsReportedAsSuch) {
 // address.
 TEST_P(Messages, AnAddressThatAnotherProcessHasIsNotBlamedOnTheList) {
     if (GetParam() == netio::test::Bed::fabric_verbs)
-        GTEST_SKIP() << "needs a device with two addresses";
+        GTEST_SKIP() << "needs a device with two addresses; 127.0.0.0/8 on fabric_tcp has them";
     listen();
     const Address elsewhere{.host = "127.0.0.2", .port = address.port};
     try {
