@@ -7,6 +7,7 @@
 #include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -87,7 +88,7 @@ EventLoop::~EventLoop() {
         // either.
         for (std::unique_ptr<Retired>& each : retired_)
             static_cast<void>(each.release());
-        static_cast<void>(new std::shared_ptr<void>{std::move(attachment_)});
+        static_cast<void>(new (std::nothrow) std::shared_ptr<void>{std::move(attachment_)});
         return;
     }
     if (thread_.load() != std::thread::id{}) {

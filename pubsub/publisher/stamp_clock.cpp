@@ -2,7 +2,8 @@
 #include "pubsub/publisher/stamp_clock.hpp"
 
 #include <sys/timex.h>
-#include <time.h>
+
+#include <ctime>
 
 namespace netio::inline v0_3::time_stamp {
 

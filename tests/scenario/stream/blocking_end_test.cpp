@@ -265,7 +265,7 @@ TEST_F(BlockingEnd, CloseReportsADeadPeerAlsoIfAnEarlierCallNoticedItSilently) {
     server.reset();
     // A short write that notices it in its own turn returns without an error.
     error_of([&] {
-        while (client->peer_address() != "nobody")
+        while (client->peer_address() != "no peer")
             client->write(std::vector<std::byte>(1));
     });
     const auto [kind, what] = error_of([&] { client->close(); });
