@@ -8,9 +8,29 @@
 #include <exception>
 #include <new>
 #include <system_error>
+#include <utility>
 
 namespace netiodaq {
 namespace {
+
+constexpr std::pair<netiodaq_result, const char*> result_texts[] = {
+    {NETIODAQ_OK, "ok"},
+    {NETIODAQ_NO_SUBSCRIBERS, "no subscribers"},
+    {NETIODAQ_PARTIAL, "partial"},
+    {NETIODAQ_AGAIN, "again"},
+    {NETIODAQ_TIMED_OUT, "timed out"},
+    {NETIODAQ_END, "end"},
+    {NETIODAQ_CLOSED, "closed"},
+    {NETIODAQ_TOO_LARGE, "too large"},
+    {NETIODAQ_TOO_MANY_SEGMENTS, "too many segments"},
+    {NETIODAQ_NOT_OWNED, "not owned"},
+    {NETIODAQ_STALE_TICKET, "stale ticket"},
+    {NETIODAQ_INVALID_ARGUMENT, "invalid argument"},
+    {NETIODAQ_NETWORK_ERROR, "network error"},
+    {NETIODAQ_OUT_OF_MEMORY, "out of memory"},
+    {NETIODAQ_WRONG_THREAD, "wrong thread"},
+    {NETIODAQ_ENDED_EARLY, "ended early"},
+    {NETIODAQ_FAILED, "failed"}};
 
 // Constant texts need no memory, so that they can be reported when there is none.
 struct LastError {
@@ -110,44 +130,9 @@ netiodaq_result result_of_exception(const char* call) noexcept {
 } // namespace netiodaq
 
 const char* netiodaq_error_text(netiodaq_result result) {
-    switch (result) {
-    case NETIODAQ_OK:
-        return "ok";
-    case NETIODAQ_NO_SUBSCRIBERS:
-        return "no subscribers";
-    case NETIODAQ_PARTIAL:
-        return "partial";
-    case NETIODAQ_AGAIN:
-        return "again";
-    case NETIODAQ_TIMED_OUT:
-        return "timed out";
-    case NETIODAQ_END:
-        return "end";
-    case NETIODAQ_CLOSED:
-        return "closed";
-    case NETIODAQ_TOO_LARGE:
-        return "too large";
-    case NETIODAQ_TOO_MANY_SEGMENTS:
-        return "too many segments";
-    case NETIODAQ_NOT_OWNED:
-        return "not owned";
-    case NETIODAQ_STALE_TICKET:
-        return "stale ticket";
-    case NETIODAQ_INVALID_ARGUMENT:
-        return "invalid argument";
-    case NETIODAQ_NETWORK_ERROR:
-        return "network error";
-    case NETIODAQ_OUT_OF_MEMORY:
-        return "out of memory";
-    case NETIODAQ_WRONG_THREAD:
-        return "wrong thread";
-    case NETIODAQ_ENDED_EARLY:
-        return "ended early";
-    case NETIODAQ_FAILED:
-        return "failed";
-    default:
-        return "unknown result";
-    }
+    for (const auto& [code, text] : netiodaq::result_texts)
+        if (code == result) return text;
+    return "unknown result";
 }
 
 const char* netiodaq_last_error() {

@@ -72,10 +72,22 @@ inline std::string_view text_of(const char* argument, const char* name) {
     return &required(argument, name);
 }
 
-// Stores NULL, so that a call that fails leaves NULL.
+// A call that fails leaves NULL.
 template <typename Type>
-Type*& emptied(Type** out) {
-    return required(out, "out") = nullptr;
+void store_null(Type** out) {
+    required(out, "out") = nullptr;
+}
+
+// For work that returns a new object, which `out` receives.
+template <typename Type, typename Work>
+netiodaq_result new_object(Type** out, Work work,
+                           const char* call = __builtin_FUNCTION()) noexcept {
+    return done(
+        [&] {
+            store_null(out);
+            *out = work();
+        },
+        call);
 }
 
 inline std::span<const std::byte> bytes_of(const void* data, std::uint64_t size_bytes) {

@@ -16,47 +16,10 @@ struct netiodaq_context {
     netio::Context context;
 };
 
-namespace {
-
-// The keys of a publisher, which its loop must create and destroy.
-class KeysOnLoop {
-  public:
-    KeysOnLoop(netio::Context context, const std::optional<netio::ServerKeys::Options>& options)
-        : context_{std::move(context)} {
-        if (!options) return;
-        context_.run(
-            [&] { keys_ = std::make_shared<netio::ServerKeys>(context_.loop(), *options); });
-    }
-    ~KeysOnLoop() {
-        if (keys_) context_.run([this] { keys_.reset(); });
-    }
-    KeysOnLoop(const KeysOnLoop&) = delete;
-    KeysOnLoop& operator=(const KeysOnLoop&) = delete;
-
-    const std::shared_ptr<netio::ServerKeys>& keys() const noexcept { return keys_; }
-
-  private:
-    netio::Context context_;
-    std::shared_ptr<netio::ServerKeys> keys_;
-};
-
-} // namespace
-
 struct netiodaq_publisher {
-    netiodaq_publisher(const netio::Context& context, netio::AddressList listen,
-                       netiodaq::PublisherSettings settings)
-        : keys{context, settings.keys}, publisher{std::move(listen),
-                                                  options_of(context, std::move(settings))},
-          address{netio::to_string(publisher.address())} {}
-
-    netio::Publisher::Options options_of(const netio::Context& context,
-                                         netiodaq::PublisherSettings settings) const {
-        settings.options.context = context;
-        settings.options.keys = keys.keys();
-        return std::move(settings.options);
-    }
-
-    KeysOnLoop keys; // outlives the publisher, whose destructor runs on the caller's thread
+    netiodaq_publisher(netio::AddressList listen, netio::Publisher::Options options)
+        : publisher{std::move(listen), std::move(options)}, address{netio::to_string(
+                                                                publisher.address())} {}
     netio::Publisher publisher;
     std::string address;
 };
@@ -77,10 +40,9 @@ struct netiodaq_sender {
 // --- context ---------------------------------------------------------------------------------
 
 netiodaq_result netiodaq_context_new(const netiodaq_options* options, netiodaq_context** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         const auto settings = netiodaq::settings_of<netiodaq::LoopSettings>(options);
-        created = new netiodaq_context{netio::Context{settings.options}};
+        return new netiodaq_context{netio::Context{settings.options}};
     });
 }
 
@@ -101,12 +63,18 @@ void netiodaq_context_free(netiodaq_context* context) {
 
 netiodaq_result netiodaq_publisher_new(netiodaq_context* context, const char* addresses,
                                        const netiodaq_options* options, netiodaq_publisher** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto settings = netiodaq::settings_of<netiodaq::PublisherSettings>(options);
         auto listen = netiodaq::addresses_of(addresses);
         const netio::Context its = context != nullptr ? context->context : netio::Context{};
-        created = new netiodaq_publisher{its, std::move(listen), std::move(settings)};
+        settings.options.context = its;
+        if (settings.keys) {
+            its.run([&] {
+                settings.options.keys =
+                    std::make_shared<netio::ServerKeys>(its.loop(), *settings.keys);
+            });
+        }
+        return new netiodaq_publisher{std::move(listen), std::move(settings.options)};
     });
 }
 
@@ -196,8 +164,7 @@ netiodaq_result received(const netio::Subscriber& subscriber, std::int64_t timeo
 netiodaq_result netiodaq_subscriber_new(netiodaq_context* context, const char* addresses,
                                         const netiodaq_options* options,
                                         netiodaq_subscriber** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto settings = netiodaq::settings_of<netiodaq::SubscriberSettings>(options);
         if ((addresses == nullptr) != settings.bus.has_value()) {
             throw netiodaq::Failure{NETIODAQ_INVALID_ARGUMENT,
@@ -205,10 +172,10 @@ netiodaq_result netiodaq_subscriber_new(netiodaq_context* context, const char* a
         }
         if (context != nullptr) settings.options.context = context->context;
         settings.options.key = netiodaq::key_of(settings.key);
-        created = addresses == nullptr
-                      ? new netiodaq_subscriber{netio::Subscriber{*settings.bus, settings.options}}
-                      : new netiodaq_subscriber{
-                            netio::Subscriber{netiodaq::addresses_of(addresses), settings.options}};
+        return addresses == nullptr
+                   ? new netiodaq_subscriber{netio::Subscriber{*settings.bus, settings.options}}
+                   : new netiodaq_subscriber{
+                         netio::Subscriber{netiodaq::addresses_of(addresses), settings.options}};
     });
 }
 
@@ -249,14 +216,14 @@ netiodaq_result netiodaq_subscriber_wait_until_subscribed(netiodaq_subscriber* s
 netiodaq_result netiodaq_subscriber_receive(netiodaq_subscriber* subscriber,
                                             std::int64_t timeout_ms, netiodaq_message** out) {
     return guarded([&] {
-        auto*& created = netiodaq::emptied(out);
+        netiodaq::store_null(out);
         netio::Subscriber& from = required(subscriber, "subscriber").subscriber;
         auto message = std::make_unique<netiodaq_message>();
         return received(from, timeout_ms, [&](std::chrono::milliseconds timeout) {
             std::optional<netio::KeptMessage> kept = from.receive_kept(timeout);
             if (!kept) return false;
             message->message = std::move(*kept);
-            created = message.release();
+            *out = message.release();
             return true;
         });
     });
@@ -343,10 +310,7 @@ void netiodaq_message_free(netiodaq_message* message) {
 }
 
 netiodaq_result netiodaq_batch_new(netiodaq_batch** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_batch;
-    });
+    return netiodaq::new_object(out, [&] { return new netiodaq_batch; });
 }
 
 std::uint64_t netiodaq_batch_count(const netiodaq_batch* batch) {
@@ -365,13 +329,12 @@ void netiodaq_batch_free(netiodaq_batch* batch) {
 
 netiodaq_result netiodaq_sender_new(netiodaq_context* context, const char* address,
                                     const netiodaq_options* options, netiodaq_sender** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto settings = netiodaq::settings_of<netiodaq::SenderSettings>(options);
         if (context != nullptr) settings.options.context = context->context;
         settings.options.key = netiodaq::key_of(settings.key);
         const netio::AddressList receiver = netiodaq::addresses_of(address);
-        created = new netiodaq_sender{netio::Sender{receiver, settings.options}};
+        return new netiodaq_sender{netio::Sender{receiver, settings.options}};
     });
 }
 

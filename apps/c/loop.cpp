@@ -100,9 +100,8 @@ netio::TimePoint time_after(std::int64_t timeout_ms) {
 } // namespace
 
 netiodaq_result netiodaq_loop_new(const netiodaq_options* options, netiodaq_loop** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_loop{netiodaq::settings_of<netiodaq::LoopSettings>(options).options};
+    return netiodaq::new_object(out, [&] {
+        return new netiodaq_loop{netiodaq::settings_of<netiodaq::LoopSettings>(options).options};
     });
 }
 
@@ -186,9 +185,8 @@ netiodaq_result start_every(netiodaq_timer* timer, std::uint64_t period,
 
 netiodaq_result netiodaq_timer_new(netiodaq_loop* loop, netiodaq_timer_function function,
                                    void* user, netiodaq_timer** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_timer{on_loop(loop), &required(function, "function"), user};
+    return netiodaq::new_object(out, [&] {
+        return new netiodaq_timer{on_loop(loop), &required(function, "function"), user};
     });
 }
 
@@ -236,13 +234,12 @@ struct netiodaq_signal {
 
 netiodaq_result netiodaq_signal_new(netiodaq_loop* loop, netiodaq_signal_function function,
                                     void* user, netiodaq_signal** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto signal = std::unique_ptr<netiodaq_signal>{
             new netiodaq_signal{on_loop(loop), &required(function, "function"), user}};
         signal->state = std::make_shared<netiodaq_signal::State>();
         signal->state->signal = signal.get();
-        created = signal.release();
+        return signal.release();
     });
 }
 
@@ -277,8 +274,7 @@ struct netiodaq_watch {
 netiodaq_result netiodaq_watch_new_os_signals(netiodaq_loop* loop, const std::int32_t* numbers,
                                               std::uint64_t count, netiodaq_watch_function function,
                                               void* user, netiodaq_watch** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto watch = std::unique_ptr<netiodaq_watch>{
             new netiodaq_watch{on_loop(loop), &required(function, "function"), user}};
         const std::int32_t* const first = &required(numbers, "numbers");
@@ -287,7 +283,7 @@ netiodaq_result netiodaq_watch_new_os_signals(netiodaq_loop* loop, const std::in
         watch->watch = std::make_unique<netio::SignalWatch>(
             loop->loop, std::vector<int>(first, first + count),
             [its = watch.get()](int number) { its->function(its, number, its->user); });
-        created = watch.release();
+        return watch.release();
     });
 }
 
@@ -295,15 +291,14 @@ netiodaq_result netiodaq_watch_new_descriptor(netiodaq_loop* loop, std::int32_t 
                                               std::int32_t writable,
                                               netiodaq_watch_function function, void* user,
                                               netiodaq_watch** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto watch = std::unique_ptr<netiodaq_watch>{
             new netiodaq_watch{on_loop(loop), &required(function, "function"), user}};
         using Interest = netio::DescriptorWatch::Interest;
         watch->watch = std::make_unique<netio::DescriptorWatch>(
             loop->loop, descriptor, writable != 0 ? Interest::writable : Interest::readable,
             [its = watch.get(), descriptor] { its->function(its, descriptor, its->user); });
-        created = watch.release();
+        return watch.release();
     });
 }
 
@@ -315,17 +310,15 @@ void netiodaq_watch_free(netiodaq_watch* watch) {
 
 netiodaq_result netiodaq_buffer_new(netiodaq_loop* loop, std::uint64_t size_bytes,
                                     netiodaq_buffer** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_buffer{on_loop(loop), netio::RegisteredBuffer{size_bytes}};
+    return netiodaq::new_object(out, [&] {
+        return new netiodaq_buffer{on_loop(loop), netio::RegisteredBuffer{size_bytes}};
     });
 }
 
 netiodaq_result netiodaq_buffer_new_of_memory(netiodaq_loop* loop, void* memory,
                                               std::uint64_t size_bytes, netiodaq_buffer** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_buffer{
+    return netiodaq::new_object(out, [&] {
+        return new netiodaq_buffer{
             on_loop(loop), netio::RegisteredBuffer{netiodaq::memory_of(memory, size_bytes)}};
     });
 }

@@ -92,24 +92,49 @@ std::string first_address(const Socket& socket) {
     return endpoints.empty() ? std::string{} : netio::to_string(endpoints.front().address);
 }
 
-// Keeps bytes of the message whose on_message is running; null: none is. Throws Failure.
-template <typename Socket>
-netiodaq_message* kept(const netio::Message* current, Socket& socket,
-                       std::span<const std::byte> bytes) {
-    if (current == nullptr) {
-        throw Failure{NETIODAQ_INVALID_ARGUMENT,
-                      "a message can be kept within its on_message only"};
+// The message whose on_message is running. The callback may free the object that has this member.
+class Delivery {
+  public:
+    Delivery() = default;
+    ~Delivery() {
+        if (freed_ != nullptr) *freed_ = true;
     }
-    const std::less_equal<> before;
-    const auto whole = current->bytes();
-    if (!before(whole.data(), bytes.data()) ||
-        !before(bytes.data() + bytes.size(), whole.data() + whole.size())) {
-        throw Failure{NETIODAQ_INVALID_ARGUMENT, "these bytes are not within the message"};
+    Delivery(const Delivery&) = delete;
+    Delivery& operator=(const Delivery&) = delete;
+
+    // Runs the callback.
+    template <typename Callback>
+    void run(const netio::Message& message, Callback callback) {
+        bool freed = false;
+        message_ = &message;
+        freed_ = &freed;
+        callback();
+        if (freed) return;
+        message_ = nullptr;
+        freed_ = nullptr;
     }
-    auto message = std::make_unique<netiodaq_message>();
-    message->message = {netio::Message{current->fid(), bytes, current->status(), 0},
-                        socket.keep(bytes)};
-    return message.release();
-}
+    // Keeps bytes of the message, which the socket has delivered. Throws Failure.
+    template <typename Socket>
+    netiodaq_message* keep(Socket& socket, std::span<const std::byte> bytes) const {
+        if (message_ == nullptr) {
+            throw Failure{NETIODAQ_INVALID_ARGUMENT,
+                          "a message can be kept within its on_message only"};
+        }
+        const std::less_equal<> before;
+        const auto whole = message_->bytes();
+        if (!before(whole.data(), bytes.data()) ||
+            !before(bytes.data() + bytes.size(), whole.data() + whole.size())) {
+            throw Failure{NETIODAQ_INVALID_ARGUMENT, "these bytes are not within the message"};
+        }
+        auto message = std::make_unique<netiodaq_message>();
+        message->message = {netio::Message{message_->fid(), bytes, message_->status(), 0},
+                            socket.keep(bytes)};
+        return message.release();
+    }
+
+  private:
+    const netio::Message* message_ = nullptr;
+    bool* freed_ = nullptr; // both null: no callback is running
+};
 
 } // namespace netiodaq

@@ -88,14 +88,13 @@ netiodaq_result sendv(netiodaq_send_socket* socket, const netiodaq_slice* slices
 netiodaq_result netiodaq_send_socket_new(netiodaq_loop* loop, const netiodaq_options* options,
                                          const netiodaq_send_callbacks* callbacks,
                                          netiodaq_send_socket** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto settings = netiodaq::settings_of<netiodaq::SendSettings>(options);
         settings.options.key = netiodaq::key_of(settings.key);
         auto socket = std::make_unique<netiodaq_send_socket>(on_loop(loop), callbacks);
         socket->unbuffered =
             std::make_unique<netio::SendSocket>(*loop->transport, settings.options, *socket);
-        created = socket.release();
+        return socket.release();
     });
 }
 
@@ -103,14 +102,13 @@ netiodaq_result netiodaq_send_socket_new_buffered(netiodaq_loop* loop,
                                                   const netiodaq_options* options,
                                                   const netiodaq_send_callbacks* callbacks,
                                                   netiodaq_send_socket** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto settings = netiodaq::settings_of<netiodaq::BufferedSendSettings>(options);
         settings.options.socket.key = netiodaq::key_of(settings.key);
         auto socket = std::make_unique<netiodaq_send_socket>(on_loop(loop), callbacks);
         socket->buffered = std::make_unique<netio::BufferedSendSocket>(*loop->transport,
                                                                        settings.options, *socket);
-        created = socket.release();
+        return socket.release();
     });
 }
 
@@ -194,9 +192,10 @@ namespace {
 
 // netio::ReceiveSocket is owned by the listen socket; its context leads from it to the C side.
 struct Peer {
+    explicit Peer(netiodaq_loop& its) : loop{its} {}
     netiodaq_loop& loop;
     void* user = nullptr;
-    const netio::Message* current = nullptr; // within on_message
+    netiodaq::Delivery delivery;
 };
 
 netiodaq_receive_socket* handle_of(netio::ReceiveSocket& socket) {
@@ -215,24 +214,23 @@ netio::ReceiveSocket& socket_of(netiodaq_receive_socket* socket) {
 
 } // namespace
 
-// Its callbacks may free it, so each handler calls them last, or holds what it needs afterwards.
+// Its callbacks may free it, so each handler calls them last.
 struct netiodaq_listen_socket final : netio::ListenSocket::Handler {
     netiodaq_listen_socket(netiodaq_loop& its, const netiodaq_listen_callbacks* of_user)
         : loop{its}, callbacks{netiodaq::copy_of(of_user)} {}
 
     void on_connected(netio::ReceiveSocket& socket) override {
-        socket.context = std::make_shared<Peer>(Peer{.loop = loop});
+        socket.context = std::make_shared<Peer>(loop);
         call(callbacks.on_connected, handle_of(socket), callbacks.user);
     }
     void on_message(netio::ReceiveSocket& socket, std::span<const std::byte> message,
                     std::optional<std::uint64_t> immediate) override {
-        const auto held = std::static_pointer_cast<Peer>(socket.context);
-        const netio::Message delivered{0U, message, 0, 0};
-        held->current = &delivered;
-        call(callbacks.on_message, handle_of(socket), static_cast<const void*>(message.data()),
-             std::uint64_t{message.size()},
-             static_cast<const std::uint64_t*>(immediate ? &*immediate : nullptr), callbacks.user);
-        held->current = nullptr;
+        peer_of(socket).delivery.run({0U, message, 0, 0}, [&] {
+            call(callbacks.on_message, handle_of(socket), static_cast<const void*>(message.data()),
+                 std::uint64_t{message.size()},
+                 static_cast<const std::uint64_t*>(immediate ? &*immediate : nullptr),
+                 callbacks.user);
+        });
     }
     void on_closed(netio::ReceiveSocket& socket, const Closed& closed) override {
         call(callbacks.on_closed, handle_of(socket), netiodaq::number_of(closed.reason),
@@ -253,8 +251,7 @@ netiodaq_result netiodaq_listen_socket_new(netiodaq_loop* loop, const char* addr
                                            const netiodaq_options* options,
                                            const netiodaq_listen_callbacks* callbacks,
                                            netiodaq_listen_socket** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto settings = netiodaq::settings_of<netiodaq::ListenSettings>(options);
         auto socket = std::make_unique<netiodaq_listen_socket>(on_loop(loop), callbacks);
         settings.options.listen = netiodaq::addresses_of(addresses);
@@ -262,7 +259,7 @@ netiodaq_result netiodaq_listen_socket_new(netiodaq_loop* loop, const char* addr
         socket->listener = std::make_unique<netio::ListenSocket>(
             *loop->transport, std::move(settings.options), *socket);
         socket->address = netiodaq::first_address(*socket->listener);
-        created = socket.release();
+        return socket.release();
     });
 }
 
@@ -307,11 +304,10 @@ netiodaq_result netiodaq_receive_socket_peer_address(const netiodaq_receive_sock
 
 netiodaq_result netiodaq_receive_socket_keep(netiodaq_receive_socket* socket, const void* data,
                                              std::uint64_t size_bytes, netiodaq_message** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         netio::ReceiveSocket& of = socket_of(socket);
         const auto bytes = netiodaq::bytes_of(data, size_bytes);
-        created = netiodaq::kept(peer_of(of).current, of, bytes);
+        return peer_of(of).delivery.keep(of, bytes);
     });
 }
 

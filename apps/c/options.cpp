@@ -166,6 +166,18 @@ void assign(std::optional<netio::FidSet>& value, std::string_view name, std::str
 
 // --- tables ----------------------------------------------------------------------------------
 
+// A member of the C++ options, and its name.
+template <typename Structure, typename Value>
+struct Member {
+    const char* name;
+    Value Structure::*at;
+};
+template <typename Structure, typename Value>
+Member<Structure, Value> named(const char* name, Value Structure::*at) {
+    return {name, at};
+}
+#define OPTION(structure, member) named(#member, &structure::member)
+
 // The options of one kind: a name, and how a text is assigned.
 template <typename Of>
 class Table {
@@ -175,13 +187,10 @@ class Table {
         std::function<void(Of& settings, std::string_view text)> set;
     };
 
-    // `of`: the structure with the member, within the settings.
-    template <typename Get, typename Structure, typename Value>
-    void add(const std::string& name, Get of, Value Structure::*member) {
-        rows_.push_back({name, [name, of, member](Of& settings, std::string_view text) {
-                             Structure& structure = of(settings);
-                             assign(structure.*member, name, text);
-                         }});
+    // Adds options whose names begin with `path`. `of` returns the structure that has the members.
+    template <typename Get, typename... Structure, typename... Value>
+    void add(const std::string& path, Get of, Member<Structure, Value>... members) {
+        (add_row(path + members.name, of, members.at), ...);
     }
 
     void set(Of& settings, std::string_view name, std::string_view text) const {
@@ -199,6 +208,14 @@ class Table {
     }
 
   private:
+    template <typename Get, typename Structure, typename Value>
+    void add_row(const std::string& name, Get of, Value Structure::*member) {
+        rows_.push_back({name, [name, of, member](Of& settings, std::string_view text) {
+                             Structure& structure = of(settings);
+                             assign(structure.*member, name, text);
+                         }});
+    }
+
     std::vector<Row> rows_;
 };
 
@@ -207,18 +224,12 @@ class Table {
 template <typename Of, typename Get>
 void add_session(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::SessionOptions;
-    table.add(path + "receive_buffer_bytes", get, &o::receive_buffer_bytes);
-    table.add(path + "receive_count", get, &o::receive_count);
-    table.add(path + "window_limit", get, &o::window_limit);
-    table.add(path + "keep_limit_bytes", get, &o::keep_limit_bytes);
-    table.add(path + "send_count", get, &o::send_count);
-    table.add(path + "heartbeat", get, &o::heartbeat);
-    table.add(path + "dead_after", get, &o::dead_after);
-    table.add(path + "connect_timeout", get, &o::connect_timeout);
-    table.add(path + "handshake_timeout", get, &o::handshake_timeout);
-    table.add(path + "close_timeout", get, &o::close_timeout);
-    table.add(path + "close_limit", get, &o::close_limit);
-    table.add(path + "rekey_after_bytes", get, &o::rekey_after_bytes);
+    const auto session = [get](Of& settings) -> o& { return get(settings).session; };
+    table.add(path + "session.", session, OPTION(o, receive_buffer_bytes), OPTION(o, receive_count),
+              OPTION(o, window_limit), OPTION(o, keep_limit_bytes), OPTION(o, send_count),
+              OPTION(o, heartbeat), OPTION(o, dead_after), OPTION(o, connect_timeout),
+              OPTION(o, handshake_timeout), OPTION(o, close_timeout), OPTION(o, close_limit),
+              OPTION(o, rekey_after_bytes));
 }
 
 template <typename Of>
@@ -227,11 +238,9 @@ void add_keys(Table<Of>& table) {
     const auto get = [](Of& settings) -> o& {
         return settings.keys ? *settings.keys : settings.keys.emplace();
     };
-    table.add("keys.file", get, &o::file);
-    table.add("keys.min_protection", get, &o::min_protection);
-    table.add("keys.connections_per_host", get, &o::connections_per_host);
-    table.add("keys.look_interval", get, &o::look_interval);
-    table.add("keys.advertised_addresses", get, &o::advertised_addresses);
+    table.add("keys.", get, OPTION(o, file), OPTION(o, min_protection),
+              OPTION(o, connections_per_host), OPTION(o, look_interval),
+              OPTION(o, advertised_addresses));
 }
 
 template <typename Of>
@@ -240,8 +249,7 @@ void add_key(Table<Of>& table) {
     const auto get = [](Of& settings) -> o& {
         return settings.key ? *settings.key : settings.key.emplace();
     };
-    table.add("key.file", get, &o::file);
-    table.add("key.protection", get, &o::protection);
+    table.add("key.", get, OPTION(o, file), OPTION(o, protection));
 }
 
 template <typename Of, typename Get>
@@ -250,80 +258,57 @@ void add_bus(Table<Of>& table, Get get) {
         return get(settings).options;
     };
     using o = netio::pubsub::BusOptions;
-    table.add("bus.where", get, &netio::Bus::where);
-    table.add("bus.lease", options, &o::lease);
-    table.add("bus.poll", options, &o::poll);
-    table.add("bus.publisher_limit", options, &o::publisher_limit);
+    table.add("bus.", get, OPTION(netio::Bus, where));
+    table.add("bus.", options, OPTION(o, lease), OPTION(o, poll), OPTION(o, publisher_limit));
 }
 
 // The options that a publisher and both kinds of publish sockets have in common.
 template <typename Of, typename Get>
 void add_publish_base(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::pubsub::PublishSocketBase::Options;
-    table.add(path + "disconnect_after", get, &o::disconnect_after);
-    table.add(path + "subscriber_limit", get, &o::subscriber_limit);
-    table.add(path + "connections_per_host", get, &o::connections_per_host);
-    table.add(path + "ranges_per_subscriber_limit", get, &o::ranges_per_subscriber_limit);
-    table.add(path + "pending_reply_limit", get, &o::pending_reply_limit);
-    table.add(path + "largest_message_bytes", get, &o::largest_message_bytes);
-    add_session(table, path + "session.",
-                [get](Of& settings) -> netio::SessionOptions& { return get(settings).session; });
+    table.add(path, get, OPTION(o, disconnect_after), OPTION(o, subscriber_limit),
+              OPTION(o, connections_per_host), OPTION(o, ranges_per_subscriber_limit),
+              OPTION(o, pending_reply_limit), OPTION(o, largest_message_bytes));
+    add_session(table, path, get);
 }
 
 // Those of the base that a netio::Publisher overrides.
 template <typename Of, typename Get>
 void add_publish_rest(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::pubsub::PublishSocketBase::Options;
-    table.add(path + "allow_remote_anonymous", get, &o::allow_remote_anonymous);
-    table.add(path + "fids", get, &o::fids);
-    table.add(path + "slow_policy", get, &o::slow_policy);
-    table.add(path + "close_timeout", get, &o::close_timeout);
-    table.add(path + "close_limit", get, &o::close_limit);
+    table.add(path, get, OPTION(o, allow_remote_anonymous), OPTION(o, fids), OPTION(o, slow_policy),
+              OPTION(o, close_timeout), OPTION(o, close_limit));
 }
 
 template <typename Of, typename Get>
 void add_pages(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::pubsub::BufferedPublishSocket::Options;
-    table.add(path + "page_size_bytes", get, &o::page_size_bytes);
-    table.add(path + "page_count", get, &o::page_count);
-    table.add(path + "queue_limit_bytes", get, &o::queue_limit_bytes);
-    table.add(path + "newest_bytes", get, &o::newest_bytes);
-    table.add(path + "watermark_bytes", get, &o::watermark_bytes);
-    table.add(path + "flush_time", get, &o::flush_time);
-    table.add(path + "flush_when_idle", get, &o::flush_when_idle);
+    table.add(path, get, OPTION(o, page_size_bytes), OPTION(o, page_count),
+              OPTION(o, queue_limit_bytes), OPTION(o, newest_bytes), OPTION(o, watermark_bytes),
+              OPTION(o, flush_time), OPTION(o, flush_when_idle));
 }
 
 template <typename Of, typename Get>
 void add_subscribe(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::pubsub::SubscribeSocket::Options;
-    table.add(path + "local_host", get, &o::local_host);
-    table.add(path + "receive_buffer_limit_bytes", get, &o::receive_buffer_limit_bytes);
-    table.add(path + "largest_message_bytes", get, &o::largest_message_bytes);
-    table.add(path + "fid_limit", get, &o::fid_limit);
-    table.add(path + "wait_for_publisher", get, &o::wait_for_publisher);
-    table.add(path + "retry_interval", get, &o::retry_interval);
-    table.add(path + "retry_limit", get, &o::retry_limit);
-    add_session(table, path + "session.",
-                [get](Of& settings) -> netio::SessionOptions& { return get(settings).session; });
+    table.add(path, get, OPTION(o, local_host), OPTION(o, receive_buffer_limit_bytes),
+              OPTION(o, largest_message_bytes), OPTION(o, fid_limit), OPTION(o, wait_for_publisher),
+              OPTION(o, retry_interval), OPTION(o, retry_limit));
+    add_session(table, path, get);
 }
 
 template <typename Of, typename Get>
 void add_send(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::SendSocket::Options;
-    table.add(path + "local_host", get, &o::local_host);
-    table.add(path + "retry_interval", get, &o::retry_interval);
-    table.add(path + "retry_limit", get, &o::retry_limit);
-    add_session(table, path + "session.",
-                [get](Of& settings) -> netio::SessionOptions& { return get(settings).session; });
+    table.add(path, get, OPTION(o, local_host), OPTION(o, retry_interval), OPTION(o, retry_limit));
+    add_session(table, path, get);
 }
 
 template <typename Of, typename Get>
 void add_send_pages(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::BufferedSendSocket::Options;
-    table.add(path + "page_size_bytes", get, &o::page_size_bytes);
-    table.add(path + "page_count", get, &o::page_count);
-    table.add(path + "watermark_bytes", get, &o::watermark_bytes);
-    table.add(path + "flush_time", get, &o::flush_time);
+    table.add(path, get, OPTION(o, page_size_bytes), OPTION(o, page_count),
+              OPTION(o, watermark_bytes), OPTION(o, flush_time));
 }
 
 // --- kinds -----------------------------------------------------------------------------------
@@ -337,32 +322,20 @@ void add_all(Table<LoopSettings>& table) {
     using f = netio::FabricOptions;
     const auto loop = [](LoopSettings& settings) -> l& { return settings.options.loop; };
     const auto fabric = [](LoopSettings& settings) -> f& { return settings.options.fabric; };
-    table.add("loop.mode", loop, &l::mode);
-    table.add("loop.spin", loop, &l::spin);
-    table.add("loop.drain_limit", loop, &l::drain_limit);
-    table.add("loop.turn_limit", loop, &l::turn_limit);
-    table.add("loop.post_limit", loop, &l::post_limit);
-    table.add("fabric.provider", fabric, &f::provider);
-    table.add("fabric.half_handshake_timeout", fabric, &f::half_handshake_timeout);
-    table.add("fabric.handshake_timeout", fabric, &f::handshake_timeout);
-    table.add("fabric.pending_handshakes_per_host", fabric, &f::pending_handshakes_per_host);
-    table.add("fabric.attempts_per_address_limit", fabric, &f::attempts_per_address_limit);
-    table.add("fabric.windows_limit", fabric, &f::windows_limit);
-    table.add("fabric.copies_limit", fabric, &f::copies_limit);
-    table.add("fabric.queue_endpoint_limit", fabric, &f::queue_endpoint_limit);
-    table.add("fabric.queue_entry_limit", fabric, &f::queue_entry_limit);
+    table.add("loop.", loop, OPTION(l, mode), OPTION(l, spin), OPTION(l, drain_limit),
+              OPTION(l, turn_limit), OPTION(l, post_limit));
+    table.add("fabric.", fabric, OPTION(f, provider), OPTION(f, half_handshake_timeout),
+              OPTION(f, handshake_timeout), OPTION(f, pending_handshakes_per_host),
+              OPTION(f, attempts_per_address_limit), OPTION(f, windows_limit),
+              OPTION(f, copies_limit), OPTION(f, queue_endpoint_limit),
+              OPTION(f, queue_entry_limit));
 }
 
 void add_all(Table<PublisherSettings>& table) {
     using o = netio::Publisher::Options;
-    table.add("publish_timeout", options_in, &o::publish_timeout);
-    table.add("queue_limit_bytes", options_in, &o::queue_limit_bytes);
-    table.add("slow_policy", options_in, &o::slow_policy);
-    table.add("close_timeout", options_in, &o::close_timeout);
-    table.add("close_limit", options_in, &o::close_limit);
-    table.add("allow_remote_anonymous", options_in, &o::allow_remote_anonymous);
-    table.add("name", options_in, &o::name);
-    table.add("fids", options_in, &o::fids);
+    table.add("", options_in, OPTION(o, publish_timeout), OPTION(o, queue_limit_bytes),
+              OPTION(o, slow_policy), OPTION(o, close_timeout), OPTION(o, close_limit),
+              OPTION(o, allow_remote_anonymous), OPTION(o, name), OPTION(o, fids));
     add_bus(table, [](PublisherSettings& settings) -> netio::Bus& {
         auto& bus = settings.options.bus;
         return bus ? *bus : bus.emplace();
@@ -381,12 +354,9 @@ void add_all(Table<PublisherSettings>& table) {
 void add_all(Table<SubscriberSettings>& table) {
     using o = netio::Subscriber::Options;
     const auto get = [](SubscriberSettings& settings) -> o& { return settings.options; };
-    table.add("reconnect", get, &o::reconnect);
-    table.add("queue_limit_messages", get, &o::queue_limit_messages);
-    table.add("queue_limit_bytes", get, &o::queue_limit_bytes);
-    table.add("when_full", get, &o::when_full);
-    table.add("disconnect_after", get, &o::disconnect_after);
-    table.add("silence_hint", get, &o::silence_hint);
+    table.add("", get, OPTION(o, reconnect), OPTION(o, queue_limit_messages),
+              OPTION(o, queue_limit_bytes), OPTION(o, when_full), OPTION(o, disconnect_after),
+              OPTION(o, silence_hint));
     add_bus(table, [](SubscriberSettings& settings) -> netio::Bus& {
         return settings.bus ? *settings.bus : settings.bus.emplace();
     });
@@ -399,10 +369,8 @@ void add_all(Table<SubscriberSettings>& table) {
 
 void add_all(Table<SenderSettings>& table) {
     using o = netio::Sender::Options;
-    table.add("send_timeout", options_in, &o::send_timeout);
-    table.add("queue_limit_bytes", options_in, &o::queue_limit_bytes);
-    table.add("close_timeout", options_in, &o::close_timeout);
-    table.add("close_limit", options_in, &o::close_limit);
+    table.add("", options_in, OPTION(o, send_timeout), OPTION(o, queue_limit_bytes),
+              OPTION(o, close_timeout), OPTION(o, close_limit));
     add_key(table);
     const auto pages = [](SenderSettings& settings) -> netio::BufferedSendSocket::Options& {
         return settings.options.socket;
@@ -415,28 +383,20 @@ void add_all(Table<SenderSettings>& table) {
 
 void add_all(Table<StreamSettings>& table) {
     using o = netio::stream::BlockingStream::Options;
-    table.add("provider", options_in, &o::provider);
-    table.add("allow_remote_anonymous", options_in, &o::allow_remote_anonymous);
-    table.add("call_timeout", options_in, &o::call_timeout);
-    table.add("progress_timeout", options_in, &o::progress_timeout);
-    table.add("farewell_timeout", options_in, &o::farewell_timeout);
+    table.add("", options_in, OPTION(o, provider), OPTION(o, allow_remote_anonymous),
+              OPTION(o, call_timeout), OPTION(o, progress_timeout), OPTION(o, farewell_timeout));
     add_keys(table);
     add_key(table);
     using s = netio::stream::StreamSocket::Options;
     const auto stream = [](StreamSettings& settings) -> s& { return settings.options.stream; };
-    table.add("stream.remote_writes", stream, &s::remote_writes);
-    table.add("stream.frame_bytes", stream, &s::frame_bytes);
-    table.add("stream.frame_count", stream, &s::frame_count);
-    table.add("stream.local_host", stream, &s::local_host);
+    table.add("stream.", stream, OPTION(s, remote_writes), OPTION(s, frame_bytes),
+              OPTION(s, frame_count), OPTION(s, local_host));
     using r = netio::stream::ReceiverOptions;
     const auto receiver = [](StreamSettings& settings) -> r& {
         return settings.options.stream.receiver;
     };
-    table.add("stream.receiver.ring_bytes", receiver, &r::ring_bytes);
-    table.add("stream.receiver.ring_limit_bytes", receiver, &r::ring_limit_bytes);
-    add_session(table, "stream.session.", [](StreamSettings& settings) -> netio::SessionOptions& {
-        return settings.options.stream.session;
-    });
+    table.add("stream.receiver.", receiver, OPTION(r, ring_bytes), OPTION(r, ring_limit_bytes));
+    add_session(table, "stream.", stream);
 }
 
 template <typename Of>
@@ -451,8 +411,7 @@ void add_publish_socket(Table<Of>& table) {
 
 void add_all(Table<PublishSettings>& table) {
     using o = netio::pubsub::PublishSocket::Options;
-    table.add("outstanding_limit", options_in, &o::outstanding_limit);
-    table.add("queue_limit_messages", options_in, &o::queue_limit_messages);
+    table.add("", options_in, OPTION(o, outstanding_limit), OPTION(o, queue_limit_messages));
     add_publish_socket(table);
 }
 
@@ -463,14 +422,13 @@ void add_all(Table<BufferedPublishSettings>& table) {
 
 void add_all(Table<SubscribeSettings>& table) {
     using o = netio::pubsub::SubscribeSocket::Options;
-    table.add("reconnect", options_in, &o::reconnect);
-    table.add("reconnect_after_end", options_in, &o::reconnect_after_end);
+    table.add("", options_in, OPTION(o, reconnect), OPTION(o, reconnect_after_end));
     add_subscribe(table, "", options_in);
     add_key(table);
 }
 
 void add_all(Table<SendSettings>& table) {
-    table.add("reconnect", options_in, &netio::SendSocket::Options::reconnect);
+    table.add("", options_in, OPTION(netio::SendSocket::Options, reconnect));
     add_send(table, "", options_in);
     add_key(table);
 }
@@ -480,22 +438,20 @@ void add_all(Table<BufferedSendSettings>& table) {
         return settings.options.socket;
     };
     add_send_pages(table, "", options_in);
-    table.add("socket.reconnect", socket, &netio::SendSocket::Options::reconnect);
+    table.add("socket.", socket, OPTION(netio::SendSocket::Options, reconnect));
     add_send(table, "socket.", socket);
     add_key(table);
 }
 
 void add_all(Table<ListenSettings>& table) {
     using o = netio::ListenSocket::Options;
-    table.add("allow_remote_anonymous", options_in, &o::allow_remote_anonymous);
-    table.add("peer_limit", options_in, &o::peer_limit);
-    table.add("connections_per_host", options_in, &o::connections_per_host);
-    table.add("largest_message_bytes", options_in, &o::largest_message_bytes);
-    add_session(table, "session.", [](ListenSettings& settings) -> netio::SessionOptions& {
-        return settings.options.session;
-    });
+    table.add("", options_in, OPTION(o, allow_remote_anonymous), OPTION(o, peer_limit),
+              OPTION(o, connections_per_host), OPTION(o, largest_message_bytes));
+    add_session(table, "", options_in);
     add_keys(table);
 }
+
+#undef OPTION
 
 template <typename Of>
 const Table<Of>& table_of() {
@@ -568,11 +524,10 @@ std::optional<netio::SlowPolicy> policy_of(std::int32_t policy) {
 } // namespace netiodaq
 
 netiodaq_result netiodaq_options_new(std::int32_t kind, netiodaq_options** out) {
-    return netiodaq::done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto options = std::make_unique<netiodaq_options>();
         netiodaq::create(*options, kind);
-        created = options.release();
+        return options.release();
     });
 }
 

@@ -83,16 +83,17 @@ struct netiodaq_ticket {
 
 namespace {
 
-// Creates a socket with settings of either kind; `make` creates the C++ socket.
-template <typename Of, typename Make>
-netiodaq_publish_socket* created_socket(netiodaq_loop* loop, const char* addresses,
-                                        const netiodaq_options* options,
-                                        const netiodaq_publish_callbacks* callbacks, Make make) {
+// Creates a socket of the kind of the settings; `kind`: the member that is for it.
+template <typename Of, typename Socket>
+netiodaq_publish_socket* new_socket(netiodaq_loop* loop, const char* addresses,
+                                    const netiodaq_options* options,
+                                    const netiodaq_publish_callbacks* callbacks,
+                                    std::unique_ptr<Socket> netiodaq_publish_socket::*kind) {
     auto settings = netiodaq::settings_of<Of>(options);
     auto socket = std::make_unique<netiodaq_publish_socket>(on_loop(loop), callbacks);
     settings.options.publisher.listen = netiodaq::addresses_of(addresses);
     settings.options.publisher.keys = netiodaq::keys_of(*loop, settings.keys);
-    make(*socket, settings.options);
+    (*socket).*kind = std::make_unique<Socket>(*loop->transport, settings.options, *socket);
     socket->address = netiodaq::first_address(socket->either());
     return socket.release();
 }
@@ -115,13 +116,9 @@ netiodaq_result netiodaq_publish_socket_new(netiodaq_loop* loop, const char* add
                                             const netiodaq_options* options,
                                             const netiodaq_publish_callbacks* callbacks,
                                             netiodaq_publish_socket** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = created_socket<netiodaq::PublishSettings>(
-            loop, addresses, options, callbacks,
-            [&](netiodaq_publish_socket& socket, const PublishSocket::Options& of) {
-                socket.unbuffered = std::make_unique<PublishSocket>(*loop->transport, of, socket);
-            });
+    return netiodaq::new_object(out, [&] {
+        return new_socket<netiodaq::PublishSettings>(loop, addresses, options, callbacks,
+                                                     &netiodaq_publish_socket::unbuffered);
     });
 }
 
@@ -129,14 +126,9 @@ netiodaq_result netiodaq_publish_socket_new_buffered(netiodaq_loop* loop, const 
                                                      const netiodaq_options* options,
                                                      const netiodaq_publish_callbacks* callbacks,
                                                      netiodaq_publish_socket** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = created_socket<netiodaq::BufferedPublishSettings>(
-            loop, addresses, options, callbacks,
-            [&](netiodaq_publish_socket& socket, const BufferedPublishSocket::Options& of) {
-                socket.buffered =
-                    std::make_unique<BufferedPublishSocket>(*loop->transport, of, socket);
-            });
+    return netiodaq::new_object(out, [&] {
+        return new_socket<netiodaq::BufferedPublishSettings>(loop, addresses, options, callbacks,
+                                                             &netiodaq_publish_socket::buffered);
     });
 }
 
@@ -159,7 +151,7 @@ netiodaq_publish_socket_try_publishv(netiodaq_publish_socket* socket, std::uint6
                                      std::uint64_t key, std::uint8_t status, const void* header,
                                      std::uint64_t header_bytes, netiodaq_ticket** out) {
     return guarded([&] {
-        auto*& created = netiodaq::emptied(out);
+        netiodaq::store_null(out);
         PublishSocket& to = unbuffered_of(socket);
         const netiodaq::Slices parts{socket->loop, slices, count};
         if (parts.are_too_many()) return netiodaq::failed(NETIODAQ_TOO_MANY_SEGMENTS);
@@ -168,7 +160,7 @@ netiodaq_publish_socket_try_publishv(netiodaq_publish_socket* socket, std::uint6
                                                          extras_of(status, header, header_bytes));
         if (attempt.status == netio::Status::partial) {
             ticket->ticket = std::move(attempt.ticket);
-            created = ticket.release();
+            *out = ticket.release();
         }
         return netiodaq::result_of(attempt.status);
     });
@@ -255,16 +247,10 @@ struct netiodaq_subscribe_socket final : SubscribeSocket::Handler {
     }
     void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override {
-        if (callbacks.on_message == nullptr) return;
-        bool gone = false;
-        const netio::Message delivered{fid, message, status, 0};
-        current = &delivered;
-        freed = &gone;
-        callbacks.on_message(this, fid.value(), message.data(), message.size(), status,
-                             callbacks.user);
-        if (gone) return;
-        current = nullptr;
-        freed = nullptr;
+        delivery.run({fid, message, status, 0}, [&] {
+            call(callbacks.on_message, this, fid.value(), static_cast<const void*>(message.data()),
+                 std::uint64_t{message.size()}, status, callbacks.user);
+        });
     }
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override {
         call(callbacks.on_lost, this, fid.value(), count, callbacks.user);
@@ -279,16 +265,9 @@ struct netiodaq_subscribe_socket final : SubscribeSocket::Handler {
         call(callbacks.on_closed, this, netiodaq::number_of(closed.reason), closed.detail.c_str(),
              retrying ? 1 : 0, callbacks.user);
     }
-    ~netiodaq_subscribe_socket() {
-        if (freed != nullptr) *freed = true;
-    }
-    netiodaq_subscribe_socket(const netiodaq_subscribe_socket&) = delete;
-    netiodaq_subscribe_socket& operator=(const netiodaq_subscribe_socket&) = delete;
-
     netiodaq_loop& loop;
     const netiodaq_subscribe_callbacks callbacks;
-    const netio::Message* current = nullptr; // within on_message
-    bool* freed = nullptr;                   // the same
+    netiodaq::Delivery delivery;
     std::unique_ptr<SubscribeSocket> socket;
 };
 
@@ -296,8 +275,7 @@ netiodaq_result netiodaq_subscribe_socket_new(netiodaq_loop* loop, const char* a
                                               const netiodaq_options* options,
                                               const netiodaq_subscribe_callbacks* callbacks,
                                               netiodaq_subscribe_socket** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         auto settings = netiodaq::settings_of<netiodaq::SubscribeSettings>(options);
         auto socket = std::make_unique<netiodaq_subscribe_socket>(on_loop(loop), callbacks);
         netio::AddressList publisher = netiodaq::addresses_of(addresses);
@@ -307,7 +285,7 @@ netiodaq_result netiodaq_subscribe_socket_new(netiodaq_loop* loop, const char* a
         settings.options.key = netiodaq::key_of(settings.key);
         socket->socket = std::make_unique<SubscribeSocket>(*loop->transport,
                                                            std::move(settings.options), *socket);
-        created = socket.release();
+        return socket.release();
     });
 }
 
@@ -343,11 +321,10 @@ netiodaq_result netiodaq_subscribe_socket_unsubscribe(netiodaq_subscribe_socket*
 
 netiodaq_result netiodaq_subscribe_socket_keep(netiodaq_subscribe_socket* socket, const void* data,
                                                std::uint64_t size_bytes, netiodaq_message** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
+    return netiodaq::new_object(out, [&] {
         netiodaq_subscribe_socket& by = on_loop(socket, "socket");
         const auto bytes = netiodaq::bytes_of(data, size_bytes);
-        created = netiodaq::kept(by.current, *by.socket, bytes);
+        return by.delivery.keep(*by.socket, bytes);
     });
 }
 

@@ -41,10 +41,9 @@ BlockingStream::Options stream_options(const netiodaq_options* options) {
 
 netiodaq_result netiodaq_stream_connect(const char* address, const netiodaq_options* options,
                                         netiodaq_stream** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_stream{BlockingStream::connect(netiodaq::text_of(address, "address"),
-                                                              stream_options(options))};
+    return netiodaq::new_object(out, [&] {
+        return new netiodaq_stream{BlockingStream::connect(netiodaq::text_of(address, "address"),
+                                                           stream_options(options))};
     });
 }
 
@@ -109,18 +108,15 @@ void netiodaq_stream_free(netiodaq_stream* stream) {
 
 netiodaq_result netiodaq_stream_listener_new(const char* address, const netiodaq_options* options,
                                              netiodaq_stream_listener** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_stream_listener{address, stream_options(options)};
+    return netiodaq::new_object(out, [&] {
+        return new netiodaq_stream_listener{address, stream_options(options)};
     });
 }
 
 netiodaq_result netiodaq_stream_listener_accept(netiodaq_stream_listener* listener,
                                                 netiodaq_stream** out) {
-    return done([&] {
-        auto*& created = netiodaq::emptied(out);
-        created = new netiodaq_stream{required(listener, "listener").listener.accept()};
-    });
+    return netiodaq::new_object(
+        out, [&] { return new netiodaq_stream{required(listener, "listener").listener.accept()}; });
 }
 
 netiodaq_result netiodaq_stream_listener_stop(netiodaq_stream_listener* listener) {
