@@ -95,6 +95,15 @@ void add_recording_selection(CLI::App& command, RecordingArguments& arguments) {
     command.add_option("--until", arguments.until, "End before this time, written as for --from");
 }
 
+void add_compression(CLI::App& command, netio::RecordingWriter::Compression& compression) {
+    using Writer = netio::RecordingWriter;
+    add_words(
+        command, cli_flag<&Writer::Options::compress>(), {"none", "lz4", "zstd"}, // as in the enum
+        [&compression](std::size_t word) { compression = static_cast<Writer::Compression>(word); },
+        "Compress chunks: none, lz4 or zstd")
+        ->default_str("none");
+}
+
 std::optional<RecordingTime> parse_recording_time(std::string_view text, RecordingTime begin) {
     if (text == "0") return begin;
     if (const auto after = parse_duration(text)) return begin + *after;

@@ -4,6 +4,7 @@
 #include "netio/base/time.hpp"
 #include "pubsub/core/fid_set.hpp"
 #include "pubsub/recording/recording_reader.hpp"
+#include "pubsub/recording/recording_writer.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -17,8 +18,8 @@ class App;
 
 namespace apps {
 
-// Options of the commands that read recordings, and times as users write them: "10s" is relative to
-// the begin of the recording, "2026-11-27T17:46:09.5Z" is absolute, in UTC.
+// Options of the commands that read or write recordings, and times as users write them: "10s" is
+// relative to the beginning of the recording, "2026-11-27T17:46:09.5Z" is absolute, in UTC.
 
 struct RecordingArguments {
     std::vector<std::string> files;
@@ -33,6 +34,9 @@ struct RecordingArguments {
 void add_recordings(CLI::App& command, RecordingArguments& arguments);
 // --fid, --from and --until.
 void add_recording_selection(CLI::App& command, RecordingArguments& arguments);
+
+// --compress, of the commands that write recordings.
+void add_compression(CLI::App& command, netio::RecordingWriter::Compression& compression);
 
 using netio::RecordingTime;
 

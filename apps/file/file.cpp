@@ -3,7 +3,6 @@
 // netio file: looks into recordings, checks and repairs them, and exports what they have.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/option_name.hpp"
 #include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/terminal.hpp"
@@ -277,14 +276,7 @@ Command add_file(CLI::App& program) {
                               RunAction run) -> CLI::App& {
         CLI::App& action = command.add(name, help, run);
         add_output(action, command.arguments(), "The new recording; it must not exist");
-        using Writer = netio::RecordingWriter;
-        add_words(
-            action, cli_flag<&Writer::Options::compress>(), {"none", "lz4", "zstd"},
-            [writer = &command.arguments().writer](std::size_t which) {
-                writer->compress = static_cast<Writer::Compression>(which);
-            },
-            "none, lz4 or zstd")
-            ->default_str("none");
+        add_compression(action, command.arguments().writer.compress);
         return action;
     };
     CLI::App& cut =

@@ -22,6 +22,7 @@ ExportReport export_hdf5(netio::RecordingReader&, const std::string&,
 
 #else
 
+#include "apps/file/new_file.hpp"
 #include "netio/base/version.hpp"
 
 #include <hdf5.h>
@@ -311,9 +312,7 @@ void require_hdf5() {}
 ExportReport export_hdf5(netio::RecordingReader& reader, const std::string& path,
                          const std::function<void()>& on_progress) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    if (std::filesystem::exists(path))
-        throw netio::RecordingError{
-            path + ": exists; nothing is overwritten: give the name of a new file"};
+    if (std::filesystem::exists(path)) refuse_existing(path);
     Exporter exporter{reader, path, on_progress};
     try {
         return exporter.run();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/file/repair.hpp"
 
-#include "apps/common/io.hpp"
+#include "apps/file/new_file.hpp"
 #include "pubsub/recording/mcap.hpp"
 #include "pubsub/recording/mcap_input.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace apps::file {
@@ -20,45 +20,6 @@ namespace mcap = netio::mcap;
 using mcap::ByteSpan;
 using mcap::McapInput;
 using mcap::Opcode;
-
-// A new file, removed by the destructor unless it was finished.
-class NewFile {
-  public:
-    explicit NewFile(std::string path) : path_{std::move(path)} {
-        fd_ = Descriptor{::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-        if (!fd_.is_open()) {
-            if (errno == EEXIST)
-                throw netio::RecordingError{path_ + ": exists; nothing is overwritten: give the "
-                                                    "name of a new file"};
-            throw_errno(path_);
-        }
-    }
-    ~NewFile() {
-        if (fd_.is_open()) ::unlink(path_.c_str());
-    }
-    NewFile(const NewFile&) = delete;
-    NewFile& operator=(const NewFile&) = delete;
-
-    std::uint64_t size() const noexcept { return size_; }
-    void write(ByteSpan bytes) {
-        while (!bytes.empty()) {
-            const ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) throw_errno(path_);
-            size_ += static_cast<std::uint64_t>(count);
-            bytes = bytes.subspan(static_cast<std::size_t>(count));
-        }
-    }
-    void finish() {
-        if (!sync_file(fd_.get())) throw_errno(path_);
-        fd_.reset();
-    }
-
-  private:
-    std::string path_;
-    Descriptor fd_;
-    std::uint64_t size_ = 0;
-};
 
 class Repair {
   public:
@@ -136,7 +97,7 @@ class Repair {
             ++statistics_.attachment_count;
             out_.write(in_.whole(record));
             break;
-        default: // message indexes, which are written anew, and kinds of later versions
+        default: // message indexes, which copy_chunk() writes, and kinds of later versions
             break;
         }
         return record.end();
@@ -147,15 +108,15 @@ class Repair {
         const auto records = in_.chunk_records(record, problem);
         if (!records) return skip(record.offset);
         indexes_.clear();
-        mcap::ChunkIndex index{.chunk_start_offset = out_.size(),
-                               .chunk_length = mcap::record_head_bytes + record.length};
         visit(*records);
         const auto head = in_.chunk(record);
-        index.message_start_time = head->begin_time;
-        index.message_end_time = head->end_time;
-        index.compression = head->compression;
-        index.compressed_size = head->stored_bytes;
-        index.uncompressed_size = head->records_bytes;
+        mcap::ChunkIndex index{.message_start_time = head->message_start_time,
+                               .message_end_time = head->message_end_time,
+                               .chunk_start_offset = out_.size(),
+                               .chunk_length = mcap::record_head_bytes + record.length,
+                               .compression = head->compression,
+                               .compressed_size = head->records_size,
+                               .uncompressed_size = head->uncompressed_size};
         out_.write(in_.whole(record));
         const std::uint64_t begin = out_.size();
         mcap::Bytes encoded;
@@ -184,7 +145,7 @@ class Repair {
             if (opcode == Opcode::schema || opcode == Opcode::channel) keep(opcode, whole);
             if (opcode == Opcode::message) {
                 if (const auto message = count(content))
-                    indexes_[message->channel].push_back(
+                    indexes_[message->channel_id].push_back(
                         {.log_time = message->log_time, .offset = offset});
             }
             offset += whole.size();
@@ -215,47 +176,27 @@ class Repair {
             std::min(statistics_.message_start_time, message->log_time);
         statistics_.message_end_time = std::max(statistics_.message_end_time, message->log_time);
         ++statistics_.message_count;
-        ++counts_[message->channel];
+        ++counts_[message->channel_id];
         ++report_.messages;
         return message;
     }
 
     void write_end() {
-        mcap::Bytes end;
-        append(end, mcap::DataEnd{});
-        out_.write(end);
-        const std::uint64_t begin = out_.size();
         statistics_.metadata_count = static_cast<std::uint32_t>(metadata_.size());
         statistics_.channel_message_counts.assign(counts_.begin(), counts_.end());
-        mcap::Bytes summary;
-        mcap::Bytes offsets;
-        const auto add_group = [&](Opcode opcode, const mcap::Bytes& group) {
-            if (group.empty()) return;
-            append(offsets, mcap::SummaryOffset{.group_opcode = opcode,
-                                                .group_start = begin + summary.size(),
-                                                .group_length = group.size()});
-            summary.insert(summary.end(), group.begin(), group.end());
-        };
         mcap::Bytes statistics;
         append(statistics, statistics_);
         mcap::Bytes metadata;
         for (const mcap::MetadataIndex& each : metadata_)
             append(metadata, each);
-        add_group(Opcode::schema, schemas_);
-        add_group(Opcode::channel, channels_);
-        add_group(Opcode::statistics, statistics);
-        add_group(Opcode::metadata_index, metadata);
-        add_group(Opcode::chunk_index, chunk_indexes_);
-        const std::uint64_t offsets_begin = begin + summary.size();
-        summary.insert(summary.end(), offsets.begin(), offsets.end());
-        const std::size_t footer_at = summary.size();
-        mcap::Footer footer{.summary_start = begin, .summary_offset_start = offsets_begin};
-        append(summary, footer);
-        footer.summary_crc = mcap::crc32(ByteSpan{summary}.first(summary.size() - 4));
-        summary.resize(footer_at);
-        append(summary, footer);
-        out_.write(summary);
-        out_.write(mcap::magic);
+        const std::array<mcap::SummaryGroup, 5> groups{{{Opcode::schema, schemas_},
+                                                        {Opcode::channel, channels_},
+                                                        {Opcode::statistics, statistics},
+                                                        {Opcode::chunk_index, chunk_indexes_},
+                                                        {Opcode::metadata_index, metadata}}};
+        mcap::Bytes end;
+        append_end(end, out_.size(), groups);
+        out_.write(end);
     }
 
     McapInput in_;

@@ -7,7 +7,9 @@
 #include "apps/common/fid_text.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/option_name.hpp"
+#include "apps/common/pattern.hpp"
 #include "apps/common/process.hpp"
+#include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
@@ -15,7 +17,6 @@
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
-#include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "netio/memory/keep_pool.hpp"
 #include "pubsub/client/subscriptions.hpp"
@@ -29,9 +30,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +38,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,9 +60,8 @@ using netio::pubsub::FidRange;
 using netio::pubsub::SubscribeSocket;
 using netio::pubsub::Subscriptions;
 
-// In the order of SlowPolicy and of Compression.
+// In the order of SlowPolicy.
 constexpr std::array<std::string_view, 4> policy_words{"block", "drop", "disconnect", "newest"};
-constexpr std::array<std::string_view, 3> compression_words{"none", "lz4", "zstd"};
 
 struct Arguments {
     std::vector<std::string> publishers;
@@ -87,13 +86,6 @@ struct Arguments {
     bool progress = false;
 };
 
-std::uint64_t wall_clock_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-           static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 // The time of arrival. The clock is read once for a burst, because reading it costs as much as
 // recording a small message.
 class ArrivalClock {
@@ -102,7 +94,7 @@ class ArrivalClock {
         if (turn != turn_ || ++messages_ >= messages_limit) {
             turn_ = turn;
             messages_ = 0;
-            ns_ = wall_clock_ns();
+            ns_ = wall_clock();
         }
         return ns_;
     }
@@ -184,26 +176,6 @@ std::unique_ptr<RecordingWriter> open_writer(const std::string& output,
     }
 }
 
-class EventDescriptor {
-  public:
-    EventDescriptor() : descriptor_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
-        if (descriptor_ < 0)
-            throw std::system_error{errno, std::generic_category(), "cannot create an eventfd"};
-    }
-    ~EventDescriptor() { ::close(descriptor_); }
-    EventDescriptor(const EventDescriptor&) = delete;
-    EventDescriptor& operator=(const EventDescriptor&) = delete;
-    int get() const noexcept { return descriptor_; }
-    void signal() const noexcept { (void)::eventfd_write(descriptor_, 1); } // any thread
-    void clear() const noexcept {
-        eventfd_t value = 0;
-        (void)::eventfd_read(descriptor_, &value);
-    }
-
-  private:
-    int descriptor_;
-};
-
 class Run final : public Subscriptions::Handler {
   public:
     Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments);
@@ -267,10 +239,8 @@ class Run final : public Subscriptions::Handler {
     std::uint64_t pauses_ = 0; // not in the file yet
     netio::Timer record_losses_;
     netio::Timer duration_timer_;
-    EventDescriptor writer_event_;
     std::unique_ptr<RecordingWriter> writer_;
     bool takes_memory_;
-    netio::DescriptorWatch watch_;
     std::unique_ptr<netio::pubsub::Discovery> bus_; // null: none
     Subscriptions all_;
     std::unique_ptr<MetricsServer> metrics_;
@@ -301,12 +271,14 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     return options;
 }
 
-RecordingWriter::Options writer_options(const Arguments& arguments, const EventDescriptor& event) {
+// The writer's thread calls `notify`.
+RecordingWriter::Options writer_options(const Arguments& arguments,
+                                        const std::function<void()>& notify) {
     RecordingWriter::Options options = arguments.writer;
     options.rotate_interval = arguments.rotate_interval.value_or(options.rotate_interval);
     options.flush_interval = arguments.flush_interval.value_or(options.flush_interval);
-    options.on_writable = [&event] { event.signal(); };
-    options.on_failure = [&event](const std::string&) { event.signal(); };
+    options.on_writable = notify;
+    options.on_failure = [notify](const std::string&) { notify(); };
     return options;
 }
 
@@ -317,10 +289,10 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                                                                          [this] {
                                                                              end("duration");
                                                                          }},
-      writer_{open_writer(arguments.output, writer_options(arguments, writer_event_))},
+      writer_{open_writer(
+          arguments.output,
+          writer_options(arguments, [this] { loop_.post_always([this] { on_writer_event(); }); }))},
       takes_memory_{writer_->writes_from_memory()},
-      watch_{loop, writer_event_.get(), netio::DescriptorWatch::Interest::readable,
-             [this] { on_writer_event(); }},
       bus_{arguments.bus.empty() ? nullptr : netio::pubsub::open_bus(loop, arguments.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
                                                                      loop, arguments.metrics,
@@ -380,7 +352,6 @@ void Run::finish() {
 }
 
 void Run::on_writer_event() {
-    writer_event_.clear();
     const std::string failure = writer_->stats().failure;
     if (!failure.empty() && ended_.how.empty()) {
         ended_.detail = failure;
@@ -400,9 +371,10 @@ void Run::check_writer() {
     all_.pause();
 }
 
-// A failure of the writer is reported by on_writer_event().
+// A failure of the writer is reported by on_writer_event(). An event may be what fills the queue.
 void Run::record(const RecordingWriter::Event& event) {
     (void)writer_->write(event);
+    check_writer();
 }
 
 void Run::record_losses() {
@@ -421,6 +393,7 @@ void Run::record_losses() {
                                                      .reason = loss.reason}) !=
                netio::Status::again;
     });
+    check_writer();
     if (!losses_.empty()) record_losses_.start(loss_interval);
 }
 
@@ -640,13 +613,7 @@ void add_writing(CLI::App& command, Arguments& arguments) {
                     "Write to FILE.mcap, or to a new file in this folder; nothing is overwritten")
         ->required()
         ->type_name("DIR|FILE.mcap");
-    add_words(
-        command, cli_flag<&Options::compress>(),
-        {compression_words.begin(), compression_words.end()},
-        [&arguments](std::size_t word) {
-            arguments.writer.compress = static_cast<RecordingWriter::Compression>(word);
-        },
-        "Compress chunks: none, lz4 or zstd");
+    add_compression(command, arguments.writer.compress);
     command.add_flag(cli_flag<&Options::fsync>(), arguments.writer.fsync,
                      "Wait for the disk once in --flush-interval and at the end of a file");
     command.add_flag(cli_flag<&Options::direct_io>(), arguments.writer.direct_io,

@@ -51,6 +51,28 @@ netio::Fid FidReplacements::operator()(netio::Fid fid) const noexcept {
     return fid;
 }
 
+std::vector<netio::FidRange> FidReplacements::operator()(const netio::FidRange& range) const {
+    std::vector<netio::FidRange> replaced;
+    std::vector<netio::FidRange> rest{range};
+    for (const Range& each : ranges_) {
+        std::vector<netio::FidRange> others;
+        for (const netio::FidRange& part : rest) {
+            const netio::Fid first = std::max(part.first, each.from.first);
+            const netio::Fid last = std::min(part.last, each.from.last);
+            if (first > last) {
+                others.push_back(part);
+                continue;
+            }
+            replaced.push_back({(*this)(first), (*this)(last)});
+            if (part.first < first) others.push_back({part.first, to_integer(first) - 1});
+            if (last < part.last) others.push_back({to_integer(last) + 1, part.last});
+        }
+        rest = std::move(others);
+    }
+    replaced.insert(replaced.end(), rest.begin(), rest.end());
+    return replaced;
+}
+
 class ReadAhead::State {
   public:
     State(netio::RecordingReader reader, Options options)

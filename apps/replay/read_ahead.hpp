@@ -15,12 +15,14 @@
 
 namespace apps::replay {
 
-// Replaces fids: "5=7", or equally long ranges, "0-63=100-163".
+// Replaces fids: "5=7", or equally long ranges, "0-63=100-163". The first rule for a fid decides.
 class FidReplacements {
   public:
     // Throws std::invalid_argument.
     void add(std::string_view text);
     netio::Fid operator()(netio::Fid fid) const noexcept;
+    // The fids that those of the range become.
+    std::vector<netio::FidRange> operator()(const netio::FidRange& range) const;
 
   private:
     struct Range {

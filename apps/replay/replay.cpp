@@ -16,6 +16,7 @@
 #include "apps/program/commands.hpp"
 #include "apps/replay/pace.hpp"
 #include "apps/replay/read_ahead.hpp"
+#include "netio/access/host.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -30,7 +31,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <array>
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -38,7 +40,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -82,49 +83,36 @@ bool read_rate(const std::string& text, std::optional<double>& factor) {
     return true;
 }
 
-std::vector<netio::FidRange> replaced(const std::vector<netio::FidRange>& ranges,
-                                      const FidReplacements& replacements) {
-    constexpr std::uint64_t fid_limit = 1 << 20;
-    std::vector<netio::FidRange> fids;
-    for (const netio::FidRange& range : ranges) {
-        if (to_integer(range.last) - to_integer(range.first) >= fid_limit) {
-            fids.push_back(range); // too many to be replaced one by one
-            continue;
-        }
-        for (std::uint64_t i = to_integer(range.first);; ++i) {
-            const netio::Fid fid = replacements(netio::Fid{i});
-            fids.push_back({fid, fid});
-            if (i == to_integer(range.last)) break;
-        }
-    }
-    const netio::FidSet all{fids};
-    return {all.ranges().begin(), all.ranges().end()};
-}
-
 // The fids to announce: those of --fid, else all of the recording, which is read for that.
-std::vector<netio::FidRange> announced_fids(const ReplayArguments& arguments,
-                                            const FidReplacements& replacements) {
-    if (!arguments.recording.fids.empty())
-        return replaced(parse_fids(arguments.recording.fids), replacements);
+netio::FidSet announced_fids(const ReplayArguments& arguments,
+                             const FidReplacements& replacements) {
+    netio::FidSet fids;
+    for (const netio::FidRange& range : parse_fids(arguments.recording.fids))
+        for (const netio::FidRange& replaced : replacements(range))
+            fids.add(replaced);
+    if (!fids.empty()) return fids;
     spdlog::info("reading the recording once, to announce its fids; --fid makes this unnecessary");
     netio::RecordingReader reader = open_recording(arguments.recording);
-    netio::FidSet fids;
-    netio::Fid last{};
-    bool any = false;
+    std::optional<netio::Fid> last;
     while (reader.next()) {
-        if (reader.event() != nullptr || (any && reader.message().fid == last)) continue;
-        any = true;
+        if (reader.event() != nullptr || reader.message().fid == last) continue;
         last = reader.message().fid;
-        fids.add(replacements(last));
+        fids.add(replacements(*last));
     }
-    return {fids.ranges().begin(), fids.ranges().end()};
+    return fids;
+}
+
+// The endpoint as subscribers on other machines reach it.
+std::string announced_address(netio::Endpoint endpoint) {
+    const auto host = netio::access::parse_host(endpoint.address.host);
+    if (host && netio::access::is_any(*host)) endpoint.address.host = netio::pubsub::this_host();
+    return netio::pubsub::to_announced_address(endpoint);
 }
 
 class BusAnnouncement final : public netio::pubsub::Announcer::Handler {
   public:
     BusAnnouncement(netio::EventLoop& loop, const ReplayArguments& arguments,
-                    const std::vector<netio::FidRange>& fids,
-                    const std::vector<netio::Endpoint>& endpoints)
+                    const netio::FidSet& fids, const std::vector<netio::Endpoint>& endpoints)
         : log_{loop} {
         netio::pubsub::Announcement announcement{
             .name = fmt::format("replay-{}-{}", ::getpid(), netio::pubsub::draw_instance()),
@@ -134,10 +122,10 @@ class BusAnnouncement final : public netio::pubsub::Announcer::Handler {
             .pid = static_cast<int>(::getpid()),
             .started = shown(std::chrono::time_point_cast<std::chrono::nanoseconds>(
                 std::chrono::system_clock::now()))};
-        for (const netio::FidRange& range : fids)
+        for (const netio::FidRange& range : fids.ranges())
             announcement.fids.push_back({.fids = range, .meaning = "replay of a recording"});
         for (const netio::Endpoint& endpoint : endpoints)
-            announcement.addresses.push_back(netio::pubsub::to_announced_address(endpoint));
+            announcement.addresses.push_back(announced_address(endpoint));
         announcer_ = netio::pubsub::announce(loop, arguments.bus, announcement, *this, {});
     }
 
@@ -330,8 +318,7 @@ class ReplayRun final : public PublishSocket::Handler {
         publisher().close();
     }
     void interrupt() {
-        if (end_ == "interrupted") return loop_.stop(); // the second signal does not wait
-        if (!end_.empty()) return loop_.stop();
+        if (!end_.empty()) return loop_.stop(); // the second signal does not wait
         end("interrupted");
     }
 

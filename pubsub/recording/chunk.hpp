@@ -31,8 +31,8 @@ class Chunk {
         KeptBytes bytes;
     };
 
-    // Allocates memory for that many bytes of records at once: a chunk that grows by copying costs
-    // more page faults than its messages cost otherwise.
+    // Allocates memory for that many bytes of records, so that the chunk does not grow by copies:
+    // their page faults take longer than recording small messages.
     void reserve(std::size_t bytes) {
         if (bytes > capacity_) grow_to(bytes);
     }
@@ -59,7 +59,7 @@ class Chunk {
     }
 
     bool empty() const noexcept { return items_.empty(); }
-    std::size_t size() const noexcept { return size_; } // of the records
+    std::size_t size() const noexcept { return size_; }         // of the records
     std::size_t capacity() const noexcept { return capacity_; } // bytes of own memory
     std::span<const Item> items() const noexcept { return items_; }
     std::vector<Channel>& channels() noexcept { return channels_; }

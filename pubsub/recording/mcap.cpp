@@ -2,7 +2,6 @@
 #include "pubsub/recording/mcap.hpp"
 
 #include "netio/base/version.hpp"
-#include "netio/base/wire.hpp"
 
 #include <array>
 #include <cstdio>
@@ -195,8 +194,109 @@ void store_message_head(std::byte* out, const MessageFields& fields,
     wire::store(out + 23, fields.publish_time);
 }
 
-// --- CRC-32
-// ----------------------------------------------------------------------------------------
+// --- decoding ------------------------------------------------------------------------------------
+
+Texts RecordParser::texts() {
+    Texts all;
+    RecordParser map{bytes(u32())};
+    while (map.is_whole() && !map.rest().empty()) {
+        const std::string_view key = map.text();
+        const std::string_view value = map.text();
+        if (map.is_whole()) all.emplace(key, value);
+    }
+    is_whole_ = is_whole_ && map.is_whole();
+    return all;
+}
+
+std::vector<std::pair<std::uint16_t, std::uint64_t>> RecordParser::numbers() {
+    std::vector<std::pair<std::uint16_t, std::uint64_t>> all;
+    RecordParser map{bytes(u32())};
+    all.reserve(map.rest().size() / 10);
+    while (map.is_whole() && !map.rest().empty()) {
+        const std::uint16_t key = map.u16();
+        all.emplace_back(key, map.u64());
+    }
+    is_whole_ = is_whole_ && map.is_whole();
+    return all;
+}
+
+std::optional<Channel> parse_channel(ByteSpan content) {
+    RecordParser parser{content};
+    Channel channel{.id = parser.u16(),
+                    .schema_id = parser.u16(),
+                    .topic = std::string{parser.text()},
+                    .message_encoding = std::string{parser.text()},
+                    .metadata = parser.texts()};
+    if (!parser.is_whole()) return std::nullopt;
+    return channel;
+}
+
+std::optional<MessageRecord> parse_message(ByteSpan content) {
+    RecordParser parser{content};
+    MessageRecord message;
+    message.channel_id = parser.u16();
+    message.sequence = parser.u32();
+    message.log_time = parser.u64();
+    message.publish_time = parser.u64();
+    if (!parser.is_whole()) return std::nullopt;
+    message.data = parser.rest();
+    return message;
+}
+
+std::optional<ChunkIndex> parse_chunk_index(ByteSpan content) {
+    RecordParser parser{content};
+    ChunkIndex index{.message_start_time = parser.u64(),
+                     .message_end_time = parser.u64(),
+                     .chunk_start_offset = parser.u64(),
+                     .chunk_length = parser.u64(),
+                     .message_index_offsets = parser.numbers(),
+                     .message_index_length = parser.u64(),
+                     .compression = std::string{parser.text()},
+                     .compressed_size = parser.u64(),
+                     .uncompressed_size = parser.u64()};
+    if (!parser.is_whole()) return std::nullopt;
+    return index;
+}
+
+std::optional<Statistics> parse_statistics(ByteSpan content) {
+    RecordParser parser{content};
+    Statistics statistics{.message_count = parser.u64(),
+                          .schema_count = parser.u16(),
+                          .channel_count = parser.u32(),
+                          .attachment_count = parser.u32(),
+                          .metadata_count = parser.u32(),
+                          .chunk_count = parser.u32(),
+                          .message_start_time = parser.u64(),
+                          .message_end_time = parser.u64(),
+                          .channel_message_counts = parser.numbers()};
+    if (!parser.is_whole()) return std::nullopt;
+    return statistics;
+}
+
+// --- the end of a file ---------------------------------------------------------------------------
+
+void append_end(Bytes& out, std::uint64_t begin, std::span<const SummaryGroup> groups) {
+    append(out, DataEnd{});
+    const std::size_t summary = out.size();
+    Bytes offsets;
+    for (const SummaryGroup& group : groups) {
+        if (group.records.empty()) continue;
+        append(offsets, SummaryOffset{.group_opcode = group.opcode,
+                                      .group_start = begin + out.size(),
+                                      .group_length = group.records.size()});
+        out.insert(out.end(), group.records.begin(), group.records.end());
+    }
+    Footer record{.summary_start = begin + summary, .summary_offset_start = begin + out.size()};
+    out.insert(out.end(), offsets.begin(), offsets.end());
+    const std::size_t footer = out.size();
+    append(out, record);
+    record.summary_crc = crc32(ByteSpan{out}.subspan(summary, out.size() - 4 - summary));
+    out.resize(footer);
+    append(out, record);
+    out.insert(out.end(), magic.begin(), magic.end());
+}
+
+// --- CRC-32 --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -290,7 +390,7 @@ bool can_multiply() noexcept {
 
 } // namespace
 
-std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t previous) noexcept {
+std::uint32_t crc32(ByteSpan bytes, std::uint32_t previous) noexcept {
     std::uint32_t crc = ~previous;
 #if defined(__x86_64__)
     if (bytes.size() >= 64 && can_multiply()) {
@@ -302,8 +402,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t previous) no
     return ~by_tables(crc, bytes.data(), bytes.size());
 }
 
-// --- what netio writes
-// -----------------------------------------------------------------------------
+// --- what netio writes ---------------------------------------------------------------------------
 
 Schema events_schema() {
     return {.id = 1, .name = "netio.event", .encoding = "jsonschema", .data = R"({

@@ -2,14 +2,16 @@
 #pragma once
 
 // The records of an MCAP file (https://mcap.dev/spec), and what netio writes into them
-// (docs/recording.md, "Format"). Encoding only; no I/O.
+// (docs/recording.md, "Format"). Encoding and decoding; no I/O.
 
+#include "netio/base/wire.hpp"
 #include "pubsub/core/fid.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +22,7 @@ namespace netio::mcap::inline v0_3 {
 
 // --- MCAP ----------------------------------------------------------------------------------------
 
-// At the begin and at the end of a file. The sixth byte is the major version.
+// At the beginning and at the end of a file. The sixth byte is the major version.
 inline constexpr std::array<std::byte, 8> magic{std::byte{0x89}, std::byte{'M'}, std::byte{'C'},
                                                 std::byte{'A'},  std::byte{'P'}, std::byte{'0'},
                                                 std::byte{'\r'}, std::byte{'\n'}};
@@ -52,6 +54,7 @@ inline constexpr std::size_t data_end_bytes = 4;
 inline constexpr std::size_t summary_offset_bytes = 17;
 
 using Bytes = std::vector<std::byte>;
+using ByteSpan = std::span<const std::byte>;
 using Texts = std::map<std::string, std::string>;
 
 struct Header {
@@ -159,11 +162,68 @@ inline constexpr std::size_t message_head_bytes = record_head_bytes + message_fi
 void store_message_head(std::byte* out, const MessageFields& fields,
                         std::uint64_t data_bytes) noexcept;
 
-// The CRC-32 of IEEE 802.3, as zlib's crc32(): of `bytes` after those of `previous`.
-std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t previous = 0) noexcept;
+// Takes values from the content of a record. After the first value that does not fit, every value
+// is zero or empty, and is_whole() is false.
+class RecordParser {
+  public:
+    explicit RecordParser(ByteSpan bytes) noexcept : rest_{bytes} {}
 
-// --- what netio writes
-// -----------------------------------------------------------------------------
+    std::uint8_t u8() noexcept { return integer<std::uint8_t>(); }
+    std::uint16_t u16() noexcept { return integer<std::uint16_t>(); }
+    std::uint32_t u32() noexcept { return integer<std::uint32_t>(); }
+    std::uint64_t u64() noexcept { return integer<std::uint64_t>(); }
+    ByteSpan bytes(std::uint64_t count) noexcept {
+        if (count > rest_.size()) {
+            is_whole_ = false;
+            rest_ = {};
+            return {};
+        }
+        const ByteSpan taken = rest_.first(static_cast<std::size_t>(count));
+        rest_ = rest_.subspan(taken.size());
+        return taken;
+    }
+    std::string_view text() noexcept {
+        const ByteSpan taken = bytes(u32());
+        return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+    }
+    Texts texts();
+    std::vector<std::pair<std::uint16_t, std::uint64_t>> numbers();
+    ByteSpan rest() const noexcept { return rest_; }
+    bool is_whole() const noexcept { return is_whole_; }
+
+  private:
+    template <typename Integer>
+    Integer integer() noexcept {
+        const ByteSpan taken = bytes(sizeof(Integer));
+        return taken.empty() ? Integer{0} : wire::load<Integer>(taken.data());
+    }
+
+    ByteSpan rest_;
+    bool is_whole_ = true;
+};
+
+struct MessageRecord : MessageFields {
+    ByteSpan data; // a part of the content
+};
+// Decode the content of a record, without its head. Return nullopt if it is not whole.
+std::optional<Channel> parse_channel(ByteSpan content);
+std::optional<MessageRecord> parse_message(ByteSpan content);
+std::optional<ChunkIndex> parse_chunk_index(ByteSpan content);
+std::optional<Statistics> parse_statistics(ByteSpan content);
+
+// Records of one kind in the summary.
+struct SummaryGroup {
+    Opcode opcode{};
+    ByteSpan records; // with their heads
+};
+// Appends what follows the chunks of a file: the end of the data, the summary with the groups that
+// are not empty, the footer, and the magic bytes. `begin`: where `out` begins in the file.
+void append_end(Bytes& out, std::uint64_t begin, std::span<const SummaryGroup> groups);
+
+// The CRC-32 of IEEE 802.3, as zlib's crc32(): of `bytes` after those of `previous`.
+std::uint32_t crc32(ByteSpan bytes, std::uint32_t previous = 0) noexcept;
+
+// --- what netio writes ---------------------------------------------------------------------------
 
 inline constexpr std::string_view profile = "netio";
 // "netio-daq <version>"

@@ -24,8 +24,7 @@
 
 namespace netio::mcap::inline v0_3 {
 
-// --- Compressor
-// ------------------------------------------------------------------------------------
+// --- Compressor ---------------------------------------------------------------------------------
 
 struct Compressor::State {
     std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> zstd{nullptr, &ZSTD_freeCCtx};
@@ -61,8 +60,7 @@ std::optional<std::span<const std::byte>> Compressor::compress(std::span<const s
     return std::span<const std::byte>{out.data(), size};
 }
 
-// --- FileOutput
-// ------------------------------------------------------------------------------------
+// --- FileOutput ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -201,8 +199,7 @@ std::uint64_t FileOutput::available_bytes() const {
     return std::uint64_t{about.f_bavail} * about.f_frsize;
 }
 
-// --- McapFile
-// --------------------------------------------------------------------------------------
+// --- McapFile -----------------------------------------------------------------------------------
 
 McapFile::McapFile(const std::string& path, const Run& run, unsigned part, bool direct_io)
     : output_{path, direct_io} {
@@ -342,46 +339,27 @@ std::size_t McapFile::size_with(const Chunk& chunk) const noexcept {
 }
 
 void McapFile::finish(std::span<const Channel> channels, bool sync) {
-    Bytes out;
-    mcap::append(out, DataEnd{});
-    const std::uint64_t begin = output_.size();
-    const std::size_t summary = out.size();
-    std::vector<SummaryOffset> groups;
-    std::size_t group = summary;
-    const auto end_group = [&](Opcode opcode) {
-        if (out.size() > group)
-            groups.push_back({.group_opcode = opcode,
-                              .group_start = begin + group,
-                              .group_length = out.size() - group});
-        group = out.size();
-    };
-    mcap::append(out, events_schema());
-    end_group(Opcode::schema);
+    Bytes schema;
+    mcap::append(schema, events_schema());
+    Bytes declared;
     for (std::size_t id = 0; id < is_declared_.size(); ++id) {
         if (!is_declared_[id]) continue;
-        mcap::append(out, channels[id]);
+        mcap::append(declared, channels[id]);
         ++statistics_.channel_count;
         statistics_.channel_message_counts.emplace_back(id, messages_of_[id]);
     }
-    end_group(Opcode::channel);
-    mcap::append(out, statistics_);
-    end_group(Opcode::statistics);
-    out.insert(out.end(), chunk_indexes_.begin(), chunk_indexes_.end());
-    end_group(Opcode::chunk_index);
-    mcap::append(out, metadata_);
-    end_group(Opcode::metadata_index);
-    for (const SummaryOffset& each : groups)
-        mcap::append(out, each);
-    const std::size_t footer = out.size();
-    Footer record{.summary_start = begin + summary, .summary_offset_start = begin + group};
-    mcap::append(out, record);
-    const std::span<const std::byte> covered{out.data() + summary, footer + record_head_bytes +
-                                                                       footer_bytes - 4 - summary};
-    record.summary_crc = crc32(covered);
-    out.resize(footer);
-    mcap::append(out, record);
-    out.insert(out.end(), magic.begin(), magic.end());
-    const std::array<std::span<const std::byte>, 1> parts{out};
+    Bytes statistics;
+    mcap::append(statistics, statistics_);
+    Bytes metadata;
+    mcap::append(metadata, metadata_);
+    const std::array<SummaryGroup, 5> groups{{{Opcode::schema, schema},
+                                              {Opcode::channel, declared},
+                                              {Opcode::statistics, statistics},
+                                              {Opcode::chunk_index, chunk_indexes_},
+                                              {Opcode::metadata_index, metadata}}};
+    Bytes out;
+    append_end(out, output_.size(), groups);
+    const std::array<ByteSpan, 1> parts{out};
     output_.append(parts);
     if (sync) output_.sync();
     output_.close();

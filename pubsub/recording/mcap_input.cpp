@@ -30,72 +30,6 @@ bool is_compression(std::string_view name) {
 
 } // namespace
 
-std::vector<std::pair<std::string, std::string>> RecordParser::texts() {
-    std::vector<std::pair<std::string, std::string>> all;
-    RecordParser map{bytes(u32())};
-    while (map.is_whole() && !map.rest().empty()) {
-        const std::string_view key = map.text();
-        const std::string_view value = map.text();
-        if (map.is_whole()) all.emplace_back(key, value);
-    }
-    is_whole_ = is_whole_ && map.is_whole();
-    return all;
-}
-
-std::optional<ChannelRecord> parse_channel(ByteSpan content) {
-    RecordParser parser{content};
-    ChannelRecord channel{.id = parser.u16(),
-                          .schema = parser.u16(),
-                          .topic = parser.text(),
-                          .encoding = parser.text(),
-                          .metadata = parser.texts()};
-    if (!parser.is_whole()) return std::nullopt;
-    return channel;
-}
-
-std::optional<MessageRecord> parse_message(ByteSpan content) {
-    RecordParser parser{content};
-    MessageRecord message{.channel = parser.u16(),
-                          .sequence = parser.u32(),
-                          .log_time = parser.u64(),
-                          .publish_time = parser.u64(),
-                          .data = {}};
-    if (!parser.is_whole()) return std::nullopt;
-    message.data = parser.rest();
-    return message;
-}
-
-std::optional<ChunkIndexRecord> parse_chunk_index(ByteSpan content) {
-    RecordParser parser{content};
-    const ChunkIndexRecord index{.begin_time = parser.u64(),
-                                 .end_time = parser.u64(),
-                                 .offset = parser.u64(),
-                                 .length = parser.u64(),
-                                 .channels = parser.bytes(parser.u32())};
-    static_cast<void>(parser.u64()); // length of the message indexes
-    static_cast<void>(parser.text());
-    static_cast<void>(parser.u64()); // compressed size
-    static_cast<void>(parser.u64()); // uncompressed size
-    if (!parser.is_whole() || index.channels.size() % 10 != 0) return std::nullopt;
-    return index;
-}
-
-std::optional<StatisticsRecord> parse_statistics(ByteSpan content) {
-    RecordParser parser{content};
-    StatisticsRecord statistics;
-    statistics.messages = parser.u64();
-    static_cast<void>(parser.u16()); // schemas
-    statistics.channels = parser.u32();
-    statistics.attachments = parser.u32();
-    statistics.metadata = parser.u32();
-    statistics.chunks = parser.u32();
-    statistics.begin_time = parser.u64();
-    statistics.end_time = parser.u64();
-    statistics.channel_messages = parser.bytes(parser.u32());
-    if (!parser.is_whole() || statistics.channel_messages.size() % 10 != 0) return std::nullopt;
-    return statistics;
-}
-
 McapInput::McapInput(std::string path, std::size_t limit_bytes)
     : path_{std::move(path)}, limit_bytes_{limit_bytes} {
     fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -190,22 +124,21 @@ ByteSpan McapInput::whole(const Record& record) {
     return view(record.offset, record_head_bytes + static_cast<std::size_t>(record.length));
 }
 
-std::optional<McapInput::Chunk> McapInput::chunk(const Record& record) {
+std::optional<ChunkFields> McapInput::chunk(const Record& record) {
     const std::size_t fixed = chunk_head_bytes + 4 + longest_compression + 8;
     RecordParser parser{
         view(record.offset + record_head_bytes,
              static_cast<std::size_t>(std::min<std::uint64_t>(fixed, record.length)))};
-    Chunk chunk;
-    chunk.begin_time = parser.u64();
-    chunk.end_time = parser.u64();
-    chunk.records_bytes = parser.u64();
-    chunk.crc = parser.u32();
-    chunk.compression = parser.text();
-    chunk.stored_bytes = parser.u64();
+    ChunkFields chunk{.message_start_time = parser.u64(),
+                      .message_end_time = parser.u64(),
+                      .uncompressed_size = parser.u64(),
+                      .uncompressed_crc = parser.u32(),
+                      .compression = std::string{parser.text()},
+                      .records_size = parser.u64()};
     const std::uint64_t head = chunk_head_bytes + 4 + chunk.compression.size() + 8;
-    if (!parser.is_whole() || head > record.length || chunk.stored_bytes != record.length - head ||
-        chunk.begin_time > chunk.end_time ||
-        (chunk.compression.empty() && chunk.stored_bytes != chunk.records_bytes))
+    if (!parser.is_whole() || head > record.length || chunk.records_size != record.length - head ||
+        chunk.message_start_time > chunk.message_end_time ||
+        (chunk.compression.empty() && chunk.records_size != chunk.uncompressed_size))
         return std::nullopt;
     return chunk;
 }
@@ -236,31 +169,31 @@ bool McapInput::decompress(std::string_view compression, ByteSpan stored, std::s
 }
 
 std::optional<ByteSpan> McapInput::chunk_records(const Record& record, std::string& problem) {
-    std::optional<Chunk> found = chunk(record);
+    const std::optional<ChunkFields> found = chunk(record);
     if (!found) {
         problem = "the chunk's header is damaged";
         return std::nullopt;
     }
-    const std::string compression{found->compression}; // the window moves
+    const std::string& compression = found->compression;
     if (!is_compression(compression)) {
         problem = "the chunk is compressed by '" + compression + "', not by lz4 or zstd";
         return std::nullopt;
     }
-    if (found->records_bytes > limit_bytes_)
-        fail(record.offset, "a chunk of " + std::to_string(found->records_bytes) + " bytes",
+    if (found->uncompressed_size > limit_bytes_)
+        fail(record.offset, "a chunk of " + std::to_string(found->uncompressed_size) + " bytes",
              "increase chunk_memory_limit, which is " + std::to_string(limit_bytes_) + " bytes");
-    const auto bytes = static_cast<std::size_t>(found->records_bytes);
+    const auto bytes = static_cast<std::size_t>(found->uncompressed_size);
     // lz4 reduces by 255 at most: a length beyond that costs no memory.
-    if (compression == "lz4" && bytes / 256 > found->stored_bytes) {
+    if (compression == "lz4" && bytes / 256 > found->records_size) {
         problem = "the chunk's length is damaged";
         return std::nullopt;
     }
     const ByteSpan all = content(record);
-    if (all.size() < found->stored_bytes) {
+    if (all.size() < found->records_size) {
         problem = "the file became shorter";
         return std::nullopt;
     }
-    const ByteSpan stored = all.last(static_cast<std::size_t>(found->stored_bytes));
+    const ByteSpan stored = all.last(static_cast<std::size_t>(found->records_size));
     ByteSpan records = stored;
     if (!compression.empty()) {
         if (!decompress(compression, stored, bytes)) {
@@ -269,7 +202,7 @@ std::optional<ByteSpan> McapInput::chunk_records(const Record& record, std::stri
         }
         records = ByteSpan{records_}.first(bytes);
     }
-    if (found->crc != 0 && crc32(records) != found->crc) {
+    if (found->uncompressed_crc != 0 && crc32(records) != found->uncompressed_crc) {
         problem = "the chunk's checksum is wrong";
         return std::nullopt;
     }
@@ -284,28 +217,30 @@ std::optional<McapInput::End> McapInput::end() {
     if (!record || record->opcode != Opcode::footer || record->length != footer_bytes)
         return std::nullopt;
     RecordParser parser{content(*record)};
-    End found{.summary = parser.u64(), .summary_crc = 0, .offset = record->offset};
-    static_cast<void>(parser.u64()); // summary offsets
-    found.summary_crc = parser.u32();
-    if (found.summary > found.offset) return std::nullopt;
+    const End found{.footer = {.summary_start = parser.u64(),
+                               .summary_offset_start = parser.u64(),
+                               .summary_crc = parser.u32()},
+                    .offset = record->offset};
+    if (found.footer.summary_start > found.offset) return std::nullopt;
     return found;
 }
 
 bool McapInput::visit_summary(const End& end, const std::function<void(Opcode, ByteSpan)>& visit) {
-    if (end.summary < magic.size()) return false;
-    if (end.summary_crc != 0) {
+    const std::uint64_t summary = end.footer.summary_start;
+    if (summary < magic.size()) return false;
+    if (end.footer.summary_crc != 0) {
         std::uint32_t crc = 0;
         const std::uint64_t crc_end = end.offset + record_head_bytes + footer_bytes - 4;
-        for (std::uint64_t at = end.summary; at < crc_end;) {
+        for (std::uint64_t at = summary; at < crc_end;) {
             const ByteSpan part = view(
                 at, static_cast<std::size_t>(std::min<std::uint64_t>(window_bytes, crc_end - at)));
             if (part.empty()) return false;
             crc = crc32(part, crc);
             at += part.size();
         }
-        if (crc != end.summary_crc) return false;
+        if (crc != end.footer.summary_crc) return false;
     }
-    std::uint64_t at = end.summary;
+    std::uint64_t at = summary;
     while (at < end.offset) {
         const auto record = record_at(at);
         if (!record || record->end() > end.offset) return false;
@@ -318,7 +253,7 @@ bool McapInput::visit_summary(const End& end, const std::function<void(Opcode, B
 std::optional<McapInput::Record> McapInput::find_chunk(std::uint64_t offset) {
     constexpr std::size_t seen_bytes =
         record_head_bytes + chunk_head_bytes + 4 + longest_compression + 8;
-    std::uint64_t checked = 0; // bytes of chunks that were checked in vain
+    std::uint64_t checked = 0; // bytes of candidates that were no whole chunk
     std::vector<std::byte> part;
     while (offset < size_) {
         const ByteSpan seen = view(offset, window_bytes);
@@ -328,7 +263,7 @@ std::optional<McapInput::Record> McapInput::find_chunk(std::uint64_t offset) {
                                      : part.size();
         if (last == 0) break;
         for (std::size_t i = 0; i < last; ++i) {
-            if (part[i] != std::byte{6}) continue; // Opcode::chunk
+            if (Opcode{std::to_integer<std::uint8_t>(part[i])} != Opcode::chunk) continue;
             RecordParser parser{ByteSpan{part}.subspan(i + 1)};
             const std::uint64_t length = parser.u64();
             const std::uint64_t at = offset + i;
@@ -336,12 +271,13 @@ std::optional<McapInput::Record> McapInput::find_chunk(std::uint64_t offset) {
                 length > limit_bytes_)
                 continue;
             const Record record{.opcode = Opcode::chunk, .offset = at, .length = length};
-            static_cast<void>(parser.bytes(8 + 8 + 8 + 4));
+            static_cast<void>(parser.bytes(chunk_head_bytes));
             if (!is_compression(parser.text()) || !parser.is_whole()) continue;
             const auto head = chunk(record);
-            if (!head || head->crc == 0 || head->records_bytes > limit_bytes_) continue;
+            if (!head || head->uncompressed_crc == 0 || head->uncompressed_size > limit_bytes_)
+                continue;
             std::string problem;
-            const std::uint64_t cost = head->records_bytes + length;
+            const std::uint64_t cost = head->uncompressed_size + length;
             if (chunk_records(record, problem)) return record;
             checked += cost;
             if (checked > 4 * std::uint64_t{limit_bytes_}) return std::nullopt;

@@ -2,10 +2,9 @@
 #pragma once
 
 // Reads the records of an MCAP file (https://mcap.dev/spec), whole or damaged. Every length in the
-// file is checked before memory is allocated, and no buffer is larger than the given limit. The
-// file may grow meanwhile: what is added after it was opened is not read. Belongs to one thread.
+// file is checked before memory is allocated, and no buffer is larger than the given limit. Bytes
+// that are added to the file after it was opened are not read. Belongs to one thread.
 
-#include "netio/base/wire.hpp"
 #include "pubsub/recording/mcap.hpp"
 #include "pubsub/recording/recording_error.hpp"
 
@@ -20,86 +19,6 @@
 #include <vector>
 
 namespace netio::mcap::inline v0_3 {
-
-using ByteSpan = std::span<const std::byte>;
-
-// Takes values from the content of a record. After the first value that does not fit, every value
-// is zero or empty, and is_whole() is false.
-class RecordParser {
-  public:
-    explicit RecordParser(ByteSpan bytes) noexcept : rest_{bytes} {}
-
-    std::uint8_t u8() noexcept { return integer<std::uint8_t>(); }
-    std::uint16_t u16() noexcept { return integer<std::uint16_t>(); }
-    std::uint32_t u32() noexcept { return integer<std::uint32_t>(); }
-    std::uint64_t u64() noexcept { return integer<std::uint64_t>(); }
-    ByteSpan bytes(std::uint64_t count) noexcept {
-        if (count > rest_.size()) {
-            is_whole_ = false;
-            rest_ = {};
-            return {};
-        }
-        const ByteSpan taken = rest_.first(static_cast<std::size_t>(count));
-        rest_ = rest_.subspan(taken.size());
-        return taken;
-    }
-    std::string_view text() noexcept {
-        const ByteSpan taken = bytes(u32());
-        return {reinterpret_cast<const char*>(taken.data()), taken.size()};
-    }
-    // A map of texts.
-    std::vector<std::pair<std::string, std::string>> texts();
-    ByteSpan rest() const noexcept { return rest_; }
-    bool is_whole() const noexcept { return is_whole_; }
-
-  private:
-    template <typename Integer>
-    Integer integer() noexcept {
-        const ByteSpan taken = bytes(sizeof(Integer));
-        return taken.empty() ? Integer{0} : wire::load<Integer>(taken.data());
-    }
-
-    ByteSpan rest_;
-    bool is_whole_ = true;
-};
-
-struct ChannelRecord {
-    std::uint16_t id = 0;
-    std::uint16_t schema = 0;
-    std::string_view topic;
-    std::string_view encoding;
-    std::vector<std::pair<std::string, std::string>> metadata;
-};
-struct MessageRecord {
-    std::uint16_t channel = 0;
-    std::uint32_t sequence = 0;
-    std::uint64_t log_time = 0;
-    std::uint64_t publish_time = 0;
-    ByteSpan data;
-};
-struct ChunkIndexRecord {
-    std::uint64_t begin_time = 0;
-    std::uint64_t end_time = 0;
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0; // of the record, with its first 9 bytes
-    ByteSpan channels;        // pairs of a channel (16 bits) and an offset (64 bits)
-};
-struct StatisticsRecord {
-    std::uint64_t messages = 0;
-    std::uint32_t channels = 0;
-    std::uint32_t chunks = 0;
-    std::uint32_t attachments = 0;
-    std::uint32_t metadata = 0;
-    std::uint64_t begin_time = 0;
-    std::uint64_t end_time = 0;
-    ByteSpan channel_messages; // pairs of a channel (16 bits) and a number (64 bits)
-};
-
-// Return nullopt if the record is not whole.
-std::optional<ChannelRecord> parse_channel(ByteSpan content);
-std::optional<MessageRecord> parse_message(ByteSpan content);
-std::optional<ChunkIndexRecord> parse_chunk_index(ByteSpan content);
-std::optional<StatisticsRecord> parse_statistics(ByteSpan content);
 
 class McapInput {
   public:
@@ -116,17 +35,8 @@ class McapInput {
         std::uint64_t length = 0; // of its content
         std::uint64_t end() const noexcept { return offset + record_head_bytes + length; }
     };
-    struct Chunk {
-        std::uint64_t begin_time = 0;
-        std::uint64_t end_time = 0;
-        std::uint64_t records_bytes = 0; // uncompressed
-        std::uint32_t crc = 0;           // of the uncompressed records; 0: none
-        std::string_view compression;
-        std::uint64_t stored_bytes = 0;
-    };
     struct End {
-        std::uint64_t summary = 0; // its offset; 0: there is none
-        std::uint32_t summary_crc = 0;
+        Footer footer;
         std::uint64_t offset = 0; // of the footer's record
     };
 
@@ -142,9 +52,9 @@ class McapInput {
     // The same with the record's head.
     ByteSpan whole(const Record& record);
     // The properties of a chunk without its records; nullopt if they are not whole.
-    std::optional<Chunk> chunk(const Record& record);
-    // The uncompressed records of a chunk, valid until the next call. Returns nullopt, and says in
-    // `problem` what is wrong, if they are damaged.
+    std::optional<ChunkFields> chunk(const Record& record);
+    // The uncompressed records of a chunk, valid until the next call. If they are damaged, returns
+    // nullopt and stores the reason in `problem`.
     std::optional<ByteSpan> chunk_records(const Record& record, std::string& problem);
     // Returns nullopt if the file does not end as a complete file does.
     std::optional<End> end();

@@ -21,6 +21,9 @@ using mcap::Opcode;
 
 constexpr std::size_t part_digits = 6;
 constexpr std::size_t longest_publisher_bytes = 1024; // HOST:PORT
+// Messages of a channel with a larger record are foreign. Its texts would take several times its
+// size in memory.
+constexpr std::size_t largest_channel_bytes = std::size_t{1} << 20;
 
 RecordingTime to_time(std::uint64_t nanoseconds) {
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -160,7 +163,7 @@ class RecordingReader::State {
     static File describe(McapInput& file);
     bool open_next();
     bool read_index(const McapInput::End& end);
-    bool is_needed(const mcap::ChunkIndexRecord& index) const;
+    bool is_needed(const mcap::ChunkIndex& index) const;
     bool load();
     bool load_indexed();
     bool load_scanned();
@@ -201,7 +204,10 @@ RecordingReader::File RecordingReader::State::describe(McapInput& file) {
     File found{.path = file.path(), .bytes = file.size()};
     const auto read_properties = [&](const McapInput::Record& record) {
         mcap::RecordParser parser{file.content(record)};
-        if (parser.text() == mcap::run_metadata) found.properties = parser.texts();
+        if (parser.text() == mcap::run_metadata) {
+            const mcap::Texts texts = parser.texts();
+            found.properties.assign(texts.begin(), texts.end());
+        }
     };
     std::uint64_t offset = McapInput::first_record;
     for (int i = 0; i < 16; ++i) {
@@ -219,7 +225,7 @@ RecordingReader::File RecordingReader::State::describe(McapInput& file) {
         offset = record->end();
     }
     const auto end = file.end();
-    found.has_summary = end && end->summary != 0;
+    found.has_summary = end && end->footer.summary_start != 0;
     return found;
 }
 
@@ -256,11 +262,11 @@ bool RecordingReader::State::open_next() {
     place_ = McapInput::first_record;
     const auto end = file_->end();
     is_complete_ = end.has_value();
-    if (!end || end->summary == 0) return true;
+    if (!end || end->footer.summary_start == 0) return true;
     if (!read_index(*end)) {
         index_.reset();
         if (options_.on_damage == OnDamage::skip)
-            damaged(end->summary, end->offset - end->summary,
+            damaged(end->footer.summary_start, end->offset - end->footer.summary_start,
                     "the summary is damaged; the file is scanned");
     }
     return true;
@@ -268,18 +274,15 @@ bool RecordingReader::State::open_next() {
 
 // Returns false if the summary is damaged. The index stays empty if it does not list all chunks.
 bool RecordingReader::State::read_index(const McapInput::End& end) {
-    std::optional<mcap::StatisticsRecord> statistics;
+    std::optional<mcap::Statistics> statistics;
     const bool is_whole = file_->visit_summary(end, [&](Opcode opcode, ByteSpan content) {
         if (opcode == Opcode::channel) add_channel(content);
-        if (opcode == Opcode::statistics) {
-            statistics = mcap::parse_statistics(content);
-            if (statistics) statistics->channel_messages = {}; // it would not stay valid
-        }
+        if (opcode == Opcode::statistics) statistics = mcap::parse_statistics(content);
     });
     if (!is_whole) return false;
-    if (statistics) files_[next_file_ - 1].messages = statistics->messages;
-    if (!statistics || statistics->channels != channels_.size() - 1 ||
-        (statistics->chunks == 0 && statistics->messages > 0))
+    if (statistics) files_[next_file_ - 1].messages = statistics->message_count;
+    if (!statistics || statistics->channel_count != channels_.size() - 1 ||
+        (statistics->chunk_count == 0 && statistics->message_count > 0))
         return true;
     std::vector<Place> places;
     std::uint64_t passed = McapInput::first_record;
@@ -288,38 +291,38 @@ bool RecordingReader::State::read_index(const McapInput::End& end) {
     static_cast<void>(file_->visit_summary(end, [&](Opcode opcode, ByteSpan content) {
         if (opcode != Opcode::chunk_index) return;
         const auto chunk = mcap::parse_chunk_index(content);
-        is_right = is_right && chunk && chunk->offset >= passed &&
-                   chunk->length >= mcap::record_head_bytes && chunk->offset < end.summary &&
-                   chunk->length <= end.summary - chunk->offset;
+        is_right = is_right && chunk && chunk->chunk_start_offset >= passed &&
+                   chunk->chunk_length >= mcap::record_head_bytes &&
+                   chunk->chunk_start_offset < end.footer.summary_start &&
+                   chunk->chunk_length <= end.footer.summary_start - chunk->chunk_start_offset;
         if (!is_right) return;
-        passed = chunk->offset + chunk->length;
+        passed = chunk->chunk_start_offset + chunk->chunk_length;
         ++chunks;
-        if (is_needed(*chunk)) places.push_back({chunk->offset, chunk->length});
+        if (is_needed(*chunk)) places.push_back({chunk->chunk_start_offset, chunk->chunk_length});
     }));
-    if (is_right && chunks == statistics->chunks) index_ = std::move(places);
+    if (is_right && chunks == statistics->chunk_count) index_ = std::move(places);
     return true; // chunks in another order are valid: the file is scanned
 }
 
-bool RecordingReader::State::is_needed(const mcap::ChunkIndexRecord& index) const {
-    if (!is_in_time(index.begin_time, index.end_time)) return false;
-    if (index.channels.empty()) return true;
-    for (std::size_t i = 0; i < index.channels.size(); i += 10) {
-        const auto id = wire::load<std::uint16_t>(index.channels.data() + i);
-        const std::uint32_t position = position_of(id);
-        if (position == 0 || channels_[position].is_selected) return true;
-    }
-    return false;
+bool RecordingReader::State::is_needed(const mcap::ChunkIndex& index) const {
+    if (!is_in_time(index.message_start_time, index.message_end_time)) return false;
+    if (index.message_index_offsets.empty()) return true;
+    return std::ranges::any_of(index.message_index_offsets, [&](const auto& each) {
+        const std::uint32_t position = position_of(each.first);
+        return position == 0 || channels_[position].is_selected;
+    });
 }
 
 void RecordingReader::State::add_channel(ByteSpan content) {
+    if (content.size() > largest_channel_bytes) return;
     const auto record = mcap::parse_channel(content);
     if (!record) return;
     Channel& found = channel(record->id);
     if (found.kind != Channel::Kind::unknown) return; // a repetition
     for (const std::string_view known : {mcap::fid_encoding, mcap::publisher_encoding}) {
-        if (!is_newer(record->encoding, known)) continue;
-        throw RecordingError{file_->path() + ": channel " + std::string{record->topic} +
-                             " is in the newer format " + std::string{record->encoding} +
+        if (!is_newer(record->message_encoding, known)) continue;
+        throw RecordingError{file_->path() + ": channel " + record->topic +
+                             " is in the newer format " + record->message_encoding +
                              "; this version reads " + std::string{known} + ": use a newer netio"};
     }
     std::optional<Fid> fid;
@@ -329,18 +332,19 @@ void RecordingReader::State::add_channel(ByteSpan content) {
     }
     constexpr std::string_view fid_prefix = "netio/fid/";
     constexpr std::string_view publisher_prefix = "netio/publisher/";
-    if (!fid && record->topic.starts_with(fid_prefix))
-        fid = parse_fid(record->topic.substr(fid_prefix.size()));
-    if (found.publisher.empty() && record->topic.starts_with(publisher_prefix))
-        found.publisher = record->topic.substr(publisher_prefix.size(), longest_publisher_bytes);
+    const std::string_view topic = record->topic;
+    if (!fid && topic.starts_with(fid_prefix)) fid = parse_fid(topic.substr(fid_prefix.size()));
+    if (found.publisher.empty() && topic.starts_with(publisher_prefix))
+        found.publisher = topic.substr(publisher_prefix.size(), longest_publisher_bytes);
     found.kind = Channel::Kind::foreign;
-    if (record->encoding == mcap::fid_encoding && fid) {
+    if (record->message_encoding == mcap::fid_encoding && fid) {
         found.kind = Channel::Kind::fid;
         found.fid = *fid;
         found.is_selected = selection_.fids.empty() || selection_.fids.contains(*fid);
-    } else if (record->encoding == mcap::publisher_encoding) {
+    } else if (record->message_encoding == mcap::publisher_encoding) {
         found.kind = Channel::Kind::publisher;
-    } else if (record->topic == mcap::events_topic && record->encoding == mcap::events_encoding) {
+    } else if (record->topic == mcap::events_topic &&
+               record->message_encoding == mcap::events_encoding) {
         found.kind = Channel::Kind::events;
     }
 }
@@ -431,8 +435,8 @@ bool RecordingReader::State::find_after_damage(std::uint64_t offset) {
 bool RecordingReader::State::load_chunk(const McapInput::Record& record, bool may_be_torn) {
     const auto head = file_->chunk(record);
     // Channels of chunks before the selected time are used by later ones.
-    if (head && (index_ ? !is_in_time(head->begin_time, head->end_time)
-                        : !is_before_end(head->begin_time) && head->end_time > 0))
+    if (head && (index_ ? !is_in_time(head->message_start_time, head->message_end_time)
+                        : !is_before_end(head->message_start_time) && head->message_end_time > 0))
         return false;
     std::string problem;
     const auto records = file_->chunk_records(record, problem);
@@ -483,7 +487,7 @@ bool RecordingReader::State::take(ByteSpan content) {
         damaged(chunk_offset_, 0, "a message is shorter than its fields");
         return false;
     }
-    const Channel& from = channels_[position_of(record->channel)];
+    const Channel& from = channels_[position_of(record->channel_id)];
     if (from.kind == Channel::Kind::foreign || from.kind == Channel::Kind::unknown) {
         ++foreign_messages_;
         return false;
@@ -550,7 +554,7 @@ std::optional<RecordingTime> RecordingReader::State::begin_time() {
             }
             if (record->opcode != Opcode::chunk) continue;
             const auto chunk = file.chunk(*record);
-            if (chunk && chunk->end_time > 0) return to_time(chunk->begin_time);
+            if (chunk && chunk->message_end_time > 0) return to_time(chunk->message_start_time);
         }
     }
     return std::nullopt;

@@ -147,7 +147,7 @@ class Channels {
     static constexpr std::uint16_t shared = 65535; // of fids without a channel of their own
 
     struct FidState {
-        std::uint64_t next = 0; // sequence
+        std::uint64_t next = 0;    // sequence
         std::uint16_t channel = 0; // 0: none yet
     };
 

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -355,6 +356,24 @@ class Replaying(RecordingCase):
         _, found = self.received(replay, "101-102")
         self.assertEqual(replay.end()[0], 0)
         self.assertEqual(found, {fid + 100: 3 * self.bytes_of(messages, fid) for fid in (1, 2)})
+
+    def test_a_bus_leads_to_the_replaced_fids(self):
+        messages = list(some_messages(200))
+        wanted = sum(each[0] in (1, 2) for each in messages)
+        file = self.path("run.mcap", recording_of(messages).finished())
+        for number, selection in enumerate(((), ("--fid", "0-0x10000000"))):
+            bus = self.path(f"bus{number}")
+            os.mkdir(bus)
+            replay = self.start("replay", file, *selection, "--map", "1-2=0x20000001-0x20000002", "--rate", "max",
+                                "--bus", bus, "--listen", "0.0.0.0:0", "--allow-remote-anonymous")
+            replay.wait_for("announced on the bus")
+            self.assertNotIn(b"0.0.0.0", netio("list", "--bus", bus, "--json").stdout)
+            subscriber = self.start("subscribe", "--bus", bus, "--fid", "0x20000001-0x20000002",
+                                    "--messages", str(wanted))
+            status, report, log = subscriber.end()
+            self.assertEqual((status, report["messages"]), (0, wanted), log)
+            replay.process.send_signal(signal.SIGINT)
+            replay.end()
 
     def test_messages_larger_than_a_block_are_replayed(self):
         large = [(0, i + 1, i, 0, bytes([i]) * (5 << 20)) for i in range(3)]

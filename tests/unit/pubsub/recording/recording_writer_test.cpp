@@ -3,6 +3,8 @@
 
 #include "netio/base/wire.hpp"
 #include "pubsub/recording/mcap.hpp"
+#include "pubsub/recording/recording_reader.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <lz4frame.h>
@@ -13,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -274,12 +275,9 @@ void check_index(const File& file) {
 }
 
 struct RecordingWriterTest : testing::Test {
-    RecordingWriterTest() {
-        std::string name = (std::filesystem::temp_directory_path() / "recordingXXXXXX").string();
-        folder = ::mkdtemp(name.data());
+    std::string path(const std::string& name = "run.mcap") const {
+        return (folder.path() / name).string();
     }
-    ~RecordingWriterTest() override { std::filesystem::remove_all(folder); }
-    std::string path(const std::string& name = "run.mcap") const { return folder + "/" + name; }
 
     // Without the reserve of free space, which a full disk of the tests' machine would not have.
     static Options small(Options options = {}) {
@@ -313,7 +311,7 @@ struct RecordingWriterTest : testing::Test {
             ASSERT_FALSE(messages[i].prefix.has_publish_time);
         }
     }
-    std::string folder;
+    test::TemporaryFolder folder;
 };
 
 TEST(Crc32, IsTheOneOfZlibForEveryLength) {
@@ -445,6 +443,7 @@ TEST_F(RecordingWriterTest, RotationHasNoSeam) {
     }
 }
 
+// The parts are a set that readers find by the name of the recording.
 TEST_F(RecordingWriterTest, AFullIndexEndsAFile) {
     Options options = small();
     options.index_limit_bytes = 4096;
@@ -453,14 +452,46 @@ TEST_F(RecordingWriterTest, AFullIndexEndsAFile) {
     writer.close();
     const std::vector<std::string> files = writer.stats().files;
     ASSERT_GT(files.size(), 1U);
-    EXPECT_EQ(files[0], path());
+    EXPECT_EQ(files[0], path("run-000001.mcap"));
     EXPECT_EQ(files[1], path("run-000002.mcap"));
+    EXPECT_EQ(recording_files(path()), files);
     std::vector<Read> all;
     for (const std::string& each : files) {
         const File file{each};
         all.insert(all.end(), file.messages.begin(), file.messages.end());
     }
     check_filled(all, 3000);
+}
+
+TEST_F(RecordingWriterTest, AFullIndexReplacesNoFirstPart) {
+    std::ofstream{path("run-000001.mcap")} << "precious";
+    Options options = small();
+    options.index_limit_bytes = 4096;
+    RecordingWriter writer{path(), options};
+    const std::string text(100, 'x');
+    while (writer.wait_until_writable(std::chrono::minutes{1}))
+        (void)writer.write(Entry{.bytes = as_bytes(text)});
+    EXPECT_THROW(writer.close(), std::system_error);
+    check_index(File{path()});
+    EXPECT_EQ(std::filesystem::file_size(path("run-000001.mcap")), 8U);
+}
+
+// Events alone fill chunks, too, and a step of the clock adds one to a chunk that is nearly full.
+TEST_F(RecordingWriterTest, EventsKeepTheSizeOfChunks) {
+    RecordingWriter writer{path(), small()};
+    const std::string reason(500, 'r');
+    const std::string text(900, 'x');
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        ASSERT_EQ(writer.write(RecordingWriter::Event{.event = "lost", .reason = reason}),
+                  Status::ok);
+        for (const std::uint64_t ns : {20'000'000 * (i + 2), 20'000'000 * (i + 1)})
+            ASSERT_EQ(writer.write(Entry{.bytes = as_bytes(text), .arrival_ns = ns}), Status::ok);
+    }
+    writer.close();
+    const File file{path()};
+    check_index(file);
+    for (const Bytes& records : file.chunk_records)
+        EXPECT_LE(records.size(), 4096U);
 }
 
 TEST_F(RecordingWriterTest, AStepOfTheClockIsHeldAndRecorded) {
@@ -688,7 +719,7 @@ TEST_F(RecordingWriterTest, RefusesWrongOptions) {
     EXPECT_THAT(refused("run.mcap", {.chunk_size_bytes = 1}), HasSubstr("chunk_size_bytes"));
     EXPECT_THAT(refused("run.mcap", {.flush_interval = Duration{0}}), HasSubstr("flush_interval"));
     EXPECT_FALSE(std::filesystem::exists(path()));
-    EXPECT_THROW(RecordingWriter(folder + "/none/run.mcap"), std::system_error);
+    EXPECT_THROW(RecordingWriter(path("none/run.mcap")), std::system_error);
 }
 
 TEST_F(RecordingWriterTest, ManyThreadsWriteAtOnce) {
