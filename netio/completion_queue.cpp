@@ -2,14 +2,13 @@
 #include "netio/completion_queue.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/descriptor_error.hpp"
 #include "netio/base/option_check.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace netio::inline v0_3 {
@@ -79,9 +78,7 @@ int CompletionQueue::pollable_fd() {
     const std::lock_guard lock{mutex_};
     if (fd_ < 0) {
         fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (fd_ < 0) {
-            throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
-        }
+        if (fd_ < 0) throw descriptor_error("cannot create an eventfd");
         set_readable(is_closed_ || !events_.empty());
     }
     return fd_;
@@ -126,7 +123,7 @@ void QueueWriter::await_space() {
     if (!std::exchange(is_waiting_, true)) queue_.waiting_.push_back(this);
 }
 
-void QueueWriter::add(QueueEvent event) {
+void QueueWriter::add(QueueEvent&& event) {
     event.tag = tag_;
     queue_.bytes_ += event.bytes.size();
     queue_.events_.emplace_back() = std::move(event);
@@ -134,7 +131,7 @@ void QueueWriter::add(QueueEvent event) {
     if (queue_.dequeuing_ > 0) queue_.changed_.notify_one();
 }
 
-bool QueueWriter::push(QueueEvent event) {
+bool QueueWriter::push(QueueEvent&& event) {
     const std::lock_guard lock{queue_.mutex_};
     add(std::move(event));
     if (!queue_.is_full()) return true;
@@ -160,9 +157,9 @@ void QueueWriter::cancel() {
     queue_.notify_waiting();
 }
 
-void QueueWriter::complete(QueueEvent event) {
+void QueueWriter::complete(QueueEvent&& event) {
     const std::lock_guard lock{queue_.mutex_};
-    if (reserved_ > 0) { // otherwise it began without this object
+    if (reserved_ > 0) {
         --reserved_;
         --queue_.reserved_;
     }

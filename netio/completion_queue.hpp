@@ -17,6 +17,7 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/kept_bytes.hpp"
+#include "netio/base/ring_queue.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
@@ -25,7 +26,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -37,7 +37,7 @@ namespace netio::inline v0_3 {
 
 struct QueueEvent {
     enum class Kind : std::uint8_t {
-        message,       // bytes; immediate, or fid and status
+        message,       // bytes; immediate, or fid, status and time
         received,      // a receive of a stream: cookie, outcome, count of bytes, end_of_stream
         sent,          // a send: cookie, outcome
         published,     // a publication: cookie; count: subscribers that were sent it
@@ -62,6 +62,8 @@ struct QueueEvent {
     std::uint64_t last_fid = 0;
     std::uint64_t count = 0;
     std::optional<std::uint64_t> immediate{};
+    // Of the publisher, in the unit of its clock (Publisher::Options::time_stamps); nullopt: none.
+    std::optional<std::int64_t> time{};
     KeptBytes bytes{};
     std::shared_ptr<const Closed> closed{};
 };
@@ -112,7 +114,7 @@ class NETIO_EXPORT CompletionQueue final {
     const Options options_;
     mutable std::mutex mutex_; // of what follows
     std::condition_variable changed_;
-    std::deque<QueueEvent> events_;
+    RingQueue<QueueEvent> events_;
     std::size_t bytes_ = 0;
     std::size_t reserved_ = 0;  // outstanding operations
     std::size_t dequeuing_ = 0; // threads that wait
@@ -135,18 +137,18 @@ class NETIO_EXPORT QueueWriter final {
     QueueWriter& operator=(const QueueWriter&) = delete;
 
     // Returns whether there is space for more.
-    bool push(QueueEvent event);
+    bool push(QueueEvent&& event);
     // Before an operation begins: space for its completion. Returns false if there is none.
     bool reserve();
     // The operation was not accepted.
     void cancel();
-    // The operation is complete.
-    void complete(QueueEvent event);
+    // The operation is complete. It may also have begun without reserve().
+    void complete(QueueEvent&& event);
     void closed(const Closed& closed, std::uint64_t peer = 0, bool retrying = false);
 
   private:
     friend class CompletionQueue;
-    void add(QueueEvent event);
+    void add(QueueEvent&& event);
     void await_space();
 
     CompletionQueue& queue_;

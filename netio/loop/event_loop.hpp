@@ -145,8 +145,6 @@ class NETIO_EXPORT EventLoop {
     // loop now. Returns false in a child process: the object is the parent's and must be left
     // alone.
     [[nodiscard]] bool may_destroy(const char* type) const noexcept;
-    // Whether another thread runs this loop now.
-    bool runs_elsewhere() const noexcept;
     // Whether this process has inherited the loop from its parent.
     bool is_inherited() const noexcept { return generation_ != process_generation(); }
     // As Options::observer; may be changed at any time on the loop's thread. May be null.
@@ -163,6 +161,7 @@ class NETIO_EXPORT EventLoop {
     bool fire_due_timers();
     void limit_work();
     bool may_wait();
+    bool runs_elsewhere() const noexcept;
     void wait(TimePoint deadline);
 
     Options options_;

@@ -94,8 +94,9 @@ class NETIO_EXPORT RegisteredBuffer {
     // Ends all registrations. No operation with a slice of this buffer may be in flight. From then
     // on the buffer is plain memory, which any thread may destroy.
     void deregister() noexcept { entries_.clear(); }
-    // Gives the memory of a part, as far as it has whole pages, back to the system: nobody reads it
-    // any more. Does nothing with memory of the user's, and while the buffer is registered.
+    // Returns the whole pages of a part to the system, which loses their content: the caller must
+    // not read it afterwards. Has no effect on memory of the user, on huge pages, or while the
+    // buffer is registered.
     void release(std::size_t offset, std::size_t size) noexcept;
 
   private:

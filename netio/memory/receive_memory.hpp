@@ -43,13 +43,13 @@ class NETIO_EXPORT ReceiveMemory {
 
     // --- for sessions
 
-    // Bytes that a buffer of this size uses: buffers begin at the beginning of a cache line.
+    // Bytes that a buffer of this size uses: whole cache lines.
     static constexpr std::size_t bytes_in_use(std::size_t bytes) noexcept {
         return (bytes + line_bytes - 1) / line_bytes * line_bytes;
     }
     RegisteredBuffer& buffer() noexcept;
-    // A part that is free. It is free again when the last copy of its owner is destroyed, on any
-    // thread. Returns nullopt if no piece is large enough.
+    // Takes a free part, which is free again when the last copy of its `memory` is destroyed, on
+    // any thread. Returns nullopt if no free piece is large enough.
     std::optional<KeepPool::Buffer> take(std::size_t bytes);
     // `wake` is called once, on any thread, when a part becomes free; not after forget(owner). It
     // must not call this object.

@@ -224,15 +224,9 @@ void BufferedSendCore::depart(const Departure& departure) {
 // ok: the page is in flight. Otherwise on_writable or on_closed follows.
 Status BufferedSendCore::post(const Departure& departure) {
     const Slice slice = pages_.slice(departure.page, departure.bytes);
-    OutgoingFrame frame{
-        .kind = messages::page_kind, .flags = 0, .extension = {}, .slices = {&slice, 1}};
     messages::FragmentExtension extension;
-    if (departure.fragment) {
-        extension = messages::encode(*departure.fragment);
-        frame.kind = messages::fragment_kind;
-        frame.extension = extension;
-    }
-    return connection_.send_frame(frame, Cookie{departure.page}, departure.since);
+    return connection_.send_frame(messages::page_frame(slice, departure.fragment, extension),
+                                  Cookie{departure.page}, departure.since);
 }
 
 void BufferedSendCore::on_writable(SendSocket&) {
@@ -276,14 +270,7 @@ void BufferedSendCore::on_closed(SendSocket&, const Closed& closed) {
     flush_timer_.cancel();
     closing_.forget();
     Closed last = closed;
-    const std::size_t unsent = waiting_.size() + (open_page_ ? 1 : 0);
-    if (unsent > 0) {
-        // The receiver may have confirmed all that was sent, but more had been accepted.
-        if (last.reason == CloseReason::orderly) last.reason = CloseReason::unconfirmed;
-        last.unconfirmed_frames += unsent;
-        last.detail += std::string{last.detail.empty() ? "" : "; "} +
-                       "pages that were not sent: " + std::to_string(unsent);
-    }
+    messages::add_unsent(last, waiting_.size() + (open_page_ ? 1 : 0));
     for (const Departure& departure : std::exchange(waiting_, {}))
         pages_.release(departure.page);
     if (open_page_) pages_.release(*std::exchange(open_page_, std::nullopt));

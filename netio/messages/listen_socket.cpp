@@ -255,14 +255,9 @@ std::string_view ListenSocket::Impl::take_frame(ReceiveCore& peer, const Incomin
 }
 
 std::string_view ListenSocket::Impl::take_message(ReceiveCore& peer, const IncomingFrame& frame) {
-    const bool has_immediate = frame.flags == messages::immediate_flag;
-    const std::size_t header = has_immediate ? messages::immediate_bytes : 0;
-    if ((frame.flags != 0 && !has_immediate) || frame.body.size() < header) {
-        return "a malformed message frame";
-    }
-    std::optional<std::uint64_t> immediate;
-    if (has_immediate) immediate = wire::load<std::uint64_t>(frame.body.data());
-    hand_over(peer, frame.body.subspan(header), immediate);
+    const auto message = messages::decode_message(frame);
+    if (!message) return "a malformed message frame";
+    hand_over(peer, message->bytes, message->immediate);
     return {};
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "netio/base/option_check.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/messages/message_socket.hpp"
@@ -67,8 +68,10 @@ struct MessageListener::Impl final : public Retired, private SessionListener::Ha
 };
 
 MessageListener::MessageListener(Transport& transport, Options options,
-                                 std::function<void(IncomingPeer&)> on_incoming)
-    : impl_{std::make_unique<Impl>(transport, std::move(options), std::move(on_incoming))} {}
+                                 std::function<void(IncomingPeer&)> on_incoming) {
+    require_between("protocol", options.protocol, 0, messages::request_protocol);
+    impl_ = std::make_unique<Impl>(transport, std::move(options), std::move(on_incoming));
+}
 
 MessageListener::~MessageListener() {
     EventLoop& loop = impl_->transport.loop();

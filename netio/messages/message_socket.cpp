@@ -255,8 +255,8 @@ void MessageCore::start() {
 
 void MessageCore::retry() {
     if (!closing_) return start();
-    call(user().on_closed,
-         {.reason = CloseReason::local, .detail = "closed before it was connected again"});
+    conclude({.reason = CloseReason::local, .detail = "closed before it was connected again"},
+             false);
 }
 
 void MessageCore::on_route(const Session::Target& target) {
@@ -271,6 +271,7 @@ void MessageCore::on_connect_failed(const Closed& closed) {
 void MessageCore::conclude(const Closed& closed, bool may_change) {
     if (options.reconnect && remote_ && may_change && !closing_)
         retry_timer_.start(back_off_.next());
+    posted.clear();
     call(user().on_closed, closed);
 }
 
@@ -375,15 +376,12 @@ Status MessageCore::sendv(std::span<const Slice> slices, Cookie cookie,
         bytes += slice.size;
     if (bytes > limits.frame) return Status::too_large;
     std::array<std::byte, messages::immediate_bytes> extension{};
-    OutgoingFrame frame{.kind = messages::message_kind,
-                        .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
-                        .extension = std::span{extension}.first(immediate ? extension.size() : 0),
-                        .slices = slices};
     if (immediate) wire::store(extension.data(), *immediate);
-    if (bytes == 0 && !immediate) { // a frame without a body cannot wait at the receiver
-        frame.kind = messages::page_kind;
-        frame.extension = std::span{extension}.first(page::record_header_bytes);
-    }
+    const OutgoingFrame frame{.kind = messages::message_kind,
+                              .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
+                              .extension =
+                                  std::span{extension}.first(immediate ? extension.size() : 0),
+                              .slices = slices};
     const Status status =
         post(frame, {.kind = InFlight::Kind::of_user, .value = static_cast<std::uint64_t>(cookie)});
     if (status == Status::again) return refuse();
@@ -410,18 +408,12 @@ Status MessageCore::post(const Departure& departure) {
     const Slice slice =
         departure.large ? departure.large->memory.slice(departure.fragment->offset, departure.bytes)
                         : pages_.slice(departure.page, departure.bytes);
-    OutgoingFrame frame{
-        .kind = messages::page_kind, .flags = 0, .extension = {}, .slices = {&slice, 1}};
     messages::FragmentExtension extension;
-    if (departure.fragment) {
-        extension = messages::encode(*departure.fragment);
-        frame.kind = messages::fragment_kind;
-        frame.extension = extension;
-    }
     const Status status =
-        post(frame, {.kind = departure.large ? InFlight::Kind::large : InFlight::Kind::page,
-                     .value = departure.page,
-                     .large = departure.large});
+        post(messages::page_frame(slice, departure.fragment, extension),
+             {.kind = departure.large ? InFlight::Kind::large : InFlight::Kind::page,
+              .value = departure.page,
+              .large = departure.large});
     if (status == Status::ok) ++copies_in_flight_;
     return status;
 }
@@ -527,15 +519,9 @@ Closed MessageCore::explained(const Closed& closed, RejectCode rejection) const 
     return last;
 }
 
-// Everything that belonged to the connection is free again.
+// Everything that belonged to the connection is free again. Posted slices wait for the next route.
 void MessageCore::forget_connection(Closed& last) {
-    const std::size_t unsent = waiting_.size() + (open_page_ ? 1 : 0);
-    if (unsent > 0) {
-        if (last.reason == CloseReason::orderly) last.reason = CloseReason::unconfirmed;
-        last.unconfirmed_frames += unsent;
-        last.detail += std::string{last.detail.empty() ? "" : "; "} +
-                       "pages that were not sent: " + std::to_string(unsent);
-    }
+    messages::add_unsent(last, waiting_.size() + (open_page_ ? 1 : 0));
     for (const Departure& departure : std::exchange(waiting_, {}))
         if (!departure.large) pages_.release(departure.page);
     if (open_page_) pages_.release(*std::exchange(open_page_, std::nullopt));
@@ -546,20 +532,20 @@ void MessageCore::forget_connection(Closed& last) {
     graceful_.forget();
     reassembly_.abandon();
     filling_.reset();
-    posted.clear();
     starved_ = false;
 }
 
 void MessageCore::on_closed(Session& over, const Closed& closed) {
     retry_policy_.on_refused(refusal_of(over.rejection()));
     Closed last = explained(closed, over.rejection());
+    const bool may_change = !ends_.finishing; // after finish() nothing more is to be sent
     // After a listener has accepted this socket, or a connection lasted, the first retry is soon.
     const bool is_attempt = connector_.is_connecting();
     const bool stood = !is_attempt && loop().now() - opened_ >= options.retry_limit;
     if (stood || over.has_heard()) back_off_.reset();
     forget_connection(last);
     session_.reset();
-    if (!is_attempt) return conclude(last, true);
+    if (!is_attempt) return conclude(last, may_change);
     // After close() or abort() no other route is tried, even if this attempt failed before.
     closing_ ? connector_.close() : connector_.try_next(last);
 }
@@ -592,15 +578,10 @@ std::string_view MessageCore::take_frame(const IncomingFrame& frame) {
 }
 
 std::string_view MessageCore::take_message(const IncomingFrame& frame) {
-    const bool has_immediate = frame.flags == messages::immediate_flag;
-    const std::size_t header = has_immediate ? messages::immediate_bytes : 0;
-    if ((frame.flags != 0 && !has_immediate) || frame.body.size() < header || frame.body.empty()) {
-        return "a malformed message frame";
-    }
-    std::optional<std::uint64_t> immediate;
-    if (has_immediate) immediate = wire::load<std::uint64_t>(frame.body.data());
+    const auto message = messages::decode_message(frame);
+    if (!message) return "a malformed message frame";
     const DestructionWatch watch{destroyed_};
-    if (!hand_over(frame.body.subspan(header), immediate) && !watch.destroyed())
+    if (!hand_over(message->bytes, message->immediate) && !watch.destroyed())
         closing_ ? session_->add_unread(1) : session_->put_back(frame.body);
     return {};
 }

@@ -76,7 +76,7 @@ class NETIO_EXPORT MessageSocket final {
         std::string local_host{};               // empty: any
         std::shared_ptr<const ClientKey> key{}; // for authentication; null: none
         // After connect(), until close() or abort(): retries until a listener has accepted, and
-        // reconnects after a connection was lost or ended by the peer.
+        // reconnects after a connection was lost or ended by the peer, but not after finish().
         bool reconnect = false;
         // Between two attempts: about doubled each time, up to the limit, with random variation.
         std::chrono::milliseconds retry_interval{250};
@@ -144,7 +144,8 @@ class NETIO_EXPORT MessageSocket final {
     // or on_closed follows. Must not be called while connected or connecting (checked).
     void connect(const Address& remote);
     // Sends nothing more after what was accepted; the peer's on_peer_finished follows. Messages
-    // still arrive. When both sides have finished, the connection closes in order.
+    // still arrive. When both sides have finished, the connection closes in order. Has no effect
+    // while there is no connection.
     void finish();
     // Closes in order: sends what was accepted, and delivers no further message. on_closed(orderly)
     // follows if the user of the peer has received everything, and this side too;

@@ -19,7 +19,8 @@
 
 namespace netio::inline v0_3 {
 
-// Its messages are kept. While the queue is full it reads from no sender.
+// Its messages are kept. While the queue is full it reads from no sender: pause() and resume() of
+// its ReceiveSockets belong to this object.
 template <>
 class Queued<ListenSocket> final : private ListenSocket::Handler {
   public:
@@ -52,7 +53,7 @@ class Queued<ListenSocket> final : private ListenSocket::Handler {
     }
     void on_listen_closed(ListenSocket&, const Closed& closed) override { writer_.closed(closed); }
 
-    void add(QueueEvent event) {
+    void add(QueueEvent&& event) {
         if (writer_.push(std::move(event)) || is_paused_) return;
         is_paused_ = true;
         for (ReceiveSocket* const each : socket_.peers())

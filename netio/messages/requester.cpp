@@ -78,6 +78,28 @@ struct RequesterCore {
         queued_bytes -= outbox.front().cost();
         outbox.pop_front();
     }
+    // Ends an open request. Returns null if it had ended before.
+    std::shared_ptr<ReplyState> end(std::uint64_t number);
+    // The request has ended, and its message is still in the outbox.
+    void add_ended(std::size_t cost) {
+        ended_bytes += cost;
+        if (must_drop_ended() && !closed) wake();
+    }
+    bool must_drop_ended() const noexcept {
+        return ended_bytes > 0 && 2 * ended_bytes >= queued_bytes;
+    }
+    // The loop's thread, while it sends no message. Removes the messages of ended requests.
+    void drop_ended() {
+        if (!must_drop_ended()) return;
+        std::erase_if(outbox, [this](const Outgoing& outgoing) {
+            const bool has_ended = outgoing.header.kind == Header::Kind::request &&
+                                   table.find(outgoing.header.number) == nullptr;
+            if (has_ended) queued_bytes -= outgoing.cost();
+            return has_ended;
+        });
+        ended_bytes = 0;
+        if (waiters > 0) space.notify_all();
+    }
     void count(RequestEnd end) noexcept {
         switch (end) {
         case RequestEnd::replied:
@@ -105,7 +127,8 @@ struct RequesterCore {
     std::mutex mutex; // of what follows
     RequestTable<std::shared_ptr<ReplyState>> table;
     std::deque<Outgoing> outbox;
-    std::size_t queued_bytes = 0;
+    std::size_t queued_bytes = 0; // of the outbox
+    std::size_t ended_bytes = 0;  // of those, messages of requests that have ended
     std::condition_variable space;
     std::size_t waiters = 0;
     bool closed = false;
@@ -137,7 +160,8 @@ struct ReplyState {
     }
 
     const std::shared_ptr<RequesterCore> core;
-    std::uint64_t number = 0; // set before it is shared
+    std::uint64_t number = 0; // set before it is shared, as the next one
+    std::size_t cost = 0;     // of its message in the outbox
     mutable std::mutex mutex; // of what follows
     std::condition_variable changed;
     std::vector<KeptBytes> messages;
@@ -147,17 +171,24 @@ struct ReplyState {
     std::string why;
 };
 
+std::shared_ptr<ReplyState> RequesterCore::end(std::uint64_t number) {
+    const bool is_sent = table.is_sent(number);
+    std::shared_ptr<ReplyState> state = table.end(number).value_or(nullptr);
+    if (state && !is_sent) add_ended(state->cost);
+    return state;
+}
+
 void RequesterCore::cancel(std::uint64_t number) {
-    std::optional<std::shared_ptr<ReplyState>> state;
+    std::shared_ptr<ReplyState> state;
     {
         const std::lock_guard lock{mutex};
         const bool is_sent = table.is_sent(number);
-        state = table.end(number);
+        state = end(number);
         if (!state) return;
         count(RequestEnd::canceled);
         if (is_sent && !closed) push_cancel(number);
     }
-    (*state)->finish(RequestEnd::canceled, "canceled");
+    state->finish(RequestEnd::canceled, "canceled");
 }
 
 // --- replies --------------------------------------------------------------------------------
@@ -250,13 +281,12 @@ struct Requester::Impl::OnLoop {
     explicit OnLoop(Impl& its_impl);
 
     void serve();
-    bool is_wanted() const;
     void connect();
     void send_what_waits();
     enum class Sent : std::uint8_t { all, one, blocked };
     Sent send_one();
     void expire();
-    void await_deadline();
+    void await_deadline(); // with the core's lock
     void take(const IncomingMessage& message);
     void take_reply(const IncomingMessage& message, const Header& header);
     void cancel_at_responder(std::uint64_t number);
@@ -265,7 +295,13 @@ struct Requester::Impl::OnLoop {
     void on_closed(const Closed& closed);
     void log(const std::string& line) { lines.pass(core.name + line, loop.now(), write_log); }
     void notify() {
-        if (impl.options.on_ready) ready.start(Duration::zero());
+        if (impl.options.on_ready && !ready.armed()) ready.start_at(loop.now());
+    }
+    void call_on_ready() {
+        is_in_on_ready = true;
+        impl.options.on_ready();
+        is_in_on_ready = false;
+        serve();
     }
 
     Impl& impl;
@@ -276,6 +312,7 @@ struct Requester::Impl::OnLoop {
     Timer again; // connects even after a final refusal, but not soon
     Timer deadline_timer;
     Timer ready; // calls on_ready
+    bool is_in_on_ready = false;
     TimePoint armed_for = TimePoint::max();
     bool tries = false; // there is a connection or an attempt, whose end follows
     std::optional<MessageSocket> socket;
@@ -284,20 +321,20 @@ struct Requester::Impl::OnLoop {
 Requester::Impl::OnLoop::OnLoop(Impl& its_impl)
     : impl{its_impl}, core{*impl.core}, loop{impl.context.loop()}, go_on{loop, [this] { serve(); }},
       again{loop, [this] { connect(); }},
-      deadline_timer{loop, [this] { expire(); }}, ready{loop, [this] { impl.options.on_ready(); }} {
+      deadline_timer{loop, [this] { expire(); }}, ready{loop, [this] { call_on_ready(); }} {
     core.own_thread = std::this_thread::get_id();
 }
 
 void Requester::Impl::OnLoop::serve() {
-    await_deadline();
-    if (!tries && !again.armed() && is_wanted()) connect();
+    bool is_wanted = false; // a connection
+    {
+        const std::lock_guard lock{core.mutex};
+        core.drop_ended();
+        await_deadline();
+        is_wanted = !core.closed && core.table.size() > 0;
+    }
+    if (!tries && !again.armed() && is_wanted) connect();
     if (socket && socket->is_connected()) send_what_waits();
-}
-
-// Whether a request waits for a connection.
-bool Requester::Impl::OnLoop::is_wanted() const {
-    const std::lock_guard lock{core.mutex};
-    return !core.closed && core.table.size() > 0;
 }
 
 void Requester::Impl::OnLoop::connect() {
@@ -338,16 +375,21 @@ Requester::Impl::OnLoop::Sent Requester::Impl::OnLoop::send_one() {
     if (core.outbox.empty()) return Sent::all;
     const RequesterCore::Outgoing& first = core.outbox.front();
     const std::uint64_t number = first.header.number;
-    const bool is_request = first.header.kind == Header::Kind::request;
+    const auto has_ended = [&] {
+        return first.header.kind == Header::Kind::request && core.table.find(number) == nullptr;
+    };
     Status status = Status::ok;
-    if (!is_request || core.table.find(number) != nullptr) {
+    if (has_ended()) {
+        core.ended_bytes -= first.cost();
+    } else {
         core.table.set_sent(number, true);
         lock.unlock();
         status = socket->send(first.message);
         lock.lock();
-    } // else it was canceled before it was sent
+    }
     if (status == Status::again || status == Status::closed) {
         core.table.set_sent(number, false);
+        if (has_ended()) core.add_ended(first.cost()); // during send()
         return Sent::blocked;
     }
     const std::size_t bytes = first.message.size() - requests::header_bytes;
@@ -364,20 +406,19 @@ Requester::Impl::OnLoop::Sent Requester::Impl::OnLoop::send_one() {
 }
 
 void Requester::Impl::OnLoop::end(std::uint64_t number, RequestEnd end, std::string why) {
-    std::optional<std::shared_ptr<ReplyState>> state;
+    std::shared_ptr<ReplyState> state;
     {
         const std::lock_guard lock{core.mutex};
-        state = core.table.end(number);
+        state = core.end(number);
         if (state) core.count(end);
         if (!state) ++core.ended.late;
     }
     if (!state) return;
-    (*state)->finish(end, std::move(why));
+    state->finish(end, std::move(why));
     notify();
 }
 
 void Requester::Impl::OnLoop::await_deadline() {
-    const std::lock_guard lock{core.mutex};
     const auto next = core.table.next_deadline();
     if (!next || *next >= armed_for) return;
     armed_for = *next;
@@ -392,15 +433,18 @@ void Requester::Impl::OnLoop::expire() {
         {
             const std::lock_guard lock{core.mutex};
             expired = core.table.take_expired(loop.now());
-            if (!expired) break;
+            if (!expired) return await_deadline();
             core.count(RequestEnd::timed_out);
-            if (expired->was_sent && !core.closed) core.push_cancel(expired->number);
+            if (!expired->was_sent) {
+                core.add_ended(expired->value->cost);
+            } else if (!core.closed) {
+                core.push_cancel(expired->number);
+            }
             if (!core.complaint.empty()) why = "no reply in time; " + core.complaint;
         }
         expired->value->finish(RequestEnd::timed_out, why);
         notify();
     }
-    await_deadline();
 }
 
 void Requester::Impl::OnLoop::take(const IncomingMessage& message) {
@@ -438,9 +482,9 @@ void Requester::Impl::OnLoop::take_reply(const IncomingMessage& message, const H
         if (header.more) {
             std::shared_ptr<ReplyState>* const open = core.table.find(header.number);
             if (open != nullptr) state = *open;
-        } else if (auto last = core.table.end(header.number)) {
-            state = *std::move(last);
-            core.count(RequestEnd::replied);
+        } else {
+            state = core.end(header.number);
+            if (state) core.count(RequestEnd::replied);
         }
         if (!state) ++core.ended.late;
     }
@@ -521,7 +565,11 @@ Requester::Impl::Impl(const AddressList& responder, Options its_options)
                                                                    "responder " +
                                                                        to_string(remote) + ": ")},
       serve_task{context, [this] { on_loop->serve(); }} {
-    core->wake = [this] { serve_task.request(); };
+    core->wake = [this] {
+        // serve() follows on_ready.
+        if (context.is_own_thread() && on_loop->is_in_on_ready) return;
+        serve_task.request();
+    };
     context.run([this] { on_loop = std::make_unique<OnLoop>(*this); });
 }
 
@@ -550,6 +598,7 @@ Status Requester::Impl::put(std::span<const std::byte> message, std::chrono::mil
         if (!has_space) return Status::again;
     }
     if (core->closed) return Status::closed;
+    made->cost = outgoing.cost();
     made->number = *core->table.add(until, made);
     outgoing.header = {.number = made->number, .kind = Header::Kind::request};
     std::ranges::copy(requests::encode(outgoing.header), outgoing.message.begin());
@@ -584,6 +633,7 @@ void Requester::Impl::close() {
         const std::lock_guard lock{core->mutex};
         core->outbox.clear();
         core->queued_bytes = 0;
+        core->ended_bytes = 0;
     });
 }
 
@@ -615,9 +665,7 @@ KeptBytes Requester::request(std::span<const std::byte> message,
     if (impl.context.is_own_thread())
         throw Error{Status::again,
                     impl.core->name + "request() would wait on the context's own thread"};
-    std::optional<KeptBytes> first = send(message, timeout).next();
-    if (!first) throw RequestError{RequestEnd::no_reply, impl.core->name + "an empty reply"};
-    return *std::move(first);
+    return send(message, timeout).next().value(); // a reply has a message
 }
 
 KeptBytes Requester::request(std::span<const std::byte> message) {

@@ -115,7 +115,8 @@ struct OpenRequest {
 
 bool OpenRequest::send(const Header& header, std::span<const std::byte> message) {
     std::unique_lock lock{core->mutex};
-    const auto is_gone = [&] { return !peer->is_connected || canceled || !core->wake; };
+    // After close() nothing more is sent; the end of the connection cancels the request.
+    const auto is_gone = [&] { return !peer->is_connected || canceled || core->closed; };
     const auto may_go_on = [&] {
         return is_gone() || peer->reply_bytes < core->reply_queue_limit_bytes;
     };
@@ -280,7 +281,13 @@ struct Responder::Impl::OnLoop {
     void close();
     void end_if_closed();
     void notify() {
-        if (impl.options.on_ready) ready.start(Duration::zero());
+        if (impl.options.on_ready && !ready.armed()) ready.start_at(loop.now());
+    }
+    void call_on_ready() {
+        is_in_on_ready = true;
+        impl.options.on_ready();
+        is_in_on_ready = false;
+        serve();
     }
 
     Impl& impl;
@@ -290,10 +297,12 @@ struct Responder::Impl::OnLoop {
     Timer go_on;
     Timer give_up; // close()
     Timer ready;   // calls on_ready
+    bool is_in_on_ready = false;
     bool was_full = false;
     std::size_t paused_links = 0;
     bool closing = false;
     std::unordered_map<RequesterPeer*, Link> links;
+    std::vector<std::shared_ptr<RequesterPeer>> with_replies; // used by serve()
     std::optional<MessageListener> listener;
 };
 
@@ -301,13 +310,10 @@ Responder::Impl::OnLoop::OnLoop(Impl& its_impl)
     : impl{its_impl}, core{*impl.core}, loop{impl.context.loop()}, go_on{loop, [this] { serve(); }},
       give_up{loop,
               [this] {
-                  std::vector<MessageSocket*> open;
-                  for (auto& [peer, link] : links)
-                      open.push_back(link.socket.get());
-                  for (MessageSocket* const socket : open)
-                      socket->abort();
+                  for (const auto& [peer, link] : links)
+                      link.socket->abort();
               }},
-      ready{loop, [this] { impl.options.on_ready(); }} {
+      ready{loop, [this] { call_on_ready(); }} {
     core.own_thread = std::this_thread::get_id();
     core.loop = &loop;
     listener.emplace(
@@ -394,7 +400,7 @@ void Responder::Impl::OnLoop::cancel(RequesterPeer& peer, std::uint64_t number) 
     if (!open) return; // it is being destroyed
     if (open->canceled) return;
     open->cancel();
-    std::erase(core.waiting, open);
+    if (!open->is_taken) std::erase(core.waiting, open);
     if (core.waiters > 0) core.space.notify_all();
     notify();
 }
@@ -446,20 +452,19 @@ void Responder::Impl::OnLoop::pace_all() {
 }
 
 void Responder::Impl::OnLoop::serve() {
-    std::vector<std::shared_ptr<RequesterPeer>> peers;
     bool no_longer_full = false;
     {
         const std::lock_guard lock{core.mutex};
-        peers.swap(core.ready);
-        for (const std::shared_ptr<RequesterPeer>& peer : peers)
+        with_replies.swap(core.ready);
+        for (const std::shared_ptr<RequesterPeer>& peer : with_replies)
             peer->is_ready = false;
         no_longer_full = was_full && !is_full();
     }
-    for (const std::shared_ptr<RequesterPeer>& peer : peers) {
+    for (const std::shared_ptr<RequesterPeer>& peer : with_replies) {
         const auto found = links.find(peer.get());
-        if (found == links.end()) continue;
-        send_replies(found->second);
+        if (found != links.end()) send_replies(found->second);
     }
+    with_replies.clear(); // keeps its memory
     if (no_longer_full || paused_links > 0) pace_all();
 }
 
@@ -478,10 +483,7 @@ void Responder::Impl::OnLoop::send_replies(Link& link) {
                        loop.now(), write_log);
             return link.socket->abort();
         }
-        if (peer.replies.empty()) {
-            peer.blocked_since.reset();
-            break;
-        }
+        if (peer.replies.empty()) break;
         if (!is_first && loop.time_is_up()) {
             core.make_ready(link.peer);
             lock.unlock();
@@ -493,6 +495,7 @@ void Responder::Impl::OnLoop::send_replies(Link& link) {
         lock.lock();
         peer.reply_bytes -= first.cost();
         peer.replies.pop_front();
+        if (peer.reply_bytes < core.reply_queue_limit_bytes) peer.blocked_since.reset();
         if (core.waiters > 0 && peer.reply_bytes <= core.reply_queue_limit_bytes / 2)
             core.space.notify_all();
     }
@@ -504,11 +507,8 @@ void Responder::Impl::OnLoop::close() {
     if (std::exchange(closing, true)) return;
     listener.reset();
     give_up.start(impl.options.socket.session.close_limit);
-    std::vector<RequesterPeer*> peers;
-    for (const auto& [peer, link] : links)
-        peers.push_back(peer);
-    for (RequesterPeer* const peer : peers)
-        send_replies(links.at(peer)); // closes the connection after the last reply
+    for (auto& [peer, link] : links)
+        send_replies(link); // closes the connection after the last reply
     end_if_closed();
 }
 
@@ -542,7 +542,11 @@ Responder::Impl::Impl(AddressList its_addresses, Options its_options)
       context{options.context ? *options.context : Context{}}, core{std::make_shared<ResponderCore>(
                                                                    options)},
       serve_task{context, [this] { on_loop->serve(); }} {
-    core->wake = [this] { serve_task.request(); };
+    core->wake = [this] {
+        // serve() follows on_ready.
+        if (context.is_own_thread() && on_loop->is_in_on_ready) return;
+        serve_task.request();
+    };
     context.run([this] { on_loop = std::make_unique<OnLoop>(*this); });
 }
 
@@ -582,6 +586,7 @@ void Responder::Impl::close() {
         core->closed = true;
         waiting.swap(core->waiting);
         core->arrived.notify_all();
+        core->space.notify_all(); // a reply that waits is not sent
     }
     for (std::shared_ptr<OpenRequest>& open : waiting)
         static_cast<void>(Request{std::move(open)}); // no_reply

@@ -60,7 +60,8 @@ class NETIO_EXPORT Request final {
     bool is_canceled() const noexcept;
 
     // Replies, and ends the request. Returns false, without an effect, if the request had ended
-    // before: by a reply, because the requester has canceled, or because it is gone. Waits while
+    // before (by a reply, because the requester has canceled, or because it is gone), and after
+    // Responder::close(). Waits while
     // reply_queue_limit_bytes wait for this requester. Throws Error, and leaves the request open:
     // too_large (for the requester); again (it would wait on the context's thread; retry later).
     bool reply(std::span<const std::byte> message);

@@ -40,7 +40,7 @@ namespace netio::inline v0_3 {
 // A buffer that the user keeps is lent. A spare buffer takes its place until it is back; spare
 // buffers have a limit of their own. Without one the receive cannot be posted.
 //
-// With memory of the user's, all buffers are parts of that memory, and so are the spare ones.
+// With memory of the user, all buffers are parts of that memory, and so are the spare ones.
 class ReceiveBuffers {
   public:
     struct Limits {
@@ -168,7 +168,8 @@ class ReceiveBuffers {
     void wake_on_return(const std::function<void()>& wake) {
         if (users_) users_->wake_on_return(this, wake);
     }
-    // The limit of what may be lent, if the given one holds for memory of the library.
+    // The bytes that may be lent: `keep_limit`, or the part of the user's memory beyond the
+    // receives if that is less.
     std::size_t lend_limit(std::size_t keep_limit) const noexcept {
         return users_ ? std::min(keep_limit, users_->size() - count() * receive_bytes_)
                       : keep_limit;
@@ -189,7 +190,7 @@ class ReceiveBuffers {
     };
     struct Slot {
         KeepPool::Buffer spare;    // in place of the buffer in its piece
-        bool is_home_lent = false; // or there is none: the memory is the user's
+        bool is_home_lent = false; // also set if there is none: the memory is the user's
     };
     struct Home {
         std::shared_ptr<RegisteredBuffer>& memory;
@@ -214,8 +215,8 @@ class ReceiveBuffers {
     std::uint32_t count_of(const Piece& piece) const noexcept {
         return static_cast<std::uint32_t>(piece.memory->size() / receive_bytes_);
     }
-    // The session needs this memory no more. What is not lent of it goes back to the system, even
-    // if a message in it is kept for long.
+    // The session no longer needs this memory. The part of it that is not lent is returned to the
+    // system, even if a message in it is kept for a long time.
     void release(const std::shared_ptr<RegisteredBuffer>& memory, std::uint32_t begin,
                  std::uint32_t buffers) noexcept {
         memory->deregister();
@@ -436,10 +437,10 @@ class ReceiveWindow {
     // Whether the peer has hardly any credit left because arrivals, or memory, wait here.
     bool is_full() const noexcept { return count_ + starved_.size() + 2 >= memory_.count(); }
 
-    // The rest of the front's body is to be delivered once more.
+    // The rest of the front's body is to be delivered once more, unless all of it was delivered.
     void put_back(std::span<const std::byte> rest) noexcept {
+        front().continued = has_rest_ = !rest.empty() || front().body.empty();
         front().body = rest;
-        front().continued = has_rest_ = !rest.empty();
     }
     // Whether put_back() was called. Resets it.
     bool take_rest() noexcept { return std::exchange(has_rest_, false); }

@@ -52,10 +52,11 @@ std::string opened_by_a_line(const std::string& file, const std::string& address
 ServerKeys::ServerKeys(EventLoop& loop, const Options& options)
     : impl_{std::make_unique<Authenticator>(loop, options)} {}
 
-// The last reference may be a thread-safe publisher's, on any thread.
+// The last owner may be a thread-safe publisher, on any thread. The task also serves a loop that
+// does not run now, because another thread may drive it turn by turn.
 ServerKeys::~ServerKeys() {
     EventLoop& loop = impl_->loop();
-    if (loop.is_inherited() || !loop.runs_elsewhere()) return;
+    if (loop.is_inherited()) return;
     loop.post_always([impl = std::shared_ptr<Authenticator>{std::move(impl_)}] {});
 }
 

@@ -4,8 +4,8 @@
 // The keys of the peers that listening sockets admit, read from one file. Any number of sockets of
 // one loop may share them; a socket of another loop throws std::invalid_argument. A peer without
 // one of these keys gets no connection. A peer whose key is removed from the file or changed there
-// loses its connection. They are made on the loop's thread. The loop must outlive them and
-// everything that shares them, including options of sockets.
+// loses its connection. Make them on the loop's thread; their last owner may be on any thread. The
+// loop must outlive them and everything that shares them, including options of sockets.
 //
 //     const netio::ServerKeys::Options site{.file = "site.keys"};
 //     const auto keys = std::make_shared<netio::ServerKeys>(loop, site);

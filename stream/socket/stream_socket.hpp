@@ -160,10 +160,10 @@ class NETIO_EXPORT StreamSocket final {
 
     // Reads bytes where they lie in the ring, without a receive and without a copy: peek() returns
     // those that are contiguous, and consume() frees the first `bytes` of them (checked). Then
-    // peek() again: at the end of the ring the rest lies at its beginning. Empty while a receive is
-    // posted, which gets the bytes. They are valid until consume(), receive(), or the end of
-    // on_closed. A user that only reads so gets all bytes through the ring; over kernel sockets
-    // they are copied there from a frame. After an end, on_end_of_stream follows when all are
+    // peek() again, because bytes after the end of the ring are at its beginning. Empty while a
+    // receive is posted, which gets the bytes. They are valid until consume(), receive(), or the
+    // end of on_closed. If the user posts no receives, all bytes go through the ring; over kernel
+    // sockets they are copied there from a frame. on_end_of_stream follows when the last byte is
     // consumed.
     std::span<const std::byte> peek() const;
     void consume(std::size_t bytes);

@@ -30,8 +30,8 @@ inline void call_elsewhere(EventLoop& loop, const std::function<void()>& call) {
     loop.run_once();
 }
 
-// In a debug build, each call ends the program with a message: its name and the remedy. The program
-// that ends begins anew, because a forked one may not use the loop at all.
+// In a debug build, each call ends the program with a message: its name and the remedy. Each death
+// test starts the test program again, because a forked child must not use the loop.
 inline void expect_refused(EventLoop& loop, const std::vector<ForeignCall>& calls) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     for (const ForeignCall& each : calls) {

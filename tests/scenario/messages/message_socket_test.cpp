@@ -363,6 +363,42 @@ TEST_P(BothWays, PostedSlicesAreLimitedAndFreeAfterTheEnd) {
     EXPECT_EQ(near.closed[0].reason, CloseReason::local);
 }
 
+TEST_P(BothWays, AnEmptyMessageWithoutACopyWaitsForASlice) {
+    pair.listen({.receive_into_posted = true});
+    pair.connect();
+    RegisteredBuffer memory{1};
+    ASSERT_EQ(near.socket->send(memory.slice(0, 0), Cookie{1}), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return near.done == 1; }));
+    for (int i = 0; i < 50; ++i)
+        bed.loop().run_once();
+    EXPECT_TRUE(far.slices.empty());
+    ASSERT_EQ(far.socket->post_receive({}, Cookie{2}), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return far.slices.size() == 1; }));
+    EXPECT_EQ(far.slices[0].status, Status::ok);
+    EXPECT_EQ(far.slices[0].bytes, 0U);
+}
+
+TEST_P(BothWays, SlicesThatWaitForAConnectionAreFreeAfterAFailedAttempt) {
+    pair.listen();
+    near.socket = std::make_unique<MessageSocket>(
+        bed.transport(), MessageSocket::Options{.reconnect = true, .receive_into_posted = true},
+        near.functions());
+    Bytes memory(10);
+    ASSERT_EQ(near.socket->post_receive(memory, Cookie{1}), Status::ok);
+    near.socket->connect(pair.address);
+    near.socket->close(); // before it has a route
+    ASSERT_TRUE(bed.run_until([&] { return near.closed.size() == 1; }));
+    EXPECT_EQ(near.socket->posted_count(), 0U);
+    // Those of the next attempt receive.
+    ASSERT_EQ(near.socket->post_receive(memory, Cookie{2}), Status::ok);
+    near.socket->connect(pair.address);
+    ASSERT_TRUE(bed.run_until([&] { return far.connected == 1; }));
+    pair.send(far, content(10, 5));
+    ASSERT_TRUE(bed.run_until([&] { return near.slices.size() == 1; }));
+    EXPECT_EQ(near.slices[0].cookie, Cookie{2});
+    EXPECT_EQ(memory, content(10, 5));
+}
+
 // --- ends and refusals ----------------------------------------------------------------------
 
 TEST_P(BothWays, EverySendWithoutACopyCompletesOnceWhenThePeerIsGone) {
@@ -447,6 +483,16 @@ TEST_P(BothWays, ReconnectsAfterALostConnectionAndStaysPaused) {
     ASSERT_TRUE(bed.run_until([&] { return near.closed.back().reason == CloseReason::local; }));
 }
 
+TEST_P(BothWays, ASocketThatHasFinishedDoesNotReconnect) {
+    pair.listen();
+    pair.connect({.reconnect = true});
+    near.socket->finish();
+    far.socket->finish();
+    ASSERT_TRUE(pair.both_closed());
+    EXPECT_EQ(near.closed[0].reason, CloseReason::orderly) << near.closed[0].detail;
+    EXPECT_FALSE(near.socket->is_retrying());
+}
+
 TEST_P(BothWays, AListenSocketAndAMessageSocketRefuseEachOther) {
     Receiver receiver;
     const ListenSocket one_way{
@@ -507,6 +553,8 @@ TEST(MessageSocketOptions, AreCheckedWithTheirNames) {
     EXPECT_THAT(refusal({.page_count = 1}), HasSubstr("page_count"));
     EXPECT_THAT(refusal({.posted_limit = 0}), HasSubstr("posted_limit"));
     EXPECT_THAT(refusal({.protocol = 4}), HasSubstr("protocol is 4"));
+    const MessageListener::Options unknown{.listen = {bed.address()}, .protocol = 4};
+    EXPECT_THROW(MessageListener(bed.transport(), unknown, {}), std::invalid_argument);
 }
 
 // --- protection -----------------------------------------------------------------------------
@@ -539,8 +587,8 @@ TEST_P(ProtectedBothWays, MessagesArriveAndBothSidesEndInOrder) {
 
 // --- against a model ------------------------------------------------------------------------
 
-// Both sides send at random, by copy and without; keep, pause, and post slices. Each receives what
-// the other was told to be accepted, in order; then both end.
+// Both sides send at random, by copy and without; keep, pause, and post slices. Each side receives
+// every message that the other side's socket accepted, in order. Then both sides finish.
 class RandomBothWays : public testing::TestWithParam<Bed> {};
 
 INSTANTIATE_TEST_SUITE_P(Beds, RandomBothWays, simulated_beds(), bed_name);

@@ -159,6 +159,37 @@ TEST_P(Requests, WithoutAResponderATimeOutNamesTheReason) {
     EXPECT_THAT(failure(reply), HasSubstr("not connected: "));
 }
 
+TEST_P(Requests, ThoseThatEndedUnsentLeaveTheQueueToOthers) {
+    asking.queue_limit_bytes = 1000;
+    respond();
+    responder.reset();
+    const auto is_full = [&] {
+        try {
+            const Reply reply = requester->send(content(300, 0));
+            return false; // it is canceled
+        } catch (const Error& error) {
+            return error.status() == Status::again;
+        }
+    };
+    std::vector<Reply> replies;
+    for (int i = 0; i < 2; ++i)
+        replies.push_back(requester->send(content(300, 0), 500ms));
+    EXPECT_TRUE(is_full());
+    for (const Reply& reply : replies)
+        ASSERT_TRUE(ends(reply)); // timed out
+    ASSERT_TRUE(bed.run_until([&] { return requester->stats().queued_bytes == 0; }));
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_FALSE(is_full());
+        bed.loop().run_once();
+    }
+    Reply last = requester->send("a");
+    respond();
+    EXPECT_TRUE(next().reply("b"));
+    ASSERT_TRUE(ends(last));
+    EXPECT_EQ(last.next()->text(), "b");
+    EXPECT_EQ(responder->stats().requests, 1U);
+}
+
 TEST_P(Requests, ACanceledRequestIsCanceledAtTheResponder) {
     respond();
     Reply queued = requester->send("a");
@@ -170,7 +201,7 @@ TEST_P(Requests, ACanceledRequestIsCanceledAtTheResponder) {
     EXPECT_EQ(taken.end(), RequestEnd::canceled);
     ASSERT_TRUE(bed.run_until([&] { return responder->stats().canceled == 2; }));
     EXPECT_TRUE(first->is_canceled());
-    EXPECT_FALSE(first->reply("nobody waits"));
+    EXPECT_FALSE(first->reply("after the cancel"));
     EXPECT_FALSE(responder->receive(0ms));
     EXPECT_EQ(responder->stats().open, 1U); // as long as the user has it
     first.reset();
@@ -262,23 +293,28 @@ TEST_P(Requests, ClosingTheRequesterEndsAllOfItsRequests) {
     requester.reset();
     EXPECT_EQ(reply.end(), RequestEnd::canceled);
     ASSERT_TRUE(bed.run_until([&] { return request.is_canceled(); }));
-    EXPECT_FALSE(request.reply("nobody"));
+    EXPECT_FALSE(request.reply("after the cancel"));
     EXPECT_THROW(static_cast<void>(reply.next()), RequestError);
 }
 
 TEST_P(Requests, ClosingTheResponderStillSendsItsReplies) {
     respond();
     Reply reply = requester->send("a");
-    Reply waiting = requester->send("b");
+    const Reply open = requester->send("b");
+    const Reply waiting = requester->send("c");
     {
         Request request = next();
+        Request late = next();
         ASSERT_TRUE(bed.run_until([&] { return responder->stats().waiting == 1; }));
         EXPECT_TRUE(request.reply("last"));
         responder->close();
         EXPECT_FALSE(responder->receive(0ms));
+        EXPECT_FALSE(late.reply("after close()"));
+        ASSERT_TRUE(ends(open));
     }
     ASSERT_TRUE(ends(reply) && ends(waiting));
     EXPECT_EQ(reply.next()->text(), "last");
+    EXPECT_EQ(open.end(), RequestEnd::disconnected);
     EXPECT_EQ(waiting.end(), RequestEnd::no_reply);
     ASSERT_TRUE(bed.run_until([&] { return responder->is_closed(); }));
 }
@@ -313,22 +349,40 @@ class OddRequester : public Requests {
         options.protocol = 3;
         socket = std::make_unique<MessageSocket>(
             bed.transport(), options,
-            MessageSocket::Functions{
-                .on_connected =
-                    [this] {
-                        std::vector<std::byte> question(16);
-                        question[8] = std::byte{1};
-                        for (std::uint8_t i = 0; i < 2; ++i) {
-                            question[0] = std::byte{i};
-                            EXPECT_EQ(socket->send(question), Status::ok);
-                        }
-                    },
-                .on_message = [this](const IncomingMessage& message) { last = message.size(); },
-                .on_closed = [this](const Closed&) { closed = true; }});
+            MessageSocket::Functions{.on_connected =
+                                         [this] {
+                                             std::vector<std::byte> question(16);
+                                             question[8] = std::byte{1};
+                                             for (std::uint8_t i = 0; i < 2; ++i) {
+                                                 question[0] = std::byte{i};
+                                                 EXPECT_EQ(socket->send(question), Status::ok);
+                                             }
+                                         },
+                                     .on_message =
+                                         [this](const IncomingMessage& message) {
+                                             last = message.size();
+                                             if (++messages == pause_after) socket->pause();
+                                         },
+                                     .on_closed = [this](const Closed&) { closed = true; }});
         socket->connect(address);
     }
 
+    // Sends parts until there is no space for another one. Returns false if the requester is
+    // disconnected.
+    bool is_blocked(Request& request) {
+        try {
+            while (request.reply_part(content(60'000, 0)))
+                bed.loop().run_once();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.status(), Status::again);
+            return true;
+        }
+        return false;
+    }
+
     std::size_t last = 0;
+    unsigned messages = 0;
+    unsigned pause_after = 0;
     bool closed = false;
     std::unique_ptr<MessageSocket> socket;
 };
@@ -354,25 +408,32 @@ TEST_P(OddRequester, ThatReceivesNothingIsDisconnectedAfterTheSendTimeout) {
     Request request = next();
     Request other = next();
     socket->pause();
-    const auto is_blocked = [&] {
-        try {
-            while (request.reply_part(content(60'000, 0)))
-                bed.loop().run_once();
-        } catch (const Error& error) {
-            EXPECT_EQ(error.status(), Status::again);
-            return true;
-        }
-        return false;
-    };
-    EXPECT_TRUE(is_blocked());
+    EXPECT_TRUE(is_blocked(request));
     bed.let_pass(1s); // until its receive buffers are full
-    EXPECT_TRUE(is_blocked());
+    EXPECT_TRUE(is_blocked(request));
     bed.let_pass(4s);
-    EXPECT_TRUE(is_blocked());
+    EXPECT_TRUE(is_blocked(request));
     bed.let_pass(1s);
-    EXPECT_FALSE(is_blocked());
+    EXPECT_FALSE(is_blocked(request));
     ASSERT_TRUE(bed.run_until([&] { return other.is_canceled(); }));
     EXPECT_EQ(responder->stats().too_slow, 1U);
+}
+
+TEST_P(OddRequester, ThatReceivesSlowlyIsNotDisconnected) {
+    answering.reply_queue_limit_bytes = 1'000'000;
+    answering.send_timeout = 5s;
+    ask({.session = {.receive_count = 4, .window_limit = 0}});
+    Request request = next();
+    socket->pause();
+    EXPECT_TRUE(is_blocked(request));
+    for (int i = 0; i < 5; ++i) {
+        bed.let_pass(3s);
+        EXPECT_TRUE(is_blocked(request));
+        pause_after = messages + 8;
+        socket->resume();
+        ASSERT_TRUE(bed.run_until([&] { return messages == pause_after; }));
+    }
+    EXPECT_EQ(responder->stats().too_slow, 0U);
 }
 
 // Requests at random: canceled, timed out, replied to in any order and in parts, given up, failed;

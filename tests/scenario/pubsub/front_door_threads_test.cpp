@@ -3,6 +3,8 @@
 // A publisher and a subscriber that many threads use, over tcp; the thread sanitizer runs it as
 // well.
 
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
 #include "tests/scenario/pubsub/front_door.hpp"
 #include "tests/support/key_files.hpp"
 
@@ -262,8 +264,8 @@ TEST_F(FrontDoorThreads, APublisherWithKeysEndsInOrderOnAnyThread) {
         auto publisher = std::make_unique<Publisher>(
             any_port, Publisher::Options{.context = *context, .keys = keys});
         Subscriber::Options options = quick();
-        options.key =
-            std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(1), .protection = {}});
+        options.key = std::make_shared<ClientKey>(
+            ClientKey::Options{.file = files.client(1), .protection = {}});
         Subscriber subscriber{publisher->address(), options};
         subscribe(subscriber, FidSet{{1, 1}});
         publisher->publish_value(1, std::uint64_t{5});

@@ -42,7 +42,9 @@ TEST_P(QueuedPubSub, AFullQueueMakesASlowSubscriberThatLosesNothingUnreported) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop}) {
         SCOPED_TRACE(static_cast<int>(policy));
         constexpr std::uint64_t total = 1500;
-        auto publisher = buffered({.page_size_bytes = 4096, .page_count = 16});
+        BufferedPublishSocket::Options options{.page_size_bytes = 4096, .page_count = 16};
+        options.publisher.time_stamps = StampClock::own;
+        auto publisher = buffered(options);
         netio::CompletionQueue queue{{.queue_limit_events = 16}};
         netio::Queued<SubscribeSocket> subscriber{queue, 3, transport(), subscribing()};
         subscriber->subscribe(range(1, 2), policy);
@@ -64,14 +66,20 @@ TEST_P(QueuedPubSub, AFullQueueMakesASlowSubscriberThatLosesNothingUnreported) {
                 const auto number = next[event.fid]++;
                 const auto expected = make_message(Fid{event.fid}, number, event.bytes.size());
                 EXPECT_TRUE(std::ranges::equal(event.bytes.bytes(), expected)) << number;
+                EXPECT_EQ(event.time, static_cast<std::int64_t>(number));
                 ++messages;
             }
         };
         ASSERT_TRUE(run_until([&] { return look(), subscribed; }));
         std::uint64_t published = 0;
+        const auto publish_next = [&] {
+            const Fid fid{1 + published % 2};
+            const std::uint64_t number = published / 2;
+            return publisher->publish_at(static_cast<std::int64_t>(number), fid,
+                                         make_message(fid, number, 900));
+        };
         ASSERT_TRUE(run_until([&] {
-            while (published < total && publish(*publisher, Fid{1 + published % 2}, published / 2,
-                                                900) == netio::Status::ok)
+            while (published < total && publish_next() == netio::Status::ok)
                 ++published;
             publisher->flush();
             EXPECT_LE(queue.size(), 17U);

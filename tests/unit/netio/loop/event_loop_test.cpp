@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -280,6 +281,34 @@ TEST(EventLoop, WhatWasPostedBeforeItRunsComesFirst) {
     EXPECT_TRUE(loop.post([&] { log.emplace_back("second"); }));
     loop.run();
     EXPECT_THAT(log, ElementsAre("first", "second", "timer"));
+}
+
+// A task may own an object of the loop, and the end of a task may post another one.
+TEST(EventLoop, DestroysTheTasksThatItHasNotRun) {
+    const auto token = std::make_shared<int>();
+    {
+        EventLoop loop;
+        struct Owner {
+            ~Owner() {
+                loop.post_always([kept = std::move(timer), own = std::move(token)] {});
+            }
+            EventLoop& loop;
+            std::shared_ptr<Timer> timer;
+            std::shared_ptr<int> token;
+        };
+        const auto post_owner = [&] {
+            auto timer = std::make_shared<Timer>(loop, [] {});
+            loop.post_always([owner = std::make_shared<Owner>(loop, std::move(timer), token)] {});
+        };
+        loop.post_always([&] {
+            post_owner();
+            loop.stop();
+        });
+        loop.run();
+        post_owner();
+        EXPECT_EQ(token.use_count(), 3);
+    }
+    EXPECT_EQ(token.use_count(), 1);
 }
 
 TEST(EventLoop, StopBeforeRunReturnsAtOnce) {

@@ -28,6 +28,20 @@ struct Source final : EventSource {
     bool polled = false;
 };
 
+TEST(TaskQueue, DiscardsWhatATurnHasLeftAndWhatWasPutSince) {
+    TaskQueue queue{10};
+    const auto token = std::make_shared<int>();
+    const auto put = [&] { queue.put([token] {}); };
+    put();
+    put();
+    EXPECT_TRUE(queue.run(at_once));
+    put();
+    EXPECT_EQ(token.use_count(), 3);
+    queue.discard();
+    EXPECT_EQ(token.use_count(), 1);
+    EXPECT_FALSE(queue.waiting());
+}
+
 TEST(SourceSet, DrainsTheActiveOnesOnly) {
     SourceSet set;
     std::string log;

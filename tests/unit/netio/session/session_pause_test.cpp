@@ -79,7 +79,7 @@ TEST_P(SessionPause, TheRestOfAFrameComesAgainAfterIt) {
         void on_frame(Session& session, const IncomingFrame& frame) override {
             parts.emplace_back(frame.body.size(), frame.continued);
             kinds.push_back(frame.kind);
-            if (frame.body.size() == 1) return;
+            if (frame.body.size() == 1 || (frame.body.empty() && frame.continued)) return;
             session.pause();
             session.put_back(frame.body.subspan(frame.body.size() / 2));
             session.resume();
@@ -110,6 +110,10 @@ TEST_P(SessionPause, TheRestOfAFrameComesAgainAfterIt) {
         EXPECT_EQ(halving.parts[i], one[i % 4]);
         EXPECT_EQ(halving.kinds[i], 21);
     }
+    // An empty frame comes again too.
+    ASSERT_EQ(far.session->send({.kind = 22}, std::nullopt), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return halving.parts.size() == 10; }));
+    EXPECT_EQ(halving.parts[9], std::pair(std::size_t{0}, true));
 }
 
 TEST_P(SessionPause, ACloseOfThePeerWaitsForTheUser) {
