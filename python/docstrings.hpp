@@ -212,8 +212,8 @@ inline constexpr char message_data[] = "A memoryview of the bytes.";
 inline constexpr char batch[] = R"(Many received messages.
 
 `records` is a structured array with a row for each message: fid, offset, lost_before, time, size,
-status. `offset` is its place in `buffer`, an array of bytes; it is -1 for a message that was not
-copied, whose bytes are view(index). batch[index] is a Message. `gaps` has pairs (fid, count): lost
+status. `offset` is its place in `buffer`, an array of bytes, which also has the publisher's time
+stamps; it is -1 for a message that was not copied, whose bytes are view(index). batch[index] is a Message. `gaps` has pairs (fid, count): lost
 messages after the last message of their fid; a batch may have gaps only.
 
 >>> import netio_daq as netio, numpy
@@ -228,8 +228,8 @@ messages after the last message of their fid; a batch may have gaps only.
 [1 2] [3.5 4.5] True
 )";
 inline constexpr char view[] = "The bytes of a message as a read-only array, without a copy.";
-inline constexpr char as_array[] =
-    "The messages as elements of an array, without a copy; each must have the size of the type.";
+inline constexpr char as_array[] = R"(The messages as elements of a read-only array; each must have
+the size of the type. It is a copy if the publisher sends time stamps, otherwise it is not.)";
 
 // --- others -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -364,13 +365,19 @@ class TakenPool : public std::enable_shared_from_this<TakenPool> {
     std::vector<std::unique_ptr<Taken>> spare_;
 };
 
+// The bytes of a message of the batch, without its time stamp.
+KeptBytes keep(const pubsub::MessageBatch& batch, const pubsub::MessageBatch::Item& item) {
+    const KeptBytes all = batch.keep(time_stamp::with_stamp(item.bytes, item.stamps));
+    return all.part(all.bytes().subspan(time_stamp::bytes_of(item.stamps)));
+}
+
 PythonMessage message_of(const Taken& taken, std::size_t index) {
     const pubsub::MessageBatch::Item item = taken.batch[index];
     return {.fid = item.fid,
             .status = item.status,
             .lost_before = item.missed,
             .time_ns = taken.time_ns,
-            .bytes = taken.batch.keep(item.bytes)};
+            .bytes = keep(taken.batch, item)};
 }
 
 // A row of Batch.records.
@@ -405,8 +412,8 @@ class PythonBatch {
     py::array view(py::ssize_t index) const {
         const pubsub::MessageBatch::Item item = taken_->batch[place(index)];
         if (!item.is_kept) return bytes_array(item.bytes, taken_);
-        return bytes_array(item.bytes,
-                           std::make_shared<const KeptBytes>(taken_->batch.keep(item.bytes)));
+        const auto kept = std::make_shared<const KeptBytes>(keep(taken_->batch, item));
+        return bytes_array(kept->bytes(), kept);
     }
     py::object records() {
         if (array_) return array_;
@@ -428,7 +435,15 @@ class PythonBatch {
                                   std::to_string(item_size) +
                                   (record.offset < 0 ? "; large messages are in view(index)" : "")};
         }
-        return buffer().attr("view")(wanted);
+        if (buffer_.size() == size() * item_size) return buffer().attr("view")(wanted);
+        py::array_t<std::uint8_t> packed{static_cast<py::ssize_t>(size() * item_size)};
+        std::uint8_t* to = packed.mutable_data();
+        for (const Record& record : *records_) {
+            std::memcpy(to, buffer_.data() + record.offset, item_size);
+            to += item_size;
+        }
+        packed.attr("setflags")(py::arg("write") = false); // as the view is
+        return packed.attr("view")(wanted);
     }
     const std::vector<std::pair<std::uint64_t, std::uint64_t>>& gaps() const { return gaps_; }
 
@@ -438,7 +453,7 @@ class PythonBatch {
         std::int64_t offset = -1;
         if (!item.is_kept) {
             if (buffer_.data() == nullptr) buffer_ = {item.bytes.data(), 0};
-            offset = item.bytes.data() - buffer_.data(); // a time stamp may lie between two
+            offset = item.bytes.data() - buffer_.data();
             buffer_ = {buffer_.data(), static_cast<std::size_t>(offset) + item.bytes.size()};
         }
         records_->push_back({.fid = to_integer(item.fid),
@@ -457,7 +472,8 @@ class PythonBatch {
     std::shared_ptr<Taken> taken_;
     std::shared_ptr<std::vector<Record>> records_ = std::make_shared<std::vector<Record>>();
     std::size_t first_ = 0;
-    std::span<const std::byte> buffer_; // of the messages without memory of their own
+    // Of the messages without memory of their own, with the time stamps between them.
+    std::span<const std::byte> buffer_;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> gaps_;
     py::object array_;
 };

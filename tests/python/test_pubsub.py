@@ -4,7 +4,9 @@
 import asyncio
 import datetime
 import gc
+import pathlib
 import select
+import subprocess
 import threading
 
 import netio_daq as netio
@@ -178,6 +180,44 @@ def test_kept_memory_comes_back_to_the_subscriber():
         publisher.publish(1, bytes([number]) * 262144)
     for number in range(64):
         assert subscriber.receive(LONG).data[262143] == number
+
+
+NETIO = pathlib.Path(netio.__file__).parents[2] / "bin" / "netio"
+
+
+@pytest.mark.skipif(not NETIO.exists(), reason="needs the program netio of the same build")
+@pytest.mark.parametrize("size, count", [(8, 1000), (65536, 4)])
+def test_time_stamps_are_not_part_of_the_messages(size, count, tmp_path):
+    """With time stamps 8 more bytes lie before each message, in the batch and in kept memory."""
+    data = numpy.arange(size * count // 8, dtype="u8")
+    data.tofile(tmp_path / "data")
+    first = netio.Publisher("127.0.0.1:0")  # only to have a free port
+    address = first.address
+    first.close()
+    del first
+    (tmp_path / "publisher.yaml").write_text(
+        f"{{listen: '{address}', mode: buffered, time_stamps: tai, "
+        f"streams: [{{fids: 1, size: {size}, source: {{file: data}}}}]}}"
+    )
+    subscriber = netio.Subscriber(address, socket={"retry_interval": 0.01, "retry_limit": 0.01})
+    subscriber.subscribe(1)
+    command = [NETIO, "publish", tmp_path / "publisher.yaml"]
+    program = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
+    assert program.returncode == 0, program.stderr
+    batches = list(subscriber.batches(max=100))
+    views = [batch.view(index) for batch in batches for index in range(len(batch))]
+    messages = [batch[index] for batch in batches for index in range(len(batch))]
+    if size == 8:
+        assert numpy.array_equal(numpy.concatenate([batch.as_array("u8") for batch in batches]), data)
+        offsets = [(batch.buffer, record["offset"]) for batch in batches for record in batch.records]
+        assert b"".join(bytes(buffer[at : at + 8]) for buffer, at in offsets) == data.tobytes()
+    else:
+        for view, message in zip(views, messages):
+            assert view.ctypes.data == numpy.frombuffer(message, "u1").ctypes.data, "not copied"
+    del batches, subscriber
+    gc.collect()
+    for each in (views, messages):
+        assert b"".join(map(bytes, each)) == data.tobytes()
 
 
 def test_lost_messages_are_counted():
