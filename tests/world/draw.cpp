@@ -23,7 +23,8 @@ class Drawing {
                                                                                       (seed << 32)},
           copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
                                                                                     0x636c6f7365},
-          memory_dice_{seed ^ 0x6d656d6f7279}, keep_dice_{seed ^ 0x6b656570} {
+          memory_dice_{seed ^ 0x6d656d6f7279}, keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^
+                                                                                        0x6f776e} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -43,6 +44,7 @@ class Drawing {
         draw_names();
         draw_keys();
         draw_keeping();
+        draw_own_memory();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
@@ -129,6 +131,21 @@ class Drawing {
             if (!name_dice_.percent(5)) continue;
             const std::int64_t when = name_dice_.between(0, span_us_);
             schedule_.at(when, plan.number, "nameless").with.set("us", name_dice_.while_us());
+        }
+    }
+
+    // Also with its own dice: who receives into memory of its own, takes whole pages, and reads
+    // streams where they lie.
+    void draw_own_memory() {
+        for (ProcessPlan& plan : schedule_.processes) {
+            const bool subscribes = plan.kind == "subscriber";
+            if ((subscribes || plan.kind == "receiver") && own_dice_.percent(15)) {
+                plan.options.set("own_buffers", own_dice_.between(0, 6));
+                // A listen socket needs as many as it has peers.
+                plan.options.set("own_windows", subscribes ? own_dice_.between(1, 2) : 8);
+            }
+            if (subscribes && own_dice_.percent(15)) plan.options.set("whole_pages", 1);
+            if (plan.kind == "stream" && own_dice_.percent(20)) plan.options.set("peeks", 1);
         }
     }
 
@@ -432,6 +449,7 @@ class Drawing {
     Dice close_dice_;
     Dice memory_dice_;
     Dice keep_dice_;
+    Dice own_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

@@ -6,6 +6,7 @@
 
 #include "netio/base/kept_bytes.hpp"
 #include "netio/loop/event_loop.hpp"
+#include "netio/memory/receive_memory.hpp"
 #include "tests/world/dice.hpp"
 #include "tests/world/oracle.hpp"
 #include "tests/world/process.hpp"
@@ -15,12 +16,34 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace netio::world {
+
+// Memory of the user's that a socket receives into, for its window, as many windows more, and some
+// spare buffers; nothing without the option.
+class OwnMemory {
+  public:
+    explicit OwnMemory(const Process& process) {
+        const std::int64_t spares = process.plan.options.get("own_buffers", -1);
+        if (spares < 0) return;
+        // Of the largest buffer that a publisher requires.
+        constexpr std::int64_t largest = 4096 + 512;
+        const std::int64_t windows = process.plan.options.get("own_windows", 1);
+        const std::int64_t count = process.plan.options.get("receives", 8) * windows + spares;
+        bytes_.resize(static_cast<std::size_t>(count * largest));
+        memory_ = std::make_shared<ReceiveMemory>(bytes_);
+    }
+    const std::shared_ptr<ReceiveMemory>& memory() const noexcept { return memory_; }
+
+  private:
+    std::vector<std::byte> bytes_;
+    std::shared_ptr<ReceiveMemory> memory_;
+};
 
 class KeptMessages {
   public:

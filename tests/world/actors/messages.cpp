@@ -324,13 +324,14 @@ class ReceiveActor final : public Actor, public ListenSocket::Handler {
     Duration slow_;
     std::map<std::uint64_t, TimePoint> peers_;
     Timer resume_;
+    OwnMemory own_memory_;
     KeptMessages kept_;
     std::unique_ptr<ListenSocket> socket_;
 };
 
 ReceiveActor::ReceiveActor(World& world, Process& process)
     : Actor{world, process}, slow_{std::chrono::microseconds{option("slow_us")}},
-      resume_{process.loop, [this] { resume(); }}, kept_{world, process} {
+      resume_{process.loop, [this] { resume(); }}, own_memory_{process}, kept_{world, process} {
     ListenSocket::Options options;
     options.allow_remote_anonymous = true;
     options.keys = world_.keys_of_server(process.loop);
@@ -339,6 +340,7 @@ ReceiveActor::ReceiveActor(World& world, Process& process)
     options.session.receive_buffer_bytes = 1000;
     options.session.receive_count = 8;
     options.session = session_options(options.session);
+    options.session.receive_memory = own_memory_.memory();
     socket_ = std::make_unique<ListenSocket>(process.transport, options, *this);
 }
 

@@ -85,6 +85,7 @@ class StreamActor final : public Actor,
     bool try_call(const std::function<Status()>& call);
     void send_more(End& end);
     void receive_more(End& end);
+    void read_ring(End& end);
     void shut_down(End& end);
     void close_all();
     void judge_close(const End& end, const Closed& closed);
@@ -93,6 +94,8 @@ class StreamActor final : public Actor,
     void on_connected(StreamSocket& socket) override;
     void on_send_completed(StreamSocket& socket, Cookie key, Completion::Outcome outcome) override;
     void on_received(StreamSocket& socket, const stream::Received& received) override;
+    void on_readable(StreamSocket& socket) override;
+    void on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) override;
     void on_end_of_stream(StreamSocket& socket) override;
     void on_closed(StreamSocket& socket, const Closed& closed) override;
 
@@ -232,7 +235,18 @@ void StreamActor::send_more(End& end) {
     }
 }
 
+// Reads in place, in parts of up to receive_bytes_, what no receive gets.
+void StreamActor::read_ring(End& end) {
+    if (receive_depth_ == 0) return;
+    for (auto bytes = end.socket->peek(); !bytes.empty(); bytes = end.socket->peek()) {
+        bytes = bytes.first(std::min(bytes.size(), std::max<std::size_t>(1, receive_bytes_)));
+        world_.pipes().bytes_arrived(in(end), number_, bytes);
+        end.socket->consume(bytes.size());
+    }
+}
+
 void StreamActor::receive_more(End& end) {
+    if (option("peeks") != 0) return read_ring(end);
     while (end.open && end.receives.size() < receive_depth_) {
         auto memory = std::make_unique<RegisteredBuffer>(receive_bytes_, Access::remote_write);
         const std::uint64_t key = next_key_++;
@@ -324,6 +338,19 @@ void StreamActor::on_received(StreamSocket& socket, const stream::Received& rece
     if (received.outcome == Completion::Outcome::done && !received.end_of_stream) {
         receive_more(end);
     }
+}
+
+void StreamActor::on_readable(StreamSocket& socket) {
+    if (option("peeks") == 0) return;
+    note("readable");
+    read_ring(end_of(socket));
+    react(Event::message);
+}
+
+void StreamActor::on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) {
+    if (option("peeks") == 0) return;
+    note("lost", arrived_bytes);
+    read_ring(end_of(socket));
 }
 
 void StreamActor::on_end_of_stream(StreamSocket& socket) {

@@ -51,6 +51,7 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
     void on_subscription_refused(SubscribeSocket&, const FidRange& range) override;
     void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override;
+    void on_page(SubscribeSocket& socket, const PageView& page) override;
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override;
     void on_totals(SubscribeSocket& socket) override;
     void on_closed(SubscribeSocket&, const Closed& closed, bool retrying) override;
@@ -64,6 +65,7 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
     bool closed_ = false; // permanently
     bool let_go_ = false; // until it subscribes again
     Timer resume_;
+    OwnMemory own_memory_;
     KeptMessages kept_;
     std::unique_ptr<SubscribeSocket> socket_;
 };
@@ -71,12 +73,14 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
 SubscribeActor::SubscribeActor(World& world, Process& process)
     : Actor{world, process}, publisher_{static_cast<std::uint32_t>(option("of"))},
       slow_{std::chrono::microseconds{option("slow_us")}},
-      resume_{process.loop, [this] { resume(); }}, kept_{world, process} {
+      resume_{process.loop, [this] { resume(); }}, own_memory_{process}, kept_{world, process} {
     SubscribeSocket::Options options;
     options.publisher = World::address_of(publisher_, option("via"));
     options.session = {.receive_buffer_bytes = 4096, .receive_count = 8, .send_count = 16};
     options.key = world_.key_of(number_);
     options.session = session_options(options.session);
+    options.session.receive_memory = own_memory_.memory();
+    options.whole_pages = option("whole_pages") != 0;
     options.largest_message_bytes = static_cast<std::size_t>(option("largest", 64 * 1024 * 1024));
     options.reconnect = option("reconnect", 1) != 0;
     options.retry_interval = std::chrono::milliseconds{option("retry_ms", 250)};
@@ -205,6 +209,17 @@ void SubscribeActor::on_message(SubscribeSocket& socket, Fid fid,
     }
     world_.pubsub().message(number_, to_integer(fid), message, status);
     kept_.offer(message, [&](std::span<const std::byte> part) { return socket.keep(part); });
+    dawdle(slow_);
+    react(Event::message);
+}
+
+void SubscribeActor::on_page(SubscribeSocket& socket, const PageView& page) {
+    note("page", page.size());
+    expect_awake("a page");
+    for (const MessageView& message : page)
+        world_.pubsub().message(number_, to_integer(message.fid()), message.bytes(),
+                                message.status());
+    kept_.offer(page.bytes(), [&](std::span<const std::byte> part) { return socket.keep(part); });
     dawdle(slow_);
     react(Event::message);
 }
