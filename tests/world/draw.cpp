@@ -19,12 +19,11 @@ constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
-                                                                                      (seed << 32)},
-          copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
-                                                                                    0x636c6f7365},
-          memory_dice_{seed ^ 0x6d656d6f7279}, keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^
-                                                                                        0x6f776e} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
+          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
+                                                                                    0x6c6f6f70},
+          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279},
+          keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^ 0x6f776e}, time_dice_{seed ^ 0x74696d65} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -45,6 +44,7 @@ class Drawing {
         draw_keys();
         draw_keeping();
         draw_own_memory();
+        draw_times();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
@@ -147,6 +147,12 @@ class Drawing {
             if (subscribes && own_dice_.percent(15)) plan.options.set("whole_pages", 1);
             if (plan.kind == "stream" && own_dice_.percent(20)) plan.options.set("peeks", 1);
         }
+    }
+
+    // Also with its own dice: who sends a time with its messages.
+    void draw_times() {
+        for (ProcessPlan& plan : schedule_.processes)
+            if (plan.kind == "publisher" && time_dice_.percent(25)) plan.options.set("times", 1);
     }
 
     // Also with its own dice: who keeps what it receives, and how long.
@@ -450,6 +456,7 @@ class Drawing {
     Dice memory_dice_;
     Dice keep_dice_;
     Dice own_dice_;
+    Dice time_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

@@ -32,6 +32,12 @@ bool is_intact(const MessageName& name, std::span<const std::byte> bytes) {
     return true;
 }
 
+std::optional<std::int64_t> time_of(const MessageName& name) {
+    constexpr std::uint64_t without = 3; // one of so many messages has no time
+    if (name.number % without == without - 1) return std::nullopt;
+    return static_cast<std::int64_t>(seed_of(name) * 0x9e3779b97f4a7c15U);
+}
+
 std::string PubSubOracle::name_of(std::uint32_t subscriber, std::uint64_t fid) const {
     return "process " + std::to_string(subscriber) + ", fid " + std::to_string(fid);
 }
@@ -50,6 +56,10 @@ void PubSubOracle::opens(std::uint32_t publisher, std::uint64_t incarnation, Pol
 
 void PubSubOracle::keeps_little(std::uint32_t publisher) {
     publishers_[publisher].keeps_little = true;
+}
+
+void PubSubOracle::sends_times(std::uint32_t publisher) {
+    publishers_[publisher].sends_times = true;
 }
 
 void PubSubOracle::vanishes(std::uint32_t publisher) {
@@ -225,8 +235,23 @@ void PubSubOracle::unsubscribed(std::uint32_t subscriber, const std::set<std::ui
     }
 }
 
+void PubSubOracle::check_time(std::uint32_t subscriber, const Link& link, MessageName name,
+                              std::optional<std::int64_t> time) {
+    name.publisher = link.publisher * 1000ULL + link.incarnation;
+    const bool has_times = publishers_[link.publisher].sends_times;
+    const auto sent = has_times ? time_of(name) : std::nullopt;
+    if (time == sent) return;
+    const auto text = [](std::optional<std::int64_t> one) {
+        return one ? "the time " + std::to_string(*one) : std::string{"no time"};
+    };
+    oracle_.violate(RuleId::time_is_sent, name_of(subscriber, name.fid) + ": message " +
+                                              std::to_string(name.number) + " came with " +
+                                              text(time) + " and was published with " + text(sent));
+}
+
 void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
-                           std::span<const std::byte> bytes, std::uint8_t status) {
+                           std::span<const std::byte> bytes, std::uint8_t status,
+                           std::optional<std::int64_t> time) {
     ++delivered_;
     Link& link = links_[subscribers_[subscriber].connection];
     std::deque<Expected>& expected = link.accounts[fid].expected;
@@ -246,7 +271,10 @@ void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
                                    " bytes that was not published to it, or arrived before");
     }
     const Expected front = expected.front();
-    if (matches(front)) return expected.pop_front();
+    if (matches(front)) {
+        check_time(subscriber, link, {.fid = fid, .number = front.number}, time);
+        return expected.pop_front();
+    }
     const auto later = std::ranges::find_if(expected, matches);
     oracle_.violate(later != expected.end() ? RuleId::once_in_order : RuleId::whole,
                     name_of(subscriber, fid) + ": expected message " +

@@ -32,6 +32,8 @@ struct MessageName {
 };
 void fill(const MessageName& name, std::span<std::byte> bytes);
 bool is_intact(const MessageName& name, std::span<const std::byte> bytes);
+// So does its time, if its publisher sends times; some messages are published without one.
+std::optional<std::int64_t> time_of(const MessageName& name);
 
 class PubSubOracle {
   public:
@@ -43,6 +45,7 @@ class PubSubOracle {
                Duration disconnect_after, bool explicitly);
     // Its limit for conflated messages is low enough to be reached.
     void keeps_little(std::uint32_t publisher);
+    void sends_times(std::uint32_t publisher);
     // The socket is destroyed, alone or with its process.
     void vanishes(std::uint32_t publisher);
     void begins_to_close(std::uint32_t publisher);
@@ -73,7 +76,7 @@ class PubSubOracle {
     void subscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids);
     void unsubscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids);
     void message(std::uint32_t subscriber, std::uint64_t fid, std::span<const std::byte> bytes,
-                 std::uint8_t status);
+                 std::uint8_t status, std::optional<std::int64_t> time);
     void gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_t count);
     void totals(std::uint32_t subscriber, std::uint64_t missing, std::uint64_t surplus);
     // `by_publisher`: the publisher ended in order.
@@ -120,6 +123,7 @@ class PubSubOracle {
         bool explicitly = false;
         bool open = false;
         bool keeps_little = false;
+        bool sends_times = false;
         std::uint64_t unserved = 0; // ended by an orderly end without all messages
         std::map<std::uint64_t, std::uint64_t> numbers; // next number, by fid
         std::map<std::uint64_t, TimePoint> waits;       // by fid: blocked since
@@ -137,6 +141,8 @@ class PubSubOracle {
         return !link.closed_at_publisher && link.subscribed.contains(fid);
     }
     std::string name_of(std::uint32_t subscriber, std::uint64_t fid) const;
+    void check_time(std::uint32_t subscriber, const Link& link, MessageName name,
+                    std::optional<std::int64_t> time);
     bool may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;
     // Whether it has never had another policy for this fid.
     bool wants_newest(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;

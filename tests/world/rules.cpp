@@ -114,6 +114,10 @@ constexpr std::array all_rules{
          "`keep()` makes them valid for longer, on any thread, also after the socket and its loop "
          "are gone",
          "docs/guide.md"},
+    Rule{RuleId::time_is_sent, "a message comes with its time",
+         "The clock of the time that is sent with each message, in 8 more bytes; subscribers read "
+         "it with MessageView::time().",
+         "pubsub/publisher/publisher.hpp"},
 };
 
 } // namespace

@@ -43,6 +43,7 @@ enum class RuleId : std::uint8_t {
     copied_is_there,
     copy_succeeds,
     kept_stays,
+    time_is_sent,
 };
 
 struct Rule {

@@ -20,6 +20,7 @@ using pubsub::SubscriberPeer;
 constexpr std::size_t slot_count = 12;          // maximum publications in flight
 constexpr std::int64_t queues_every = 8;        // messages
 constexpr std::size_t least_page_bytes = 64;    // minimum memory of a page
+constexpr std::size_t time_bytes = 8;           // that a message takes more with a time
 constexpr std::size_t requests_of_a_world = 64; // maximum for one subscriber
 
 class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
@@ -83,6 +84,7 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     void on_closed(pubsub::Publisher&, const Closed& closed) override;
 
     Mode mode_;
+    bool sends_times_ = option("times") != 0;
     Timer retry_;
     std::vector<std::unique_ptr<Flow>> flows_;
     std::unique_ptr<RegisteredBuffer> memory_; // slots of slot_bytes_
@@ -127,6 +129,7 @@ PublishActor::PublishActor(World& world, Process& process)
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
         options.listen.push_back(World::address_of(number_, i));
     options.keys = world_.keys_of_server(process.loop);
+    if (sends_times_) options.time_stamps = StampClock::own;
     options.session = session_options(options.session);
     options.slow_policy = static_cast<pubsub::SlowPolicy>(option("policy"));
     options.disconnect_after = std::chrono::milliseconds{option("disconnect_ms", 10000)};
@@ -164,6 +167,7 @@ PublishActor::PublishActor(World& world, Process& process)
                           static_cast<Policy>(option("policy")), options.disconnect_after,
                           mode_ == Mode::explicitly);
     if (option("newest") != 0) world_.pubsub().keeps_little(number_);
+    if (sends_times_) world_.pubsub().sends_times(number_);
 }
 
 std::string PublishActor::feature() const {
@@ -241,7 +245,10 @@ Status PublishActor::publish(Flow& flow) {
     if (mode_ == Mode::buffered) {
         std::vector<std::byte> bytes(flow.bytes);
         fill(oracle.next(number_, flow.fid), bytes);
-        status = buffered_->publish(Fid{flow.fid}, bytes, flow.status);
+        const auto time = time_of(oracle.next(number_, flow.fid));
+        status = sends_times_ && time
+                     ? buffered_->publish_at(*time, Fid{flow.fid}, bytes, flow.status)
+                     : buffered_->publish(Fid{flow.fid}, bytes, flow.status);
         if (status == Status::ok) oracle.accepted(number_, flow.fid, flow.bytes, flow.status);
     } else {
         if (flow.bytes > slot_bytes_) return Status::too_large;
@@ -260,7 +267,8 @@ Status PublishActor::publish(Flow& flow) {
 // (docs/operations.md)
 bool PublishActor::waits_for_others(const Flow& flow) const {
     const std::int64_t memory = option("page_size_bytes", 4096) * option("pages", 16);
-    return mode_ == Mode::buffered && 33 * static_cast<std::int64_t>(flow.bytes) > 16 * memory;
+    const auto bytes = static_cast<std::int64_t>(flow.bytes + (sends_times_ ? time_bytes : 0));
+    return mode_ == Mode::buffered && 33 * bytes > 16 * memory;
 }
 
 Status PublishActor::publish_from_slot(Flow& flow) {
@@ -268,17 +276,18 @@ Status PublishActor::publish_from_slot(Flow& flow) {
     const std::size_t slot = free_slots_.back();
     const Slice slice = memory_->slice(slot * slot_bytes_, flow.bytes);
     fill(oracle.next(number_, flow.fid), {slice.data, slice.size});
+    pubsub::PublishSocket::Extras extras{.status = flow.status, .header = {}};
+    if (sends_times_) extras.time = time_of(oracle.next(number_, flow.fid));
     const std::uint64_t cookie = next_cookie_++;
     Status status = Status::ok;
     pubsub::PublishTicket ticket;
     if (mode_ == Mode::explicitly) {
-        auto attempt = unbuffered_->try_publishv(Fid{flow.fid}, {&slice, 1}, Cookie{cookie},
-                                                 {.status = flow.status, .header = {}});
+        auto attempt =
+            unbuffered_->try_publishv(Fid{flow.fid}, {&slice, 1}, Cookie{cookie}, extras);
         status = attempt.status;
         ticket = std::move(attempt.ticket);
     } else {
-        status = unbuffered_->publishv(Fid{flow.fid}, {&slice, 1}, Cookie{cookie},
-                                       {.status = flow.status, .header = {}});
+        status = unbuffered_->publishv(Fid{flow.fid}, {&slice, 1}, Cookie{cookie}, extras);
     }
     if (status != Status::ok && status != Status::partial) return status;
     free_slots_.pop_back();

@@ -207,7 +207,9 @@ void SubscribeActor::on_message(SubscribeSocket& socket, Fid fid,
     if (closed_) {
         world_.oracle().violate(RuleId::last_word, "a message after the last word");
     }
-    world_.pubsub().message(number_, to_integer(fid), message, status);
+    const auto stamp = time_stamp::of(message, socket.stamps());
+    world_.pubsub().message(number_, to_integer(fid), message, status,
+                            stamp ? std::optional{stamp->time} : std::nullopt);
     kept_.offer(message, [&](std::span<const std::byte> part) { return socket.keep(part); });
     dawdle(slow_);
     react(Event::message);
@@ -217,8 +219,9 @@ void SubscribeActor::on_page(SubscribeSocket& socket, const PageView& page) {
     note("page", page.size());
     expect_awake("a page");
     for (const MessageView& message : page)
-        world_.pubsub().message(number_, to_integer(message.fid()), message.bytes(),
-                                message.status());
+        world_.pubsub().message(
+            number_, to_integer(message.fid()), message.bytes(), message.status(),
+            message.time() ? std::optional{message.time()->time} : std::nullopt);
     kept_.offer(page.bytes(), [&](std::span<const std::byte> part) { return socket.keep(part); });
     dawdle(slow_);
     react(Event::message);
