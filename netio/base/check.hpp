@@ -29,8 +29,7 @@ namespace netio::detail {
 } // namespace netio::detail
 
 #define NETIO_CHECK_MSG(condition, explanation)                                                    \
-    (static_cast<bool>(condition)                                                                  \
-         ? static_cast<void>(0)                                                                    \
-         : ::netio::detail::check_failed(__FILE__, __LINE__, #condition, explanation))
+    ((condition) ? static_cast<void>(0)                                                            \
+                 : ::netio::detail::check_failed(__FILE__, __LINE__, #condition, explanation))
 
 #define NETIO_CHECK(condition) NETIO_CHECK_MSG(condition, "")
