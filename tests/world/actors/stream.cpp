@@ -237,7 +237,7 @@ void StreamActor::send_more(End& end) {
 
 // Reads in place, in parts of up to receive_bytes_, what no receive gets.
 void StreamActor::read_ring(End& end) {
-    if (receive_depth_ == 0) return;
+    if (receive_depth_ == 0 || end.socket == nullptr) return;
     for (auto bytes = end.socket->peek(); !bytes.empty(); bytes = end.socket->peek()) {
         bytes = bytes.first(std::min(bytes.size(), std::max<std::size_t>(1, receive_bytes_)));
         world_.pipes().bytes_arrived(in(end), number_, bytes);
