@@ -19,7 +19,8 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
-// Of kept messages, queued for a subscriber or in flight to it: beyond it only if that is nothing.
+// Of kept messages, queued for a subscriber or in flight to it, and at most an eighth of the pool:
+// beyond it only if that is nothing.
 constexpr std::size_t late_limit_bytes = std::size_t{1} << 20;
 // Kept messages that are examined for a late subscription in one turn.
 constexpr std::size_t late_steps = 32768;
@@ -743,10 +744,11 @@ void BufferedPublisher::serve_late() {
 
 // Sends what the limits permit.
 void BufferedPublisher::serve(History::CatchUp& late) {
+    const std::size_t limit = std::min(late_limit_bytes, budget().pool() / 8);
     std::size_t steps = late_steps;
     while (history_->find(late, steps)) {
         const std::size_t outstanding = history_->outstanding(late.subscriber);
-        const bool is_much = outstanding >= late_limit_bytes || budget().is_short();
+        const bool is_much = outstanding >= limit || budget().is_short();
         if (outstanding > 0 && is_much) return; // on_returned() follows
         // Until something was sent to it, or memory has become free.
         const bool is_full = subscribers()[late.subscriber].queue().gaps_are_full();

