@@ -57,16 +57,16 @@ class Model {
 // One subscriber. Each message of a fid has the number that follows, after the reported gaps.
 class Joiner final : public SubscribeSocket::Handler {
   public:
-    void on_subscribed(SubscribeSocket& socket, const FidRange&) override {
+    void on_subscribed(SubscribeSocket& it, const FidRange&) override {
         is_subscribed = true;
-        if (pauses) socket.pause();
+        if (pauses) it.pause();
     }
     void on_unsubscribed(SubscribeSocket&, const FidRange& fids) override {
         for (std::uint64_t fid = to_integer(fids.first); fid <= to_integer(fids.last); ++fid)
             due.erase(Fid{fid});
         is_unsubscribed = true;
     }
-    void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
+    void on_message(SubscribeSocket& it, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override {
         std::uint64_t number = 0;
         ASSERT_GE(message.size(), sizeof number);
@@ -78,7 +78,7 @@ class Joiner final : public SubscribeSocket::Handler {
         ASSERT_TRUE(std::ranges::equal(message, make_message(fid, number, message.size())));
         ++found->second;
         ++messages;
-        if (pauses && messages % 5 == 0) socket.pause();
+        if (pauses && messages % 5 == 0) it.pause();
     }
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override {
         const auto found = due.find(fid);
@@ -89,9 +89,9 @@ class Joiner final : public SubscribeSocket::Handler {
         found->second += count;
         gaps += count;
     }
-    void on_totals(SubscribeSocket& socket) override {
+    void on_totals(SubscribeSocket& it) override {
         has_totals = true;
-        const ArrivalCounter::Books books = socket.arrivals().books().value();
+        const ArrivalCounter::Books books = it.arrivals().books().value();
         EXPECT_EQ(books.surplus, 0U);
     }
     void on_closed(SubscribeSocket&, const netio::Closed& closed, bool) override { end = closed; }
@@ -110,7 +110,7 @@ class Joiner final : public SubscribeSocket::Handler {
 };
 
 // The life of one publisher, and of its subscribers one after another, up to three at a time.
-class World final : public PublishSocket::Handler {
+class World final : public PublishSocketBase::Handler {
   public:
     World(std::uint64_t seed, std::size_t joins)
         : bed_{seed % 2 == 0 ? Bed::sim_tcp : Bed::sim_verbs, seed}, random_{seed},
@@ -197,7 +197,7 @@ class World final : public PublishSocket::Handler {
         options.publisher = address_;
         options.history = true;
         options.session.receive_buffer_bytes = 8192;
-        options.session.receive_count = 3 + draw(6);
+        options.session.receive_count = 4 + draw(5);
         options.session.window_limit = 0;
         options.whole_pages = false;
         joining_->pauses = draw(2) == 0;
