@@ -108,10 +108,9 @@ std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out) {
     NETIO_CHECK(out.size() >= answer_bytes);
     store(out.data(), answer.request);
     store(out.data() + 4, answer.result);
-    if (answer.stamps.clock == StampClock::none && !answer.keeps_history) return answer_bytes;
-    NETIO_CHECK(out.size() >= answer_limit_bytes);
     std::byte* at = out.data() + answer_bytes;
     if (answer.stamps.clock != StampClock::none) {
+        NETIO_CHECK(out.size() >= answer_bytes + 8);
         store(at, time_stamps_option);
         store(at + 2, std::uint16_t{4}); // the bytes of its value
         store(at + 4, answer.stamps.clock);
@@ -120,6 +119,7 @@ std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out) {
         at += 8;
     }
     if (answer.keeps_history) {
+        NETIO_CHECK(out.data() + out.size() >= at + wire_options::header_bytes);
         store(at, keeps_history_option);
         store(at + 2, std::uint16_t{0}); // no value
         at += wire_options::header_bytes;

@@ -2,6 +2,7 @@
 // Subscribers that ask for messages of before their subscription.
 
 #include "pubsub/core/history_log.hpp"
+#include "pubsub/pubsub.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -314,6 +315,24 @@ TEST_P(LateSubscriber, ManyRequestsWaitForTheirTurn) {
     EXPECT_EQ(most, 16U);
     for (std::uint64_t fid = 0; fid < 40; ++fid)
         late.actor.expect_contiguous(Fid{fid}, 0, 40);
+}
+
+TEST(LateSubscriberOfAPublisher, IsServedByTheFrontDoor) {
+    netio::Publisher publisher{"127.0.0.1:0", {.socket = {.history_limit_bytes = 1 << 20}}};
+    for (std::uint64_t number = 0; number < 100; ++number)
+        EXPECT_FALSE(publisher.publish_value(7, number));
+    netio::Subscriber subscriber{publisher.address(), {.socket = {.history = true}}};
+    subscriber.subscribe(7);
+    for (std::uint64_t number = 0; number < 200; ++number) {
+        const auto message = subscriber.receive(std::chrono::seconds{60});
+        ASSERT_TRUE(message);
+        ASSERT_EQ(message->value<std::uint64_t>(), number);
+        if (number == 50) {
+            for (std::uint64_t later = 100; later < 200; ++later)
+                EXPECT_TRUE(publisher.publish_value(7, later));
+        }
+    }
+    EXPECT_EQ(subscriber.stats().lost, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, LateSubscriber, all_beds(), bed_name);
