@@ -750,10 +750,14 @@ void BufferedPublisher::serve(History::CatchUp& late) {
         const std::size_t outstanding = history_->outstanding(late.subscriber);
         const bool is_much = outstanding >= limit || budget().is_short();
         if (outstanding > 0 && is_much) return; // on_returned() follows
-        // Until something was sent to it, or memory has become free.
         const bool is_full = subscribers()[late.subscriber].queue().gaps_are_full();
-        if (is_full || !send_kept_page(late, steps)) {
-            late_waits_ = true;
+        bool is_sent = !is_full && send_kept_page(late, steps);
+        if (!is_sent && !is_full && !open_.empty()) {
+            flush_all(counters_.pages_left.full); // their memory becomes free
+            is_sent = send_kept_page(late, steps);
+        }
+        if (!is_sent) {
+            late_waits_ = true; // until something was sent, or memory has become free
             return;
         }
     }
