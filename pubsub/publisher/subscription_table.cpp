@@ -293,17 +293,15 @@ FanOut::Addition FanOut::subscribe(SubscriberId subscriber, std::span<const Wish
     void_groups();
     std::vector<Step> steps;
     Added added;
-    for (const Wish& wish : wishes) {
-        const bool may_be_late = history != nullptr || late_.contains(subscriber);
-        const bool good = may_be_late
-                              ? take_with_late(subscriber, wish, history != nullptr, steps, added)
-                              : take(subscriber, wish, false, steps, added.live);
-        if (history != nullptr) note_late(subscriber);
-        if (good) continue;
-        undo(steps);
-        note_late(subscriber);
-        return {.result = SubscriptionResult::table_full, .positions = {}, .late = {}};
-    }
+    if (history != nullptr) late_.insert(subscriber);
+    const bool may_be_late = late_.contains(subscriber);
+    const bool good = std::ranges::all_of(wishes, [&](const Wish& wish) {
+        return may_be_late ? take_with_late(subscriber, wish, history != nullptr, steps, added)
+                           : take(subscriber, wish, false, steps, added.live);
+    });
+    if (!good) undo(steps);
+    if (may_be_late) note_late(subscriber);
+    if (!good) return {.result = SubscriptionResult::table_full, .positions = {}, .late = {}};
     Addition addition{.result = SubscriptionResult::accepted,
                       .positions =
                           note_published_before(subscriber, normalised(added.live), nullptr),
