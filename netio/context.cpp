@@ -52,6 +52,9 @@ class LogObserver final : public Observer {
     void on_request_refused(const RequestRefused& event) override {
         refused_.write(event.peer + " is refused a subscription: " + event.why);
     }
+    void on_no_history(const NoHistory& event) override {
+        refused_.write(event.peer + " keeps no history: only new messages arrive");
+    }
     void on_key_file_problem(const std::string& problem) override { keys_.write(problem); }
     void on_key_revoked(const KeyRevoked& event) override {
         keys_.write("key " + std::to_string(event.key) +

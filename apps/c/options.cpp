@@ -285,7 +285,8 @@ void add_pages(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::pubsub::BufferedPublishSocket::Options;
     table.add(path, get, OPTION(o, page_size_bytes), OPTION(o, page_count),
               OPTION(o, queue_limit_bytes), OPTION(o, newest_bytes), OPTION(o, watermark_bytes),
-              OPTION(o, flush_time), OPTION(o, flush_when_idle));
+              OPTION(o, flush_time), OPTION(o, flush_when_idle), OPTION(o, history_limit_bytes),
+              OPTION(o, history_time));
 }
 
 template <typename Of, typename Get>
@@ -293,7 +294,7 @@ void add_subscribe(Table<Of>& table, const std::string& path, Get get) {
     using o = netio::pubsub::SubscribeSocket::Options;
     table.add(path, get, OPTION(o, local_host), OPTION(o, receive_buffer_limit_bytes),
               OPTION(o, largest_message_bytes), OPTION(o, fid_limit), OPTION(o, wait_for_publisher),
-              OPTION(o, retry_interval), OPTION(o, retry_limit));
+              OPTION(o, retry_interval), OPTION(o, retry_limit), OPTION(o, history));
     add_session(table, path, get);
 }
 

@@ -116,6 +116,12 @@ void LogObserver::on_request_refused(const netio::RequestRefused& event) {
     refused_.note(fmt::format("the request of {} is refused: {}", event.peer, event.why));
 }
 
+void LogObserver::on_no_history(const netio::NoHistory& event) {
+    warnings_.note(fmt::format("publisher {} keeps no history: only new messages arrive; set its "
+                               "history_limit",
+                               event.peer));
+}
+
 void LogObserver::on_key_file_problem(const std::string& problem) {
     errors_.note(problem);
 }

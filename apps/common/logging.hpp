@@ -95,6 +95,7 @@ class LogObserver final : public netio::Observer {
     void on_accept_failed(const netio::AcceptFailed& event) override;
     void on_not_admitted(const netio::NotAdmitted& event) override;
     void on_request_refused(const netio::RequestRefused& event) override;
+    void on_no_history(const netio::NoHistory& event) override;
     void on_key_file_problem(const std::string& problem) override;
     void on_key_revoked(const netio::KeyRevoked& event) override;
     void on_route_failed(const netio::RouteFailed& event) override;

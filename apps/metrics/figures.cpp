@@ -73,6 +73,7 @@ namespace {
 
 using netio::pubsub::ArrivedFigures;
 using netio::pubsub::FidFigures;
+using netio::pubsub::HistoryFigures;
 using netio::pubsub::PublisherSnapshot;
 using netio::pubsub::SourceFigures;
 using netio::pubsub::SubscriberFigures;
@@ -87,6 +88,18 @@ void write_pool(const PublisherFigures& publisher, Exposition& text) {
         .add(unit, std::uint64_t{snapshot.free});
     text.gauge("netio_publisher_least_free", "The least of it since the last scrape")
         .add(unit, std::uint64_t{snapshot.least_free});
+}
+
+void write_history(const HistoryFigures& history, Exposition& text) {
+    if (history.limit == 0) return;
+    text.gauge("netio_publisher_history_limit_bytes", "Memory for kept messages")
+        .add({}, std::uint64_t{history.limit});
+    text.gauge("netio_publisher_history_bytes", "Memory of the messages that are kept")
+        .add({}, std::uint64_t{history.bytes});
+    text.gauge("netio_publisher_history_messages", "Messages that are kept for late subscribers")
+        .add({}, std::uint64_t{history.messages});
+    text.gauge("netio_publisher_history_late", "Subscriptions that are being sent kept messages")
+        .add({}, std::uint64_t{history.late});
 }
 
 // Writes one sample per subscriber for each name.
@@ -190,6 +203,7 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     outcomes.add({{"outcome", "unsubscribed"}}, publisher.outcomes.unsubscribed);
     outcomes.add({{"outcome", "lost"}}, publisher.outcomes.lost);
     write_pool(publisher, text);
+    write_history(publisher.snapshot.history, text);
     text.histogram("netio_publisher_latency_seconds",
                    "Latency of frames to all subscribers, from entering the queue until sent",
                    publisher.snapshot.latency);

@@ -457,6 +457,14 @@ void add_sockets(Keys& keys) {
         bytes(1, terabyte),
         "`newest` (conflation): additional limit for one subscriber, for the last message "
         "of each fid");
+    buffered.add<&Buffered::history_limit_bytes>(
+        bytes(0, terabyte),
+        "memory for the last messages, which are kept for subscribers that [ask for "
+        "them](history.md) (`--history`), with 32 bytes each. 0: none are kept, or with "
+        "`history_time` 64MiB");
+    buffered.add<&Buffered::history_time>(
+        duration(milliseconds{0}, one_year),
+        "age at which such a message is not kept any more; 0: no limit of time");
     buffered.add_custom(
         yaml_key<&Buffered::watermark_bytes>(), {bytes(1, largest_message)}, "none",
         "a page is sent when it has this many bytes; at most `page_size`. Without it: at about 64 "

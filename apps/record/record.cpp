@@ -655,6 +655,9 @@ Command add_record(CLI::App& program) {
     using Socket = netio::pubsub::SubscribeSocket::Options;
     command->add_flag(cli_flag<&Socket::reconnect>(), arguments->reconnect,
                       "Reconnect after a lost connection, and record the losses in between");
+    command->add_flag(cli_flag<&Socket::history>(), arguments->socket.history,
+                      "First get the messages that the publisher has kept of these fids "
+                      "(history_limit), then the new ones");
     command
         ->add_option("--fid", arguments->fids,
                      "Record a fid in decimal or hex, a range A-B, or a comma-separated list; may "

@@ -632,6 +632,9 @@ Command add_subscribe(CLI::App& program) {
     using Socket = netio::pubsub::SubscribeSocket::Options;
     command->add_flag(cli_flag<&Socket::reconnect>(), arguments->from.reconnect,
                       "Reconnect after a lost connection, and report the messages lost in between");
+    command->add_flag(cli_flag<&Socket::history>(), arguments->socket.history,
+                      "First get the messages that the publisher has kept of these fids "
+                      "(history_limit), then the new ones");
     command
         ->add_option("--fid", arguments->fids.wanted,
                      "Subscribe to a fid in decimal or hex, a range A-B, or a comma-separated "

@@ -66,6 +66,11 @@ struct RequestRefused {
     std::string why;
 };
 
+// A subscriber asks for history, and the publisher keeps no messages: only new ones arrive.
+struct NoHistory {
+    std::string peer; // the publisher
+};
+
 // A key was changed in the file or removed from it: its sessions end.
 struct KeyRevoked {
     unsigned key = 0;
@@ -122,6 +127,7 @@ class Observer {
     virtual void on_accept_failed(const AcceptFailed&) {}
     virtual void on_not_admitted(const NotAdmitted&) {}
     virtual void on_request_refused(const RequestRefused&) {}
+    virtual void on_no_history(const NoHistory&) {}
     // The key file of a server or a client has changed and cannot be used, or admits anonymous
     // peers of other machines without the option for it. Called once for each state of the file.
     // The text says which keys are in force.

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 namespace netio::pubsub::inline v0_3 {
@@ -44,6 +45,13 @@ class ResumeState {
     // end it, because the subscription may be refused there.
     bool has_open_tail() const;
 
+    // The fids whose history was asked for, and that the user has not unsubscribed since: from the
+    // same publish socket it would bring messages again.
+    using Fids = FidRangeMap<std::monostate>;
+    const Fids& supplied() const noexcept { return supplied_; }
+    void note_supplied(const FidRange& range) { supplied_.assign(range, {}); }
+    void forget_supplied(const FidRange& range) { supplied_.erase(range); }
+
     bool knows(Fid fid) const noexcept { return positions_.find(fid) != nullptr; }
     std::size_t fids() const noexcept { return positions_.size(); } // with a position
     std::uint64_t instance() const noexcept { return instance_; }   // 0: not known
@@ -66,6 +74,7 @@ class ResumeState {
     // interruption.
     FidRangeMap<std::uint64_t> covered_;
     FidMap<std::uint64_t> positions_; // without the arrivals of this connection
+    Fids supplied_;
 };
 
 } // namespace netio::pubsub::inline v0_3

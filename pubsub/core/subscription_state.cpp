@@ -22,12 +22,28 @@ void SubscriptionState::unsubscribe(const FidRange& range) {
 }
 
 void SubscriptionState::ask(bool subscribe, std::span<const FidRange> ranges, Policy policy) {
+    if (!subscribe || supplied_ == nullptr || supplied_->empty())
+        return ask_for(subscribe, ranges, policy, false);
+    std::vector<FidRange> supplied;
+    std::vector<FidRange> others;
+    for (const FidRange& range : ranges) {
+        for (const auto& piece : supplied_->pieces(range))
+            supplied.push_back(piece.range);
+        std::ranges::copy(supplied_->absent(range), std::back_inserter(others));
+    }
+    ask_for(subscribe, others, policy, false);
+    ask_for(subscribe, supplied, policy, true);
+}
+
+void SubscriptionState::ask_for(bool subscribe, std::span<const FidRange> ranges, Policy policy,
+                                bool supplied) {
     while (!ranges.empty()) {
         const auto part = ranges.first(std::min(ranges_per_request_, ranges.size()));
         ranges = ranges.subspan(part.size());
         Pending pending{.request = {.number = ++last_request_,
                                     .subscribe = subscribe,
                                     .policy = policy,
+                                    .supplied = supplied,
                                     .ranges = {part.begin(), part.end()}},
                         .before = {}};
         for (const FidRange& range : part) {
@@ -161,6 +177,13 @@ std::vector<FidRange> SubscriptionState::leaving() const {
     for (const Pending& pending : unsent_)
         add(pending.request);
     return normalised(ranges);
+}
+
+std::vector<FidRange> SubscriptionState::wanted_in(const FidRange& range) const {
+    std::vector<FidRange> ranges;
+    for (const Wishes::Piece& piece : wanted_.pieces(range))
+        ranges.push_back(piece.range);
+    return ranges;
 }
 
 std::vector<FidRange> SubscriptionState::wanted() const {

@@ -29,8 +29,15 @@ class SubscriptionState {
         std::uint32_t number = 0;
         bool subscribe = true;
         Policy policy;
+        // With history: whether it was asked for before (ask_for_history()), for all ranges.
+        bool supplied = false;
         std::vector<FidRange> ranges;
     };
+
+    // From now on subscribe requests are for history: those of these fids, which another object
+    // owns and changes, are separate from the others.
+    using Fids = FidRangeMap<std::monostate>;
+    void ask_for_history(const Fids& supplied) noexcept { supplied_ = &supplied; }
 
     void subscribe(std::span<const FidRange> ranges, Policy policy);
     void unsubscribe(const FidRange& range);
@@ -57,6 +64,8 @@ class SubscriptionState {
     // The ranges of unsubscribe requests without an answer.
     std::vector<FidRange> leaving() const;
     bool empty() const noexcept { return wanted_.empty(); }
+    // The parts of a range that are wanted.
+    std::vector<FidRange> wanted_in(const FidRange& range) const;
     std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
     // Number of stored ranges. Granted neighbours with the same policy are one range.
     std::size_t wanted_count() const noexcept { return wanted_.size(); }
@@ -85,6 +94,7 @@ class SubscriptionState {
         return pieces;
     }
     void ask(bool subscribe, std::span<const FidRange> ranges, Policy policy);
+    void ask_for(bool subscribe, std::span<const FidRange> ranges, Policy policy, bool supplied);
     void refuse(const Pending& pending);
     void ask_one_by_one(const Pending& pending);
     void settle(const Request& request);
@@ -96,6 +106,7 @@ class SubscriptionState {
     std::size_t ranges_per_request_ = 0; // 0: not connected
     std::uint32_t last_request_ = 0;
     std::size_t steps_ = 0;
+    const Fids* supplied_ = nullptr; // null: no history
 };
 
 } // namespace netio::pubsub::inline v0_3

@@ -52,12 +52,20 @@ std::optional<FragmentExtension> decode_fragment(std::span<const std::byte> body
 }
 
 std::size_t encode_request(std::uint32_t request, std::span<const FidRange> ranges,
-                           std::span<std::byte> out, std::optional<SlowPolicy> policy) {
-    const std::size_t bytes = request_header_bytes + ranges.size() * range_bytes;
+                           std::span<std::byte> out, std::optional<SlowPolicy> policy,
+                           HistoryWish history) {
+    const std::size_t bytes = request_bytes(ranges.size(), history);
     NETIO_CHECK(out.size() >= bytes);
     const std::uint64_t asked = policy ? static_cast<std::uint64_t>(*policy) + 1 : 0;
-    store(out.data(), std::uint64_t{request} | asked << 32);
+    const std::uint64_t option_bytes = history ? history_option_bytes : 0;
+    store(out.data(), std::uint64_t{request} | asked << 32 | option_bytes << 48);
     std::byte* at = out.data() + request_header_bytes;
+    if (history) {
+        store(at, history_option);
+        store(at + 2, std::uint16_t{8}); // the bytes of its value
+        store(at + wire_options::header_bytes, *history);
+        at += history_option_bytes;
+    }
     for (const FidRange& range : ranges) {
         store(at, range.first);
         store(at + 8, range.last);
@@ -73,12 +81,17 @@ std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> bod
         (body.size() - request_header_bytes - option_bytes) % range_bytes != 0) {
         return std::nullopt;
     }
-    const auto outcome = wire_options::visit(
-        body.subspan(request_header_bytes, option_bytes),
-        [](std::uint16_t, std::span<const std::byte>) { return wire_options::Use::unknown; });
+    SubscriptionRequest request{.request = load<std::uint32_t>(body.data())};
+    const auto outcome =
+        wire_options::visit(body.subspan(request_header_bytes, option_bytes),
+                            [&](std::uint16_t type, std::span<const std::byte> value) {
+                                if (type != history_option) return wire_options::Use::unknown;
+                                if (value.size() != 8) return wire_options::Use::malformed;
+                                request.history = load<std::uint64_t>(value.data());
+                                return wire_options::Use::taken;
+                            });
     if (!outcome.is_valid) return std::nullopt;
-    SubscriptionRequest request{.request = load<std::uint32_t>(body.data()),
-                                .unknown_option = outcome.refused};
+    request.unknown_option = outcome.refused;
     const auto asked = std::to_integer<std::uint8_t>(body[4]);
     if (asked > static_cast<std::uint8_t>(SlowPolicy::newest) + 1) return std::nullopt;
     if (asked > 0) request.policy = static_cast<SlowPolicy>(asked - 1);
@@ -95,14 +108,23 @@ std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out) {
     NETIO_CHECK(out.size() >= answer_bytes);
     store(out.data(), answer.request);
     store(out.data() + 4, answer.result);
-    if (answer.stamps.clock == StampClock::none) return answer_bytes;
-    NETIO_CHECK(out.size() >= answer_limit_bytes);
-    store(out.data() + 8, time_stamps_option);
-    store(out.data() + 10, std::uint16_t{4}); // the bytes of its value
-    store(out.data() + 12, answer.stamps.clock);
-    out[13] = std::byte{0};
-    store(out.data() + 14, answer.stamps.utc_offset_s);
-    return answer_limit_bytes;
+    std::byte* at = out.data() + answer_bytes;
+    if (answer.stamps.clock != StampClock::none) {
+        NETIO_CHECK(out.size() >= answer_bytes + 8);
+        store(at, time_stamps_option);
+        store(at + 2, std::uint16_t{4}); // the bytes of its value
+        store(at + 4, answer.stamps.clock);
+        at[5] = std::byte{0};
+        store(at + 6, answer.stamps.utc_offset_s);
+        at += 8;
+    }
+    if (answer.keeps_history) {
+        NETIO_CHECK(out.data() + out.size() >= at + wire_options::header_bytes);
+        store(at, keeps_history_option);
+        store(at + 2, std::uint16_t{0}); // no value
+        at += wire_options::header_bytes;
+    }
+    return static_cast<std::size_t>(at - out.data());
 }
 
 std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body) {
@@ -111,6 +133,10 @@ std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body)
                               .result = load<SubscriptionResult>(body.data() + 4)};
     if (answer.result > SubscriptionResult::unknown_option) return std::nullopt;
     const auto take = [&](std::uint16_t type, std::span<const std::byte> value) {
+        if (type == keeps_history_option) {
+            answer.keeps_history = true;
+            return value.empty() ? wire_options::Use::taken : wire_options::Use::malformed;
+        }
         if (type != time_stamps_option) return wire_options::Use::unknown;
         if (value.size() != 4 || value[1] != std::byte{0}) return wire_options::Use::malformed;
         answer.stamps = {.clock = load<StampClock>(value.data()),

@@ -72,14 +72,24 @@ std::optional<FragmentExtension> decode_fragment(std::span<const std::byte> body
 
 // Subscribe and unsubscribe: the number of the request, the requested policy (subscribe only;
 // `nullopt`: the policy of the publisher), the bytes of the options, the options
-// (netio/base/wire_options.hpp; none is assigned yet), then ranges.
+// (netio/base/wire_options.hpp), then ranges.
 inline constexpr std::size_t request_header_bytes = 8;
 inline constexpr std::size_t range_bytes = 16;
+// An option of subscribe: the kept messages are wanted, unless this publish socket is the one with
+// this number (PositionsExtension::instance), whose messages have arrived already; 0: none.
+inline constexpr std::uint16_t history_option = 1;
+inline constexpr std::size_t history_option_bytes = wire_options::header_bytes + 8;
+using HistoryWish = std::optional<std::uint64_t>;
+constexpr std::size_t request_bytes(std::size_t ranges, const HistoryWish& history) noexcept {
+    return request_header_bytes + (history ? history_option_bytes : 0) + ranges * range_bytes;
+}
 std::size_t encode_request(std::uint32_t request, std::span<const FidRange> ranges,
-                           std::span<std::byte> out, std::optional<SlowPolicy> policy = {});
+                           std::span<std::byte> out, std::optional<SlowPolicy> policy = {},
+                           HistoryWish history = {});
 struct SubscriptionRequest {
     std::uint32_t request = 0;
     std::optional<SlowPolicy> policy;
+    HistoryWish history;
     std::vector<FidRange> ranges;
     // Decoded only: the first mandatory option that this version does not know; 0: none.
     std::uint16_t unknown_option = 0;
@@ -102,10 +112,13 @@ struct SubscriptionAnswer {
     // An option of the answer, if there are any: what the time stamps mean of all messages that
     // follow in this connection.
     StampFormat stamps{};
+    // An option of the answer to a request for history: this publisher keeps messages.
+    bool keeps_history = false;
 };
 inline constexpr std::size_t answer_bytes = 8; // without options
-inline constexpr std::size_t answer_limit_bytes = 16;
+inline constexpr std::size_t answer_limit_bytes = 20;
 inline constexpr std::uint16_t time_stamps_option = wire_options::mandatory | 1;
+inline constexpr std::uint16_t keeps_history_option = 2; // without a value
 std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out);
 std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body);
 

@@ -4,6 +4,7 @@
 #include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
 #include "pubsub/core/conflation.hpp"
+#include "pubsub/publisher/history.hpp"
 #include "pubsub/publisher/page_pool.hpp"
 #include "pubsub/publisher/publisher_core.hpp"
 #include "pubsub/publisher/stamp_clock.hpp"
@@ -18,11 +19,18 @@
 namespace netio::pubsub::inline v0_3 {
 namespace {
 
+// Of kept messages, queued for a subscriber or in flight to it, and at most an eighth of the pool:
+// beyond it only if that is nothing.
+constexpr std::size_t late_limit_bytes = std::size_t{1} << 20;
+// Kept messages that are examined for a late subscription in one turn.
+constexpr std::size_t late_steps = 32768;
+
 PageBudget checked_budget(const BufferedPublishSocket::Options& options) {
     validate(options.publisher);
     require_at_least("flush_time", options.flush_time.count(), 0);
     require_option(options.flush_time <= longest_time, "flush_time must be at most a year");
     require_between("newest_bytes", options.newest_bytes, 1, SIZE_MAX);
+    History::check(options.history_limit_bytes, options.history_time);
     return PageBudget{
         {.page_size_bytes = options.page_size_bytes,
          .page_count = options.page_count,
@@ -70,10 +78,16 @@ class BufferedPublisher final : public PublisherCore {
     ~BufferedPublisher() override { destroy_sessions(); }
 
     Status publish(Fid fid, MessageParts parts, std::uint8_t status, std::int64_t time);
+    const HistoryLog* history() override;
     void flush();
     void flush(Fid fid);
     std::size_t message_limit() const noexcept {
         return limits_.message_limit() - time_stamp::bytes_of(stamps());
+    }
+    PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
+        PublisherSnapshot snapshot = PublisherCore::take_snapshot(limits);
+        if (history_) snapshot.history = history_->figures();
+        return snapshot;
     }
 
   private:
@@ -89,6 +103,7 @@ class BufferedPublisher final : public PublisherCore {
     void on_returned(const SendQueue::Returned& returned) override;
     std::uint64_t on_taken_back(Subscriber& subscriber, const SendQueue::TakenBack& taken) override;
     void on_progress() override;
+    void on_late(Subscriber& subscriber, std::vector<FidRange> fids) override;
 
     // A message that needs several pages of its own.
     struct Large {
@@ -131,8 +146,18 @@ class BufferedPublisher final : public PublisherCore {
     void conflate_page(std::uint32_t page, Subscriber& subscriber);
     void conflate(Subscriber& subscriber, Fid fid, MessageParts parts, std::uint8_t status);
     bool send_conflated_page(ConflationStore& store, Subscriber& subscriber);
+    std::optional<std::uint32_t> take_page(std::size_t least, std::size_t most);
     bool send_conflated_large(ConflationStore& store, Subscriber& subscriber);
     void retry_conflated_if_needed();
+
+    bool must_wait_for_late(Fid fid, std::size_t bytes);
+    void keep(const HistoryLog::Head& head, MessageParts parts);
+    void start_late();
+    void serve_late();
+    void serve(History::CatchUp& late);
+    bool send_kept_page(History::CatchUp& late, std::size_t& steps);
+    bool send_kept_large(const Interest& taker, const HistoryLog::Message& message);
+    void go_live(std::size_t at);
 
     Publisher::Counters& counters_;
     PageBudget limits_;
@@ -140,8 +165,12 @@ class BufferedPublisher final : public PublisherCore {
     OpenPages open_;
     ConflationTable conflation_;
     FlushClock clock_;
-    std::uint32_t next_number_ = 0; // distinguishes consecutive large messages
-    bool conflated_waits_ = false;  // for memory
+    std::uint32_t next_number_ = 0;    // distinguishes consecutive large messages
+    bool conflated_waits_ = false;     // for memory
+    std::unique_ptr<History> history_; // null: no messages are kept
+    std::vector<SubscriberId> waited_for_;
+    bool late_waits_ = false; // for memory
+    Timer late_timer_;        // late subscriptions can be sent more
 };
 
 BufferedPublisher::BufferedPublisher(Transport& transport,
@@ -160,7 +189,13 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
       clock_{loop(),
              {.flush_time = options.flush_time, .when_idle = options.flush_when_idle},
              [this] { flush_old(); },
-             [this] { flush_idle(); }} {}
+             [this] { flush_idle(); }},
+      late_timer_{loop(), [this] {
+                      serve_late();
+                      notify_writable();
+                  }} {
+    history_ = History::make(options.history_limit_bytes, options.history_time);
+}
 
 Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t status,
                                   std::int64_t time) {
@@ -187,19 +222,24 @@ Status BufferedPublisher::publish_whole(Fid fid, MessageParts parts, std::size_t
     if (bytes > limits_.message_limit()) return Status::too_large;
 
     const FanOut::Found found = fan_out().lookup(fid);
-    if (found.group->members.empty()) {
-        if (fan_out().is_elsewhere(*found.group)) return Status::not_owned;
-        ++found.published;
+    const bool is_wanted = !found.group->members.empty() || found.group->has_late;
+    if (!is_wanted && fan_out().is_elsewhere(*found.group)) return Status::not_owned;
+    if (history_ && must_wait_for_late(fid, bytes)) return refuse(fid);
+    if (!found.group->members.empty()) {
+        const bool fits = bytes + page::header_bytes <= limits_.page_size_bytes();
+        const Status outcome =
+            fits ? append(*found.group, fid, parts, bytes, status)
+                 : publish_large(*found.group,
+                                 {.fid = fid, .status = status, .parts = parts, .bytes = bytes});
+        if (outcome != Status::ok) return outcome;
+    }
+    const std::uint64_t number = found.published++;
+    if (history_)
+        keep({.fid = fid, .status = status, .number = number, .time = loop().now()}, parts);
+    if (!is_wanted) {
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }
-    const bool fits = bytes + page::header_bytes <= limits_.page_size_bytes();
-    const Status outcome =
-        fits ? append(*found.group, fid, parts, bytes, status)
-             : publish_large(*found.group,
-                             {.fid = fid, .status = status, .parts = parts, .bytes = bytes});
-    if (outcome != Status::ok) return outcome;
-    ++found.published;
     ++counters_.messages;
     counters_.bytes += bytes - time_stamp::bytes_of(stamps());
     return Status::ok;
@@ -462,15 +502,17 @@ std::vector<Interest> BufferedPublisher::takers_of(std::span<const Interest> mem
 void BufferedPublisher::send_page(std::uint32_t page, const Interest& member,
                                   std::span<const std::byte> extension) {
     pages_.add_user(page);
+    if (member.late) history_->note_sent(page, member.subscriber, pages_.size(page));
     subscriber_of(member).send_frame(
         extension.empty() ? page_kind : fragment_kind, extension, pages_.slice(page),
         {.cookie = Cookie{page},
          .amount = pages_.size(page),
-         .droppable = may_miss(member.policy),
+         .droppable = may_miss(member.policy) && !member.late,
          .limited = member.policy == SlowPolicy::disconnect,
          .continues = pages_.contents(page) == PageStore::Contents::later_fragment,
-         .mark =
-             member.policy == SlowPolicy::newest ? conflation_.requests(member.subscriber) : 0});
+         .mark = member.policy == SlowPolicy::newest && !member.late
+                     ? conflation_.requests(member.subscriber)
+                     : 0});
     watch_progress();
 }
 
@@ -580,11 +622,7 @@ bool BufferedPublisher::send_conflated_page(ConflationStore& store, Subscriber& 
     const std::size_t least = store.front().bytes.size() + page::header_bytes;
     if (least > limits_.page_size_bytes()) return send_conflated_large(store, subscriber);
     const std::size_t most = std::min(limits_.page_size_bytes(), store.bytes());
-    auto page = pages_.open(least, most);
-    if (!page) {
-        open_.shrink(0);
-        page = pages_.open(least, most);
-    }
+    const auto page = take_page(least, most);
     if (!page) return false;
     const std::span<std::byte> memory = pages_.memory(*page);
     PageWriter writer{memory.first(std::min(memory.size(), limits_.page_size_bytes()))};
@@ -602,6 +640,13 @@ bool BufferedPublisher::send_conflated_page(ConflationStore& store, Subscriber& 
     return true;
 }
 
+// A page of the caller's own.
+std::optional<std::uint32_t> BufferedPublisher::take_page(std::size_t least, std::size_t most) {
+    if (const auto page = pages_.open(least, most)) return page;
+    open_.shrink(0);
+    return pages_.open(least, most);
+}
+
 bool BufferedPublisher::send_conflated_large(ConflationStore& store, Subscriber& subscriber) {
     const ConflationStore::Message& message = store.front();
     const std::vector<std::uint32_t> pages = open_.take_pages(message.bytes.size());
@@ -617,13 +662,18 @@ bool BufferedPublisher::send_conflated_large(ConflationStore& store, Subscriber&
 }
 
 void BufferedPublisher::on_returned(const SendQueue::Returned& returned) {
-    pages_.release(static_cast<std::uint32_t>(returned.cookie), budget());
+    const auto page = static_cast<std::uint32_t>(returned.cookie);
+    pages_.release(page, budget());
+    if (history_ && history_->returned(page)) start_late();
     on_progress();
 }
 
-void BufferedPublisher::on_unwanted(SubscriberId subscriber, std::span<const FidRange>) {
-    if (subscribers()[subscriber].stage() == Subscriber::Stage::gone)
-        conflation_.remove(subscriber);
+void BufferedPublisher::on_unwanted(SubscriberId subscriber, std::span<const FidRange> fids) {
+    Subscriber& it = subscribers()[subscriber];
+    if (it.stage() == Subscriber::Stage::gone) conflation_.remove(subscriber);
+    if (!history_) return;
+    history_->end(subscriber, fids);
+    note_late(it, history_->late_of(subscriber));
 }
 
 void BufferedPublisher::retry_conflated_if_needed() {
@@ -633,7 +683,134 @@ void BufferedPublisher::retry_conflated_if_needed() {
 void BufferedPublisher::on_progress() {
     clock_.on_progress();
     retry_conflated_if_needed();
+    if (std::exchange(late_waits_, false)) start_late();
     notify_writable();
+}
+
+// --- history ------------------------------------------------------------------------------
+
+const HistoryLog* BufferedPublisher::history() {
+    if (!history_) return nullptr;
+    history_->expire(loop().now());
+    return &history_->log();
+}
+
+void BufferedPublisher::on_late(Subscriber& subscriber, std::vector<FidRange> fids) {
+    history_->begin(subscriber.id(), std::move(fids));
+    note_late(subscriber, history_->late_of(subscriber.id()));
+    serve_late(); // now, while all that it was promised is kept
+}
+
+// Whether publishing has to wait for a late subscription. If so, on_progress() follows.
+bool BufferedPublisher::must_wait_for_late(Fid fid, std::size_t bytes) {
+    const auto may_wait = [this](SubscriberId subscriber, Fid of) {
+        return !may_miss(fan_out().policy_of(subscriber, of));
+    };
+    waited_for_.clear();
+    if (!history_->must_wait(fid, bytes, may_wait, waited_for_)) return false;
+    for (const SubscriberId each : waited_for_)
+        wait_for({.subscriber = each, .policy = fan_out().policy_of(each, fid)});
+    return true;
+}
+
+void BufferedPublisher::keep(const HistoryLog::Head& head, MessageParts parts) {
+    history_->keep(head, parts, [this](History::CatchUp& late, Fid fid, bool is_new) {
+        if (is_new && !may_miss(fan_out().policy_of(late.subscriber, fid))) {
+            late.overrun = true;
+            start_late();
+            return;
+        }
+        subscribers()[late.subscriber].add_gap(fid, 1);
+        count_dropped(fid);
+    });
+}
+
+void BufferedPublisher::start_late() {
+    if (!late_timer_.armed()) late_timer_.start(Duration::zero());
+}
+
+// Must not call the user: it may run within a request.
+void BufferedPublisher::serve_late() {
+    auto& all = history_->late();
+    for (History::CatchUp& each : all) {
+        Subscriber& subscriber = subscribers()[each.subscriber];
+        if (subscriber.stage() == Subscriber::Stage::gone) continue;
+        if (!each.overrun) serve(each);
+        if (each.overrun && !std::exchange(each.ended, true)) end_overrun(subscriber);
+    }
+    for (std::size_t at = 0; at < all.size();)
+        all[at].next == history_->log().end() && !all[at].overrun ? go_live(at) : void(++at);
+}
+
+// Sends what the limits permit.
+void BufferedPublisher::serve(History::CatchUp& late) {
+    const std::size_t limit = std::min(late_limit_bytes, budget().pool() / 8);
+    std::size_t steps = late_steps;
+    while (history_->find(late, steps)) {
+        const std::size_t outstanding = history_->outstanding(late.subscriber);
+        const bool is_much = outstanding >= limit || budget().is_short();
+        if (outstanding > 0 && is_much) return; // on_returned() follows
+        const bool is_full = subscribers()[late.subscriber].queue().gaps_are_full();
+        bool is_sent = !is_full && send_kept_page(late, steps);
+        if (!is_sent && !is_full && !open_.empty()) {
+            flush_all(counters_.pages_left.full); // their memory becomes free
+            is_sent = send_kept_page(late, steps);
+        }
+        if (!is_sent) {
+            late_waits_ = true; // until something was sent, or memory has become free
+            return;
+        }
+    }
+    if (steps == 0) start_late();
+}
+
+// Sends a page of kept messages, or one large message. Returns false if there is no memory.
+bool BufferedPublisher::send_kept_page(History::CatchUp& late, std::size_t& steps) {
+    const HistoryLog& log = history_->log();
+    const HistoryLog::Message next = log.at(late.next);
+    const Interest taker{.subscriber = late.subscriber,
+                         .policy = fan_out().policy_of(late.subscriber, next.fid),
+                         .late = true};
+    const std::size_t least = next.bytes + page::header_bytes;
+    if (least > limits_.page_size_bytes()) {
+        if (!send_kept_large(taker, next)) return false;
+        late.next = next.next;
+        return true;
+    }
+    const std::size_t usual = budget().piece(limits_.page_size_bytes(), budget().free());
+    const std::size_t rest = static_cast<std::size_t>(log.end() - late.next);
+    const auto page = take_page(least, std::max(least, std::min(usual, rest)));
+    if (!page) return false;
+    const std::span<std::byte> memory = pages_.memory(*page);
+    PageWriter writer{memory.first(std::min(memory.size(), limits_.page_size_bytes()))};
+    history_->fill(late, writer, steps);
+    pages_.seal(*page, writer.used(), PageStore::Contents::records, {}, budget());
+    send_page(*page, taker, {});
+    ++counters_.pages;
+    pages_.release(*page, budget());
+    return true;
+}
+
+bool BufferedPublisher::send_kept_large(const Interest& taker, const HistoryLog::Message& message) {
+    const std::vector<std::uint32_t> pages = open_.take_pages(message.bytes);
+    if (pages.empty()) return false;
+    send_large({&taker, 1},
+               {.fid = message.fid,
+                .status = message.status,
+                .parts = message.parts,
+                .bytes = message.bytes},
+               pages);
+    return true;
+}
+
+// All kept messages are in the queue, so new ones follow them from now on.
+void BufferedPublisher::go_live(std::size_t at) {
+    auto& all = history_->late();
+    const History::CatchUp late = std::move(all[at]);
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(at));
+    flush();
+    fan_out().make_live(late.subscriber, late.fids);
+    note_late(subscribers()[late.subscriber], history_->late_of(late.subscriber));
 }
 
 // --- the socket ---------------------------------------------------------------------------
@@ -644,10 +821,10 @@ BufferedPublishSocket::BufferedPublishSocket(Transport& transport, const Options
           transport, options,
           PublisherCore::User{.publisher = *this, .handler = handler, .counters = counters_})},
       fids_{&publisher_->fan_out().fids()}, message_limit_{publisher_->message_limit()},
-      time_stamps_{options.publisher.time_stamps}, plain_end_{time_stamps_ == StampClock::none
-                                                                  ? message_limit_ + 1
-                                                                  : 0},
-      stamped_end_{time_stamps_ == StampClock::none ? 0 : message_limit_ + 1} {}
+      time_stamps_{options.publisher.time_stamps}, plain_end_{0}, stamped_end_{0} {
+    if (publisher_->history() != nullptr) return;
+    (time_stamps_ == StampClock::none ? plain_end_ : stamped_end_) = message_limit_ + 1;
+}
 
 BufferedPublishSocket::~BufferedPublishSocket() {
     check_destructor(publisher_->loop(), "BufferedPublishSocket", publisher_);

@@ -51,6 +51,13 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // the last message of each fid. When it is full, the messages of the fids that have had
         // none for the longest time are dropped, and reported as missed.
         std::size_t newest_bytes = std::size_t{4} * 1024 * 1024;
+        // The last messages are kept for subscribers that ask for history
+        // (SubscribeSocket::Options::history). They get what is kept of the fids that they
+        // subscribe, oldest first, and then the new messages, without a gap or a duplicate. A
+        // message uses 32 bytes more than its size. 0: none are kept, or with history_time 64 MiB.
+        std::size_t history_limit_bytes = 0;
+        // Older messages are not kept. 0: no limit of time.
+        std::chrono::milliseconds history_time{0};
         // A page with this many bytes is sent. 0: at about 64 KiB while its subscribers are idle,
         // and when full while they are busy.
         std::size_t watermark_bytes = 0;
@@ -132,7 +139,9 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     detail::FidTable* fids_; // the publisher's
     std::size_t message_limit_;
     StampClock time_stamps_;
-    std::size_t plain_end_;   // publish() itself takes a message of fewer bytes; 0: none
+    // publish() itself takes a message of fewer bytes. 0: none, because messages have time stamps,
+    // or are kept.
+    std::size_t plain_end_;
     std::size_t stamped_end_; // the same for publish_at()
 };
 

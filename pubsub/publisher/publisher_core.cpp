@@ -54,9 +54,12 @@ std::size_t droppable(const Subscriber& subscriber) noexcept {
     return subscriber.queue().usage().droppable;
 }
 
-// The conflated messages would be sent at once, but the publisher has no memory for them.
+// The conflated or kept messages would be sent at once, but the publisher has no memory for them.
 bool waits_for_memory(const Subscriber& subscriber) noexcept {
-    return subscriber.may_send_conflated() && subscriber.can_send_now();
+    const SendQueue& queue = subscriber.queue();
+    const bool holds_nothing = queue.has_drained() && queue.usage().posted == 0;
+    return (subscriber.may_send_conflated() && subscriber.can_send_now()) ||
+           (subscriber.is_late() && holds_nothing);
 }
 
 // Publishing waits until the subscriber can be sent something, so its queue may be empty.
@@ -233,7 +236,7 @@ void PublisherCore::take_request(Subscriber& subscriber, SubscriberRequest reque
 void PublisherCore::on_request_due(Subscriber& subscriber, const SubscriberRequest& request) {
     if (!takes_requests(subscriber)) return;
     if (request.request.unknown_option != 0)
-        return answer(subscriber, request.request.request, SubscriptionResult::unknown_option);
+        return answer(subscriber, request.request, SubscriptionResult::unknown_option);
     before_change();
     request.subscribes ? take_subscribe(subscriber, request.request, request.wants_positions)
                        : take_unsubscribe(subscriber, request.request);
@@ -257,11 +260,11 @@ void PublisherCore::take_subscribe(Subscriber& subscriber, const SubscriptionReq
     std::size_t steps = 0;
     const auto wishes = rights != nullptr ? permitted(*rights, request, own, steps)
                                           : std::optional{fan_out_.wishes_of(request)};
-    std::vector<FidCount> added;
+    FanOut::Addition added;
     if (wishes) {
-        FanOut::Addition addition = fan_out_.subscribe(subscriber.id(), *wishes);
-        result = addition.result;
-        added = std::move(addition.positions);
+        const bool is_new_here = request.history && *request.history != instance_;
+        added = fan_out_.subscribe(subscriber.id(), *wishes, is_new_here ? history() : nullptr);
+        result = added.result;
     }
     if (result == SubscriptionResult::accepted) {
         for (const SlowPolicy policy : slow_policies) {
@@ -275,9 +278,10 @@ void PublisherCore::take_subscribe(Subscriber& subscriber, const SubscriptionReq
             user_.handler.on_subscribing(user_.publisher, peer, range);
     }
     std::optional<std::vector<FidCount>> reported;
-    if (positions && result == SubscriptionResult::accepted) reported = std::move(added);
-    answer(subscriber, request.request, result, std::move(reported));
+    if (positions && result == SubscriptionResult::accepted) reported = std::move(added.positions);
+    answer(subscriber, request, result, std::move(reported));
     if (result != SubscriptionResult::accepted) return;
+    if (!added.late.empty()) on_late(subscriber, std::move(added.late));
     const DestructionWatch watch{destroyed_};
     for (const FidRange& range : request.ranges) {
         user_.handler.on_subscribed(user_.publisher, peer, range);
@@ -289,7 +293,7 @@ void PublisherCore::take_subscribe(Subscriber& subscriber, const SubscriptionReq
 void PublisherCore::take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request) {
     const FanOut::Removal removal = fan_out_.unsubscribe(subscriber.id(), request.ranges);
     if (!removal.removed.empty()) on_asked(subscriber, removal.removed, std::nullopt);
-    answer(subscriber, request.request, removal.result);
+    answer(subscriber, request, removal.result);
     if (removal.result != SubscriptionResult::accepted) return;
     on_unwanted(subscriber.id(), removal.removed);
     if (!removal.removed.empty() && !fan_out_.wants_anything(subscriber.id()))
@@ -303,7 +307,8 @@ void PublisherCore::take_unsubscribe(Subscriber& subscriber, const SubscriptionR
     on_progress(); // publishing does not wait for it any more
 }
 
-void PublisherCore::answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
+void PublisherCore::answer(Subscriber& subscriber, const SubscriptionRequest& request,
+                           SubscriptionResult result,
                            std::optional<std::vector<FidCount>> positions) {
     if (result != SubscriptionResult::accepted) {
         ++user_.counters.requests_refused;
@@ -311,12 +316,16 @@ void PublisherCore::answer(Subscriber& subscriber, std::uint32_t request, Subscr
     }
     std::optional<SendQueue::Positions> preceding;
     if (positions) {
-        preceding = {.extension = {.instance = instance_, .request = request},
+        preceding = {.extension = {.instance = instance_, .request = request.request},
                      .counts = std::move(*positions)};
     }
     std::array<std::byte, answer_limit_bytes> body;
     const std::size_t bytes =
-        encode(SubscriptionAnswer{.request = request, .result = result, .stamps = stamps_}, body);
+        encode(SubscriptionAnswer{.request = request.request,
+                                  .result = result,
+                                  .stamps = stamps_,
+                                  .keeps_history = request.history && history() != nullptr},
+               body);
     subscriber.send_answer(subscription_answer_kind, std::span{body}.first(bytes),
                            std::move(preceding));
 }
@@ -366,7 +375,17 @@ void PublisherCore::notify_writable() {
 // messages were sent.
 void PublisherCore::on_turn_of_conflated(Subscriber& subscriber) {
     send_conflated(subscriber);
-    if (shutdown_.has_begun() && !subscriber.has_conflated) send_totals(subscriber);
+    if (shutdown_.has_begun() && subscriber.is_complete()) send_totals(subscriber);
+}
+
+void PublisherCore::note_late(Subscriber& subscriber, std::size_t count) {
+    subscriber.set_late(count);
+    if (shutdown_.has_begun() && subscriber.is_complete()) send_totals(subscriber);
+}
+
+void PublisherCore::end_overrun(Subscriber& subscriber) {
+    subscriber.fail(CloseReason::too_slow,
+                    "received the history more slowly than it was overwritten");
 }
 
 void PublisherCore::retry_conflated() {
@@ -495,6 +514,7 @@ PublisherSnapshot PublisherCore::take_snapshot(const SnapshotLimits& limits) {
     PublisherSnapshot snapshot{.pool = budget_.pool(),
                                .free = budget_.free(),
                                .least_free = budget_.take_least_free(),
+                               .history = {},
                                .held_up = blocked_.time(loop_.now()),
                                .latency = shown_.former_latency,
                                .subscribers = {},
@@ -527,7 +547,7 @@ void PublisherCore::close() {
     subscribers_.for_each([this](Subscriber& each) {
         each.progress = {.seen = each.queue().progress()};
         each.offer_capacity();
-        if (!each.has_conflated) send_totals(each);
+        if (each.is_complete()) send_totals(each);
     });
     note_needed(0); // nothing is published any more
     watch_progress();

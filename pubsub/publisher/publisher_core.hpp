@@ -136,6 +136,10 @@ class PublisherCore : private SessionListener::Handler {
     // subscriber misses. Must not call the user.
     virtual std::uint64_t on_taken_back(Subscriber& subscriber,
                                         const SendQueue::TakenBack& taken) = 0;
+    // The messages that are kept, those that are too old discarded; nullptr: none are kept.
+    virtual const HistoryLog* history() { return nullptr; }
+    // These fids were subscribed with history, and the answer is queued. Must not call the user.
+    virtual void on_late(Subscriber& /*subscriber*/, std::vector<FidRange> /*fids*/) {}
     // A subscriber can be sent more, or memory has become free. The last call is notify_writable().
     virtual void on_progress() = 0;
 
@@ -169,6 +173,10 @@ class PublisherCore : private SessionListener::Handler {
     }
     // For conflated messages for which there was no memory.
     void retry_conflated();
+    // The number of late subscriptions of a subscriber has changed.
+    void note_late(Subscriber& subscriber, std::size_t count);
+    // Ends the session of a late subscriber that was sent the history too slowly.
+    static void end_overrun(Subscriber& subscriber);
 
   private:
     friend class Subscriber; // handles the events of subscribers and of the listener
@@ -197,8 +205,8 @@ class PublisherCore : private SessionListener::Handler {
     bool takes_requests(const Subscriber& subscriber) const noexcept;
     void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request, bool positions);
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
-    void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
-                std::optional<std::vector<FidCount>> positions = {});
+    void answer(Subscriber& subscriber, const SubscriptionRequest& request,
+                SubscriptionResult result, std::optional<std::vector<FidCount>> positions = {});
     void take_fids_question(Subscriber& subscriber, const FidsQuestion& question);
     void send_totals(Subscriber& subscriber);
     void check_closed();

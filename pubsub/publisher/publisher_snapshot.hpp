@@ -48,6 +48,14 @@ struct FidFigures {
     std::uint64_t dropped = 0;  // summed over all subscribers
 };
 
+// The messages that are kept for late subscribers.
+struct HistoryFigures {
+    std::size_t limit = 0; // history_limit_bytes; 0: none are kept
+    std::size_t bytes = 0; // in use
+    std::size_t messages = 0;
+    std::size_t late = 0; // subscriptions that are being sent them
+};
+
 // The limits of the number of entries in a snapshot.
 struct SnapshotLimits {
     std::size_t fids = 1000;
@@ -58,6 +66,7 @@ struct PublisherSnapshot {
     std::size_t pool = 0; // the memory limit
     std::size_t free = 0;
     std::size_t least_free = 0; // since the last snapshot
+    HistoryFigures history{};
     // Blocked time, from `again` or `partial` until on_writable: the sum, with the current one.
     Duration held_up{};
     LatencyHistogram latency; // of the frames to all subscribers, with those that are gone

@@ -99,14 +99,23 @@ void Subscriber::pump() {
     }
     // The smallest number of this call, because sending uses credits up.
     stats.note_credits(session_->counters().credits);
-    const bool request_is_due = !requests_.empty() && !queue_.positions_are_full();
-    if (request_is_due && !request_timer_.armed()) request_timer_.start(Duration::zero());
+    start_requests();
     if (stage_ == Stage::leaving && queue_.has_drained()) session_->close();
+}
+
+void Subscriber::start_requests() {
+    const bool is_due = !requests_.empty() && has_room_for_request();
+    if (is_due && !request_timer_.armed()) request_timer_.start(Duration::zero());
+}
+
+void Subscriber::set_late(std::size_t count) {
+    late_ = count;
+    if (stage_ != Stage::gone) start_requests();
 }
 
 // In a turn of its own, because pump() may run within a call of the user's.
 void Subscriber::take_next_request() {
-    if (requests_.empty() || queue_.positions_are_full()) return;
+    if (requests_.empty() || !has_room_for_request()) return;
     const SubscriberRequest request = std::move(requests_.front());
     requests_.pop_front();
     if (!requests_.empty()) request_timer_.start(Duration::zero());

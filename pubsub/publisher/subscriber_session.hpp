@@ -58,8 +58,12 @@ class Subscriber final : private Session::Handler {
     void send_totals(CountList totals);
     // A request waits while too many positions of earlier requests are queued: each may add one for
     // every fid. Requests keep their order.
-    bool must_wait() const noexcept { return !requests_.empty() || queue_.positions_are_full(); }
+    bool must_wait() const noexcept { return !requests_.empty() || !has_room_for_request(); }
     void add_request(SubscriberRequest request) { requests_.push_back(std::move(request)); }
+    // Late subscriptions. Requests wait while there are this many: each has a place in the history.
+    static constexpr std::size_t late_limit = 16;
+    void set_late(std::size_t count);
+    bool is_late() const noexcept { return late_ > 0; }
     // Requests that wait, and replies that are queued.
     std::size_t open_requests() const noexcept { return requests_.size() + queue_.answers(); }
     // The subscriber misses messages. This is reported to it in order, as soon as something has
@@ -78,7 +82,9 @@ class Subscriber final : private Session::Handler {
     // For a subscriber that cannot send now: PublisherCore::on_progress() follows when it can.
     void request_capacity() { static_cast<void>(session_->request_capacity()); }
     // All that was published for it has been sent.
-    bool is_idle() const noexcept { return is_drained() && !has_conflated; }
+    bool is_idle() const noexcept { return is_drained() && is_complete(); }
+    // All that was published for it is in the queue, or has been sent.
+    bool is_complete() const noexcept { return !has_conflated && late_ == 0; }
 
     // Closes the session when the queue is sent.
     void leave();
@@ -117,6 +123,10 @@ class Subscriber final : private Session::Handler {
 
   private:
     void pump();
+    bool has_room_for_request() const noexcept {
+        return !queue_.positions_are_full() && late_ < late_limit;
+    }
+    void start_requests();
     void take_next_request();
     bool is_drained() const noexcept { return queue_.has_drained() && queue_.usage().posted == 0; }
 
@@ -131,6 +141,7 @@ class Subscriber final : private Session::Handler {
     SendQueue queue_;
     SendQueue::Room room_; // as of the last pump()
     Stage stage_ = Stage::opening;
+    std::size_t late_ = 0;
     bool* destroyed_ = nullptr;
     std::vector<SendQueue::Returned> returned_; // empty; keeps its memory
     std::deque<SubscriberRequest> requests_;    // that wait

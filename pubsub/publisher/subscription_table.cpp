@@ -103,6 +103,32 @@ std::vector<FidRange> SubscriptionTable::remove_subscriber(Interest subscriber) 
     return removed;
 }
 
+void SubscriptionTable::make_live(Interest late, const FidRange& range) {
+    Interest live = late;
+    live.late = false;
+    std::vector<FidRange> changed;
+    for (const FidRange& part : parts(late, range)) {
+        const auto found = ranges_.find(late);
+        erase_range(found->second, part);
+        if (found->second.empty()) ranges_.erase(found);
+        insert_range(ranges_[live], part);
+        change_segments(late, part, false, changed);
+        change_segments(live, part, true, changed);
+    }
+}
+
+std::vector<FidRange> SubscriptionTable::parts(Interest subscriber, const FidRange& range) const {
+    std::vector<FidRange> list;
+    const auto found = ranges_.find(subscriber);
+    if (found == ranges_.end()) return list;
+    for (auto at = first_reaching(found->second, range.first);
+         at != found->second.end() && at->first <= range.last; ++at) {
+        list.push_back(
+            {.first = std::max(at->first, range.first), .last = std::min(at->second, range.last)});
+    }
+    return list;
+}
+
 GroupId SubscriptionTable::find(Fid fid) const {
     return std::prev(segments_.upper_bound(fid))->second;
 }
@@ -223,7 +249,9 @@ detail::FidState& FanOut::refresh(Fid fid) {
     if (!groups_[at]) {
         const std::span<const Interest> members = table_.members(id);
         groups_[at] = std::make_unique<Group>();
-        groups_[at]->members.assign(members.begin(), members.end());
+        std::ranges::copy_if(members, std::back_inserter(groups_[at]->members),
+                             [](const Interest& member) { return !member.late; });
+        groups_[at]->has_late = groups_[at]->members.size() < members.size();
     }
     state.group = groups_[at].get();
     state.generation = fids_.generation;
@@ -255,51 +283,116 @@ std::vector<FidRange> FanOut::asked_with(SlowPolicy policy, std::span<const Wish
     return normalised(ranges);
 }
 
-FanOut::Addition FanOut::subscribe(SubscriberId subscriber, std::span<const Wish> wishes) {
+FanOut::Addition FanOut::subscribe(SubscriberId subscriber, std::span<const Wish> wishes,
+                                   const HistoryLog* history) {
     for (const Wish& wish : wishes) {
         const bool unknown = wish.policy == SlowPolicy::newest && !keeps_newest_;
         if (unknown || holds_up_more(wish.policy, own_policy_))
-            return {.result = SubscriptionResult::policy_refused, .positions = {}};
+            return {.result = SubscriptionResult::policy_refused, .positions = {}, .late = {}};
     }
     void_groups();
     std::vector<Step> steps;
-    std::vector<FidRange> added;
-    for (const auto& [range, policy] : wishes) {
-        const std::size_t before = steps.size();
-        bool good = true;
-        for (const SlowPolicy other : slow_policies)
-            good = good && (other == policy || remove({subscriber, other}, range, steps));
-        const std::size_t moved = steps.size(); // the earlier steps only change the policy
-        good = good && add({subscriber, policy}, range, steps);
-        if (!good || range_count(subscriber) > ranges_limit_) {
-            undo(steps);
-            return {.result = SubscriptionResult::table_full, .positions = {}};
-        }
-        std::vector<FidRange> fresh;
-        for (std::size_t i = moved; i < steps.size(); ++i)
-            fresh.push_back(steps[i].range);
-        std::vector<FidRange> had;
-        for (std::size_t i = before; i < moved; ++i)
-            had.push_back(steps[i].range);
-        fresh = without(fresh, normalised(had), steps_);
-        added.insert(added.end(), fresh.begin(), fresh.end());
+    Added added;
+    if (history != nullptr) late_.insert(subscriber);
+    const bool may_be_late = late_.contains(subscriber);
+    const bool good = std::ranges::all_of(wishes, [&](const Wish& wish) {
+        return may_be_late ? take_with_late(subscriber, wish, history != nullptr, steps, added)
+                           : take(subscriber, wish, false, steps, added.live);
+    });
+    if (!good) undo(steps);
+    if (may_be_late) note_late(subscriber);
+    if (!good) return {.result = SubscriptionResult::table_full, .positions = {}, .late = {}};
+    Addition addition{.result = SubscriptionResult::accepted,
+                      .positions =
+                          note_published_before(subscriber, normalised(added.live), nullptr),
+                      .late = normalised(added.late)};
+    if (addition.late.empty()) return addition;
+    const auto kept = note_published_before(subscriber, addition.late, history);
+    addition.positions.insert(addition.positions.end(), kept.begin(), kept.end());
+    return addition;
+}
+
+// Moves a range to the policy of the wish. Appends the fids that are new to the subscriber.
+bool FanOut::take(SubscriberId subscriber, const Wish& wish, bool late, std::vector<Step>& steps,
+                  std::vector<FidRange>& added) {
+    const auto& [range, policy] = wish;
+    const std::size_t before = steps.size();
+    bool good = true;
+    for (const SlowPolicy other : slow_policies)
+        good = good && (other == policy || remove({subscriber, other, late}, range, steps));
+    const std::size_t moved = steps.size(); // the earlier steps only change the policy
+    good = good && add({subscriber, policy, late}, range, steps);
+    if (!good || range_count(subscriber) > ranges_limit_) return false;
+    std::vector<FidRange> fresh;
+    for (std::size_t i = moved; i < steps.size(); ++i)
+        fresh.push_back(steps[i].range);
+    std::vector<FidRange> had;
+    for (std::size_t i = before; i < moved; ++i)
+        had.push_back(steps[i].range);
+    fresh = without(fresh, normalised(had), steps_);
+    added.insert(added.end(), fresh.begin(), fresh.end());
+    return true;
+}
+
+// What is late stays late. With `history` what is new begins late.
+bool FanOut::take_with_late(SubscriberId subscriber, const Wish& wish, bool history,
+                            std::vector<Step>& steps, Added& added) {
+    std::vector<FidRange> late;
+    std::vector<FidRange> live;
+    for (const SlowPolicy policy : slow_policies) {
+        std::ranges::copy(table_.parts({subscriber, policy, true}, wish.fids),
+                          std::back_inserter(late));
+        std::ranges::copy(table_.parts({subscriber, policy, false}, wish.fids),
+                          std::back_inserter(live));
     }
-    return {.result = SubscriptionResult::accepted,
-            .positions = note_published_before(subscriber, normalised(added))};
+    late = normalised(late);
+    std::vector<FidRange> others = without({&wish.fids, 1}, late, steps_);
+    if (history) {
+        live = normalised(live);
+        const auto fresh = without(others, live, steps_);
+        late.insert(late.end(), fresh.begin(), fresh.end());
+        others = std::move(live);
+    }
+    const auto take_all = [&](std::span<const FidRange> ranges, bool are_late,
+                              std::vector<FidRange>& fresh) {
+        return std::ranges::all_of(ranges, [&](const FidRange& range) {
+            return take(subscriber, {.fids = range, .policy = wish.policy}, are_late, steps, fresh);
+        });
+    };
+    return take_all(normalised(late), true, added.late) && take_all(others, false, added.live);
+}
+
+void FanOut::make_live(SubscriberId subscriber, std::span<const FidRange> fids) {
+    void_groups();
+    for (const SlowPolicy policy : slow_policies)
+        for (const FidRange& range : fids)
+            table_.make_live({subscriber, policy, true}, range);
+    note_late(subscriber);
+}
+
+void FanOut::note_late(SubscriberId subscriber) {
+    const bool is_late = std::ranges::any_of(slow_policies, [&](SlowPolicy policy) {
+        return table_.wants_anything({subscriber, policy, true});
+    });
+    if (is_late) {
+        late_.insert(subscriber);
+    } else {
+        late_.erase(subscriber);
+    }
 }
 
 FanOut::Removal FanOut::unsubscribe(SubscriberId subscriber, std::span<const FidRange> ranges) {
     void_groups();
     std::vector<Step> steps;
     for (const FidRange& range : ranges) {
-        bool good = true;
-        for (const SlowPolicy policy : slow_policies)
-            good = good && remove({subscriber, policy}, range, steps);
-        if (!good || range_count(subscriber) > ranges_limit_) {
+        const bool failed = any_interest(
+            subscriber, [&](const Interest& interest) { return !remove(interest, range, steps); });
+        if (failed || range_count(subscriber) > ranges_limit_) {
             undo(steps);
             return {.result = SubscriptionResult::table_full, .removed = {}};
         }
     }
+    note_late(subscriber);
     std::vector<FidRange> removed;
     for (const Step& step : steps)
         removed.push_back(step.range);
@@ -309,10 +402,12 @@ FanOut::Removal FanOut::unsubscribe(SubscriberId subscriber, std::span<const Fid
 std::vector<FidRange> FanOut::remove(SubscriberId subscriber) {
     void_groups();
     std::vector<FidRange> had;
-    for (const SlowPolicy policy : slow_policies) {
-        const std::vector<FidRange> removed = table_.remove_subscriber({subscriber, policy});
+    any_interest(subscriber, [&](const Interest& interest) {
+        const std::vector<FidRange> removed = table_.remove_subscriber(interest);
         had.insert(had.end(), removed.begin(), removed.end());
-    }
+        return false;
+    });
+    late_.erase(subscriber);
     published_before_.erase(subscriber);
     return normalised(had);
 }
@@ -344,30 +439,43 @@ void FanOut::undo(std::span<const Step> steps) {
 
 // --- questions ------------------------------------------------------------------------------
 
+// Calls visit(interest) for each kind that the subscriber may have, until it returns true.
+template <typename Visit>
+bool FanOut::any_interest(SubscriberId subscriber, Visit visit) const {
+    const bool may_be_late = late_.contains(subscriber);
+    return std::ranges::any_of(slow_policies, [&](SlowPolicy policy) {
+        return visit(Interest{subscriber, policy, false}) ||
+               (may_be_late && visit(Interest{subscriber, policy, true}));
+    });
+}
+
 std::size_t FanOut::range_count(SubscriberId subscriber) const {
     std::size_t count = 0;
-    for (const SlowPolicy policy : slow_policies)
-        count += table_.range_count({subscriber, policy});
+    any_interest(subscriber, [&](const Interest& interest) {
+        count += table_.range_count(interest);
+        return false;
+    });
     return count;
 }
 
 bool FanOut::wants(SubscriberId subscriber, Fid fid) const {
-    return std::ranges::any_of(slow_policies, [&](SlowPolicy policy) {
-        return table_.wants({subscriber, policy}, fid);
-    });
+    return any_interest(subscriber,
+                        [&](const Interest& interest) { return table_.wants(interest, fid); });
 }
 
 bool FanOut::wants_anything(SubscriberId subscriber) const {
-    return std::ranges::any_of(slow_policies, [&](SlowPolicy policy) {
-        return table_.wants_anything({subscriber, policy});
-    });
+    return any_interest(subscriber,
+                        [&](const Interest& interest) { return table_.wants_anything(interest); });
 }
 
 SlowPolicy FanOut::policy_of(SubscriberId subscriber, Fid fid) const {
-    const auto found = std::ranges::find_if(slow_policies, [&](SlowPolicy policy) {
-        return table_.wants({subscriber, policy}, fid);
+    SlowPolicy policy = own_policy_;
+    any_interest(subscriber, [&](const Interest& interest) {
+        const bool found = table_.wants(interest, fid);
+        if (found) policy = interest.policy;
+        return found;
     });
-    return found == slow_policies.end() ? own_policy_ : *found;
+    return policy;
 }
 
 std::size_t FanOut::bytes_of_subscribers() const noexcept {
@@ -380,14 +488,19 @@ std::size_t FanOut::bytes_of_subscribers() const noexcept {
 // --- totals ---------------------------------------------------------------------------------
 
 std::vector<FidCount> FanOut::note_published_before(SubscriberId subscriber,
-                                                    std::span<const FidRange> fids) {
+                                                    std::span<const FidRange> fids,
+                                                    const HistoryLog* history) {
     std::vector<FidCount> published;
     visit_within(fids_.fids, fids, steps_, [&](Fid fid, const detail::FidState& state) {
-        if (state.published > 0) published.push_back({.fid = fid, .count = state.published});
+        if (state.published == 0) return;
+        const std::uint64_t before = history != nullptr ? history->first_of(fid) : state.published;
+        published.push_back({.fid = fid, .count = before});
     });
     if (!std::ranges::is_sorted(published, {}, &FidCount::fid))
         std::ranges::sort(published, {}, &FidCount::fid);
+    // A count of 0 replaces that of an earlier subscription.
     published_before_[subscriber].add(published);
+    std::erase_if(published, [](const FidCount& before) { return before.count == 0; });
     return published;
 }
 

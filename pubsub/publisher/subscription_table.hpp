@@ -10,6 +10,7 @@
 #include "pubsub/core/fid_count_store.hpp"
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/fid_table.hpp"
+#include "pubsub/core/history_log.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/core/wire.hpp"
 
@@ -21,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,7 @@ namespace netio::pubsub::inline v0_3 {
 struct Interest {
     SubscriberId subscriber{};
     SlowPolicy policy = SlowPolicy::block;
+    bool late = false; // is sent the history, and new messages not yet
 
     friend auto operator<=>(const Interest&, const Interest&) = default;
 };
@@ -58,6 +61,10 @@ class SubscriptionTable {
                               std::vector<FidRange>& removed);
     // Returns the fids that the subscriber had.
     std::vector<FidRange> remove_subscriber(Interest subscriber);
+    // The late interest in a range becomes a live one. It may need more ranges than the limit.
+    void make_live(Interest late, const FidRange& range);
+    // The parts of a range that the subscriber has.
+    std::vector<FidRange> parts(Interest subscriber, const FidRange& range) const;
 
     GroupId find(Fid fid) const;
     // In ascending order.
@@ -98,11 +105,12 @@ class SubscriptionTable {
     std::uint64_t generation_ = 1;
 };
 
-// The members of a group, and the page that is being filled for them.
+// The live members of a group, and the page that is being filled for them.
 struct Group : detail::GroupWriter {
     static constexpr std::size_t nowhere = SIZE_MAX;
 
     std::vector<Interest> members;
+    bool has_late = false;       // members that get the messages from the history
     std::size_t place = nowhere; // for the caller: the position of its data for this group
 };
 
@@ -138,9 +146,11 @@ class FanOut {
     // A request is accepted or refused as a whole.
     struct Addition {
         SubscriptionResult result = SubscriptionResult::accepted;
-        // The number of messages published so far, of each fid that is new to the subscriber. Fids
-        // without messages are left out.
+        // The number of messages published so far, of each fid that is new to the subscriber; with
+        // history, without those that are kept. Fids without such messages are left out.
         std::vector<FidCount> positions;
+        // The fids that are late, as they are new to the subscriber: disjoint, ascending.
+        std::vector<FidRange> late;
     };
     SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
         return subscribe(subscriber, wishes_of(request)).result;
@@ -153,7 +163,11 @@ class FanOut {
     std::vector<Wish> wishes_of(const SubscriptionRequest& request) const;
     // The fids with this policy: disjoint, not adjacent, ascending.
     static std::vector<FidRange> asked_with(SlowPolicy policy, std::span<const Wish> wishes);
-    Addition subscribe(SubscriberId subscriber, std::span<const Wish> wishes);
+    // With `history` the fids that are new to the subscriber begin late.
+    Addition subscribe(SubscriberId subscriber, std::span<const Wish> wishes,
+                       const HistoryLog* history = nullptr);
+    // The late subscriptions of these fids become live.
+    void make_live(SubscriberId subscriber, std::span<const FidRange> fids);
     struct Removal {
         SubscriptionResult result = SubscriptionResult::accepted;
         std::vector<FidRange> removed; // what the subscriber had; the form is that of remove()
@@ -189,12 +203,25 @@ class FanOut {
     detail::FidState& refresh(Fid fid);
     bool owns(Fid fid) const;
     void void_groups();
+    struct Added {
+        std::vector<FidRange> live;
+        std::vector<FidRange> late;
+    };
+    bool take(SubscriberId subscriber, const Wish& wish, bool late, std::vector<Step>& steps,
+              std::vector<FidRange>& added);
+    bool take_with_late(SubscriberId subscriber, const Wish& wish, bool history,
+                        std::vector<Step>& steps, Added& added);
+    void note_late(SubscriberId subscriber);
+    template <typename Visit>
+    bool any_interest(SubscriberId subscriber, Visit visit) const;
     bool add(Interest interest, const FidRange& range, std::vector<Step>& steps);
     bool remove(Interest interest, const FidRange& range, std::vector<Step>& steps);
     void undo(std::span<const Step> steps);
     std::size_t range_count(SubscriberId subscriber) const;
+    // `history`: without the kept messages.
     std::vector<FidCount> note_published_before(SubscriberId subscriber,
-                                                std::span<const FidRange> fids);
+                                                std::span<const FidRange> fids,
+                                                const HistoryLog* history);
 
     SlowPolicy own_policy_;
     bool keeps_newest_;
@@ -205,6 +232,7 @@ class FanOut {
     SubscriptionTable table_;
     detail::FidTable fids_;
     std::vector<std::unique_ptr<Group>> groups_; // by GroupId; created at the first lookup
+    std::unordered_set<SubscriberId> late_;      // subscribers with a late interest
     // Messages that were published before the subscription.
     std::unordered_map<SubscriberId, FidCountStore> published_before_;
     std::size_t steps_ = 0;

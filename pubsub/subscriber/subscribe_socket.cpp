@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/check_caller.hpp"
@@ -28,14 +29,21 @@ namespace {
 // however many requests wait.
 class RequestQueue {
   public:
-    // `positions`: requests the positions before each answer.
-    RequestQueue(SubscriptionState& subscriptions, bool positions) noexcept
-        : subscriptions_{subscriptions}, positions_{positions} {}
+    struct Options {
+        bool positions = false; // requests them before each answer
+        bool history = false;
+    };
+    RequestQueue(SubscriptionState& subscriptions, const Options& options) noexcept
+        : subscriptions_{subscriptions}, options_{options} {}
 
-    // The connection is open: requests all wanted fids.
-    void begin(Session& session) {
+    // The connection is open: requests all wanted fids. `resume_state` has the publish socket of
+    // the last connection.
+    void begin(Session& session, const ResumeState& resume_state) {
+        resume_state_ = &resume_state;
         const std::size_t bytes = std::min(session.body_limit(), slot_bytes);
-        subscriptions_.begin((bytes - request_header_bytes) / range_bytes);
+        const std::size_t head =
+            request_header_bytes + (options_.history ? history_option_bytes : 0);
+        subscriptions_.begin((bytes - head) / range_bytes);
         send(session);
     }
     // The connection has ended and has released the slots.
@@ -67,6 +75,11 @@ class RequestQueue {
     // The receive buffers of a publisher have at least this size, or body_limit() is smaller.
     static constexpr std::size_t slot_bytes = 4096;
 
+    HistoryWish wish_of(const SubscriptionState::Request& request) const noexcept {
+        if (!options_.history || !request.subscribe) return std::nullopt;
+        return request.supplied ? resume_state_->instance() : 0;
+    }
+
     void free_all_slots() {
         for (std::uint32_t i = 0; i < slot_count; ++i)
             free_slots_.push_back(i);
@@ -75,15 +88,16 @@ class RequestQueue {
     // Returns false if there is no space; on_sent, on_writable or the end of the connection
     // follows.
     bool send_request(Session& session, const SubscriptionState::Request& request) {
-        const std::size_t bytes = request_header_bytes + request.ranges.size() * range_bytes;
-        const bool positions = positions_ && request.subscribe;
+        const HistoryWish history = wish_of(request);
+        const std::size_t bytes = request_bytes(request.ranges.size(), history);
+        const bool positions = options_.positions && request.subscribe;
         OutgoingFrame frame{.kind = request.subscribe ? subscribe_kind : unsubscribe_kind,
                             .flags = positions ? positions_flag : std::uint8_t{0},
                             .extension = {},
                             .slices = {}};
         if (bytes <= frame_extension_limit) {
             std::array<std::byte, frame_extension_limit> body;
-            encode_request(request.number, request.ranges, body, request.policy);
+            encode_request(request.number, request.ranges, body, request.policy, history);
             frame.extension = std::span{body}.first(bytes);
             return session.send(frame, std::nullopt) == Status::ok;
         }
@@ -94,7 +108,8 @@ class RequestQueue {
         if (free_slots_.empty()) return false;
         const std::uint32_t slot = free_slots_.back();
         const Slice slice = memory_->slice(slot * slot_bytes, bytes);
-        encode_request(request.number, request.ranges, {slice.data, slice.size}, request.policy);
+        encode_request(request.number, request.ranges, {slice.data, slice.size}, request.policy,
+                       history);
         frame.slices = {&slice, 1};
         if (session.send(frame, Cookie{slot}) != Status::ok) return false;
         free_slots_.pop_back();
@@ -102,8 +117,9 @@ class RequestQueue {
     }
 
     SubscriptionState& subscriptions_;
-    bool positions_;
-    std::unique_ptr<RegisteredBuffer> memory_; // allocated for the first long request
+    Options options_;
+    const ResumeState* resume_state_ = nullptr; // of the connection
+    std::unique_ptr<RegisteredBuffer> memory_;  // allocated for the first long request
     std::vector<std::uint32_t> free_slots_;
     bool totals_answer_due_ = false;
 };
@@ -258,6 +274,8 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
     void conclude(const Closed& closed);
     std::vector<FidRange> silent_ranges(std::size_t limit) const;
     void report_silence(const FidQuery::Near& near);
+    void report_no_history(const Session& from);
+    void note_supplied(const FidRange& range);
 
     void on_route(const Session::Target& route) override;
     void on_connect_failed(const Closed& closed) override;
@@ -281,7 +299,8 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
     Session::Target target; // in use, or of the last attempt
     Counters counters;
     bool answered = false; // in this connection
-    StampFormat stamps;    // of this connection, once answered
+    bool reported_no_history = false;
+    StampFormat stamps; // of this connection, once answered
     bool closing = false;
     bool paused = false;
     bool* destroyed = nullptr;
@@ -332,7 +351,9 @@ struct SubscribeSocket::Impl::StampedSink : Sink {
 SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
                             SubscribeSocket::Handler& the_handler, SubscribeSocket& the_socket)
     : socket{the_socket}, transport{the_transport}, options{std::move(its_options)},
-      handler{the_handler}, requests{subscriptions, options.reconnect},
+      handler{the_handler}, requests{subscriptions,
+                                     {.positions = options.reconnect || options.history,
+                                      .history = options.history}},
       receiver{{.largest_message_bytes = options.largest_message_bytes, .fids = options.fid_limit},
                options.resume_state},
       retry_rule{{.wait_for_publisher = options.wait_for_publisher,
@@ -358,6 +379,7 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
               {.silent = [this](std::size_t limit) { return silent_ranges(limit); },
                .report = [this](const FidQuery::Near& near) { report_silence(near); }}} {
     validate(options);
+    if (options.history) subscriptions.ask_for_history(receiver.resume_state()->supplied());
     start();
 }
 
@@ -415,7 +437,8 @@ void SubscribeSocket::Impl::on_open(Session& opened) {
     connector.cancel();
     answered = false;
     receiver.begin_connection();
-    requests.begin(opened);
+    reported_no_history = false;
+    requests.begin(opened, *receiver.resume_state());
     handler.on_connected(socket);
 }
 
@@ -615,6 +638,18 @@ void SubscribeSocket::Impl::on_frame(Session& from, const IncomingFrame& frame) 
     }
 }
 
+void SubscribeSocket::Impl::report_no_history(const Session& from) {
+    Observer* const observer = transport.loop().observer;
+    if (std::exchange(reported_no_history, true) || observer == nullptr) return;
+    observer->on_no_history({.peer = from.peer_address()});
+}
+
+// The user may have unsubscribed in the meantime, and may subscribe again.
+void SubscribeSocket::Impl::note_supplied(const FidRange& range) {
+    for (const FidRange& wanted : subscriptions.wanted_in(range))
+        receiver.resume_state()->note_supplied(wanted);
+}
+
 FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
                                                           std::span<const std::byte> body) {
     const auto answer = decode_answer(body);
@@ -629,9 +664,12 @@ FrameReceiver::Outcome SubscribeSocket::Impl::take_answer(Session& from,
     const Sink sink{*this};
     const bool accepted = answer->result == SubscriptionResult::accepted;
     retry_rule.on_answered();
+    if (accepted && request->subscribe && options.history && !answer->keeps_history)
+        report_no_history(from);
     for (const FidRange& range : request->ranges) {
         if (accepted && request->subscribe) {
             receiver.begin_subscription(range);
+            if (options.history) note_supplied(range);
             silence.begin();
             handler.on_subscribed(socket, range);
         } else if (accepted) {
@@ -756,6 +794,7 @@ void SubscribeSocket::unsubscribe(const FidRange& range) {
     // as lost.
     Impl& self = impl();
     self.receiver.resume_state()->forget_tails(range);
+    self.receiver.resume_state()->forget_supplied(range);
     self.release(range);
 }
 

@@ -88,6 +88,13 @@ class NETIO_EXPORT SubscribeSocket final {
         std::chrono::milliseconds silence_hint{0};
         // on_page is called instead of on_message, with all messages of a page.
         bool whole_pages = false;
+        // Each subscription is for history: first the messages of its fids that the publisher still
+        // keeps (BufferedPublishSocket::Options::history_limit_bytes), oldest first, then the new
+        // ones, without a gap or a duplicate. Kept messages that the publisher discards before they
+        // are sent are reported lost. After a reconnection to the same publish socket only new
+        // messages arrive. If the publisher keeps none, the loop's observer is notified, once per
+        // connection.
+        bool history = false;
         // resume_state() of a former socket that this one replaces, perhaps at another address:
         // messages published between the two are reported as after a lost connection. nullptr:
         // none.

@@ -37,12 +37,13 @@ class Seen final : public Observer {
     void on_route_failed(const RouteFailed& event) override { routes_failed.push_back(event); }
     void on_provider_unused(const ProviderUnused& event) override { unused.push_back(event); }
     void on_request_refused(const RequestRefused& event) override { refused.push_back(event); }
+    void on_no_history(const NoHistory& event) override { no_history.push_back(event.peer); }
     void on_peer_stalled(const PeerStalled& event) override { stalled.push_back(event.peer); }
     void on_peer_recovered(const PeerRecovered& event) override { recovered.push_back(event); }
     void on_device_event(const DeviceEvent& event) override { devices.push_back(event); }
 
     std::vector<std::string> connected, rejected, accept_failed, not_admitted, key_file_problems,
-        stalled;
+        stalled, no_history;
     std::vector<PeerDisconnected> disconnected;
     std::vector<RequestRefused> refused;
     std::vector<std::pair<unsigned, std::size_t>> revoked;

@@ -19,11 +19,13 @@ constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
-          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
-                                                                                    0x6c6f6f70},
-          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279},
-          keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^ 0x6f776e}, time_dice_{seed ^ 0x74696d65} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
+                                                                                      (seed << 32)},
+          copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
+                                                                                    0x636c6f7365},
+          memory_dice_{seed ^ 0x6d656d6f7279}, keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^
+                                                                                        0x6f776e},
+          time_dice_{seed ^ 0x74696d65}, history_dice_{seed ^ 0x68697374} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -45,6 +47,7 @@ class Drawing {
         draw_keeping();
         draw_own_memory();
         draw_times();
+        draw_history();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
@@ -153,6 +156,36 @@ class Drawing {
     void draw_times() {
         for (ProcessPlan& plan : schedule_.processes)
             if (plan.kind == "publisher" && time_dice_.percent(25)) plan.options.set("times", 1);
+    }
+
+    // Also with its own dice: who keeps messages for late subscribers, who asks for them, and some
+    // that join in the middle of a flow.
+    void draw_history() {
+        const bool any_keeps = history_dice_.percent(25);
+        std::vector<std::uint32_t> keeping;
+        for (ProcessPlan& plan : schedule_.processes) {
+            const bool keeps = plan.kind == "publisher" && plan.options.get("mode") == 0;
+            if (!keeps || !any_keeps || history_dice_.percent(20)) continue;
+            plan.options.set("history", std::int64_t{4096} << history_dice_.between(0, 5));
+            keeping.push_back(plan.number);
+        }
+        for (ProcessPlan& plan : schedule_.processes) {
+            if (plan.kind != "subscriber") continue;
+            if (history_dice_.percent(any_keeps ? 70 : 5)) plan.options.set("history", 1);
+            if (!plan.options.has("history") || !history_dice_.percent(50)) continue;
+            const std::int64_t later = history_dice_.between(0, span_us_);
+            plan.options.set("late_us", std::max(later, plan.options.get("late_us")));
+            for (Step& step : schedule_.steps)
+                if (step.process == plan.number && step.what == "subscribe")
+                    step.at_us = std::max(step.at_us, later);
+        }
+        for (const std::uint32_t publisher : keeping) {
+            Step& step = schedule_.at(history_dice_.between(0, span_us_), publisher, "publish");
+            step.with.set("fids", fids_);
+            step.with.set("count", history_dice_.between(20, 300));
+            step.with.set("bytes", history_dice_.between(0, 300));
+            step.with.set("gap_us", history_dice_.one_of(std::vector<std::int64_t>{0, 10, 100}));
+        }
     }
 
     // Also with its own dice: who keeps what it receives, and how long.
@@ -457,6 +490,7 @@ class Drawing {
     Dice keep_dice_;
     Dice own_dice_;
     Dice time_dice_;
+    Dice history_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

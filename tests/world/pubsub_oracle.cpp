@@ -2,6 +2,7 @@
 #include "tests/world/pubsub_oracle.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace netio::world {
@@ -62,6 +63,44 @@ void PubSubOracle::sends_times(std::uint32_t publisher) {
     publishers_[publisher].sends_times = true;
 }
 
+void PubSubOracle::keeps_history(std::uint32_t publisher, std::size_t limit_bytes) {
+    publishers_[publisher].history_limit = limit_bytes;
+}
+
+void PubSubOracle::keep(Publisher& publisher, std::uint64_t fid, const Expected& message) {
+    // docs/history.md: 32 bytes more than its size with its time, rounded up to 8.
+    const std::size_t stamp = publisher.sends_times ? 8 : 0;
+    const auto needed = [&](const Expected& one) { return 32 + (one.bytes + stamp + 7) / 8 * 8; };
+    if (publisher.history_limit == 0) return;
+    publisher.history.push_back({.fid = fid, .message = message});
+    publisher.history_bytes += needed(message);
+    while (publisher.history_bytes > publisher.history_limit) {
+        publisher.history_bytes -= needed(publisher.history.front().message);
+        publisher.history.pop_front();
+    }
+}
+
+void PubSubOracle::expect_kept(const Publisher& publisher, std::uint64_t fid,
+                               Account& account) const {
+    for (const Kept& each : publisher.history) {
+        if (each.fid != fid) continue;
+        Expected& due = account.expected.emplace_back(each.message);
+        due.request = account.requests;
+        due.kept = true;
+    }
+}
+
+bool PubSubOracle::has_history(const Link& link) const {
+    const auto publisher = publishers_.find(link.publisher);
+    const auto is_of = [&](const auto& entry) {
+        const auto found = links_.find(entry.first);
+        return found != links_.end() && &found->second == &link &&
+               subscribers_.at(entry.second).wants_history;
+    };
+    return publisher != publishers_.end() && publisher->second.history_limit > 0 &&
+           std::ranges::any_of(owners_, is_of);
+}
+
 void PubSubOracle::vanishes(std::uint32_t publisher) {
     Publisher& it = publishers_[publisher];
     it.open = false;
@@ -101,8 +140,17 @@ void PubSubOracle::peer_subscribed(std::uint32_t publisher, std::uint64_t connec
     link.publisher = publisher;
     link.incarnation = publishers_[publisher].incarnation;
     if (!link.since) link.since = oracle_.now();
-    for (const std::uint64_t fid : fids)
-        ++link.accounts[fid].requests;
+    const Publisher& it = publishers_[publisher];
+    const bool has_kept = has_history(link);
+    for (const std::uint64_t fid : fids) {
+        Account& account = link.accounts[fid];
+        ++account.requests;
+        if (!has_kept || link.subscribed.contains(fid)) continue;
+        const Subscriber& peer = subscribers_[owners_.at(connection)];
+        const auto supplied = peer.supplied.find(fid);
+        if (supplied == peer.supplied.end() || supplied->second != it.incarnation)
+            expect_kept(it, fid, account);
+    }
     link.subscribed.insert(fids.begin(), fids.end());
 }
 
@@ -117,6 +165,9 @@ void PubSubOracle::peer_unsubscribed(std::uint32_t publisher, std::uint64_t conn
         if (it.tickets.contains(fid) && !account.expected.empty()) {
             account.expected.back().may_miss = true;
         }
+        if (!has_history(link)) continue;
+        for (Expected& each : account.expected)
+            each.may_miss = true;
     }
 }
 
@@ -145,12 +196,14 @@ void PubSubOracle::accepted(std::uint32_t publisher, std::uint64_t fid, std::siz
     const std::uint64_t number = it.numbers[fid]++;
     it.waits.erase(fid);
     bool wanted = false;
+    const Expected message{.number = number, .bytes = bytes, .status = status};
+    keep(it, fid, message);
     for (auto& [connection, link] : links_) {
         if (link.publisher != publisher || !takes(link, fid)) continue;
         wanted = true;
         Account& account = link.accounts[fid];
-        account.expected.push_back(
-            {.number = number, .bytes = bytes, .status = status, .request = account.requests});
+        account.expected.push_back(message);
+        account.expected.back().request = account.requests;
     }
     if (!wanted) {
         oracle_.violate(RuleId::told_who_wants_it, "publish said ok for fid " +
@@ -159,8 +212,12 @@ void PubSubOracle::accepted(std::uint32_t publisher, std::uint64_t fid, std::siz
     }
 }
 
-void PubSubOracle::nobody_wants(std::uint32_t publisher, std::uint64_t fid) {
-    publishers_[publisher].waits.erase(fid);
+void PubSubOracle::nobody_wants(std::uint32_t publisher, std::uint64_t fid, std::size_t bytes,
+                                std::uint8_t status) {
+    Publisher& it = publishers_[publisher];
+    it.waits.erase(fid);
+    if (it.history_limit > 0)
+        keep(it, fid, {.number = it.numbers[fid]++, .bytes = bytes, .status = status});
     for (const auto& [connection, link] : links_) {
         if (link.publisher == publisher && takes(link, fid)) {
             oracle_.violate(RuleId::told_who_wants_it,
@@ -186,6 +243,10 @@ void PubSubOracle::writable(std::uint32_t publisher) {
 }
 
 // --- subscribers ----------------------------------------------------------------------------
+
+void PubSubOracle::asks_for_history(std::uint32_t subscriber) {
+    subscribers_[subscriber].wants_history = true;
+}
 
 void PubSubOracle::asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids,
                         std::optional<Policy> policy) {
@@ -213,9 +274,12 @@ void PubSubOracle::connected(std::uint32_t subscriber, std::uint32_t publisher,
 }
 
 void PubSubOracle::subscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids) {
-    Link& link = links_[subscribers_[subscriber].connection];
-    for (const std::uint64_t fid : fids)
+    Subscriber& it = subscribers_[subscriber];
+    Link& link = links_[it.connection];
+    for (const std::uint64_t fid : fids) {
         ++link.accounts[fid].answers;
+        it.supplied[fid] = link.incarnation;
+    }
 }
 
 // Messages published before the request arrive before its answer, whatever is requested later.
@@ -276,7 +340,9 @@ void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
         return expected.pop_front();
     }
     const auto later = std::ranges::find_if(expected, matches);
-    oracle_.violate(later != expected.end() ? RuleId::once_in_order : RuleId::whole,
+    oracle_.violate(later == expected.end() ? RuleId::whole
+                    : front.kept            ? RuleId::history_first
+                                            : RuleId::once_in_order,
                     name_of(subscriber, fid) + ": expected message " +
                         std::to_string(front.number) + " of " + std::to_string(front.bytes) +
                         " bytes, came " +
@@ -311,7 +377,12 @@ void PubSubOracle::gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_
     Link& link = links_[subscribers_[subscriber].connection];
     Account& account = link.accounts[fid];
     account.missed += count;
-    if (!may_drop(subscriber, link, fid)) {
+    const auto missed = static_cast<std::ptrdiff_t>(
+        std::min<std::size_t>(static_cast<std::size_t>(count), account.expected.size()));
+    // Kept messages may be overwritten before they are sent, whatever the policy.
+    const bool only_kept =
+        std::ranges::all_of(account.expected | std::views::take(missed), &Expected::kept);
+    if (!only_kept && !may_drop(subscriber, link, fid)) {
         oracle_.violate(RuleId::gap_by_policy, name_of(subscriber, fid) + ": a gap of " +
                                                    std::to_string(count) +
                                                    ", and no policy lets it miss any");
@@ -326,7 +397,8 @@ void PubSubOracle::gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_
     }
     // With conflation the newest message is never lost, unless the fid was just unsubscribed.
     if (count == account.expected.size() && account.requests == account.answers &&
-        !publishers_[link.publisher].keeps_little && wants_newest(subscriber, link, fid)) {
+        !publishers_[link.publisher].keeps_little && wants_newest(subscriber, link, fid) &&
+        !has_history(link)) {
         oracle_.violate(RuleId::newest_arrives,
                         name_of(subscriber, fid) + ": a gap of " + std::to_string(count) +
                             ", which is all that was due, with the newest message");

@@ -46,6 +46,8 @@ class PubSubOracle {
     // Its limit for conflated messages is low enough to be reached.
     void keeps_little(std::uint32_t publisher);
     void sends_times(std::uint32_t publisher);
+    // It keeps the last messages, within this limit.
+    void keeps_history(std::uint32_t publisher, std::size_t limit_bytes);
     // The socket is destroyed, alone or with its process.
     void vanishes(std::uint32_t publisher);
     void begins_to_close(std::uint32_t publisher);
@@ -61,13 +63,16 @@ class PubSubOracle {
     MessageName next(std::uint32_t publisher, std::uint64_t fid) const;
     void accepted(std::uint32_t publisher, std::uint64_t fid, std::size_t bytes,
                   std::uint8_t status);
-    void nobody_wants(std::uint32_t publisher, std::uint64_t fid);
+    void nobody_wants(std::uint32_t publisher, std::uint64_t fid, std::size_t bytes,
+                      std::uint8_t status);
     void ticket_opens(std::uint32_t publisher, std::uint64_t fid);
     void ticket_closes(std::uint32_t publisher, std::uint64_t fid);
     void refused(std::uint32_t publisher, std::uint64_t fid); // the call returned again
     void writable(std::uint32_t publisher);
 
     // --- subscribers ---
+    // It asks for history, once for each fid: it does not subscribe what it has unsubscribed.
+    void asks_for_history(std::uint32_t subscriber);
     // Without a policy the publisher's own applies.
     void asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids,
               std::optional<Policy> policy);
@@ -100,7 +105,8 @@ class PubSubOracle {
         std::size_t bytes = 0;
         std::uint8_t status = 0;
         std::uint64_t request = 0; // the last one before it
-        bool may_miss = false;     // an explicit publication that it unsubscribed from
+        bool may_miss = false;     // it has unsubscribed, and need not be sent it any more
+        bool kept = false;         // published before it subscribed
     };
     struct Account { // of one connection and fid
         std::deque<Expected> expected;
@@ -116,6 +122,10 @@ class PubSubOracle {
         std::map<std::uint64_t, Account> accounts;
         bool closed_at_publisher = false;
     };
+    struct Kept {
+        std::uint64_t fid = 0;
+        Expected message;
+    };
     struct Publisher {
         std::uint64_t incarnation = 0;
         Policy policy = Policy::block;
@@ -126,7 +136,11 @@ class PubSubOracle {
         bool sends_times = false;
         std::uint64_t unserved = 0; // ended by an orderly end without all messages
         std::map<std::uint64_t, std::uint64_t> numbers; // next number, by fid
-        std::map<std::uint64_t, TimePoint> waits;       // by fid: blocked since
+        // The newest messages that fit into the limit.
+        std::size_t history_limit = 0; // 0: none are kept
+        std::size_t history_bytes = 0;
+        std::deque<Kept> history;
+        std::map<std::uint64_t, TimePoint> waits; // by fid: blocked since
         std::set<std::uint64_t> tickets;
     };
     struct Subscriber {
@@ -135,11 +149,18 @@ class PubSubOracle {
         std::set<std::uint64_t> ever_dropped;
         // All policies that it has ever requested, by fid; nullopt: the publisher's own.
         std::map<std::uint64_t, std::set<std::optional<Policy>>> asked;
+        bool wants_history = false;
+        // The incarnation of the publisher that has accepted this fid for history.
+        std::map<std::uint64_t, std::uint64_t> supplied;
     };
 
     static bool takes(const Link& link, std::uint64_t fid) {
         return !link.closed_at_publisher && link.subscribed.contains(fid);
     }
+    void keep(Publisher& publisher, std::uint64_t fid, const Expected& message);
+    // The kept messages of a fid are due.
+    void expect_kept(const Publisher& publisher, std::uint64_t fid, Account& account) const;
+    bool has_history(const Link& link) const;
     std::string name_of(std::uint32_t subscriber, std::uint64_t fid) const;
     void check_time(std::uint32_t subscriber, const Link& link, MessageName name,
                     std::optional<std::int64_t> time);

@@ -118,6 +118,10 @@ constexpr std::array all_rules{
          "The clock of the time that is sent with each message, in 8 more bytes; subscribers read "
          "it with MessageView::time().",
          "pubsub/publisher/publisher.hpp"},
+    Rule{RuleId::history_first, "history first",
+         "They get what is kept of the fids that they subscribe, oldest first, and then the new "
+         "messages, without a gap or a duplicate.",
+         "pubsub/publisher/buffered_publish_socket.hpp"},
 };
 
 } // namespace

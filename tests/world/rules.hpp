@@ -44,6 +44,7 @@ enum class RuleId : std::uint8_t {
     copy_succeeds,
     kept_stays,
     time_is_sent,
+    history_first,
 };
 
 struct Rule {

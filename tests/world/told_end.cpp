@@ -48,7 +48,7 @@ void judge_end(Oracle& oracle, std::int64_t device, const ToldEnd& told) {
                                             oracle.happened(Trouble::busy, told.process, from));
         if (silence < told.dead_after - std::chrono::seconds{1} && !was_busy && !given_up)
             oracle.violate(RuleId::alive_is_not_dead, says());
-    } else if (told.closed.reason == CloseReason::too_slow && !held_up) {
+    } else if (told.closed.reason == CloseReason::too_slow && !held_up && !told.has_history) {
         oracle.violate(RuleId::slow_was_slow, says());
     } else if ((told.closed.reason == CloseReason::not_admitted && !broken) ||
                (blames_the_peer(told.closed.reason) && !held_up)) {

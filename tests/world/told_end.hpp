@@ -16,6 +16,9 @@ struct ToldEnd {
     TimePoint since; // when it was connected
     const Closed& closed;
     Duration dead_after; // configured in the process
+    // Between a publisher that keeps messages and a subscriber that asks for them: without a fault
+    // it may be too slow for them, which ends its session where it must not lose any.
+    bool has_history = false;
 };
 
 // `device`: the device of the world, or 0.

@@ -464,12 +464,18 @@ bool World::serves(std::uint32_t process) const {
 
 void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since,
                       const Closed& closed, Duration dead_after) {
+    const auto has_history = [&](std::uint32_t number) {
+        return std::ranges::any_of(schedule_.processes, [&](const ProcessPlan& plan) {
+            return plan.number == number && plan.options.get("history") != 0;
+        });
+    };
     world::judge_end(oracle_, schedule_.world.get("device"),
                      {.process = process,
                       .peer = peer,
                       .since = since,
                       .closed = closed,
-                      .dead_after = dead_after});
+                      .dead_after = dead_after,
+                      .has_history = has_history(process) && has_history(peer)});
 }
 
 } // namespace netio::world

@@ -148,6 +148,7 @@ PublishActor::PublishActor(World& world, Process& process)
             static_cast<std::size_t>(option("newest", static_cast<std::int64_t>(all.newest_bytes)));
         all.flush_time = std::chrono::microseconds{option("flush_us", 40)};
         all.flush_when_idle = option("idle") != 0;
+        all.history_limit_bytes = static_cast<std::size_t>(option("history"));
         auto made = std::make_unique<pubsub::BufferedPublishSocket>(process.transport, all, *this);
         buffered_ = made.get();
         socket_ = std::move(made);
@@ -168,6 +169,8 @@ PublishActor::PublishActor(World& world, Process& process)
                           mode_ == Mode::explicitly);
     if (option("newest") != 0) world_.pubsub().keeps_little(number_);
     if (sends_times_) world_.pubsub().sends_times(number_);
+    if (buffered_ != nullptr)
+        world_.pubsub().keeps_history(number_, static_cast<std::size_t>(option("history")));
 }
 
 std::string PublishActor::feature() const {
@@ -257,7 +260,8 @@ Status PublishActor::publish(Flow& flow) {
         status = publish_from_slot(flow);
     }
     note("publish", flow.fid, static_cast<std::uint64_t>(status));
-    if (status == Status::no_subscribers) oracle.nobody_wants(number_, flow.fid);
+    if (status == Status::no_subscribers)
+        oracle.nobody_wants(number_, flow.fid, flow.bytes, flow.status);
     if (status == Status::again && !waits_for_others(flow)) oracle.refused(number_, flow.fid);
     return status;
 }

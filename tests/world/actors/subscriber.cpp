@@ -23,6 +23,10 @@ FidRange range_of(const Step& step) {
     return {.first = Fid{static_cast<std::uint64_t>(step.with.get("first"))},
             .last = Fid{last < 0 ? UINT64_MAX : static_cast<std::uint64_t>(last)}};
 }
+bool touches(const std::set<std::uint64_t>& some, const std::set<std::uint64_t>& others) {
+    return std::ranges::any_of(others, [&](std::uint64_t fid) { return some.contains(fid); });
+}
+
 class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
   public:
     SubscribeActor(World& world, Process& process);
@@ -59,6 +63,7 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
     std::uint32_t publisher_;
     Duration slow_{}; // processing time per message
     std::set<std::uint64_t> wanted_;
+    std::set<std::uint64_t> left_; // has ever unsubscribed
     std::optional<TimePoint> connected_since_;
     bool asking_ = false; // a request is pending
     bool closing_ = false;
@@ -81,6 +86,8 @@ SubscribeActor::SubscribeActor(World& world, Process& process)
     options.session = session_options(options.session);
     options.session.receive_memory = own_memory_.memory();
     options.whole_pages = option("whole_pages") != 0;
+    options.history = option("history") != 0;
+    if (options.history) world_.pubsub().asks_for_history(number_);
     options.largest_message_bytes = static_cast<std::size_t>(option("largest", 64 * 1024 * 1024));
     options.reconnect = option("reconnect", 1) != 0;
     options.retry_interval = std::chrono::milliseconds{option("retry_ms", 250)};
@@ -119,8 +126,10 @@ void SubscribeActor::carry_out(const Step& step) {
 
 void SubscribeActor::subscribe(const Step& step) {
     if (closing_) return;
-    let_go_ = false;
     const FidRange range = range_of(step);
+    // With history it would begin again, or not, if the requests meet on their way.
+    if (option("history") != 0 && touches(left_, fids_of(range))) return;
+    let_go_ = false;
     const std::int64_t policy = step.with.get("policy", -1);
     note("subscribe", to_integer(range.first), to_integer(range.last));
     const std::set<std::uint64_t> fids = fids_of(range);
@@ -135,8 +144,10 @@ void SubscribeActor::subscribe(const Step& step) {
 void SubscribeActor::unsubscribe(const FidRange& range) {
     if (closing_) return;
     note("unsubscribe", to_integer(range.first), to_integer(range.last));
-    for (const std::uint64_t fid : fids_of(range))
+    for (const std::uint64_t fid : fids_of(range)) {
         wanted_.erase(fid);
+        left_.insert(fid);
+    }
     asking_ = !let_go_;
     socket_->unsubscribe(range);
 }

@@ -143,6 +143,12 @@ TEST_F(LogObserverTest, ARefusedRequestIsAWarningOfItsOwnKind) {
                     HasSubstr("10.0.0.8:1")));
 }
 
+TEST_F(LogObserverTest, APublisherWithoutHistoryIsNamedWithTheRemedy) {
+    told().on_no_history({.peer = "10.0.0.9:1"});
+    EXPECT_THAT(lines, ElementsAre("warning: publisher 10.0.0.9:1 keeps no history: only new "
+                                   "messages arrive; set its history_limit"));
+}
+
 TEST_F(LogObserverTest, LaterOnesAreCountedInOneLinePerInterval) {
     note("first");
     for (int i = 0; i < 40; ++i) {

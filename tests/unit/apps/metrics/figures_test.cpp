@@ -55,6 +55,7 @@ TEST(ShownFigures, AreDistinctForAPublisher) {
                                .snapshot = {.pool = 15,
                                             .free = 16,
                                             .least_free = 17,
+                                            .history = {28, 29, 30, 31},
                                             .held_up = seconds{18},
                                             .latency = one_of(seconds{19}),
                                             .subscribers = {},
@@ -88,6 +89,10 @@ netio_publication_outcomes_total{outcome="lost"} 26
 netio_publisher_pool{unit="bytes"} 15
 netio_publisher_free{unit="bytes"} 16
 netio_publisher_least_free{unit="bytes"} 17
+netio_publisher_history_limit_bytes 28
+netio_publisher_history_bytes 29
+netio_publisher_history_messages 30
+netio_publisher_history_late 31
 netio_publisher_latency_seconds_sum 19
 netio_publisher_latency_seconds_count 1
 netio_fids 21

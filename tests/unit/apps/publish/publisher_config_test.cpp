@@ -74,7 +74,7 @@ provider: tcp
 mode: buffered
 loop: {mode: adaptive, spin: 7us}
 buffered: {page_size: 4k, page_count: 9, queue_limit: 3k, watermark: 1k, flush_time: 11us,
-           flush_when_idle: true, newest: 2MiB}
+           flush_when_idle: true, newest: 2MiB, history_limit: 8MiB, history_time: 2s}
 heartbeat: 100ms
 dead_after: 700ms
 slow_policy: disconnect
@@ -104,6 +104,8 @@ streams:
     EXPECT_EQ(config.buffered_options.queue_limit_bytes, 3072U);
     EXPECT_EQ(config.buffered_options.watermark_bytes, 1024U);
     EXPECT_EQ(config.buffered_options.newest_bytes, 2097152U);
+    EXPECT_EQ(config.buffered_options.history_limit_bytes, 8388608U);
+    EXPECT_EQ(config.buffered_options.history_time, std::chrono::seconds{2});
     EXPECT_EQ(config.buffered_options.flush_time.count(), 11);
     EXPECT_TRUE(config.buffered_options.flush_when_idle);
     EXPECT_EQ(config.publisher.session.heartbeat.count(), 100);

@@ -56,6 +56,29 @@ TEST_F(SubscriptionStateTest, NothingIsAskedForBeforeThereIsAConnection) {
     EXPECT_FALSE(state.grants(Fid{10}));
 }
 
+TEST_F(SubscriptionStateTest, HistoryThatWasSuppliedIsASeparateRequest) {
+    SubscriptionState::Fids supplied;
+    supplied.assign(range(3, 5), {});
+    state.ask_for_history(supplied);
+    subscribe(range(0, 9));
+    state.begin(100);
+    auto requests = send();
+    ASSERT_EQ(requests.size(), 2U);
+    EXPECT_FALSE(requests[0].supplied);
+    EXPECT_THAT(requests[0].ranges, ElementsAre(range(0, 2), range(6, 9)));
+    EXPECT_TRUE(requests[1].supplied);
+    EXPECT_THAT(requests[1].ranges, ElementsAre(range(3, 5)));
+    for (const auto& request : requests)
+        answer(request, Result::accepted);
+    EXPECT_THAT(state.wanted(), ElementsAre(range(0, 9)));
+    EXPECT_THAT(state.wanted_in(range(8, 20)), ElementsAre(range(8, 9)));
+    supplied.clear();
+    subscribe(range(4, 4));
+    requests = send();
+    ASSERT_EQ(requests.size(), 1U);
+    EXPECT_FALSE(requests[0].supplied);
+}
+
 TEST_F(SubscriptionStateTest, AnUnsubscriptionIsPendingUntilTheAnswerOrTheEnd) {
     subscribe(range(0, 9));
     connect();

@@ -153,12 +153,11 @@ TEST(PubsubFrames, AnswerComesBackAndUnknownResultsAreRefused) {
 }
 
 TEST(PubsubFrames, TheMeaningOfTimeStampsComesBackWithTheAnswer) {
-    std::array<std::byte, answer_limit_bytes> bytes;
+    std::array<std::byte, answer_bytes + 8> bytes;
     for (const StampFormat format : {StampFormat{.clock = StampClock::tai, .utc_offset_s = 37},
                                      StampFormat{.clock = StampClock::own},
                                      StampFormat{.clock = StampClock::tai, .utc_offset_s = -1}}) {
-        ASSERT_EQ(encode(SubscriptionAnswer{.request = 3, .stamps = format}, bytes),
-                  answer_limit_bytes);
+        ASSERT_EQ(encode(SubscriptionAnswer{.request = 3, .stamps = format}, bytes), bytes.size());
         const auto decoded = decode_answer(bytes);
         ASSERT_TRUE(decoded);
         EXPECT_EQ(decoded->request, 3U);
@@ -175,6 +174,34 @@ TEST(PubsubFrames, TheMeaningOfTimeStampsComesBackWithTheAnswer) {
     EXPECT_TRUE(decode_answer(bytes));
     bytes[8] = std::byte{9};
     EXPECT_FALSE(decode_answer(bytes)) << "an unknown mandatory option";
+}
+
+TEST(PubsubFrames, ARequestForHistoryAndItsAnswerComeBack) {
+    std::array<std::byte, 64> bytes{};
+    const FidRange range{.first = Fid{1}, .last = Fid{2}};
+    for (const HistoryWish wish : {HistoryWish{}, HistoryWish{0}, HistoryWish{UINT64_MAX}}) {
+        const std::size_t size =
+            encode_request(9, std::span{&range, 1}, bytes, SlowPolicy::drop, wish);
+        ASSERT_EQ(size, request_bytes(1, wish));
+        const auto decoded = decode_request(std::span{bytes}.first(size));
+        ASSERT_TRUE(decoded);
+        EXPECT_EQ(decoded->history, wish);
+        EXPECT_EQ(decoded->policy, SlowPolicy::drop);
+        EXPECT_THAT(decoded->ranges, ElementsAre(range));
+        EXPECT_EQ(decoded->unknown_option, 0U);
+    }
+    EXPECT_FALSE(decode_request(request_with({1, 0, 4, 0, 1, 1, 1, 1}))) << "half of a value";
+    for (const StampFormat format : {StampFormat{}, StampFormat{.clock = StampClock::own}}) {
+        const std::size_t size = encode(
+            SubscriptionAnswer{.request = 3, .stamps = format, .keeps_history = true}, bytes);
+        ASSERT_LE(size, answer_limit_bytes);
+        const auto decoded = decode_answer(std::span{bytes}.first(size));
+        ASSERT_TRUE(decoded);
+        EXPECT_TRUE(decoded->keeps_history);
+        EXPECT_EQ(decoded->stamps, format);
+    }
+    bytes[10] = std::byte{1};
+    EXPECT_FALSE(decode_answer(std::span{bytes}.first(13))) << "with a value";
 }
 
 TEST(PubsubFrames, QuestionsAboutFidsComeBackWithinTheirLimits) {

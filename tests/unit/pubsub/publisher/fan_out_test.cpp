@@ -61,6 +61,62 @@ TEST(FanOut, GroupsDifferByPolicy) {
     EXPECT_EQ(fan_out.lookup(Fid{5}).group, fan_out.lookup(Fid{1}).group);
 }
 
+void keep(HistoryLog& log, FanOut& fan_out, std::uint64_t fid) {
+    log.append({.fid = Fid{fid}, .number = fan_out.lookup(Fid{fid}).published++, .time = {}}, {});
+}
+
+TEST(FanOut, ALateSubscriptionIsNoMemberUntilItIsLive) {
+    using enum SlowPolicy;
+    FanOut fan_out{block, 100};
+    HistoryLog log{{.bytes = 1000, .time = {}}};
+    for (int i = 0; i < 5; ++i)
+        keep(log, fan_out, 1);
+    log.drop_front();
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(2, 2)})), SubscriptionResult::accepted);
+    const std::array wishes{FanOut::Wish{range(1, 4), block}};
+    FanOut::Addition added = fan_out.subscribe(a, wishes, &log);
+    EXPECT_THAT(added.late, ElementsAre(range(1, 1), range(3, 4))) << "2 is live already";
+    EXPECT_THAT(added.positions, ElementsAre(FidCount{Fid{1}, 1}));
+    EXPECT_THAT(totals_of(fan_out, a), ElementsAre(FidCount{Fid{1}, 4}));
+    EXPECT_THAT(fan_out.lookup(Fid{1}).group->members, IsEmpty());
+    EXPECT_TRUE(fan_out.lookup(Fid{1}).group->has_late);
+    EXPECT_FALSE(fan_out.lookup(Fid{2}).group->has_late);
+    EXPECT_TRUE(fan_out.wants(a, Fid{1}));
+    // Another policy, asked for with and without history: it stays late.
+    added = fan_out.subscribe(a, std::array{FanOut::Wish{range(1, 2), drop}}, &log);
+    EXPECT_THAT(added.late, IsEmpty());
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(3, 5)}, drop)), SubscriptionResult::accepted);
+    EXPECT_EQ(fan_out.policy_of(a, Fid{1}), drop);
+    EXPECT_EQ(fan_out.policy_of(a, Fid{4}), drop);
+    EXPECT_TRUE(fan_out.lookup(Fid{4}).group->has_late);
+    EXPECT_THAT(fan_out.lookup(Fid{5}).group->members, ElementsAre(Interest{a, drop}));
+    fan_out.make_live(a, std::array{range(1, 1)});
+    EXPECT_THAT(fan_out.lookup(Fid{1}).group->members, ElementsAre(Interest{a, drop}));
+    EXPECT_FALSE(fan_out.lookup(Fid{1}).group->has_late);
+    EXPECT_EQ(fan_out.lookup(Fid{1}).group, fan_out.lookup(Fid{5}).group);
+    EXPECT_THAT(fan_out.unsubscribe(a, std::array{range(4, 9)}).removed, ElementsAre(range(4, 5)));
+    EXPECT_THAT(fan_out.remove(a), ElementsAre(range(1, 3)));
+    EXPECT_FALSE(fan_out.wants_anything(a));
+}
+
+TEST(FanOut, ARefusedRequestForHistoryChangesNothing) {
+    FanOut fan_out{SlowPolicy::block, 2};
+    const HistoryLog log{{.bytes = 1000, .time = {}}};
+    const std::array two{FanOut::Wish{range(1, 1), SlowPolicy::block},
+                         FanOut::Wish{range(3, 3), SlowPolicy::block}};
+    const std::array more{FanOut::Wish{range(1, 3), SlowPolicy::drop},
+                          FanOut::Wish{range(7, 7), SlowPolicy::block},
+                          FanOut::Wish{range(9, 9), SlowPolicy::block}};
+    ASSERT_EQ(fan_out.subscribe(a, two, &log).result, SubscriptionResult::accepted);
+    EXPECT_EQ(fan_out.subscribe(a, more, &log).result, SubscriptionResult::table_full);
+    EXPECT_FALSE(fan_out.wants(a, Fid{2}));
+    EXPECT_EQ(fan_out.policy_of(a, Fid{1}), SlowPolicy::block);
+    EXPECT_TRUE(fan_out.lookup(Fid{3}).group->has_late);
+    // A fid that was subscribed before, and counts from another message now.
+    fan_out.make_live(a, std::array{range(1, 3)});
+    EXPECT_THAT(fan_out.lookup(Fid{3}).group->members, ElementsAre(Interest{a, SlowPolicy::block}));
+}
+
 TEST(FanOut, WhatIsAskedForWithAPolicyAndWhatIsRemovedAreSets) {
     using enum SlowPolicy;
     const std::array wishes{FanOut::Wish{range(5, 9), drop}, FanOut::Wish{range(1, 2), newest},
