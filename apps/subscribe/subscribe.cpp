@@ -33,6 +33,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -125,6 +127,10 @@ class Run final : public Subscriptions::Handler {
         std::string detail;
         std::string lost; // how a publisher ended, if not in order
     };
+    struct PublisherTimes {
+        std::optional<netio::TimePoint> requested; // the first subscription of a connection
+        OneWayLatency one_way;
+    };
     struct Times { // receive times of messages
         netio::TimePoint first = netio::TimePoint::max();
         netio::TimePoint last;
@@ -164,6 +170,7 @@ class Run final : public Subscriptions::Handler {
     netio::EventLoop& loop_;
     Verifier verifier_;
     Latency latency_;
+    std::map<std::string, PublisherTimes, std::less<>> publisher_times_; // by name
     Prescale prescale_;
     SlowReader slow_reader_;
     std::uint64_t messages_left_;
@@ -372,8 +379,13 @@ SubscribeReport Run::report() const {
 }
 
 std::function<void(Exposition&)> Run::figures() {
-    return [snapshot = all_.snapshot(arguments_.metrics.fid_limit())](Exposition& text) {
+    std::vector<OneWayFigures> one_way;
+    for (const auto& [name, times] : publisher_times_)
+        if (auto figures = times.one_way.figures(name)) one_way.push_back(std::move(*figures));
+    return [snapshot = all_.snapshot(arguments_.metrics.fid_limit()),
+            one_way = std::move(one_way)](Exposition& text) {
         write(snapshot, text);
+        write(one_way, text);
     };
 }
 
@@ -382,11 +394,15 @@ std::function<void(Exposition&)> Run::figures() {
 void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
                        const std::string& provider) {
     logged_.waiting.erase(source.name);
+    publisher_times_[source.name].requested = netio::Clock::now();
     logged_.peers.info(fmt::format("connected to {} ({})", shown(source), provider));
 }
 
 void Run::on_subscribed(Subscriptions&, const Subscriptions::Source& source,
                         const FidRange& range) {
+    PublisherTimes& times = publisher_times_[source.name];
+    if (const auto requested = std::exchange(times.requested, std::nullopt))
+        times.one_way.round_trip(netio::Clock::now() - *requested);
     if (answers_.accepted(source.name)) duration_timer_.start(*arguments_.duration);
     if (logged_.subscribed.empty()) logged_.tell_subscribed.start(netio::Duration::zero());
     logged_.subscribed.add(range);
@@ -425,8 +441,11 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
     times_.last = loop_.now();
     if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
     if (const auto stamp = netio::time_stamp::of(message, source.stamps)) {
-        if (const auto published = stamp->utc_ns())
-            latency_.add(*published, static_cast<std::int64_t>(wall_clock()));
+        if (const auto published = stamp->utc_ns()) {
+            const auto arrived = static_cast<std::int64_t>(wall_clock());
+            latency_.add(*published, arrived);
+            if (metrics_) publisher_times_[source.name].one_way.add(*published, arrived);
+        }
     }
     if (arguments_.reading.verify) verifier_.check(source.name, fid, message);
     const bool wanted = prescale_.takes(fid);
