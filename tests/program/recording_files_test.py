@@ -293,6 +293,61 @@ print(json.dumps(out))
             self.assertEqual(group["messages"], [each[4].hex() for each in own])
 
 
+    COMPOUND = r"""
+import h5py, json, sys
+with h5py.File(sys.argv[1]) as file:
+    group = file["fid_0x0000000000000000"]
+    data = group["data"]
+    print(json.dumps({"shape": data.shape, "chunks": data.chunks, "names": data.dtype.names,
+        "offsets": [data.dtype.fields[name][1] for name in data.dtype.names],
+        "units": {name: value for name, value in data.attrs.items()},
+        "arrival_units": group["arrival_time"].attrs["units"],
+        "time": data["time"].tolist(), "adc": data["adc"][:, :3].tolist(), "gain": data["gain"].tolist(),
+        "flag": data["flag"].tolist()}))
+"""
+
+    def test_records_of_a_given_layout_are_a_compound_type(self):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("there is no Python with h5py (apt install python3-h5py)")
+        for length in (3, 10000):  # in a contiguous dataset, and each record a chunk
+            records = [(0, i, i * 1000, 0, struct.pack(f"<Q{length}hfB", 7 * i, *([-i] * length), i / 2, i & 1))
+                       for i in range(50)]
+            file = self.path(f"run{length}.mcap", recording_of(records).finished())
+            ended = netio("file", "export", file, "--as", "hdf5", "--output", self.path(f"{length}.h5"), "--layout",
+                          f"time:u64:ns,adc:i16[{length}]:mV,gain:f32,flag:u8")
+            if b"without HDF5" in ended.stderr:
+                self.skipTest("this build has no HDF5")
+            self.assertEqual(ended.returncode, 0, ended.stderr.decode())
+            read = subprocess.run([python, "-c", self.COMPOUND, self.path(f"{length}.h5")], stdout=subprocess.PIPE,
+                                  check=True)
+            self.assertEqual(json.loads(read.stdout), {
+                "shape": [50], "chunks": [1] if length > 3 else None, "names": ["time", "adc", "gain", "flag"],
+                "offsets": [0, 8, 8 + 2 * length, 12 + 2 * length], "units": {"time.units": "ns", "adc.units": "mV"},
+                "arrival_units": "ns since 1970-01-01T00:00:00Z", "time": [7 * i for i in range(50)],
+                "adc": [[-i] * 3 for i in range(50)], "gain": [i / 2 for i in range(50)],
+                "flag": [i & 1 for i in range(50)]})
+
+    def test_a_wrong_layout_is_refused(self):
+        file = self.path("run.mcap", recording_of(list(some_messages(10, fids=1, size=12))).finished())
+        output = self.path("run.h5")
+        if b"without HDF5" in netio("file", "export", file, "--as", "hdf5", "--output", output, "--layout",
+                                    "a:u8").stderr:
+            self.skipTest("this build has no HDF5")
+        for layout, words in (("a:u64,b:u16", "its fields have 10 bytes, but messages of fid 0x0 have 12 to 12"),
+                              ("", "--layout"), ("a", "no name and type"), ("a:u24", "type is unknown"),
+                              ("a:f16", "type is unknown"), ("a:u8[0]", "number of elements"),
+                              ("a:u64,a:u32", "given twice"), ("a:u8,", "no name and type"),
+                              ("a:u64[18446744073709551615]", "number of elements"),
+                              ("a:u64[999999999]", "at most 1 GiB")):
+            ended = netio("file", "export", file, "--as", "hdf5", "--output", output, "--layout", layout)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            self.assertIn(words, ended.stderr.decode())
+            self.assertFalse(os.path.exists(output))
+        ended = netio("file", "export", file, "--as", "csv", "--output", "-", "--layout", "a:u8")
+        self.assertIn("only with --as hdf5", ended.stderr.decode())
+
+
 class Replaying(RecordingCase):
     def replay(self, *arguments):
         return self.start("replay", *arguments, "--listen", f"{HOST}:0", "--allow-remote-anonymous")
@@ -433,7 +488,7 @@ class Replaying(RecordingCase):
     def test_a_limit_of_messages_holds_for_recordings(self):
         self.path("run.mcap", recording_of(list(some_messages(200))).finished())
         publisher = self.start("publish", self.path(
-            "publisher.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\nstreams:\n"
+            "publisher.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\nmode: buffered\nstreams:\n"
             "  - {fids: 0-3, source: {recording: {file: run.mcap, rate: max}}}\n"), "--messages", "77")
         report, _ = self.received(publisher, "0-3")
         status, sent, log = publisher.end()
@@ -443,7 +498,7 @@ class Replaying(RecordingCase):
         self.path("run.mcap", recording_of(list(some_messages(10))).finished())
         self.path("other.mcap", b"precious")
         for source, more, words in (
-                ("recording: none.mcap", "", "source.recording.file: .*none.mcap: there is no such file"),
+                ("recording: none.mcap", "", "source.recording: .*none.mcap: there is no such file"),
                 ("recording: {file: run.mcap, rate: fast}", "", "rate: 'fast' is not a rate; allowed: recorded, max"),
                 ("recording: {file: run.mcap, map: 1-2=3}", "", "map: '1-2=3': the ranges have different lengths"),
                 ("recording: {file: run.mcap, from: noon}", "", "from: 'noon' is not a time"),
@@ -504,7 +559,8 @@ class RecordingAgain(RecordingCase):
             again = self.record(first, f"{mode}.mcap", "--time-stamps", "recorded", "--mode", mode)
             self.assertEqual([line.split(",")[1:] for line in self.lines(again)], stamped)
         configured = self.start("publish", self.path(
-            "again.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\ntime_stamps: tai\nstreams:\n  - fids: 0-3\n"
+            "again.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\nmode: buffered\ntime_stamps: tai\nstreams:\n"
+            "  - fids: 0-3\n"
             "    source: {recording: {file: first.mcap, rate: max, time_stamps: recorded}}\n"))
         recorder = self.start("record", configured.address(), "--fid", "0-3", "--output", self.path("yaml.mcap"))
         self.assertEqual((recorder.end()[0], configured.end()[0]), (0, 0))
