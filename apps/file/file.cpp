@@ -38,6 +38,7 @@ struct FileArguments {
     std::string output;
     std::size_t fids = 20; // shown
     ExportForm form = ExportForm::csv;
+    std::string layout; // of messages in HDF5; may be empty
     netio::RecordingWriter::Options writer;
     bool json = false;
 };
@@ -188,12 +189,16 @@ ExitStatus run_export(const FileArguments& arguments) {
     if (arguments.form == ExportForm::hdf5 && arguments.output == "-")
         throw std::invalid_argument{"--output: HDF5 cannot be written to standard output; give the "
                                     "name of a new file"};
+    if (arguments.form != ExportForm::hdf5 && !arguments.layout.empty())
+        throw std::invalid_argument{"--layout: only with --as hdf5"};
+    const std::vector<LayoutField> layout =
+        arguments.layout.empty() ? std::vector<LayoutField>{} : parse_layout(arguments.layout);
     RecordingReader reader = open_recording(arguments.recording);
     ExportReport report;
     const bool is_quiet = arguments.json || arguments.output == "-";
     {
         Progress progress{is_quiet};
-        report = export_recording(reader, arguments.form, arguments.output, [&] {
+        report = export_recording(reader, arguments.form, arguments.output, layout, [&] {
             progress.show(reader.passed_bytes(), reader.total_bytes());
         });
     }
@@ -296,6 +301,9 @@ Command add_file(CLI::App& program) {
         "What to write: raw: the bytes of one fid; csv: a line for each message; hdf5: a "
         "group for each fid")
         ->required();
+    exporting.add_option("--layout", command.arguments().layout,
+                         "With --as hdf5: the fields of the messages, which have all this size, "
+                         "as time:u64:ns,adc:u16[8]:mV,gain:f32");
     return command.command();
 }
 

@@ -13,7 +13,7 @@ void require_hdf5() {
 }
 
 ExportReport export_hdf5(netio::RecordingReader&, const std::string&,
-                         const std::function<void()>&) {
+                         const std::vector<LayoutField>&, const std::function<void()>&) {
     require_hdf5();
     return {};
 }
@@ -36,6 +36,7 @@ ExportReport export_hdf5(netio::RecordingReader&, const std::string&,
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -173,11 +174,14 @@ class Hdf5File {
 class Exporter {
   public:
     Exporter(netio::RecordingReader& reader, const std::string& path,
-             const std::function<void()>& on_progress)
-        : reader_{reader}, on_progress_{on_progress}, file_{path} {}
+             const std::vector<LayoutField>& layout, const std::function<void()>& on_progress)
+        : reader_{reader}, on_progress_{on_progress}, layout_{layout}, file_{path} {
+        if (!layout_.empty()) record_type_.emplace(type_of(layout_), H5Tclose, "the layout");
+    }
 
     ExportReport run() {
         measure();
+        refuse_other_sizes();
         create();
         reader_.rewind();
         while (reader_.next()) {
@@ -205,6 +209,60 @@ class Exporter {
         }
     }
 
+    static hid_t element_type(const LayoutField& field) {
+        const std::size_t which = field.element_bytes == 1   ? 0
+                                  : field.element_bytes == 2 ? 1
+                                  : field.element_bytes == 4 ? 2
+                                                             : 3;
+        switch (field.kind) {
+        case LayoutField::Kind::signed_integer:
+            return std::array{H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE}.at(which);
+        case LayoutField::Kind::unsigned_integer:
+            return std::array{H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE}.at(which);
+        case LayoutField::Kind::real:
+            return which == 2 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+        }
+        return H5I_INVALID_HID;
+    }
+    static hid_t type_of(const std::vector<LayoutField>& layout) {
+        const hid_t record = H5Tcreate(H5T_COMPOUND, bytes_of(layout));
+        std::size_t offset = 0;
+        for (const LayoutField& field : layout) {
+            if (field.count > 0) {
+                const hsize_t count = field.count;
+                const Handle array{H5Tarray_create2(element_type(field), 1, &count), H5Tclose,
+                                   field.name};
+                H5Tinsert(record, field.name.c_str(), offset, array.get());
+            } else {
+                H5Tinsert(record, field.name.c_str(), offset, element_type(field));
+            }
+            offset += field.bytes();
+        }
+        return record;
+    }
+    // With a layout all messages are records of its type.
+    void refuse_other_sizes() const {
+        if (layout_.empty()) return;
+        for (const auto& [fid, sizes] : sizes_)
+            if (sizes.smallest != bytes_of(layout_) || sizes.largest != bytes_of(layout_))
+                throw std::invalid_argument{fmt::format(
+                    "--layout: its fields have {} bytes, but messages of fid {} have {} to {}; "
+                    "choose fids with --fid, or correct the layout",
+                    bytes_of(layout_), to_string(fid), sizes.smallest, sizes.largest)};
+    }
+
+    void create_data(const std::string& data, const Sizes& sizes) {
+        const hsize_t chunk_rows = sizes.is_direct() ? 1 : 0;
+        if (!record_type_) {
+            file_.dataset(data, H5T_STD_U8LE, sizes.messages, sizes.largest, chunk_rows);
+            file_.text(data, "units", "bytes, a row for each message");
+            return;
+        }
+        file_.dataset(data, record_type_->get(), sizes.messages, 0, chunk_rows);
+        for (const LayoutField& field : layout_)
+            if (!field.unit.empty()) file_.text(data, (field.name + ".units").c_str(), field.unit);
+    }
+
     void create_times(const std::string& group, const Sizes& sizes) {
         const auto time = [&](const std::string& name, const std::string& meaning) {
             file_.dataset(group + name, H5T_STD_I64LE, sizes.messages, 0, 0);
@@ -229,9 +287,7 @@ class Exporter {
                        "number of the message within its fid; absent numbers are lost messages");
             file_.dataset(group + "/status", H5T_STD_U8LE, sizes.messages, 0, 0);
             if (sizes.is_fixed()) {
-                file_.dataset(group + "/data", H5T_STD_U8LE, sizes.messages, sizes.largest,
-                              sizes.is_direct() ? 1 : 0);
-                file_.text(group + "/data", "units", "bytes, a row for each message");
+                create_data(group + "/data", sizes);
             } else {
                 file_.dataset(group + "/bytes", H5T_STD_U8LE, sizes.bytes, 0, 0);
                 file_.dataset(group + "/offsets", H5T_STD_U64LE, sizes.messages + 1, 0, 0);
@@ -287,8 +343,8 @@ class Exporter {
                 file_.write(group + "/bytes", H5T_NATIVE_UINT8, pending.written_bytes,
                             pending.bytes.size(), 0, pending.bytes.data());
             } else if (!sizes.is_direct()) {
-                file_.write(group + "/data", H5T_NATIVE_UINT8, first, rows, sizes.largest,
-                            pending.bytes.data());
+                file_.write(group + "/data", record_type_ ? record_type_->get() : H5T_NATIVE_UINT8,
+                            first, rows, record_type_ ? 0 : sizes.largest, pending.bytes.data());
             }
             const std::uint64_t end = pending.end;
             pending = {.written_messages = first + rows, .written_bytes = end, .end = end};
@@ -298,6 +354,8 @@ class Exporter {
 
     netio::RecordingReader& reader_;
     const std::function<void()>& on_progress_;
+    const std::vector<LayoutField>& layout_;
+    std::optional<Handle> record_type_; // of the layout
     Hdf5File file_;
     ExportReport report_;
     std::map<netio::Fid, Sizes> sizes_;
@@ -310,10 +368,11 @@ class Exporter {
 void require_hdf5() {}
 
 ExportReport export_hdf5(netio::RecordingReader& reader, const std::string& path,
+                         const std::vector<LayoutField>& layout,
                          const std::function<void()>& on_progress) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     if (std::filesystem::exists(path)) refuse_existing(path);
-    Exporter exporter{reader, path, on_progress};
+    Exporter exporter{reader, path, layout, on_progress};
     try {
         return exporter.run();
     } catch (...) {

@@ -271,6 +271,24 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
              &ArrivedFigures::missed);
 }
 
+void write(std::span<const OneWayFigures> publishers, Exposition& text) {
+    if (publishers.empty()) return;
+    const auto each = [&](std::string_view name, std::string_view help,
+                          netio::Duration OneWayFigures::*value) {
+        Exposition::Family family = text.gauge(name, help);
+        for (const OneWayFigures& one : publishers)
+            family.add({{"publisher", one.publisher}}, one.*value);
+    };
+    each("netio_subscriber_one_way_median_seconds",
+         "Time from the publication of a message to its arrival", &OneWayFigures::median);
+    each("netio_subscriber_one_way_p99_seconds", "What one in a hundred of them exceeds",
+         &OneWayFigures::p99);
+    each("netio_subscriber_clock_offset_seconds",
+         "This machine's clock minus the publisher's, estimated", &OneWayFigures::clock_offset);
+    each("netio_subscriber_clock_offset_error_seconds", "Half the round trip of a request",
+         &OneWayFigures::clock_offset_error);
+}
+
 void write(const SenderFigures& sender, Exposition& text) {
     const Exposition::Labels peer{{"peer", sender.peer}};
     const netio::SendSnapshot& now = sender.snapshot;

@@ -38,6 +38,16 @@ void write(const LoopFigures& loop, Exposition& text);
 // The ports of RDMA devices; writes nothing without devices.
 void write(std::span<const RdmaDevice> devices, Exposition& text);
 
+// The one-way latency of messages with time stamps, and the estimated difference of the clocks.
+struct OneWayFigures {
+    std::string publisher;
+    netio::Duration median{}; // corrected by the offset, if that is larger than its error
+    netio::Duration p99{};
+    netio::Duration clock_offset{}; // this machine's clock minus the publisher's
+    netio::Duration clock_offset_error{};
+};
+void write(std::span<const OneWayFigures> publishers, Exposition& text);
+
 // Outcomes of unbuffered publications, counted per subscriber.
 struct OutcomeSums {
     std::uint64_t sent = 0;

@@ -107,6 +107,7 @@ struct ReadContext {
     // State of the publisher and the stream that are being read.
     std::vector<std::string> triggers; // names
     std::size_t largest_message = 0;
+    bool sends_times = false; // the publisher's option time_stamps
     std::size_t fid_count = 0;
     std::size_t size_min = 0;
     std::size_t size_max = 0;

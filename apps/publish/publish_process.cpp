@@ -7,7 +7,9 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/pattern.hpp"
+#include "apps/common/player.hpp"
 #include "apps/common/process.hpp"
+#include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/subscriber_log.hpp"
 #include "apps/common/terminal.hpp"
@@ -16,6 +18,7 @@
 #include "apps/publish/bus_place.hpp"
 #include "apps/publish/loop_parts.hpp"
 #include "apps/publish/message_feed.hpp"
+#include "apps/publish/outlet.hpp"
 #include "apps/publish/publisher_config.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/signals_blocked.hpp"
@@ -23,7 +26,6 @@
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
-#include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 
 #include <fmt/format.h>
@@ -36,6 +38,7 @@
 #include <exception>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,174 +52,30 @@
 namespace apps {
 namespace {
 
-// The output of a test publisher: a buffered or unbuffered socket, and the memory in which messages
-// are built. Belongs to the loop's thread.
-
-class Outlet {
-  public:
-    virtual ~Outlet() = default;
-
-    // Returns memory for the next message, as large as the largest message. Returns an empty span
-    // if none is free before release().
-    virtual std::span<std::byte> place() = 0;
-    // Publishes the message from that memory, after its header. The memory is free again unless the
-    // result is ok and the message is in flight (zero-copy).
-    virtual netio::Status offer(const MessageFeed::Message& message) = 0;
-    // The memory of a message in flight is free again. Returns whether none was free before.
-    virtual bool release(netio::Cookie cookie) = 0;
-    virtual netio::pubsub::Publisher& publisher() noexcept = 0;
-};
-
-using netio::Cookie;
-using netio::Status;
-using netio::pubsub::BufferedPublishSocket;
-using netio::pubsub::PublishSocket;
-
-std::span<const std::byte> header_of(const MessageFeed::Message& message) {
-    return std::span{message.header}.first(message.header_bytes);
+const RecordingConfig* recording_of(const StreamConfig& stream) {
+    return std::get_if<RecordingConfig>(&stream.source);
 }
 
-std::size_t largest_published(const PublisherConfig& config) {
-    std::size_t most = 0;
-    for (const StreamConfig& stream : config.streams)
-        most = std::max(most, largest(stream.sizes) + bytes_of(stream.header));
-    return most;
+// The streams whose messages a MessageFeed makes.
+std::vector<StreamConfig> fed_streams(const PublisherConfig& config) {
+    std::vector<StreamConfig> streams;
+    std::ranges::copy_if(
+        config.streams, std::back_inserter(streams),
+        [](const StreamConfig& stream) { return recording_of(stream) == nullptr; });
+    return streams;
 }
 
-// Calls take(at, bytes) for each slice of the message. All slices have the same length except the
-// last, and none is empty.
-template <typename Take>
-void cut(const MessageFeed::Message& message, Take take) {
-    const std::size_t slices = std::clamp<std::size_t>(message.bytes, 1, message.slices);
-    const std::size_t length = message.bytes / slices;
-    for (std::size_t i = 0; i < slices; ++i)
-        take(i * length, i + 1 == slices ? message.bytes - i * length : length);
-}
-
-// A message is copied into pages, so one buffer is enough.
-class BufferedOutlet final : public Outlet {
-  public:
-    BufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
-                   std::size_t largest_bytes, PublishSocket::Handler& handler)
-        : socket_{transport, config.buffered_options, handler}, memory_(largest_bytes) {
-        if (largest_published(config) <= socket_.message_limit()) return;
-        refuse_at(config, "streams",
-                  fmt::format("messages of up to {} bytes do not fit into {} pages of {} bytes; "
-                              "allowed: at most {} bytes, or more or larger pages",
-                              largest_published(config), config.buffered_options.page_count,
-                              config.buffered_options.page_size_bytes, socket_.message_limit()));
-    }
-
-    std::span<std::byte> place() override { return memory_; }
-    Status offer(const MessageFeed::Message& message) override {
-        const std::span<const std::byte> body = std::span{memory_}.first(message.bytes);
-        if (message.header_bytes == 0 && message.slices == 1)
-            return socket_.publish(message.fid, body, message.status);
-        parts_.clear();
-        if (message.header_bytes > 0) parts_.push_back(header_of(message));
-        cut(message,
-            [&](std::size_t at, std::size_t bytes) { parts_.push_back(body.subspan(at, bytes)); });
-        return socket_.publishv(message.fid, parts_, message.status);
-    }
-    bool release(Cookie) override { return false; }
-    netio::pubsub::Publisher& publisher() noexcept override { return socket_; }
-
-  private:
-    BufferedPublishSocket socket_;
-    std::vector<std::byte> memory_;
-    std::vector<std::span<const std::byte>> parts_;
-};
-
-// Every message in flight has its own buffer, as large as the largest message.
-class UnbufferedOutlet final : public Outlet {
-  public:
-    UnbufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
-                     std::size_t largest_bytes, PublishSocket::Handler& handler)
-        : largest_bytes_{largest_bytes}, place_bytes_{(largest_bytes + alignment - 1) / alignment *
-                                                      alignment},
-          place_count_{std::clamp<std::size_t>(
-              (config.memory_bytes > 0 ? config.memory_bytes : default_memory) / place_bytes_, 3,
-              config.unbuffered_options.outstanding_limit + 1)},
-          memory_{place_count_ * place_bytes_}, socket_{transport,
-                                                        within_places(config.unbuffered_options),
-                                                        handler} {
-        for (std::size_t i = place_count_; i > 0; --i)
-            free_.push_back(static_cast<std::uint32_t>(i - 1));
-    }
-
-    std::span<std::byte> place() override {
-        if (free_.empty()) return {};
-        return memory_.memory().subspan(free_.back() * place_bytes_, largest_bytes_);
-    }
-    Status offer(const MessageFeed::Message& message) override {
-        const std::uint32_t place = free_.back();
-        slices_.clear();
-        cut(message, [&](std::size_t at, std::size_t bytes) {
-            slices_.push_back(memory_.slice(place * place_bytes_ + at, bytes));
-        });
-        const Status status =
-            socket_.publishv(message.fid, slices_, Cookie{place},
-                             {.status = message.status, .header = header_of(message)});
-        if (status == Status::ok) free_.pop_back();
-        return status;
-    }
-    bool release(Cookie cookie) override {
-        free_.push_back(static_cast<std::uint32_t>(cookie));
-        return free_.size() == 1;
-    }
-    netio::pubsub::Publisher& publisher() noexcept override { return socket_; }
-
-  private:
-    static constexpr std::size_t alignment = 64;
-    static constexpr std::size_t default_memory = std::size_t{256} << 20;
-
-    // Limits and policies depend on outstanding_limit. With fewer buffers than that, a few stopped
-    // subscribers would occupy all of them and no policy would act. One buffer is reserved for the
-    // message that the socket refuses.
-    PublishSocket::Options within_places(PublishSocket::Options options) const {
-        options.outstanding_limit = std::min(options.outstanding_limit, place_count_ - 1);
-        return options;
-    }
-
-    std::size_t largest_bytes_;
-    std::size_t place_bytes_;
-    std::size_t place_count_;
-    netio::RegisteredBuffer memory_;
-    std::vector<std::uint32_t> free_;
-    std::vector<netio::Slice> slices_;
-    PublishSocket socket_; // last: destroyed first, so that no buffer is in flight
-};
-
-// Returns the key of the refused address; empty if the error is of another kind.
-std::string key_of(const PublisherConfig& config, const std::string& error) {
-    const std::vector<netio::Address>& used = config.buffered_options.publisher.listen;
-    for (std::size_t i = 0; i < used.size(); ++i) {
-        if (error.find(to_string(used[i])) == std::string::npos &&
-            error.find("'" + used[i].host + "'") == std::string::npos) // cannot be resolved
-            continue;
-        std::string key = "listen[" + std::to_string(i) + "]";
-        return config.places.contains(key) ? key : "listen";
-    }
-    return {};
-}
-
-// Throws ConfigError if the messages do not fit, and what the sockets' constructors throw.
-std::unique_ptr<Outlet> make_outlet(netio::Transport& transport, const PublisherConfig& config,
-                                    std::size_t largest_bytes, PublishSocket::Handler& handler) {
-    const auto make = [&]() -> std::unique_ptr<Outlet> {
-        if (config.buffered)
-            return std::make_unique<BufferedOutlet>(transport, config, largest_bytes, handler);
-        return std::make_unique<UnbufferedOutlet>(transport, config, largest_bytes, handler);
-    };
-    try {
-        return make();
-    } catch (const ConfigError&) {
-        throw;
-    } catch (const std::exception& error) {
-        const std::string key = key_of(config, error.what());
-        if (key.empty() || config.place_of(key).starts_with("--")) throw;
-        refuse_at(config, key, error.what());
-    }
+// Throws RecordingError.
+netio::RecordingReader open_recording(const StreamConfig& stream, const RecordingConfig& config) {
+    RecordingArguments arguments;
+    arguments.files = {config.path};
+    arguments.from = config.from;
+    arguments.until = config.until;
+    if (config.replacements.empty()) // the fids are the recorded ones: other chunks are not read
+        for (const netio::pubsub::FidRange& range : stream.fids)
+            arguments.fids.push_back(
+                fmt::format("{}-{}", to_integer(range.first), to_integer(range.last)));
+    return open_recording(arguments);
 }
 
 // One publisher of `netio publish`, from the first subscriber to the report.
@@ -251,7 +110,13 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     void pump();
     bool publish_one();
     void wait_for_feed();
+    void open_players();
+    void on_feed_end();
+    void on_player_end(const replay::Player& player);
+    void end_if_all_have_ended();
     std::function<void(Exposition&)> figures();
+    std::vector<PublishedFid> published() const;
+    std::uint64_t without_subscribers() const;
 
     void on_subscribed(netio::pubsub::Publisher& publisher,
                        const netio::pubsub::SubscriberPeer& peer,
@@ -266,7 +131,11 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
 
     netio::EventLoop& loop_;
     const PublisherConfig& config_;
-    MessageFeed feed_;
+    const std::vector<StreamConfig> fed_;
+    MessageFeed feed_; // of all streams but recordings
+    bool feed_ended_;
+    // A player for each recording; destroyed after the outlet, which sends from their memory.
+    std::vector<std::unique_ptr<replay::Player>> players_;
     PublishBudget& budget_;
     std::uint64_t unwanted_ = 0;
     std::optional<netio::TimePoint> begin_; // of publishing
@@ -313,11 +182,10 @@ std::string providers_of(const netio::pubsub::Publisher& publisher) {
 PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
                        const PublisherConfig& config, const PublishArguments& arguments,
                        PublishBudget& budget, std::function<void()> on_ended)
-    : loop_{loop}, config_{config}, feed_{config.streams, config.triggers}, budget_{budget},
-      subscribers_{loop}, continue_timer_{loop, [this] { pump(); }},
-      duration_timer_{loop, [this] { end("duration"); }}, outlet_{make_outlet(transport, config,
-                                                                              feed_.largest_bytes(),
-                                                                              *this)},
+    : loop_{loop}, config_{config}, fed_{fed_streams(config)}, feed_{fed_, config.triggers},
+      feed_ended_{fed_.empty()}, budget_{budget}, subscribers_{loop},
+      continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
+      outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
       metrics_{told_at(config, "metrics",
                        [&] {
                            return show_metrics(loop, config.metrics,
@@ -325,6 +193,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
                                                          [this] { return figures(); }));
                        })},
       on_ended_{std::move(on_ended)} {
+    open_players();
     subscribers_.decode_by(find_layout(arguments.decode));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
     if (!config.name.empty()) spdlog::info("publisher {}:", config.name);
@@ -346,12 +215,56 @@ void PublishRun::start_when_ready() {
         return;
     begin_ = netio::Clock::now();
     feed_.begin(*begin_);
-    continue_timer_.start(netio::Duration::zero());
+    if (!feed_ended_) continue_timer_.start(netio::Duration::zero());
+    for (const auto& player : players_)
+        player->begin(outlet_->socket());
+}
+
+// The cookies of an outlet are below the first one of a player.
+constexpr unsigned player_shift = 40;
+
+void PublishRun::open_players() {
+    for (const StreamConfig& stream : config_.streams) {
+        const RecordingConfig* const recording = recording_of(stream);
+        if (recording == nullptr) continue;
+        replay::Player::Options options{.factor = recording->factor,
+                                        .repeat = recording->repeat,
+                                        .replacements = recording->replacements,
+                                        .fids = netio::FidSet{stream.fids},
+                                        .sends_recorded_times = recording->sends_recorded_times,
+                                        .first_cookie = (std::uint64_t{players_.size()} + 1)
+                                                        << player_shift,
+                                        .counts_fids = true};
+        const std::size_t which = players_.size();
+        players_.push_back(std::make_unique<replay::Player>(
+            loop_, open_recording(stream, *recording), std::move(options), budget_.messages_left,
+            [this, which] { on_player_end(*players_[which]); }));
+    }
+}
+
+void PublishRun::on_feed_end() {
+    feed_ended_ = true;
+    end_if_all_have_ended();
+}
+
+void PublishRun::on_player_end(const replay::Player& player) {
+    if (player.failure().empty()) return end_if_all_have_ended();
+    spdlog::error("{}", player.failure());
+    failed_ = true;
+    end("failed");
+}
+
+void PublishRun::end_if_all_have_ended() {
+    if (budget_.messages_left > 0 &&
+        !(feed_ended_ &&
+          std::ranges::all_of(players_, [](const auto& player) { return player->has_ended(); })))
+        return;
+    end("finished");
 }
 
 // Publishes until a message is refused, nothing is due, or the turn is long enough.
 void PublishRun::pump() {
-    if (!begin_ || !end_.empty()) return;
+    if (!begin_ || !end_.empty() || feed_ended_) return;
     try {
         std::size_t bytes = 0;
         for (std::size_t i = 0; i < messages_per_turn && bytes < bytes_per_turn; ++i) {
@@ -372,7 +285,7 @@ bool PublishRun::publish_one() {
     const std::span<std::byte> place = outlet_->place();
     if (place.empty()) return false; // a completion continues
     const MessageFeed::Outcome outcome = feed_.next(place, loop_.now());
-    if (outcome == MessageFeed::Outcome::ended) return end("finished"), false;
+    if (outcome == MessageFeed::Outcome::ended) return on_feed_end(), false;
     if (outcome == MessageFeed::Outcome::waiting) return wait_for_feed(), false;
     const Status status = outlet_->offer(feed_.message());
     if (status == Status::again) {
@@ -402,8 +315,26 @@ void PublishRun::end(std::string_view why) {
     continue_timer_.cancel();
     duration_timer_.cancel();
     input_watch_.reset();
+    for (const auto& player : players_)
+        player->stop();
     subscribers_.begin_end();
     outlet_->publisher().close();
+}
+
+std::vector<PublishedFid> PublishRun::published() const {
+    std::vector<PublishedFid> fids = feed_.published();
+    for (const auto& player : players_)
+        for (const auto& [fid, messages] : player->published())
+            fids.push_back({.fid = netio::pubsub::Fid{fid}, .messages = messages});
+    std::ranges::sort(fids, {}, &PublishedFid::fid);
+    return fids;
+}
+
+std::uint64_t PublishRun::without_subscribers() const {
+    std::uint64_t sum = unwanted_;
+    for (const auto& player : players_)
+        sum += player->without_subscribers();
+    return sum;
 }
 
 PublishReport PublishRun::report() const {
@@ -418,7 +349,7 @@ PublishReport PublishRun::report() const {
             .throughput = {.messages = sums.messages,
                            .bytes = sums.bytes,
                            .seconds = begin_ ? seconds() : 0.0},
-            .without_subscribers = unwanted_,
+            .without_subscribers = without_subscribers(),
             .again = sums.again,
             .dropped = sums.dropped,
             .pages = sums.pages,
@@ -428,7 +359,7 @@ PublishReport PublishRun::report() const {
             .faults = std::ranges::any_of(config_.streams, makes_faults)
                           ? std::optional{feed_.faults()}
                           : std::nullopt,
-            .fids = feed_.published()};
+            .fids = published()};
 }
 
 std::function<void(Exposition&)> PublishRun::figures() {
@@ -456,6 +387,8 @@ void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
 void PublishRun::on_writable(netio::pubsub::Publisher&) {
     feed_.retry();
     pump();
+    for (const auto& player : players_)
+        player->resume();
 }
 
 void PublishRun::on_closed(netio::pubsub::Publisher&, const netio::Closed&) {
@@ -465,6 +398,8 @@ void PublishRun::on_closed(netio::pubsub::Publisher&, const netio::Closed&) {
 void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie cookie,
                                       const netio::pubsub::PublicationOutcome& outcome) {
     outcomes_.add(outcome);
+    if (const auto player = static_cast<std::uint64_t>(cookie) >> player_shift; player > 0)
+        return players_.at(player - 1)->completed(cookie);
     if (outlet_->release(cookie)) pump();
 }
 
@@ -847,7 +782,10 @@ std::string check(netio::Transport& transport, PublisherConfig config) {
         for (netio::Address& each : options->listen)
             each.port = 0;
     }
-    const MessageFeed feed{config.streams, config.triggers};
+    const MessageFeed feed{fed_streams(config), config.triggers};
+    for (const StreamConfig& stream : config.streams)
+        if (const RecordingConfig* const recording = recording_of(stream))
+            static_cast<void>(open_recording(stream, *recording));
     struct IgnoringHandler final : netio::pubsub::PublishSocket::Handler {
         void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
                                   const netio::pubsub::PublicationOutcome&) override {}

@@ -223,6 +223,7 @@ void read_triggers(const YamlValue& value, PublisherConfig& config, ReadContext&
 
 void read_all_streams(const YamlValue& value, PublisherConfig& config, ReadContext& context) {
     context.largest_message = config.publisher.largest_message_bytes;
+    context.sends_times = config.publisher.time_stamps != netio::StampClock::none;
     config.streams = read_streams(value, context);
 }
 
@@ -616,7 +617,11 @@ const std::vector<ConfigSection>& config_sections() {
         {"unbuffered", "`unbuffered`", ""},
         {"session", "`session`", ""},
         {"stream", "`streams`", "Each entry of the list."},
-        {"source", "`source`", "A map has either `file` or `files`."},
+        {"source", "`source`", "A map has `file`, `files` or `recording`."},
+        {"recording", "`recording`",
+         "A path is short for `{file: PATH}`. The keys are those of "
+         "[netio replay](recording.md#replay). The recorded order is kept, except among several "
+         "loops, and between fids of different streams."},
         {"rate", "`rate`",
          "A number is short for `{per_second: NUMBER}`. A delayed stream catches up at most one "
          "second; a longer delay postpones the following messages."},

@@ -7,6 +7,7 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/pattern.hpp"
+#include "apps/common/read_ahead.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/publish/message_plan.hpp"
 #include "apps/publish/yaml_reader.hpp"
@@ -46,7 +47,18 @@ struct FileConfig {
     bool repeat = false;
 };
 struct PipeConfig {}; // standard input
-using SourceConfig = std::variant<PatternConfig, FileConfig, PipeConfig>;
+// The messages of a recording, with their fids, in the recorded order. The stream's fids are
+// published, the others are skipped.
+struct RecordingConfig {
+    std::string path;
+    std::optional<double> factor = 1; // of the recorded pace; nullopt: as fast as possible
+    replay::FidReplacements replacements;
+    std::string from; // as RecordingArguments has it
+    std::string until;
+    std::uint64_t repeat = 1;
+    bool sends_recorded_times = false;
+};
+using SourceConfig = std::variant<PatternConfig, FileConfig, PipeConfig, RecordingConfig>;
 
 // Header before each message: up to 8 bytes, or the event number in 8 bytes.
 struct HeaderConfig {

@@ -2,6 +2,8 @@
 #include "apps/publish/stream_config.hpp"
 
 #include "apps/common/fid_text.hpp"
+#include "apps/common/player.hpp"
+#include "apps/common/recording_arguments.hpp"
 #include "netio/base/control_characters.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -95,12 +97,14 @@ std::string read_meaning(const YamlValue& value) {
 }
 
 void read_source(const YamlValue& value, StreamConfig& stream, ReadContext& context) {
-    constexpr std::string_view files_too = ", {file: PATH}, {files: [PATH, ...]}";
+    constexpr std::string_view files_too =
+        ", {file: PATH}, {files: [PATH, ...]}, {recording: PATH}";
     const std::string allowed = "pattern, pipe" + std::string{files_too};
     context.fid_count = count_of(stream.fids);
     if (value.is_scalar()) {
         const std::string word = value.text(allowed);
-        if (word == "file" || word == "files") value.fail("'" + word + "' needs a path", allowed);
+        if (word == "file" || word == "files" || word == "recording")
+            value.fail("'" + word + "' needs a path", allowed);
         if (value.choice({"pattern", "pipe"}, files_too) == 0) return; // as it is
         if (context.fid_count != 1)
             value.fail("standard input is a single stream", "a single fid with pipe");
@@ -111,17 +115,62 @@ void read_source(const YamlValue& value, StreamConfig& stream, ReadContext& cont
     }
     if (!value.is_map()) value.fail("not a valid source", allowed);
     expect_keys(value, {"source"});
-    if (value.find("file").has_value() == value.find("files").has_value())
-        value.fail("needs either file or files", allowed);
-    read_rows(value, "source", stream.source.emplace<FileConfig>(), context);
+    const auto has = [&value](std::string_view key) { return value.find(key).has_value(); };
+    if (int{has("file")} + int{has("files")} + int{has("recording")} != 1)
+        value.fail("needs one of file, files and recording", allowed);
+    read_rows(value, "source", stream.source, context);
 }
 
-void read_files(const YamlValue& value, FileConfig& config, ReadContext& context) {
+void read_files(const YamlValue& value, SourceConfig& source, ReadContext& context) {
+    FileConfig& config = source.emplace<FileConfig>();
     for (const YamlValue& each : value.list())
         config.paths.push_back(resolve(each, context.folder));
     if (config.paths.size() != context.fid_count) {
         value.fail(fmt::format("{} files for {} fids", config.paths.size(), context.fid_count),
                    "as many files as fids, or one with 'file'");
+    }
+}
+
+std::string read_recording_path(const YamlValue& value, const std::string& folder) {
+    std::string path = path_in_folder(value.text("the path of a recording"), folder);
+    try {
+        for (const std::string& file : netio::recording_files(path))
+            if (::access(file.c_str(), R_OK) != 0)
+                value.fail("'" + file +
+                               "' cannot be read: " + std::generic_category().message(errno),
+                           "the path of a recording that can be read");
+    } catch (const netio::RecordingError& error) {
+        value.fail(error.what(), "a file, a folder, or a rotated set of `netio record`");
+    }
+    return path;
+}
+
+std::string read_recording_time(const YamlValue& value) {
+    const std::string allowed = "a time after the begin of the recording, as 500ms, 10s, 2m, or a "
+                                "time in UTC, as 2026-11-27T17:46:09.5Z";
+    std::string text = value.text(allowed);
+    if (!parse_recording_time(text, {})) value.fail("'" + text + "' is not a time", allowed);
+    return text;
+}
+
+void read_map(const YamlValue& value, replay::FidReplacements& replacements) {
+    for (const YamlValue& each : value.is_list() ? value.list() : std::vector<YamlValue>{value}) {
+        try {
+            replacements.add(each.text("OLD=NEW"));
+        } catch (const std::invalid_argument& error) {
+            const std::string message = error.what();
+            const std::size_t semicolon = message.find("; allowed: ");
+            each.fail(message.substr(0, semicolon), message.substr(semicolon + 11));
+        }
+    }
+}
+
+// What the recording decides cannot be given.
+void refuse_keys_of_others(const YamlValue& stream) {
+    for (const std::string_view key :
+         {"size", "rate", "trigger", "count", "header", "slices", "faults", "status", "seed"}) {
+        if (const auto found = stream.find(key))
+            found->fail("not allowed with this source", "with a source other than a recording");
     }
 }
 
@@ -317,7 +366,7 @@ void add_stream(Keys& keys) {
                       });
     stream.add_custom("source", {word({"pattern", "pipe"}), section("source")}, "",
                       "self-checking messages for `netio subscribe --verify`; standard input, for "
-                      "a single fid; or files",
+                      "a single fid; files; or a recording",
                       read_source);
     stream.require();
     stream.add_deferred("size", {bytes(1, largest_message), section("size")},
@@ -352,15 +401,75 @@ void add_stream(Keys& keys) {
                "`seed` of the process plus the stream's index");
 }
 
-void add_sources_and_rates(Keys& keys) {
-    SectionRows<FileConfig> source{keys, "source"};
+void add_recording(Keys& keys) {
+    SectionRows<RecordingConfig> recording{keys, "recording"};
+    recording.add_custom("file", {text("PATH")}, "",
+                         "a recording, a folder of them, or a rotated set without its numbers, "
+                         "relative to this file",
+                         [](const YamlValue& value, RecordingConfig& config, ReadContext& context) {
+                             config.path = read_recording_path(value, context.folder);
+                         });
+    recording.require();
+    recording.add_custom("rate", {text("RATE")}, "recorded", "`recorded`, `2x`, `0.5x`, or `max`",
+                         [](const YamlValue& value, RecordingConfig& config, ReadContext&) {
+                             const std::string text = value.text(replay::allowed_rates);
+                             if (!replay::read_rate(text, config.factor))
+                                 value.fail("'" + text + "' is not a rate", replay::allowed_rates);
+                         });
+    recording.add("repeat", &RecordingConfig::repeat, whole(1, 1'000'000'000),
+                  "publish the recording this many times");
+    recording.add_custom("map", {text("OLD=NEW"), list(text("OLD=NEW"))}, "none",
+                         "publish other fids, as `5=7`, `0-63=100-163`; `fids` of the stream are "
+                         "the new ones",
+                         [](const YamlValue& value, RecordingConfig& config, ReadContext&) {
+                             read_map(value, config.replacements);
+                         });
+    recording.add_custom("from", {text("TIME")}, "the beginning",
+                         "a time after the beginning of the recording, as `10s`, or in UTC",
+                         [](const YamlValue& value, RecordingConfig& config, ReadContext&) {
+                             config.from = read_recording_time(value);
+                         });
+    recording.add_custom("until", {text("TIME")}, "the end",
+                         "as `from`; messages from it on are skipped",
+                         [](const YamlValue& value, RecordingConfig& config, ReadContext&) {
+                             config.until = read_recording_time(value);
+                         });
+    recording.add_custom(
+        "time_stamps", {word({"publisher", "recorded"})}, "publisher",
+        "`recorded`: the publisher, with `time_stamps: tai`, sends the recorded publication times",
+        [](const YamlValue& value, RecordingConfig& config, ReadContext& context) {
+            config.sends_recorded_times = value.choice({"publisher", "recorded"}) == 1;
+            if (config.sends_recorded_times && !context.sends_times)
+                value.fail("the publisher sends no time stamps",
+                           "together with time_stamps: tai of the publisher");
+        });
+}
+
+void add_source(Keys& keys) {
+    SectionRows<SourceConfig> source{keys, "source"};
     source.add_custom("file", {text("PATH")}, "", "one file for all fids, relative to this file",
-                      [](const YamlValue& value, FileConfig& config, ReadContext& context) {
-                          config.paths.push_back(resolve(value, context.folder));
+                      [](const YamlValue& value, SourceConfig& config, ReadContext& context) {
+                          config.emplace<FileConfig>().paths.push_back(
+                              resolve(value, context.folder));
                       });
     source.add_custom("files", {list(text("PATH"))}, "", "one file for each fid", read_files);
-    source.add("repeat", &FileConfig::repeat, flag(), "start again at the end of the file");
+    source.add_custom("recording", {text("PATH"), section("recording")}, "",
+                      "the messages of a recording that have one of the fids",
+                      [](const YamlValue& value, SourceConfig& config, ReadContext& context) {
+                          read_short_section(value, "recording", config.emplace<RecordingConfig>(),
+                                             context);
+                      });
+    source.add_custom("repeat", {flag()}, "false", "start again at the end of the file",
+                      [](const YamlValue& value, SourceConfig& config, ReadContext&) {
+                          auto* const file = std::get_if<FileConfig>(&config);
+                          if (file == nullptr)
+                              value.fail("not allowed with a recording",
+                                         "{recording: {file: PATH, repeat: NUMBER}}");
+                          file->repeat = value.flag();
+                      });
+}
 
+void add_rates_and_faults(Keys& keys) {
     SectionRows<RateConfig> rate{keys, "rate"};
     rate.add("per_second", &RateConfig::per_second, real(0, 1e9),
              "average messages per second of all fids together", "`per_fid`");
@@ -400,6 +509,10 @@ StreamConfig read_stream(const YamlValue& value, ReadContext& context) {
     read_section(value, "stream", stream, context);
     if (stream.trigger && value.find("rate"))
         value.get("trigger").fail("the stream also has a rate", "either rate or trigger");
+    if (std::holds_alternative<RecordingConfig>(stream.source)) {
+        refuse_keys_of_others(value);
+        return stream;
+    }
     context.size_min = smallest_bytes(stream.source);
     context.size_max =
         context.largest_message - std::min(context.largest_message, bytes_of(stream.header));
@@ -454,7 +567,9 @@ std::string path_in_folder(const std::string& path, const std::string& folder) {
 
 void add_streams(Keys& keys) {
     add_stream(keys);
-    add_sources_and_rates(keys);
+    add_source(keys);
+    add_recording(keys);
+    add_rates_and_faults(keys);
     add_sizes(keys);
 }
 

@@ -7,18 +7,15 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/option_name.hpp"
-#include "apps/common/parse.hpp"
+#include "apps/common/player.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/subscriber_log.hpp"
 #include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/replay/pace.hpp"
-#include "apps/replay/read_ahead.hpp"
 #include "netio/access/host.hpp"
 #include "netio/fabric.hpp"
-#include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -34,8 +31,7 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
-#include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -54,9 +50,8 @@ using netio::pubsub::SlowPolicy;
 
 struct ReplayArguments {
     RecordingArguments recording;
-    std::optional<double> factor = 1; // nullopt: as fast as possible
+    Player::Options player;
     std::vector<std::string> replacements;
-    std::size_t repeat = 1;
     std::size_t wait_subscribers = 1;
     std::string listen = "127.0.0.1:0";
     std::string bus;
@@ -69,19 +64,6 @@ struct ReplayArguments {
     bool json = false;
     bool progress = false;
 };
-
-// Returns whether the text is a rate: recorded, max, or a factor such as 2x or 0.5x.
-bool read_rate(const std::string& text, std::optional<double>& factor) {
-    if (text == "max" || text == "recorded") {
-        factor = text == "max" ? std::nullopt : std::optional{1.0};
-        return true;
-    }
-    if (!text.ends_with('x')) return false;
-    const auto number = parse_rate(text.substr(0, text.size() - 1));
-    if (!number || *number < 1e-6 || *number > 1e6) return false;
-    factor = *number;
-    return true;
-}
 
 // The fids to announce: those of --fid, else all of the recording, which is read for that.
 netio::FidSet announced_fids(const ReplayArguments& arguments,
@@ -107,6 +89,14 @@ std::string announced_address(netio::Endpoint endpoint) {
     const auto host = netio::access::parse_host(endpoint.address.host);
     if (host && netio::access::is_any(*host)) endpoint.address.host = netio::pubsub::this_host();
     return netio::pubsub::to_announced_address(endpoint);
+}
+
+void add_replacement(FidReplacements& replacements, const std::string& text) {
+    try {
+        replacements.add(text);
+    } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument{std::string{"--map: "} + error.what()};
+    }
 }
 
 class BusAnnouncement final : public netio::pubsub::Announcer::Handler {
@@ -140,26 +130,20 @@ class BusAnnouncement final : public netio::pubsub::Announcer::Handler {
 class ReplayRun final : public PublishSocket::Handler {
   public:
     ReplayRun(const ReplayArguments& arguments, netio::RecordingReader reader)
-        : arguments_{arguments}, loop_{{.mode = arguments.loop}}, pace_{arguments.factor},
-          keys_{server_keys(loop_, arguments.keys)}, transport_{netio::open_fabric(
-                                                         loop_, {.provider = arguments.provider})} {
-        FidReplacements replacements;
+        : arguments_{arguments}, loop_{{.mode = arguments.loop}}, keys_{server_keys(
+                                                                      loop_, arguments.keys)},
+          transport_{netio::open_fabric(loop_, {.provider = arguments.provider})} {
+        Player::Options options = arguments_.player;
         for (const std::string& each : arguments_.replacements)
-            replacements.add(each);
+            add_replacement(options.replacements, each);
         open_socket();
         tell_listening(publisher().endpoints());
         if (!arguments_.bus.empty())
-            bus_ = std::make_unique<BusAnnouncement>(loop_, arguments_,
-                                                     announced_fids(arguments_, replacements),
-                                                     publisher().endpoints());
-        ahead_ = std::make_unique<ReadAhead>(
-            std::move(reader), ReadAhead::Options{.replacements = std::move(replacements),
-                                                  .repeat = arguments_.repeat});
-        watch_ = std::make_unique<netio::DescriptorWatch>(
-            loop_, ahead_->event_descriptor(), netio::DescriptorWatch::Interest::readable, [this] {
-                ahead_->clear_event();
-                pump();
-            });
+            bus_ = std::make_unique<BusAnnouncement>(
+                loop_, arguments_, announced_fids(arguments_, options.replacements),
+                publisher().endpoints());
+        player_ = std::make_unique<Player>(loop_, std::move(reader), std::move(options),
+                                           messages_left_, [this] { on_player_end(); });
         if (arguments_.wait_subscribers > 0)
             spdlog::info("waiting for {} subscriber(s)", arguments_.wait_subscribers);
     }
@@ -178,25 +162,14 @@ class ReplayRun final : public PublishSocket::Handler {
         bus_.reset();
         print_report(arguments_.json ? to_json() + "\n" : to_text());
         if (failed_) return ExitStatus::failed;
-        if (end_ == "finished" && publisher().counters().messages + without_subscribers_ == 0)
+        if (end_ == "finished" &&
+            publisher().counters().messages + player_->without_subscribers() == 0)
             return ExitStatus::nothing;
         const bool is_whole = end_ == "finished" && subscribers_.unconfirmed() == 0;
         return is_whole ? ExitStatus::done : ExitStatus::incomplete;
     }
 
   private:
-    static constexpr std::size_t messages_per_turn = 4096;
-    static constexpr std::size_t bytes_per_turn = std::size_t{1} << 20;
-
-    // A block that was taken, and how many of its messages are in flight.
-    struct Taken {
-        std::unique_ptr<Block> block;
-        std::size_t next = 0;
-        std::size_t in_flight = 0;
-
-        bool is_used_up() const { return next == block->messages.size() && in_flight == 0; }
-    };
-
     void open_socket() {
         BufferedPublishSocket::Options buffered = arguments_.buffered;
         buffered.publisher.listen = {netio::parse_address(arguments_.listen)};
@@ -219,100 +192,19 @@ class ReplayRun final : public PublishSocket::Handler {
     void start_when_ready() {
         if (begin_ || subscribers_.subscriber_count() < arguments_.wait_subscribers) return;
         begin_ = netio::Clock::now();
-        pump();
+        player_->begin({.buffered = buffered_.get(), .unbuffered = unbuffered_.get()});
     }
-
-    void pump() {
-        if (!begin_ || !end_.empty()) return;
-        std::size_t bytes = 0;
-        for (std::size_t i = 0; i < messages_per_turn && bytes < bytes_per_turn; ++i) {
-            if (!take_block()) return;
-            Taken& taken = taken_.back();
-            const ReplayMessage& message = taken.block->messages[taken.next];
-            const netio::TimePoint now = netio::Clock::now();
-            const netio::TimePoint due = pace_.due(message.after, now);
-            if (due > now) return timer_.start_at(due);
-            if (!publish(taken, message)) return;
-            pace_.published(due, now);
-            bytes += message.bytes;
-        }
-        timer_.start(netio::Duration::zero());
-    }
-
-    // Makes sure that the last taken block has a message. Returns false if none is ready.
-    bool take_block() {
-        while (taken_.empty() || taken_.back().next == taken_.back().block->messages.size()) {
-            release();
-            // has_ended() first: the last block may become ready after take().
-            const bool ended = ahead_->has_ended();
-            std::unique_ptr<Block> block = ahead_->take();
-            if (block) {
-                taken_.push_back({.block = std::move(block)});
-                continue;
-            }
-            if (ended) finish();
-            return false;
-        }
-        return true;
-    }
-    void finish() {
-        const std::string failure = ahead_->failure();
-        if (failure.empty()) return end("finished");
-        spdlog::error("{}", failure);
+    void on_player_end() {
+        if (player_->failure().empty()) return end("finished");
+        spdlog::error("{}", player_->failure());
         failed_ = true;
         end("failed");
-    }
-
-    // Returns whether to continue.
-    bool publish(Taken& taken, const ReplayMessage& message) {
-        Status status = Status::ok;
-        if (buffered_) {
-            status =
-                buffered_->publish(message.fid,
-                                   std::span<const std::byte>{
-                                       taken.block->memory.data() + message.offset, message.bytes},
-                                   message.status);
-        } else {
-            const netio::Slice slice = taken.block->memory.slice(message.offset, message.bytes);
-            status = unbuffered_->publishv(
-                message.fid, {&slice, 1},
-                netio::Cookie{first_taken_ + static_cast<std::uint64_t>(taken_.size()) - 1},
-                {.status = message.status});
-            if (status == Status::ok) ++taken.in_flight;
-        }
-        switch (status) {
-        case Status::ok:
-            break;
-        case Status::again:
-            return false; // on_writable, or a completion, continues
-        case Status::no_subscribers:
-            ++without_subscribers_;
-            break;
-        default:
-            spdlog::error("a message of {} bytes of fid {} cannot be published ({}); increase "
-                          "--largest-message, or --page-count if the publisher is buffered",
-                          message.bytes, to_string(message.fid), to_string(status));
-            failed_ = true;
-            end("failed");
-            return false;
-        }
-        ++taken.next;
-        return true;
-    }
-
-    // Returns blocks that are used no longer, except the last one while it has messages.
-    void release() {
-        while (!taken_.empty() && taken_.front().is_used_up()) {
-            ahead_->give(std::move(taken_.front().block));
-            taken_.pop_front();
-            ++first_taken_;
-        }
     }
 
     void end(std::string_view why) {
         if (!end_.empty()) return;
         end_ = why;
-        timer_.cancel();
+        player_->stop();
         end_time_ = netio::Clock::now();
         subscribers_.begin_end();
         publisher().close();
@@ -331,27 +223,26 @@ class ReplayRun final : public PublishSocket::Handler {
                               const netio::Closed& closed) override {
         subscribers_.closed(peer, closed);
     }
-    void on_writable(netio::pubsub::Publisher&) override { pump(); }
+    void on_writable(netio::pubsub::Publisher&) override { player_->resume(); }
     void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override { loop_.stop(); }
     void on_publish_completed(PublishSocket&, netio::Cookie cookie,
                               const netio::pubsub::PublicationOutcome&) override {
-        --taken_.at(static_cast<std::size_t>(static_cast<std::uint64_t>(cookie) - first_taken_))
-              .in_flight;
-        release();
+        player_->completed(cookie);
     }
 
     struct Deviation {
         double p50_us, p99_us, longest_us, put_off_s;
     };
     std::optional<Deviation> deviation() const {
-        if (!pace_.is_paced()) return std::nullopt;
+        if (!player_->pace().is_paced()) return std::nullopt;
         const auto us = [](netio::Duration time) {
             return std::chrono::duration<double, std::micro>(time).count();
         };
-        return Deviation{.p50_us = us(pace_.deviation().quantile(0.5)),
-                         .p99_us = us(pace_.deviation().quantile(0.99)),
-                         .longest_us = us(pace_.deviation().longest()),
-                         .put_off_s = std::chrono::duration<double>(pace_.put_off()).count()};
+        return Deviation{.p50_us = us(player_->pace().deviation().quantile(0.5)),
+                         .p99_us = us(player_->pace().deviation().quantile(0.99)),
+                         .longest_us = us(player_->pace().deviation().longest()),
+                         .put_off_s =
+                             std::chrono::duration<double>(player_->pace().put_off()).count()};
     }
     Throughput throughput() const {
         const auto& counters = publisher().counters();
@@ -374,7 +265,7 @@ class ReplayRun final : public PublishSocket::Handler {
         json["seconds"] = sums.seconds;
         json["messages_per_s"] = sums.messages_per_s();
         json["gbit_per_s"] = sums.gbit_per_s();
-        json["without_subscribers"] = without_subscribers_;
+        json["without_subscribers"] = player_->without_subscribers();
         json["again"] = counters.again;
         json["dropped"] = counters.dropped;
         json["disconnected"] = subscribers_.disconnected();
@@ -385,9 +276,10 @@ class ReplayRun final : public PublishSocket::Handler {
                                  {"longest_us", late->longest_us},
                                  {"put_off_s", late->put_off_s}};
         }
-        json["torn"] = ahead_->has_ended() ? ahead_->reader().torn().size() : 0;
+        const netio::RecordingReader* const reader = player_->reader();
+        json["torn"] = reader != nullptr ? reader->torn().size() : 0;
         json["foreign_messages"] =
-            ahead_->has_ended() ? ahead_->reader().foreign_messages() : std::uint64_t{0};
+            reader != nullptr ? reader->foreign_messages() : std::uint64_t{0};
         return json_line(json);
     }
     std::string to_text() const {
@@ -401,43 +293,39 @@ class ReplayRun final : public PublishSocket::Handler {
             text += fmt::format("behind the schedule: p50 {:.1f} us, p99 {:.1f} us, longest {:.1f} "
                                 "us; put off {:.3f} s\n",
                                 late->p50_us, late->p99_us, late->longest_us, late->put_off_s);
-        if (without_subscribers_ > 0)
-            text += fmt::format("{} messages had no subscriber\n", without_subscribers_);
+        if (player_->without_subscribers() > 0)
+            text += fmt::format("{} messages had no subscriber\n", player_->without_subscribers());
         if (counters.dropped > 0)
             text +=
                 fmt::format("{} messages were dropped for slow subscribers\n", counters.dropped);
         if (subscribers_.unconfirmed() > 0)
             text += fmt::format("{} subscribers did not confirm that they have everything\n",
                                 subscribers_.unconfirmed());
-        if (!ahead_->has_ended()) return text;
-        for (const auto& torn : ahead_->reader().torn())
+        const netio::RecordingReader* const reader = player_->reader();
+        if (reader == nullptr) return text;
+        for (const auto& torn : reader->torn())
             text += fmt::format("{}: {}; {} bytes after offset {} were not read\n", torn.path,
                                 torn.problem, torn.bytes, torn.offset);
-        if (ahead_->reader().foreign_messages() > 0)
+        if (reader->foreign_messages() > 0)
             text += fmt::format("{} messages of other programs were skipped\n",
-                                ahead_->reader().foreign_messages());
+                                reader->foreign_messages());
         return text;
     }
 
     const ReplayArguments& arguments_;
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
-    Pace pace_;
     SubscriberLog subscribers_{loop_};
     std::shared_ptr<netio::ServerKeys> keys_;
     std::unique_ptr<netio::Transport> transport_;
-    std::unique_ptr<ReadAhead> ahead_;
-    std::deque<Taken> taken_;       // in order; only the last has messages that were not published
-    std::uint64_t first_taken_ = 0; // number of the first of them
+    std::uint64_t messages_left_ = std::numeric_limits<std::uint64_t>::max();
+    std::unique_ptr<Player> player_; // destroyed after the sockets, which send from its memory
     std::unique_ptr<BufferedPublishSocket> buffered_;
     std::unique_ptr<PublishSocket> unbuffered_;
     std::unique_ptr<BusAnnouncement> bus_;
-    std::unique_ptr<netio::DescriptorWatch> watch_;
-    netio::Timer timer_{loop_, [this] { pump(); }};
     netio::SignalWatch signals_{loop_, end_signals(), [this](int) { interrupt(); }};
     std::optional<netio::TimePoint> begin_;
     std::optional<netio::TimePoint> end_time_;
-    std::uint64_t without_subscribers_ = 0;
     std::string end_; // the reason; empty: not yet
     bool failed_ = false;
 };
@@ -461,6 +349,15 @@ void add_publisher_options(CLI::App& command, ReplayArguments& arguments) {
         [&publisher](std::size_t which) { publisher.slow_policy = static_cast<SlowPolicy>(which); },
         "For slow subscribers: block, drop, disconnect or newest")
         ->default_str("block");
+    add_words(
+        command, cli_flag<&Options::time_stamps>(), {"none", "tai", "recorded"},
+        [&arguments, &publisher](std::size_t which) {
+            publisher.time_stamps = which == 0 ? netio::StampClock::none : netio::StampClock::tai;
+            arguments.player.sends_recorded_times = which == 2;
+        },
+        "Send a time with each message: none, tai (when it is replayed), or recorded (when it was "
+        "published first)")
+        ->default_str("none");
     add_milliseconds(command, cli_flag<&Options::disconnect_after>(), publisher.disconnect_after,
                      "Disconnect a subscriber without progress for this long, with --slow-policy "
                      "disconnect",
@@ -488,11 +385,9 @@ Command add_replay(CLI::App& program) {
         ->add_option_function<std::string>(
             "--rate",
             [arguments](const std::string& text) {
-                if (!read_rate(text, arguments->factor))
+                if (!read_rate(text, arguments->player.factor))
                     throw CLI::ValidationError{
-                        "--rate", fmt::format("'{}'; allowed: recorded, max, or a factor from "
-                                              "0.000001x to 1000000x, such as 2x or 0.5x",
-                                              text)};
+                        "--rate", fmt::format("'{}'; allowed: {}", text, allowed_rates)};
             },
             "recorded: at the recorded pace; 2x, 0.5x: faster or slower; max: as fast as "
             "subscribers accept")
@@ -501,8 +396,8 @@ Command add_replay(CLI::App& program) {
         ->add_option("--map", arguments->replacements,
                      "Publish another fid, as 5=7 or 0-63=100-163; may be repeated")
         ->allow_extra_args(false); // files may follow
-    add_count(*command, "--repeat", arguments->repeat, "Publish the recording this many times",
-              {.min = 1, .max = 1'000'000'000});
+    add_count(*command, "--repeat", arguments->player.repeat,
+              "Publish the recording this many times", {.min = 1, .max = 1'000'000'000});
     add_count(*command, "--wait-subscribers", arguments->wait_subscribers,
               "Begin to publish when this many subscribers are connected",
               {.min = 0, .max = 1'000'000});

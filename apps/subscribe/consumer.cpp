@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <utility>
 
 namespace apps::subscribe {
 
@@ -54,9 +56,46 @@ std::uint32_t Verifier::number_of(std::string_view publisher) {
     return last_number_;
 }
 
+namespace {
+
+// A publisher may send any number.
+netio::Duration difference(std::int64_t published, std::int64_t arrived) noexcept {
+    constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max() / 2;
+    return netio::Duration{arrived - std::clamp<std::int64_t>(published, 0, latest)};
+}
+
+} // namespace
+
 void Latency::add(std::int64_t published, std::int64_t arrived) {
-    if (published > arrived) ++ahead_;
-    histogram_.add(netio::Duration{std::max<std::int64_t>(arrived - published, 0)});
+    const netio::Duration taken = difference(published, arrived);
+    if (taken < netio::Duration::zero()) ++ahead_;
+    histogram_.add(taken);
+}
+
+void OneWayLatency::round_trip(netio::Duration time) noexcept {
+    round_trip_ = std::min(round_trip_, std::max(time, netio::Duration::zero()));
+}
+
+void OneWayLatency::add(std::int64_t published, std::int64_t arrived) noexcept {
+    const netio::Duration taken = difference(published, arrived);
+    smallest_ = std::min(smallest_, taken);
+    if (round_trip_ == netio::Duration::max()) return;
+    const Offset now = offset();
+    const bool is_certain = now.value > now.error || now.value < -now.error;
+    histogram_.add(is_certain ? taken - now.value : taken);
+}
+
+OneWayLatency::Offset OneWayLatency::offset() const noexcept {
+    return {.value = smallest_ - round_trip_ / 2, .error = round_trip_ / 2};
+}
+
+std::optional<OneWayFigures> OneWayLatency::figures(std::string publisher) const {
+    if (histogram_.count() == 0) return std::nullopt;
+    return OneWayFigures{.publisher = std::move(publisher),
+                         .median = histogram_.quantile(0.5),
+                         .p99 = histogram_.quantile(0.99),
+                         .clock_offset = offset().value,
+                         .clock_offset_error = offset().error};
 }
 
 std::optional<LatencyReport> Latency::report() const {

@@ -3,6 +3,7 @@
 
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
+#include "apps/metrics/figures.hpp"
 #include "netio/base/latency_histogram.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/core/fid_map.hpp"
@@ -79,6 +80,32 @@ class Latency {
   private:
     netio::LatencyHistogram histogram_;
     std::uint64_t ahead_ = 0; // messages ahead of the local clock
+};
+
+// The latency of the messages of one publisher, corrected by the estimated difference of the clocks
+// if that is certain. The message that arrived fastest took at most a round trip, so the smallest
+// difference of arrival and publication, less half a round trip, is the clocks' difference, with an
+// error of half a round trip. If all messages waited longer than a round trip, this wait counts as
+// a difference of the clocks. No clock.
+class OneWayLatency {
+  public:
+    // The time from a request to its answer.
+    void round_trip(netio::Duration time) noexcept;
+    // Both in nanoseconds since 1970; `arrived` by the clock of this machine.
+    void add(std::int64_t published, std::int64_t arrived) noexcept;
+    // Returns nullopt before the first message and the first round trip.
+    std::optional<OneWayFigures> figures(std::string publisher) const;
+
+  private:
+    struct Offset {
+        netio::Duration value;
+        netio::Duration error;
+    };
+    Offset offset() const noexcept;
+
+    netio::LatencyHistogram histogram_;
+    netio::Duration round_trip_ = netio::Duration::max(); // the shortest
+    netio::Duration smallest_ = netio::Duration::max();   // arrival minus publication
 };
 
 // What `--verify` finds: faults in the messages. No I/O.

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/subscribe/outcome.hpp"
 
-#include <algorithm>
-
 namespace apps::subscribe {
 namespace {
 
-bool is_sound(const PatternCounts& counts) {
-    return counts.corrupt == 0 && counts.truncated == 0 && counts.lost == 0 &&
-           counts.reordered == 0 && counts.duplicates == 0;
-}
-
 bool is_sound(const SubscribeReport& report) {
-    return is_sound(report.pattern) && report.lost.value_or(0) == 0 && report.surplus == 0;
+    const PatternCounts& counts = report.pattern;
+    return counts.corrupt == 0 && counts.truncated == 0 && counts.lost == 0 &&
+           counts.reordered == 0 && counts.duplicates == 0 && report.lost.value_or(0) == 0 &&
+           report.surplus == 0;
 }
 
 bool ended_early(const std::string& end, const Asked& asked) {
@@ -32,15 +28,6 @@ ExitStatus outcome(const SubscribeReport& report, const Asked& asked) {
         report.lost.value_or(0) > 0 || report.unknown_tails > 0 || report.reached.unreached > 0;
     if (is_missing || ended_early(report.end, asked)) return ExitStatus::incomplete;
     return report.throughput.messages == 0 ? ExitStatus::nothing : ExitStatus::done;
-}
-
-bool is_whole(netio::pubsub::Fid fid, const SubscribeReport& report, const PatternCounts& counts) {
-    if (report.reached.unreached > 0 || report.unknown_tails > 0 ||
-        report.throughput.passed_over > 0)
-        return false;
-    const auto row = std::ranges::lower_bound(report.fids, fid, {}, &FidReport::fid);
-    return row != report.fids.end() && row->fid == fid && row->lost == 0 && row->surplus == 0 &&
-           is_sound(counts);
 }
 
 } // namespace apps::subscribe

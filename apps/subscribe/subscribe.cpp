@@ -16,7 +16,6 @@
 #include "apps/program/commands.hpp"
 #include "apps/subscribe/consumer.hpp"
 #include "apps/subscribe/outcome.hpp"
-#include "apps/subscribe/recorder.hpp"
 #include "apps/subscribe/subscribe_log.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
@@ -34,6 +33,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -82,8 +83,6 @@ struct Arguments {
     Fids fids;
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
-    std::string output; // empty: nothing is recorded
-    Existing existing = Existing::refuse;
     std::string local;
     KeyArguments key;
     MetricsArguments metrics;
@@ -128,6 +127,10 @@ class Run final : public Subscriptions::Handler {
         std::string detail;
         std::string lost; // how a publisher ended, if not in order
     };
+    struct PublisherTimes {
+        std::optional<netio::TimePoint> requested; // the first subscription of a connection
+        OneWayLatency one_way;
+    };
     struct Times { // receive times of messages
         netio::TimePoint first = netio::TimePoint::max();
         netio::TimePoint last;
@@ -137,11 +140,7 @@ class Run final : public Subscriptions::Handler {
     void duration_has_passed();
     bool may_get_an_answer();
     void refuse(std::string why);
-    void record(Fid fid, std::span<const std::byte> message);
-    void go_on_recording();
-    void recording_failed(const std::string& why);
     void hold();
-    void finish_recording(const SubscribeReport& report);
     SubscribeReport report() const;
     std::function<void(Exposition&)> figures();
 
@@ -171,10 +170,9 @@ class Run final : public Subscriptions::Handler {
     netio::EventLoop& loop_;
     Verifier verifier_;
     Latency latency_;
+    std::map<std::string, PublisherTimes, std::less<>> publisher_times_; // by name
     Prescale prescale_;
     SlowReader slow_reader_;
-    std::optional<BackgroundRecorder> recorder_;
-    bool is_paused_ = false; // until the recorder's queue has space
     std::uint64_t messages_left_;
     Ended ended_;
     Logged logged_;
@@ -262,13 +260,6 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                    end("interrupted");
                }} {
     const std::vector<FidRange> fids = parse_fids(arguments.fids.wanted);
-    if (!arguments.output.empty()) {
-        recorder_.emplace(
-            loop, std::make_unique<Recorder>(arguments.output, fids, arguments.existing),
-            BackgroundRecorder::Events{
-                .on_writable = [this] { go_on_recording(); },
-                .on_failure = [this](const std::string& why) { recording_failed(why); }});
-    }
     all_.subscribe(fids, policy_named(arguments.policy));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
 }
@@ -288,12 +279,9 @@ ExitStatus Run::run() {
     }
     if (const auto line = logged_.missed.end()) spdlog::warn("{}", *line);
     SubscribeReport result = report();
-    finish_recording(result);
-    result.end = ended_.how;
-    result.detail = ended_.detail;
     const ExitStatus status = outcome(result, {.messages = arguments_.messages.has_value(),
                                                .duration = arguments_.duration.has_value(),
-                                               .sound = arguments_.reading.verify || recorder_});
+                                               .sound = arguments_.reading.verify});
     result.outcome = to_string(status);
     print_report(arguments_.json ? to_json(result) + "\n" : to_text(result));
     return status;
@@ -321,25 +309,6 @@ bool Run::may_get_an_answer() {
         may = may || socket.is_connected() || !answers_.is_tried(source.name);
     });
     return may;
-}
-
-// Unless a lost publisher ended the run, all recordings before the end are complete.
-void Run::finish_recording(const SubscribeReport& report) {
-    if (!recorder_ || ended_.how == "failed") return;
-    std::optional<std::set<Fid>> whole;
-    if (ended_.how != "lost") {
-        whole.emplace();
-        for (const FidReport& row : report.fids)
-            if (is_whole(row.fid, report, verifier_.pattern().counts(row.fid)))
-                whole->insert(row.fid);
-    }
-    try {
-        recorder_->finish(std::move(whole));
-    } catch (const std::exception& error) {
-        ended_.how = "failed";
-        ended_.detail = error.what();
-        spdlog::error("{}", ended_.detail);
-    }
 }
 
 // Uses the publishers' totals once they are known; before, the sequence numbers in the messages and
@@ -410,8 +379,13 @@ SubscribeReport Run::report() const {
 }
 
 std::function<void(Exposition&)> Run::figures() {
-    return [snapshot = all_.snapshot(arguments_.metrics.fid_limit())](Exposition& text) {
+    std::vector<OneWayFigures> one_way;
+    for (const auto& [name, times] : publisher_times_)
+        if (auto figures = times.one_way.figures(name)) one_way.push_back(std::move(*figures));
+    return [snapshot = all_.snapshot(arguments_.metrics.fid_limit()),
+            one_way = std::move(one_way)](Exposition& text) {
         write(snapshot, text);
+        write(one_way, text);
     };
 }
 
@@ -420,11 +394,15 @@ std::function<void(Exposition&)> Run::figures() {
 void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
                        const std::string& provider) {
     logged_.waiting.erase(source.name);
+    publisher_times_[source.name].requested = netio::Clock::now();
     logged_.peers.info(fmt::format("connected to {} ({})", shown(source), provider));
 }
 
 void Run::on_subscribed(Subscriptions&, const Subscriptions::Source& source,
                         const FidRange& range) {
+    PublisherTimes& times = publisher_times_[source.name];
+    if (const auto requested = std::exchange(times.requested, std::nullopt))
+        times.one_way.round_trip(netio::Clock::now() - *requested);
     if (answers_.accepted(source.name)) duration_timer_.start(*arguments_.duration);
     if (logged_.subscribed.empty()) logged_.tell_subscribed.start(netio::Duration::zero());
     logged_.subscribed.add(range);
@@ -463,34 +441,16 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
     times_.last = loop_.now();
     if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
     if (const auto stamp = netio::time_stamp::of(message, source.stamps)) {
-        if (const auto published = stamp->utc_ns())
-            latency_.add(*published, static_cast<std::int64_t>(wall_clock()));
+        if (const auto published = stamp->utc_ns()) {
+            const auto arrived = static_cast<std::int64_t>(wall_clock());
+            latency_.add(*published, arrived);
+            if (metrics_) publisher_times_[source.name].one_way.add(*published, arrived);
+        }
     }
     if (arguments_.reading.verify) verifier_.check(source.name, fid, message);
     const bool wanted = prescale_.takes(fid);
-    if (recorder_ && wanted) record(fid, message);
     if (wanted && slow_reader_.is_slow() && ended_.how.empty()) hold();
     if (--messages_left_ == 0) end("messages");
-}
-
-// While the disk is blocked this side receives nothing, and everything else continues.
-void Run::record(Fid fid, std::span<const std::byte> message) {
-    recorder_->write(fid, message);
-    if (!recorder_->is_full() || is_paused_ || !ended_.how.empty()) return;
-    is_paused_ = true;
-    all_.pause();
-}
-
-void Run::go_on_recording() {
-    if (std::exchange(is_paused_, false)) all_.resume();
-}
-
-void Run::recording_failed(const std::string& why) {
-    if (!ended_.how.empty()) return; // the end of the run reports it
-    ended_.detail = why;
-    spdlog::error("{}", why);
-    go_on_recording();
-    end("failed");
 }
 
 // Sleeps like a busy handler: everything else in this process waits, but a signal to end is
@@ -583,8 +543,8 @@ void add_reading(CLI::App& command, Arguments::Reading& reading) {
     add_duration(command, "--think", reading.think,
                  "Simulate a slow consumer: sleep this long per message");
     add_count(command, "--prescale", reading.prescale,
-              "Apply recording and --think to the first message of each fid and then to every "
-              "N-th; all messages are counted and verified",
+              "Apply --think to the first message of each fid and then to every N-th; all messages "
+              "are counted and verified",
               {.min = 1, .max = UINT32_MAX});
     command
         .add_option_function<std::string>(
@@ -598,19 +558,21 @@ void add_reading(CLI::App& command, Arguments::Reading& reading) {
         ->type_name("TIME@TIME");
 }
 
-// If both options are given, the last one counts.
-void add_recording(CLI::App& command, Arguments& arguments) {
-    auto* const output = command.add_option("--output", arguments.output,
-                                            "Write the messages of each fid to a file in this "
-                                            "folder, which must have no recordings of these fids");
-    const auto existing = [&](const char* name, Existing value, const char* help) {
+// Options of earlier versions, which are not in the help.
+void refuse_recording(CLI::App& command) {
+    for (const char* const name : {"--output", "--append", "--overwrite"}) {
         command
-            .add_flag_callback(
-                name, [&arguments, value] { arguments.existing = value; }, help)
-            ->needs(output);
-    };
-    existing("--append", Existing::append, "Append to existing recordings");
-    existing("--overwrite", Existing::overwrite, "Replace existing recordings");
+            .add_option_function<std::vector<std::string>>(
+                name,
+                [name](const std::vector<std::string>&) {
+                    throw CLI::ValidationError{
+                        name, "netio subscribe does not record any more; use netio record "
+                              "--output FILE.mcap, and netio file export --as raw for the bytes "
+                              "of a fid"};
+                })
+            ->expected(0, 1)
+            ->group("");
+    }
 }
 
 } // namespace
@@ -646,7 +608,7 @@ Command add_subscribe(CLI::App& program) {
                  "End this long after the start, or after the first accepted subscription if the "
                  "publisher answers later than that");
     subscribe::add_reading(*command, arguments->reading);
-    subscribe::add_recording(*command, *arguments);
+    subscribe::refuse_recording(*command);
     command
         ->add_option(
             "--policy", arguments->policy,

@@ -85,6 +85,14 @@ bool take(const Sample& sample, Row& row, std::string_view figure) {
         row.waiting = sample.value;
     } else if (figure == "idle_seconds") {
         row.idle_seconds = sample.value;
+    } else if (figure == "one_way_median_seconds") {
+        row.one_way_p50_s = sample.value;
+    } else if (figure == "one_way_p99_seconds") {
+        row.one_way_p99_s = sample.value;
+    } else if (figure == "clock_offset_seconds") {
+        row.clock_offset_s = sample.value;
+    } else if (figure == "clock_offset_error_seconds") {
+        row.clock_offset_error_s = sample.value;
     } else {
         return false;
     }
@@ -93,6 +101,10 @@ bool take(const Sample& sample, Row& row, std::string_view figure) {
 
 std::string shown(const std::optional<double>& value) {
     return value ? short_number(*value) : "-";
+}
+
+std::string in_us(const std::optional<double>& seconds) {
+    return seconds ? fmt::format("{:.1f}", *seconds * 1e6) : "-";
 }
 
 struct Column {
@@ -104,7 +116,7 @@ constexpr std::size_t kind_width = 10;
 constexpr std::size_t name_width = 22;
 constexpr std::size_t longest_name = 1024;
 constexpr std::size_t least_name_width = 12;
-const std::array<Column, 6> columns{{
+const std::array<Column, 9> columns{{
     {"per s", 9, [](const Row& row) { return shown(row.rate); }},
     {"count", 12, [](const Row& row) { return std::to_string(row.count); }},
     {"waiting", 8, [](const Row& row) { return shown(row.waiting); }},
@@ -113,11 +125,19 @@ const std::array<Column, 6> columns{{
          return row.idle_seconds ? fmt::format("{:.1f}", *row.idle_seconds) : "-";
      }},
     {"again", 8, [](const Row& row) { return row.again ? std::to_string(*row.again) : "-"; }},
+    {"p50 us", 9, [](const Row& row) { return in_us(row.one_way_p50_s); }},
+    {"p99 us", 9, [](const Row& row) { return in_us(row.one_way_p99_s); }},
+    {"clock us", 17,
+     [](const Row& row) {
+         return row.clock_offset_s
+                    ? in_us(row.clock_offset_s) + " +- " + in_us(row.clock_offset_error_s)
+                    : "-";
+     }},
     {"dropped", 8, [](const Row& row) { return std::to_string(row.dropped); }},
 }};
 // Columns that a narrow terminal omits, in this order.
-constexpr std::array<std::string_view, 6> dispensable{"count",   "again",   "idle s",
-                                                      "waiting", "dropped", "per s"};
+constexpr std::array<std::string_view, 9> dispensable{
+    "clock us", "p99 us", "p50 us", "count", "again", "idle s", "waiting", "dropped", "per s"};
 
 } // namespace
 
@@ -251,6 +271,13 @@ std::string to_json(const std::vector<Look>& looks) {
             if (row.waiting) each["waiting"] = *row.waiting;
             if (row.idle_seconds) each["idle_s"] = *row.idle_seconds;
             if (row.again) each["again"] = *row.again;
+            const auto us = [&each](const char* name, const std::optional<double>& seconds) {
+                if (seconds) each[name] = *seconds * 1e6;
+            };
+            us("one_way_p50_us", row.one_way_p50_s);
+            us("one_way_p99_us", row.one_way_p99_s);
+            us("clock_offset_us", row.clock_offset_s);
+            us("clock_offset_error_us", row.clock_offset_error_s);
             rows.push_back(std::move(each));
         }
         list.push_back({{"source", look.source}, {"error", look.error}, {"rows", std::move(rows)}});

@@ -23,6 +23,11 @@ struct Row {
     std::optional<double> idle_seconds;
     std::optional<std::uint64_t> again;
     std::uint64_t dropped = 0;
+    // Of a subscriber's publisher with time stamps.
+    std::optional<double> one_way_p50_s{};
+    std::optional<double> one_way_p99_s{};
+    std::optional<double> clock_offset_s{}; // this machine's clock minus the publisher's, estimated
+    std::optional<double> clock_offset_error_s{};
 };
 
 // A program with metrics.

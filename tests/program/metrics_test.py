@@ -65,6 +65,16 @@ class Showing(Asking):
             self.assertEqual(shown["netio_fid_messages_total"][label], sent["fids"][hex(fid)]["messages"])
             self.assertEqual(arrived["netio_fid_bytes_total"][label], received["fids"][hex(fid)]["bytes"])
 
+    def test_top_shows_the_one_way_latency_of_a_publisher(self):
+        publisher, subscriber = self.pair("time_stamps: tai\n" + self.FEW)
+        here, name = metrics_of(subscriber), "netio_subscriber_messages_total"
+        self.until(lambda: figures(here).get(name, {}).get(f'publisher="{publisher.address()}"') == 2000, "all")
+        row = self.top(here)["subscriber", publisher.address()]
+        self.assertGreaterEqual(row["one_way_p99_us"], row["one_way_p50_us"])
+        # It is the same clock: the offset is none, or what the machine's load made of it.
+        self.assertGreater(row["clock_offset_error_us"], 0)
+        self.assertGreaterEqual(row["clock_offset_us"], -row["clock_offset_error_us"])
+
     def test_top_finds_the_publishers_of_a_bus(self):
         os.mkdir(self.path("bus"))
         publisher, subscriber = self.pair(self.FEW, "--bus", self.path("bus"))

@@ -68,18 +68,16 @@ class Publishing(Case):
         feeder = threading.Thread(target=lambda: (
             publisher.process.stdin.buffer.write(contents[9]), publisher.process.stdin.close()))
         feeder.start()
-        subscriber = self.start("subscribe", publisher.address(), "--fid", "1-9", "--output",
-                                self.path("recorded"))
-        status, _, log = subscriber.end()
+        recorder = self.start("record", publisher.address(), "--fid", "1-9", "--output", self.path("run.mcap"))
+        status, report, log = recorder.end()
         feeder.join()
         self.assertEqual(status, 0, log)
         self.assertEqual(publisher.end()[0], 0)
-        self.assertEqual(sorted(os.listdir(self.path("recorded"))),
-                         [f"{fid:016x}" for fid in contents])
+        self.assertEqual(report["bytes"], sum(map(len, contents.values())))
         for fid, content in contents.items():
-            with open(self.path(f"recorded/{fid:016x}"), "rb") as file:
-                self.assertEqual(hashlib.sha256(file.read()).digest(),
-                                 hashlib.sha256(content).digest(), fid)
+            exported = subprocess.run([PROGRAM, "file", "export", self.path("run.mcap"), "--as", "raw", "--fid",
+                                       str(fid), "--output", "-"], stdout=subprocess.PIPE, check=True)
+            self.assertEqual(hashlib.sha256(exported.stdout).digest(), hashlib.sha256(content).digest(), fid)
 
     def test_a_rate_is_kept(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 2000}\n")
@@ -194,15 +192,13 @@ class Refusing(Case):
 
     def test_an_unwritable_recording_ends_only_the_subscriber(self):
         publisher = self.start("publish", self.config(self.PATTERN), "--wait-subscribers", 2)
-        os.mkdir(self.path("full"))  # the file to continue is full
-        os.symlink("/dev/full", self.path("full/0000000000000000"))
-        failing = self.start("subscribe", publisher.address(), "--fid", "0", "--output",
-                             self.path("full"), "--append")
+        failing = self.start("record", publisher.address(), "--fid", "0", "--output", self.path("run.mcap"),
+                             "--min-free", "100000TiB")
         sound = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify", "--messages",
                            64000)
         status, report, log = failing.end()
         self.assertNotEqual(status, 0)
-        self.assertIn("0000000000000000.part", log)
+        self.assertIn("min_free_bytes", log)
         self.assertEqual(report["end"], "failed")
         status, report, log = sound.end()
         self.assertEqual((status, report["messages"]), (0, 64000), log)

@@ -293,22 +293,77 @@ print(json.dumps(out))
             self.assertEqual(group["messages"], [each[4].hex() for each in own])
 
 
+    COMPOUND = r"""
+import h5py, json, sys
+with h5py.File(sys.argv[1]) as file:
+    group = file["fid_0x0000000000000000"]
+    data = group["data"]
+    print(json.dumps({"shape": data.shape, "chunks": data.chunks, "names": data.dtype.names,
+        "offsets": [data.dtype.fields[name][1] for name in data.dtype.names],
+        "units": {name: value for name, value in data.attrs.items()},
+        "arrival_units": group["arrival_time"].attrs["units"],
+        "time": data["time"].tolist(), "adc": data["adc"][:, :3].tolist(), "gain": data["gain"].tolist(),
+        "flag": data["flag"].tolist()}))
+"""
+
+    def test_records_of_a_given_layout_are_a_compound_type(self):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("there is no Python with h5py (apt install python3-h5py)")
+        for length in (3, 10000):  # in a contiguous dataset, and each record a chunk
+            records = [(0, i, i * 1000, 0, struct.pack(f"<Q{length}hfB", 7 * i, *([-i] * length), i / 2, i & 1))
+                       for i in range(50)]
+            file = self.path(f"run{length}.mcap", recording_of(records).finished())
+            ended = netio("file", "export", file, "--as", "hdf5", "--output", self.path(f"{length}.h5"), "--layout",
+                          f"time:u64:ns,adc:i16[{length}]:mV,gain:f32,flag:u8")
+            if b"without HDF5" in ended.stderr:
+                self.skipTest("this build has no HDF5")
+            self.assertEqual(ended.returncode, 0, ended.stderr.decode())
+            read = subprocess.run([python, "-c", self.COMPOUND, self.path(f"{length}.h5")], stdout=subprocess.PIPE,
+                                  check=True)
+            self.assertEqual(json.loads(read.stdout), {
+                "shape": [50], "chunks": [1] if length > 3 else None, "names": ["time", "adc", "gain", "flag"],
+                "offsets": [0, 8, 8 + 2 * length, 12 + 2 * length], "units": {"time.units": "ns", "adc.units": "mV"},
+                "arrival_units": "ns since 1970-01-01T00:00:00Z", "time": [7 * i for i in range(50)],
+                "adc": [[-i] * 3 for i in range(50)], "gain": [i / 2 for i in range(50)],
+                "flag": [i & 1 for i in range(50)]})
+
+    def test_a_wrong_layout_is_refused(self):
+        file = self.path("run.mcap", recording_of(list(some_messages(10, fids=1, size=12))).finished())
+        output = self.path("run.h5")
+        if b"without HDF5" in netio("file", "export", file, "--as", "hdf5", "--output", output, "--layout",
+                                    "a:u8").stderr:
+            self.skipTest("this build has no HDF5")
+        for layout, words in (("a:u64,b:u16", "its fields have 10 bytes, but messages of fid 0x0 have 12 to 12"),
+                              ("", "--layout"), ("a", "no name and type"), ("a:u24", "type is unknown"),
+                              ("a:f16", "type is unknown"), ("a:u8[0]", "number of elements"),
+                              ("a:u64,a:u32", "given twice"), ("a:u8,", "no name and type"),
+                              ("a:u64[18446744073709551615]", "number of elements"),
+                              ("a:u64[999999999]", "at most 1 GiB")):
+            ended = netio("file", "export", file, "--as", "hdf5", "--output", output, "--layout", layout)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            self.assertIn(words, ended.stderr.decode())
+            self.assertFalse(os.path.exists(output))
+        ended = netio("file", "export", file, "--as", "csv", "--output", "-", "--layout", "a:u8")
+        self.assertIn("only with --as hdf5", ended.stderr.decode())
+
+
 class Replaying(RecordingCase):
     def replay(self, *arguments):
         return self.start("replay", *arguments, "--listen", f"{HOST}:0", "--allow-remote-anonymous")
 
     def received(self, replay, fids):
-        """The bytes of each fid at a subscriber."""
-        folder = self.path("received")
-        shutil.rmtree(folder, ignore_errors=True)
-        subscriber = self.start("subscribe", replay.address(), "--fid", fids, "--output", folder)
-        status, report, log = subscriber.end()
+        """What arrives at a recorder, and the bytes of each fid."""
+        self.recordings = getattr(self, "recordings", 0) + 1
+        file = self.path(f"received{self.recordings}.mcap")
+        recorder = self.start("record", replay.address(), "--fid", fids, "--output", file)
+        status, report, log = recorder.end()
         self.assertEqual(status, 0, log)
         self.assertEqual(report["lost"], 0, log)
         found = {}
-        for name in os.listdir(folder):
-            with open(os.path.join(folder, name), "rb") as file:
-                found[int(name, 16)] = file.read()
+        for line in self.lines(file):
+            fid, data = line.split(",")[2], line.split(",")[6]
+            found[int(fid, 16)] = found.get(int(fid, 16), b"") + bytes.fromhex(data)
         return report, found
 
     @staticmethod
@@ -394,11 +449,75 @@ class Replaying(RecordingCase):
         self.assertEqual(report["messages"], 100)
         self.assertIn("netio file repair", log)
 
+    def publish(self, streams, options="", mode="buffered"):
+        return self.start("publish", self.path("publisher.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\n"
+                                               f"mode: {mode}\n{options}streams:\n{streams}"))
+
+    def test_a_configured_publisher_replays_beside_a_pattern(self):
+        messages = list(some_messages(400))
+        self.path("run-000001.mcap", recording_of(messages[:200]).finished())
+        self.path("run-000002.mcap", recording_of(messages[200:]).finished())
+        for mode in ("buffered", "unbuffered"):
+            publisher = self.publish(
+                "  - {fids: 1-2, source: {recording: {file: run.mcap, rate: max, repeat: 2, until: 20ms}}}\n"
+                "  - {fids: 103, source: {recording: {file: run.mcap, rate: 100x, map: 3=103}}}\n"
+                "  - {fids: 7, source: pattern, size: 16, count: 100}\n", mode=mode)
+            report, found = self.received(publisher, "0-200")
+            status, sent, log = publisher.end()
+            self.assertEqual((status, sent["messages"]), (0, report["messages"]), log)
+            expected = {fid: 2 * self.bytes_of(messages[:200], fid) for fid in (1, 2)}
+            expected[103] = self.bytes_of(messages, 3)
+            self.assertEqual(len(found.pop(7)), 1600)
+            self.assertEqual(found, expected)
+            self.assertEqual({fid: row["messages"] for fid, row in sent["fids"].items()},
+                             {"0x1": 2 * sum(each[0] == 1 for each in messages[:200]),
+                              "0x2": 2 * sum(each[0] == 2 for each in messages[:200]), "0x7": 100,
+                              "0x67": sum(each[0] == 3 for each in messages)})
+
+    def test_a_damaged_recording_ends_a_configured_publisher(self):
+        made = recording_of(list(some_messages(200)))
+        data = bytearray(made.finished())
+        data[made.chunk_ends[2] - 5] ^= 1
+        self.path("bad.mcap", bytes(data))
+        publisher = self.publish("  - {fids: 0-3, source: {recording: {file: bad.mcap, rate: max}}}\n")
+        report, _ = self.received(publisher, "0-3")
+        status, sent, log = publisher.end()
+        self.assertEqual((status, sent["end"], sent["messages"], report["messages"]), (1, "failed", 100, 100), log)
+        self.assertIn("netio file repair", log)
+
+    def test_a_limit_of_messages_holds_for_recordings(self):
+        self.path("run.mcap", recording_of(list(some_messages(200))).finished())
+        publisher = self.start("publish", self.path(
+            "publisher.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\nmode: buffered\nstreams:\n"
+            "  - {fids: 0-3, source: {recording: {file: run.mcap, rate: max}}}\n"), "--messages", "77")
+        report, _ = self.received(publisher, "0-3")
+        status, sent, log = publisher.end()
+        self.assertEqual((status, sent["end"], sent["messages"], report["messages"]), (0, "finished", 77, 77), log)
+
+    def test_a_wrong_recording_of_a_configuration_is_named(self):
+        self.path("run.mcap", recording_of(list(some_messages(10))).finished())
+        self.path("other.mcap", b"precious")
+        for source, more, words in (
+                ("recording: none.mcap", "", "source.recording: .*none.mcap: there is no such file"),
+                ("recording: {file: run.mcap, rate: fast}", "", "rate: 'fast' is not a rate; allowed: recorded, max"),
+                ("recording: {file: run.mcap, map: 1-2=3}", "", "map: '1-2=3': the ranges have different lengths"),
+                ("recording: {file: run.mcap, from: noon}", "", "from: 'noon' is not a time"),
+                ("recording: {file: run.mcap, time_stamps: recorded}", "", "together with time_stamps: tai"),
+                ("recording: run.mcap, repeat: true", "", "not allowed with a recording"),
+                ("recording: run.mcap", ", size: 7", "size: not allowed with this source"),
+                ("recording: run.mcap, file: run.mcap", "", "needs one of file, files and recording"),
+                ("recording: other.mcap", "", "other.mcap: .*MCAP")):
+            publisher = self.publish(f"  - {{fids: 0-3, source: {{{source}}}{more}}}\n")
+            status, _, log = publisher.end()
+            self.assertIn(status, (1, 2), source)
+            self.assertRegex(log, words)
+
     def test_wrong_values_are_refused(self):
         file = self.path("run.mcap", recording_of(list(some_messages(10))).finished())
         for arguments, words in ((("--rate", "fast"), "--rate: 'fast'; allowed:"),
                                  (("--map", "1"), "--map: '1'"),
                                  (("--map", "0-3=5"), "different lengths"),
+                                 (("--time-stamps", "own"), "--time-stamps"),
                                  (("--until", "x"), "--until: 'x'")):
             ended = netio("replay", file, *arguments)
             self.assertEqual(ended.returncode, 2, ended.stderr)
@@ -409,8 +528,9 @@ class Replaying(RecordingCase):
 
 
 class RecordingAgain(RecordingCase):
-    def record(self, file, name):
-        replay = self.start("replay", file, "--rate", "max", "--listen", f"{HOST}:0", "--allow-remote-anonymous")
+    def record(self, file, name, *arguments):
+        replay = self.start("replay", file, "--rate", "max", "--listen", f"{HOST}:0", "--allow-remote-anonymous",
+                            *arguments)
         recorder = self.start("record", replay.address(), "--fid", "0-3", "--output", self.path(name))
         status, _, log = recorder.end()
         self.assertEqual(status, 0, log)
@@ -426,6 +546,31 @@ class RecordingAgain(RecordingCase):
         self.assertEqual([(each[0], *each[2:]) for each in columns],
                          [(line.split(",")[2], *line.split(",")[4:]) for line in self.expected_lines(messages)])
         self.assertEqual(self.run_json("file", "verify", second)["lost"], 0)
+
+    def test_recorded_time_stamps_are_sent_again(self):
+        publisher = self.start("publish", self.config(
+            "time_stamps: tai\nstreams:\n  - {fids: 0-3, source: pattern, size: 40, count: 200}\n"))
+        first = self.path("first.mcap")
+        recorder = self.start("record", publisher.address(), "--fid", "0-3", "--output", first)
+        self.assertEqual((recorder.end()[0], publisher.end()[0]), (0, 0))
+        stamped = [line.split(",")[1:] for line in self.lines(first)]
+        self.assertTrue(all(each[0] for each in stamped))
+        for mode in ("buffered", "unbuffered"):
+            again = self.record(first, f"{mode}.mcap", "--time-stamps", "recorded", "--mode", mode)
+            self.assertEqual([line.split(",")[1:] for line in self.lines(again)], stamped)
+        configured = self.start("publish", self.path(
+            "again.yaml", f"listen: {HOST}:0\nallow_remote_anonymous: true\nmode: buffered\ntime_stamps: tai\nstreams:\n"
+            "  - fids: 0-3\n"
+            "    source: {recording: {file: first.mcap, rate: max, time_stamps: recorded}}\n"))
+        recorder = self.start("record", configured.address(), "--fid", "0-3", "--output", self.path("yaml.mcap"))
+        self.assertEqual((recorder.end()[0], configured.end()[0]), (0, 0))
+        self.assertEqual([line.split(",")[1:] for line in self.lines(self.path("yaml.mcap"))], stamped)
+        new = [line.split(",")[1] for line in self.lines(self.record(first, "tai.mcap", "--time-stamps", "tai"))]
+        self.assertGreater(int(new[0]), int(stamped[-1][0]))
+        without = self.record(first, "none.mcap")
+        self.assertEqual({line.split(",")[1] for line in self.lines(without)}, {""})
+        half = self.record(without, "half.mcap", "--time-stamps", "recorded")  # nothing to send
+        self.assertEqual({line.split(",")[1] for line in self.lines(half)}, {""})
 
 
 class WalkThrough(RecordingCase):

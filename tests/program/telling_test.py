@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes of the program netio: names of recordings, exit status, wrong command lines.
+"""Outcomes of the program netio: exit status, wrong command lines.
 
 telling_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
@@ -7,132 +7,10 @@ telling_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 import os
 import signal
 import socket
-import stat
 import subprocess
 import unittest
 
 from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
-
-
-class Recording(Case):
-    FID = "0000000000000000"
-    PACED = "streams:\n  - {fids: 0, source: pattern, size: 40, rate: 10k}\n"
-
-    def record(self, *arguments, fid="0", publisher=None):
-        """Records into the folder, from a publisher that keeps running."""
-        publisher = publisher or self.start("publish", self.config(self.PACED))
-        process = self.start("subscribe", publisher.address(), "--fid", fid, "--output",
-                             self.path("rec"), "--progress", *arguments)
-        return publisher, process
-
-    def content(self, name=FID):
-        with open(self.path(f"rec/{name}"), "rb") as file:
-            return file.read()
-
-    def test_an_interrupted_recording_is_whole_and_has_its_name(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            publisher, recorder = self.record("--overwrite")
-            recorder.wait_for(r"progress [1-9]")
-            recorder.process.send_signal(number)
-            status, report, log = recorder.end()
-            self.assertEqual((status, report["end"], report["outcome"]), (0, "interrupted", "done"),
-                             log)
-            self.assertEqual(os.listdir(self.path("rec")), [self.FID])
-            self.assertEqual(len(self.content()), report["bytes"])
-            publisher.process.send_signal(signal.SIGINT)
-            publisher.end()
-
-    def test_the_umask_decides_who_may_read_a_recording(self):
-        for umask, mode in ((0o027, 0o640), (0o077, 0o600), (0, 0o666)):
-            before = os.umask(umask)
-            try:
-                publisher, recorder = self.record("--messages", 10, "--overwrite")
-            finally:
-                os.umask(before)
-            self.assertEqual(recorder.end()[0], 0)
-            self.assertEqual(stat.S_IMODE(os.stat(self.path(f"rec/{self.FID}")).st_mode), mode)
-            publisher.process.send_signal(signal.SIGINT)
-            publisher.end()
-
-    def test_an_earlier_recording_is_kept_unless_requested(self):
-        publisher, recorder = self.record("--messages", 100)
-        self.assertEqual(recorder.end()[0], 0)
-        first = self.content()
-        _, recorder = self.record("--messages", 100, publisher=publisher)
-        status, _, log = recorder.end()
-        self.assertEqual(status, 1)
-        self.assertRegex(log, f"there is already a recording, .*/rec/{self.FID}; .*--overwrite")
-        self.assertEqual(self.content(), first)
-        _, recorder = self.record("--messages", 100, "--append", publisher=publisher)
-        self.assertEqual(recorder.end()[0], 0)
-        self.assertEqual(len(self.content()), 2 * len(first))
-        self.assertTrue(self.content().startswith(first))
-        _, recorder = self.record("--messages", 50, "--overwrite", publisher=publisher)
-        self.assertEqual(recorder.end()[0], 0)
-        self.assertEqual(len(self.content()), len(first) // 2)
-
-    def test_two_recorders_do_not_share_a_folder(self):
-        publisher, first = self.record()
-        first.wait_for(r"progress [1-9]")
-        _, second = self.record("--overwrite", publisher=publisher)
-        status, _, log = second.end()
-        self.assertEqual(status, 1)
-        self.assertIn("another recorder writes to the folder", log)
-        first.process.send_signal(signal.SIGINT)
-        status, report, log = first.end()
-        self.assertEqual((status, len(self.content())), (0, report["bytes"]), log)
-
-    def test_a_recording_with_holes_has_a_name_of_its_own(self):
-        config = self.config("slow_policy: drop\nbuffered: {page_count: 4, page_size: 4k}\n"
-                             + self.PATTERN)
-        publisher = self.start("publish", config)
-        recorder = self.start("subscribe", publisher.address(), "--fid", "0-63", "--output",
-                              self.path("rec"))
-        recorder.wait_for("subscribed to")
-        recorder.process.send_signal(signal.SIGSTOP)
-        other = self.start("subscribe", publisher.address(), "--fid", "0-63", "--messages", 64000)
-        self.assertIn(other.end()[0], (0, 5))  # it may have lost some as well
-        publisher.process.send_signal(signal.SIGINT)
-        recorder.process.send_signal(signal.SIGCONT)
-        status, report, log = recorder.end()
-        self.assertEqual((status, report["end"], report["outcome"]), (6, "orderly", "unsound"), log)
-        lost = {fid for fid, row in report["fids"].items() if row["lost"] > 0}
-        self.assertTrue(lost)
-        for name in os.listdir(self.path("rec")):
-            fid = hex(int(name[:16], 16))
-            self.assertEqual(name.endswith(".gap"), fid in lost, name)
-
-    def test_a_recording_that_fails_verification_is_not_named_whole(self):
-        stream = "  - {fids: %d, source: pattern, size: 40, count: 200%s}\n"
-        publisher = self.start("publish", self.config("wait_subscribers: 1\nstreams:\n" + "".join(
-            stream % each for each in ((1, ", faults: {truncated: 0.5}"), (2, ", faults: {missing: 0.5}"), (3, "")))))
-        _, recorder = self.record("--verify", fid="1-3", publisher=publisher)
-        status, report, log = recorder.end()
-        self.assertEqual((status, report["lost"]), (6, 0), log)
-        self.assertTrue(report["truncated"] and report["missing"], log)
-        self.assertEqual(sorted(os.listdir(self.path("rec"))),
-                         [f"{1:016x}.gap", f"{2:016x}.gap", f"{3:016x}"])
-
-    def test_an_absent_publisher_leaves_no_whole_recording(self):
-        publisher = self.start("publish", self.config(self.PACED))
-        with socket.socket() as nobody:  # its port is reserved, without a listener
-            nobody.bind(("127.0.0.1", 0))
-            recorder = self.start("subscribe", publisher.address(), f"127.0.0.1:{nobody.getsockname()[1]}",
-                                  "--fid", "0", "--messages", 100, "--output", self.path("rec"))
-            status, report, log = recorder.end()
-        self.assertEqual((status, report["outcome"], report["end"]), (5, "incomplete", "messages"), log)
-        self.assertEqual((report["reached"], report["unreached"], report["lost"]), (True, 1, None), log)
-        self.assertEqual(os.listdir(self.path("rec")), [f"{self.FID}.gap"])
-
-    def test_a_file_that_may_not_grow_is_an_error_with_a_report(self):
-        publisher = self.start("publish", self.config(self.PATTERN))
-        ended = subprocess.run(
-            f"ulimit -f 8; exec '{PROGRAM}' subscribe {publisher.address()} --fid 0-63 "
-            f"--output {self.path('rec')} --json", shell=True, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
-        self.assertEqual(ended.returncode, 1, ended.stderr)
-        self.assertIn("File too large", ended.stderr)
-        self.assertIn('"end":"failed"', ended.stdout)
 
 
 class Telling(Case):
@@ -289,11 +167,13 @@ class Usage(Case):
                 (("dump", "a:1", "--fid", "7", "--filter", "status:256"), "--filter: 'status:256'; allowed: cafe"),
                 (("key", "lst", "x"), "'lst' is unknown .*mean 'list'.*allowed"),
                 (("pump", "a:1", "--remote-writes", "trust"), "'trust' is unknown .*mean 'trusted'.*allowed"),
+                (("subscribe", "a:1", "--fid", "1", "--output", "d"), "--output: .*netio record --output .*file export"),
+                (("subscribe", "a:1", "--fid", "1", "--append"), "--append: .*netio record"),
                 (("subscribe", "a:1"), "--fid is required")):
             self.check_usage(*arguments, saying=saying)
         for *arguments, name in (
                 ("listen", "127.0.0.1:1", "--keys", "", "--keys"), ("copy", "--serve", ".", "--keys", "", "--keys"),
-                ("subscribe", "a:1", "--fid", "1", "--output", "", "--output"), ("doctor", "", "peer"),
+                ("subscribe", "a:1", "--fid", "1", "--decode", "", "--decode"), ("doctor", "", "peer"),
                 ("doctor", "--serve", "", "--serve"), ("subscribe", "a:1", "", "--fid", "1", "publisher"),
                 ("cat", "a:1", "--key", "", "--key"), ("info", "--log-file", "", "--log-file")):
             self.check_usage(*arguments, saying=f"{name}: the value is empty")

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -158,6 +159,20 @@ netio_fid_again_total{fid="0xa"} 2
 netio_fid_again_total{fid="0xb"} 5
 netio_fid_dropped_total{fid="0xa"} 3
 netio_fid_dropped_total{fid="0xb"} 6
+)");
+}
+
+TEST(ShownFigures, AreDistinctForTheLatencyOfAPublisher) {
+    const std::vector<OneWayFigures> one_way{{.publisher = "a",
+                                              .median = seconds{1},
+                                              .p99 = seconds{2},
+                                              .clock_offset = seconds{-3},
+                                              .clock_offset_error = seconds{4}}};
+    EXPECT_EQ(samples(std::span<const OneWayFigures>{one_way}), R"(
+netio_subscriber_one_way_median_seconds{publisher="a"} 1
+netio_subscriber_one_way_p99_seconds{publisher="a"} 2
+netio_subscriber_clock_offset_seconds{publisher="a"} -3
+netio_subscriber_clock_offset_error_seconds{publisher="a"} 4
 )");
 }
 

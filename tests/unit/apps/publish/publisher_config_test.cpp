@@ -333,7 +333,7 @@ INSTANTIATE_TEST_SUITE_P(
         in_stream("{fids: 1, source: {file: /no/where}}",
                   "test.yaml:4:30: streams[0].source.file: ", "'/no/where' is not a file"),
         in_stream("{fids: 1, source: {repeat: true}}",
-                  "test.yaml:4:23: streams[0].source: ", "needs either file or files"),
+                  "test.yaml:4:23: streams[0].source: ", "needs one of file, files and recording"),
         in_stream("{fids: [1, 2, 1], source: pattern, size: 40}",
                   "test.yaml:4:12: streams[0].fids: ", "a fid is given twice"),
         Mistake{head + "largest_message: 7\nstreams:\n"

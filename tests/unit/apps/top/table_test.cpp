@@ -95,6 +95,20 @@ TEST(TopTable, HasARowForEachPortOfADevice) {
     EXPECT_EQ(rows[1].count, 7U);
 }
 
+TEST(TopTable, ShowsOneWayLatencyWithTheOffsetOfTheClocks) {
+    const std::vector<Row> rows =
+        rows_of("netio_subscriber_messages_total{publisher=\"a\"} 3\n"
+                "netio_subscriber_one_way_median_seconds{publisher=\"a\"} 2e-05\n"
+                "netio_subscriber_one_way_p99_seconds{publisher=\"a\"} 0.0015\n"
+                "netio_subscriber_clock_offset_seconds{publisher=\"a\"} -0.05\n"
+                "netio_subscriber_clock_offset_error_seconds{publisher=\"a\"} 0.0001\n"
+                "netio_peer_latency_p99_seconds{peer=\"b\"} 1\n");
+    ASSERT_EQ(rows.size(), 1U);
+    const std::vector<Look> looks{{.source = "x", .error = {}, .rows = rows}};
+    EXPECT_THAT(to_text(looks), HasSubstr(" 20.0    1500.0 -50000.0 +- 100.0"));
+    EXPECT_THAT(to_json(looks), HasSubstr("\"clock_offset_us\":-50000.0"));
+}
+
 TEST(TopTable, NamesAPublisherWhereThereIsRoomForTheWholeName) {
     const std::vector<Look> looks{{.source = "h:1", .name = "daq\x1b", .error = {}, .rows = {}},
                                   {.source = "h:2", .name = "daq-2", .error = "lost", .rows = {}}};

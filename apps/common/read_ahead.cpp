@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/replay/read_ahead.hpp"
+#include "apps/common/read_ahead.hpp"
 
 #include "apps/common/fid_text.hpp"
 #include "apps/common/io.hpp"
@@ -24,8 +24,8 @@ namespace apps::replay {
 void FidReplacements::add(std::string_view text) {
     const auto refuse = [&](const std::string& why) {
         throw std::invalid_argument{fmt::format(
-            "--map: '{}': {}; allowed: OLD=NEW, as 5=7, or equally long ranges, as 0-63=100-163",
-            text, why)};
+            "'{}': {}; allowed: OLD=NEW, as 5=7, or equally long ranges, as 0-63=100-163", text,
+            why)};
     };
     const std::size_t at = text.find('=');
     if (at == std::string_view::npos) refuse("there is no =");
@@ -148,6 +148,11 @@ class ReadAhead::State {
         notify();
     }
 
+    bool is_stopped() const {
+        const std::lock_guard lock{mutex_};
+        return stopped_;
+    }
+
     void read() {
         for (std::uint64_t pass = 0; pass < options_.repeat; ++pass) {
             if (pass > 0) reader_.rewind();
@@ -157,9 +162,14 @@ class ReadAhead::State {
             while (reader_.next()) {
                 if (reader_.event() != nullptr) continue;
                 const netio::RecordedMessage& message = reader_.message();
+                const netio::Fid fid = options_.replacements(message.fid);
+                if (!options_.fids.empty() && !options_.fids.contains(fid)) {
+                    if (is_stopped()) return;
+                    continue;
+                }
                 if (!begin) begin = message.arrival_time;
                 last_ = std::max(last_, offset + (message.arrival_time - *begin));
-                if (!add(message)) return;
+                if (!add(fid, message)) return;
                 ++messages;
             }
             if (messages == 0) return;
@@ -170,7 +180,7 @@ class ReadAhead::State {
     }
 
     // Returns false if the reading is to stop.
-    bool add(const netio::RecordedMessage& message) {
+    bool add(netio::Fid fid, const netio::RecordedMessage& message) {
         const std::size_t bytes = std::max<std::size_t>(message.bytes.size(), 1);
         if (block_ && used_ + bytes > block_->memory.size()) hand_over();
         if (!block_) {
@@ -179,8 +189,10 @@ class ReadAhead::State {
             if (!block_) return false;
         }
         std::ranges::copy(message.bytes, block_->memory.data() + used_);
-        block_->messages.push_back({.fid = options_.replacements(message.fid),
+        block_->messages.push_back({.fid = fid,
                                     .status = message.status,
+                                    .has_time = message.has_publish_time,
+                                    .utc_ns = message.publish_time.time_since_epoch().count(),
                                     .after = last_,
                                     .offset = used_,
                                     .bytes = message.bytes.size()});

@@ -4,6 +4,7 @@
 #include "netio/base/time.hpp"
 #include "netio/memory/buffer.hpp"
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/fid_set.hpp"
 #include "pubsub/recording/recording_reader.hpp"
 
 #include <cstddef>
@@ -18,11 +19,12 @@ namespace apps::replay {
 // Replaces fids: "5=7", or equally long ranges, "0-63=100-163". The first rule for a fid decides.
 class FidReplacements {
   public:
-    // Throws std::invalid_argument.
+    // Throws std::invalid_argument: "PROBLEM; allowed: ...".
     void add(std::string_view text);
     netio::Fid operator()(netio::Fid fid) const noexcept;
     // The fids that those of the range become.
     std::vector<netio::FidRange> operator()(const netio::FidRange& range) const;
+    bool empty() const noexcept { return ranges_.empty(); }
 
   private:
     struct Range {
@@ -35,6 +37,8 @@ class FidReplacements {
 struct ReplayMessage {
     netio::Fid fid{};
     std::uint8_t status = 0;
+    bool has_time = false;    // the publisher had sent utc_ns
+    std::int64_t utc_ns = 0;  // since 1970
     netio::Duration after{0}; // the first message; never less than the one before
     std::size_t offset = 0;   // in the block's memory
     std::size_t bytes = 0;
@@ -59,6 +63,7 @@ class ReadAhead {
 
     struct Options {
         FidReplacements replacements;
+        netio::FidSet fids; // after the replacement; other messages are skipped. Empty: all
         std::uint64_t repeat = 1;
     };
     // Throws std::system_error: the system grants no thread or no descriptor.
