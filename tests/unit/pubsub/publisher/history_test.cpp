@@ -130,7 +130,7 @@ class LateSubscriptions : public testing::Test {
 using Numbers = std::vector<std::uint64_t>;
 
 TEST_F(LateSubscriptions, GetTheKeptMessagesOfTheirFidsOnly) {
-    for (int i = 0; i < 6; ++i)
+    for (std::uint64_t i = 0; i < 6; ++i)
         publish(i % 3);
     history.begin(a, fids(1, 1));
     history.begin(b, fids(0, 1));
