@@ -94,6 +94,70 @@ every subscriber has confirmed it, but not longer than close_limit. Ctrl-C ends 
 True
 )";
 
+// --- PublishSocket ----------------------------------------------------------------------------
+
+inline constexpr char buffer[] =
+    R"(Returns an array of zeros in memory that a PublishSocket of this context sends without a copy.
+The memory lives as long as the array, a view of it, or a publication that is not complete.
+
+>>> import netio_daq as netio
+>>> frames = netio.buffer((16, 65536), context=netio.Context())
+>>> frames.shape, frames.dtype
+((16, 65536), dtype('uint8'))
+)";
+inline constexpr char publish_socket[] =
+    R"(Publishes without a copy, from arrays of buffer(). Any thread may call it. For small messages a
+Publisher is faster.
+
+Listens at one address or a list of them. The options have the names and defaults of the C++ class
+(docs/options.md): outstanding_limit, queue_limit_messages, slow_policy, close_timeout, close_limit,
+allow_remote_anonymous, keys, session (a dict), disconnect_after, subscriber_limit,
+connections_per_host, ranges_per_subscriber_limit, pending_reply_limit, largest_message_bytes, and
+context. As a context manager it closes in order.
+
+>>> import netio_daq as netio
+>>> context = netio.Context()
+>>> frames = netio.buffer((2, 65536), context=context)
+>>> with netio.PublishSocket("127.0.0.1:0", context=context) as socket:
+...     subscriber = netio.Subscriber(socket.address)
+...     subscriber.subscribe(7)
+...     _ = socket.wait_for_subscribers(1, timeout=60)
+...     frames[0] = 1
+...     publication = socket.publish(7, frames[0])
+...     subscriber.receive(timeout=60).size, publication.wait(timeout=60), publication.outcome["sent"]
+(65536, True, 1)
+)";
+inline constexpr char publish_array[] =
+    R"(Publishes an array of buffer(), or a contiguous part of it, without a copy: do not write to it
+before the returned Publication is done. Returns None if the fid has no subscriber. Waits while there
+is no space, at most for `timeout`; then it raises TimeoutError.
+
+>>> import netio_daq as netio
+>>> context = netio.Context()
+>>> frames = netio.buffer((2, 65536), context=context)
+>>> netio.PublishSocket("127.0.0.1:0", context=context).publish(7, frames[1]) is None
+True
+)";
+inline constexpr char publish_socket_counters[] = "The counters, as a dict.";
+inline constexpr char publication[] =
+    R"(One message of a PublishSocket. `done`: its memory may be written to again; `outcome`, then: to
+how many subscribers it was `sent`, and how many `missed` it (they were too slow), had `unsubscribed`,
+or were `lost`; None if the socket was destroyed before.
+
+>>> import netio_daq as netio
+>>> context = netio.Context()
+>>> frames = netio.buffer((2, 65536), context=context)
+>>> socket = netio.PublishSocket("127.0.0.1:0", context=context)
+>>> subscriber = netio.Subscriber(socket.address)
+>>> subscriber.subscribe(7)
+>>> _ = socket.wait_for_subscribers(1, timeout=60)
+>>> publication = socket.publish(7, frames[0])
+>>> publication.wait(timeout=60), publication.done, publication.outcome["missed"]
+(True, True, 0)
+)";
+inline constexpr char publication_wait[] =
+    "Waits until the memory may be written to again. Returns False after the time-out.";
+
 // --- Subscriber -------------------------------------------------------------------------------
 
 inline constexpr char subscriber[] =
@@ -738,14 +802,7 @@ inline constexpr char write_bytes[] =
 )";
 inline constexpr char write_batch[] =
     R"(The same for all messages of a Batch, and for its losses. Returns the number of messages;
-`accepted` of a TimeoutError is the number of those that were accepted.
-
->>> import netio_daq as netio
->>> writer = netio.RecordingWriter("run7.mcap")
->>> subscriber = netio.Subscriber("127.0.0.1:9")
->>> while batch := subscriber.receive_batch(timeout=0):
-...     _ = writer.write_batch(batch)
-)";
+`accepted` of a TimeoutError is the number of those that were accepted.)";
 inline constexpr char write_event[] =
     R"(Records an event, one of the words in docs/recording.md.
 

@@ -341,6 +341,7 @@ PYBIND11_MODULE(_core, module) {
     bind_sender(module);
     bind_log(module);
     add_pubsub(module);
+    add_publish_socket(module);
     add_messages(module);
     add_requests(module);
     add_recording(module);

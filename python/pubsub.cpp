@@ -20,10 +20,6 @@
 #include <thread>
 
 namespace netio::python {
-namespace {
-
-// --- Publisher --------------------------------------------------------------------------------
-
 void read_publish_socket(Options& options, pubsub::PublishSocketBase::Options& to) {
     options.group("session", [&](Options& group) { read_session(group, to.session); })
         .read("disconnect_after", to.disconnect_after)
@@ -33,6 +29,10 @@ void read_publish_socket(Options& options, pubsub::PublishSocketBase::Options& t
         .read("pending_reply_limit", to.pending_reply_limit)
         .read("largest_message_bytes", to.largest_message_bytes);
 }
+
+namespace {
+
+// --- Publisher --------------------------------------------------------------------------------
 
 void read_buffered_socket(Options& options, pubsub::BufferedPublishSocket::Options& to) {
     options.group("publisher", [&](Options& group) { read_publish_socket(group, to.publisher); })

@@ -17,6 +17,7 @@
 #include "netio/session/session_options.hpp"
 #include "pubsub/core/fid_set.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/publisher/publisher.hpp"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -300,6 +301,8 @@ class Options {
 void read_session(Options& options, SessionOptions& to);
 // All but `reconnect`, `key` and `protocol`.
 void read_message_socket(Options& options, MessageSocket::Options& to);
+// What a Publisher has in the group socket.publisher.
+void read_publish_socket(Options& options, pubsub::PublishSocketBase::Options& to);
 // The option `context`, or a new context.
 Context read_context(Options& options);
 // The option `keys` of a listener with this context, and `key` of a client; null: none.
@@ -319,6 +322,7 @@ std::string name_of(Status status); // as the enumerator
 // --- the parts of the module ------------------------------------------------------------------
 
 void add_messages(py::module_& module);
+void add_publish_socket(py::module_& module);
 void add_pubsub(py::module_& module);
 void add_recording(py::module_& module);
 void add_requests(py::module_& module);

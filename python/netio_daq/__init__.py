@@ -40,6 +40,8 @@ from ._core import (
     Message,
     MessageListener,
     MessageSocket,
+    Publication,
+    PublishSocket,
     RecordedEvent,
     RecordedMessage,
     Reply,
@@ -48,6 +50,7 @@ from ._core import (
     Stream,
     StreamListener,
     __version__,
+    buffer,
 )
 from .errors import ClosedError, Error, FabricError, RecordingError, RequestError, TimeoutError
 
@@ -66,6 +69,8 @@ __all__ = [
     "Message",
     "MessageListener",
     "MessageSocket",
+    "Publication",
+    "PublishSocket",
     "Publisher",
     "PublisherStats",
     "RecordedEvent",
@@ -91,6 +96,7 @@ __all__ = [
     "SubscriberStats",
     "TimeoutError",
     "__version__",
+    "buffer",
     "publishers",
     "set_log",
 ]

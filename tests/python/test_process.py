@@ -115,6 +115,8 @@ def test_a_handler_of_a_signal_runs_during_a_wait():
         "request.reply(b'a')",
         "responder.receive(0)",
         "responder.close()",
+        "socket.publish(1, frames)",
+        "socket.close()",
         "writer.write_bytes(1, b'a')",
         "writer.close()",
     ],
@@ -135,6 +137,9 @@ def test_a_child_process_gets_a_clear_error(use, tmp_path):
         requester = netio.Requester(responder.address)
         reply = requester.send(b'a')
         request = responder.receive(LONG)
+        context = netio.Context()
+        frames = netio.buffer(65536, context=context)
+        socket = netio.PublishSocket('127.0.0.1:0', context=context)
         writer = netio.RecordingWriter(sys.argv[1])
         child = os.fork()
         if child == 0:
@@ -183,6 +188,11 @@ def test_objects_may_be_alive_at_the_end():
         threading.Thread(target=accept, daemon=True).start()
         client = netio.Stream.connect(listener.address)
         threading.Thread(target=client.read, daemon=True).start()
+        context = netio.Context()
+        frames = netio.buffer(65536, context=context)
+        socket = netio.PublishSocket('127.0.0.1:0', context=context)
+        publication = pair(publisher=socket) and socket.publish(1, frames)
+        threading.Thread(target=lambda: socket.wait_for_subscribers(9), daemon=True).start()
         peers = netio.MessageListener('127.0.0.1:0')
         peer = netio.MessageSocket(peers.address)
         responder = netio.Responder('127.0.0.1:0')
