@@ -46,7 +46,7 @@ struct QueueEvent {
         subscribed,    // fid and last_fid
         refused,       // a subscription, for any reason: fid and last_fid
         writable,      // a call that returned `again` may succeed now
-        end_of_stream, // after the last byte
+        end_of_stream, // after the last byte of a stream, or the last message of a MessageSocket
         closed,        // closed has the reason; a subscriber retries if `retrying`
     };
 

@@ -94,6 +94,70 @@ every subscriber has confirmed it, but not longer than close_limit. Ctrl-C ends 
 True
 )";
 
+// --- PublishSocket ----------------------------------------------------------------------------
+
+inline constexpr char buffer[] =
+    R"(Returns an array of zeros in memory that a PublishSocket of this context sends without a copy.
+The memory lives as long as the array, a view of it, or a publication that is not complete.
+
+>>> import netio_daq as netio
+>>> frames = netio.buffer((16, 65536), context=netio.Context())
+>>> frames.shape, frames.dtype
+((16, 65536), dtype('uint8'))
+)";
+inline constexpr char publish_socket[] =
+    R"(Publishes without a copy, from arrays of buffer(). Any thread may call it. For small messages a
+Publisher is faster.
+
+Listens at one address or a list of them. The options have the names and defaults of the C++ class
+(docs/options.md): outstanding_limit, queue_limit_messages, slow_policy, close_timeout, close_limit,
+allow_remote_anonymous, keys, session (a dict), disconnect_after, subscriber_limit,
+connections_per_host, ranges_per_subscriber_limit, pending_reply_limit, largest_message_bytes, and
+context. As a context manager it closes in order.
+
+>>> import netio_daq as netio
+>>> context = netio.Context()
+>>> frames = netio.buffer((2, 65536), context=context)
+>>> with netio.PublishSocket("127.0.0.1:0", context=context) as socket:
+...     subscriber = netio.Subscriber(socket.address)
+...     subscriber.subscribe(7)
+...     _ = socket.wait_for_subscribers(1, timeout=60)
+...     frames[0] = 1
+...     publication = socket.publish(7, frames[0])
+...     subscriber.receive(timeout=60).size, publication.wait(timeout=60), publication.outcome["sent"]
+(65536, True, 1)
+)";
+inline constexpr char publish_array[] =
+    R"(Publishes an array of buffer(), or a contiguous part of it, without a copy: do not write to it
+before the returned Publication is done. Returns None if the fid has no subscriber. Waits while there
+is no space, at most for `timeout`; then it raises TimeoutError.
+
+>>> import netio_daq as netio
+>>> context = netio.Context()
+>>> frames = netio.buffer((2, 65536), context=context)
+>>> netio.PublishSocket("127.0.0.1:0", context=context).publish(7, frames[1]) is None
+True
+)";
+inline constexpr char publish_socket_counters[] = "The counters, as a dict.";
+inline constexpr char publication[] =
+    R"(One message of a PublishSocket. `done`: its memory may be written to again; `outcome`, then: to
+how many subscribers it was `sent`, and how many `missed` it (they were too slow), had `unsubscribed`,
+or were `lost`; None if the socket was destroyed before.
+
+>>> import netio_daq as netio
+>>> context = netio.Context()
+>>> frames = netio.buffer((2, 65536), context=context)
+>>> socket = netio.PublishSocket("127.0.0.1:0", context=context)
+>>> subscriber = netio.Subscriber(socket.address)
+>>> subscriber.subscribe(7)
+>>> _ = socket.wait_for_subscribers(1, timeout=60)
+>>> publication = socket.publish(7, frames[0])
+>>> publication.wait(timeout=60), publication.done, publication.outcome["missed"]
+(True, True, 0)
+)";
+inline constexpr char publication_wait[] =
+    "Waits until the memory may be written to again. Returns False after the time-out.";
+
 // --- Subscriber -------------------------------------------------------------------------------
 
 inline constexpr char subscriber[] =
@@ -208,7 +272,6 @@ when it was taken from the queue, in nanoseconds since 1970 (UTC).
 >>> numpy.frombuffer(message, dtype=int)
 array([0, 1, 2])
 )";
-inline constexpr char message_data[] = "A memoryview of the bytes.";
 inline constexpr char batch[] = R"(Many received messages.
 
 `records` is a structured array with a row for each message: fid, offset, lost_before, time, size,
@@ -313,6 +376,460 @@ receiver has confirmed it, as the options close_timeout and close_limit permit.
 >>> sender = netio.Sender("127.0.0.1:9")
 >>> sender.close()
 )";
+
+// --- message sockets --------------------------------------------------------------------------
+
+inline constexpr char message_socket[] =
+    R"(Messages in both directions over one connection: it connects to a MessageListener, here or in a
+C++ program; accept() of a listener returns the other side. Both sides are equal.
+
+The options have the names and defaults of the C++ class (docs/options.md): reconnect,
+retry_interval, retry_limit, largest_message_bytes, page_size_bytes, page_count, protocol,
+local_host, session (a dict), key, context; and those of its queue of received messages:
+queue_limit_events, queue_limit_bytes. While the queue is full, the peer waits.
+
+Any thread may call it. Iterate over it, with `for` or `async for`; the iteration ends when the peer
+has called finish() or close(), and raises ClosedError if the connection has failed.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> with netio.MessageSocket(listener.address) as client:
+...     client.send("a question")
+...     with listener.accept(timeout=60) as server:
+...         server.send(bytes(server.receive(timeout=60)).upper())
+...         server.finish()
+...         for message in client:
+...             print(bytes(message))
+...         client.finish()
+b'A QUESTION'
+)";
+inline constexpr char message_socket_send[] =
+    R"(Sends a bytes-like object or a text; it is copied. Waits while there is no connection yet or no
+space, at most for `timeout`; then it raises TimeoutError.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> client.send(b"bytes", timeout=60)
+)";
+inline constexpr char message_socket_try_send[] =
+    R"(The same without waiting: 'ok', 'again', 'too_large' or 'closed'.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> client.wait_until_connected(timeout=60), client.try_send(b"bytes")
+(True, 'ok')
+)";
+inline constexpr char message_socket_receive[] =
+    R"(Returns the next message, an IncomingMessage, or None if none arrives in time, or if the
+iteration would end.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> netio.MessageSocket(listener.address).receive(timeout=0) is None
+True
+)";
+inline constexpr char message_socket_receive_batch[] =
+    R"(Returns a list of the next messages: at least one, and at most `max` or 64; an empty list where
+receive() returns None.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> netio.MessageSocket(listener.address).receive_batch(timeout=0)
+[]
+)";
+inline constexpr char wait_until_connected[] =
+    R"(Returns False after the time-out, or if no connection was made and none follows.
+
+>>> import netio_daq as netio
+>>> netio.MessageSocket("127.0.0.1:9").wait_until_connected(timeout=60)
+False
+)";
+inline constexpr char finish[] =
+    R"(Sends nothing more after what was accepted; the iteration of the peer ends. Messages still
+arrive. When both sides have finished, the connection closes in order.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> client.send("the only message")
+>>> client.finish()
+>>> [bytes(message) for message in listener.accept(timeout=60)]
+[b'the only message']
+)";
+inline constexpr char abort[] = "Closes at once; what was not sent is lost.";
+inline constexpr char message_socket_close[] =
+    R"(Closes in order: sends what was accepted, and discards what arrives. Waits until the peer has
+confirmed it, as the options session.close_timeout and session.close_limit permit. Messages in the
+queue can still be received. Ctrl-C ends the wait.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> client.close()
+>>> client.closed
+True
+)";
+inline constexpr char message_socket_fileno[] =
+    R"(A descriptor that is readable while messages wait, and at the end.
+
+>>> import netio_daq as netio, select
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> select.select([client], [], [], 0)
+([], [], [])
+)";
+inline constexpr char message_socket_counters[] = R"(The counters, as a dict.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> netio.MessageSocket(listener.address).counters()["messages_sent"]
+0
+)";
+inline constexpr char message_socket_end[] =
+    "Why the last connection or attempt has ended, as a text; None if none has.";
+inline constexpr char message_limit[] =
+    "The largest message that can be sent, in bytes; 0 without a connection.";
+inline constexpr char incoming_message[] =
+    R"(A received message: a bytes-like object. From 8 KiB on it is not copied, as that of a Subscriber.
+`immediate` is a number that a C++ program may send with a message, or None.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> client.send(b"bytes")
+>>> message = listener.accept(timeout=60).receive(timeout=60)
+>>> message, bytes(message.data), message.immediate
+(<IncomingMessage size=5>, b'bytes', None)
+)";
+inline constexpr char message_listener[] =
+    R"(Listens for message sockets. The options have the names and defaults of the C++ class:
+allow_remote_anonymous, peer_limit, connections_per_host, keys, protocol, context; accept_limit, the
+number of connections that wait for accept(), beyond which peers are rejected; and of each accepted
+socket: queue_limit_events, queue_limit_bytes, and `socket`, a dict with its other options.
+
+Iterate over it, with `for` or `async for`, to accept one peer after the other.
+
+>>> import netio_daq as netio
+>>> with netio.MessageListener("127.0.0.1:0", socket={"largest_message_bytes": 1 << 20}) as listener:
+...     client = netio.MessageSocket(listener.address)
+...     server = listener.accept(timeout=60)
+...     server.wait_until_connected(timeout=60), client.wait_until_connected(timeout=60)
+(True, True)
+)";
+inline constexpr char message_listener_fileno[] =
+    "A descriptor that is readable while connections wait for accept(), and after stop().";
+
+// --- requests and replies ---------------------------------------------------------------------
+
+inline constexpr char requester[] =
+    R"(Sends requests to one Responder, here or in a C++ program, and receives its replies, on any
+thread. It connects by itself, and again when the connection is lost; a request waits for a
+responder that is not there yet until its time is over. A request is not repeated.
+
+The options have the names and defaults of the C++ class (docs/options.md): request_timeout,
+outstanding_limit, queue_limit_bytes, reply_limit_bytes, key, context, and socket, a dict.
+
+>>> import netio_daq as netio, threading
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> def serve():
+...     for request in responder:
+...         request.reply(b"hello " + bytes(request))
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Requester(responder.address) as requester:
+...     bytes(requester.request("you", timeout=60))
+b'hello you'
+>>> responder.close()
+>>> thread.join()
+)";
+inline constexpr char request[] =
+    R"(Sends a request, and waits for a reply of one message, a memoryview; of a longer one it returns
+the first message. `timeout`, or the option request_timeout, is the time until the whole reply.
+Raises RequestError.
+
+>>> import netio_daq as netio
+>>> try:
+...     netio.Requester("127.0.0.1:9").request(b"a question", timeout=0.01)
+... except netio.RequestError as error:
+...     error.end
+'timed_out'
+)";
+inline constexpr char requester_close[] =
+    R"(Ends all open requests as 'canceled', and the connection.
+
+>>> import netio_daq as netio
+>>> requester = netio.Requester("127.0.0.1:9")
+>>> reply = requester.send("a question")
+>>> requester.close()
+>>> reply.end
+'canceled'
+)";
+inline constexpr char reply[] =
+    R"(The reply to one request: one message or more, as memoryviews. Iterate over it, with `for` or
+`async for`; `await reply` is the first message. A request whose Reply is not referenced any more is
+canceled.
+
+>>> import netio_daq as netio
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> requester = netio.Requester(responder.address)
+>>> reply = requester.send("how many?")
+>>> request = responder.receive(timeout=60)
+>>> request.reply_part("one"), request.reply_part("two"), request.reply("three")
+(True, True, True)
+>>> [bytes(part) for part in reply], reply.end
+([b'one', b'two', b'three'], 'replied')
+)";
+inline constexpr char reply_next[] =
+    R"(Returns the next message, or None after the last one. Raises TimeoutError if none arrives in
+time, and RequestError if the request has ended otherwise.
+
+>>> import netio_daq as netio
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> reply = netio.Requester(responder.address).send("a question")
+>>> reply.cancel()
+>>> try:
+...     reply.next()
+... except netio.RequestError as error:
+...     error.end
+'canceled'
+)";
+inline constexpr char reply_wait_for[] =
+    R"(Waits until next() need not wait. Returns False after the time-out.
+
+>>> import netio_daq as netio
+>>> requester = netio.Requester("127.0.0.1:9")
+>>> requester.send("a question").wait_for(timeout=0)
+False
+)";
+inline constexpr char reply_cancel[] =
+    "Ends the request, if it is still open, and notifies the responder. Messages that have arrived "
+    "can still be taken.";
+inline constexpr char reply_ready[] = "Whether next() need not wait.";
+inline constexpr char reply_end[] =
+    "How the request has ended: 'open', 'replied', 'timed_out', 'canceled', 'disconnected', "
+    "'no_reply', 'failed' or 'too_large'.";
+inline constexpr char responder[] =
+    R"(Receives requests of requesters, and replies to them, on any thread. Several threads may iterate:
+each request goes to one of them. A request may be replied to later, in any order.
+
+The options have the names and defaults of the C++ class (docs/options.md): request_limit,
+request_limit_bytes, reply_queue_limit_bytes, send_timeout, allow_remote_anonymous, keys,
+peer_limit, connections_per_host, context, and socket, a dict.
+
+Iterate over it, with `for` or `async for`; the iteration ends after close().
+
+>>> import netio_daq as netio
+>>> with netio.Responder("127.0.0.1:0", request_limit=16) as responder:
+...     reply = netio.Requester(responder.address).send("a question")
+...     request = responder.receive(timeout=60)
+...     request.reply(bytes(request) + b" and its answer")
+...     bytes(reply.next())
+True
+b'a question and its answer'
+)";
+inline constexpr char responder_receive[] =
+    R"(Returns the next request, or None if none arrives in time, and after close().
+
+>>> import netio_daq as netio
+>>> netio.Responder("127.0.0.1:0").receive(timeout=0) is None
+True
+)";
+inline constexpr char responder_close[] =
+    R"(Listens no more; requests that wait end as 'no_reply'. Sends the replies that were given, and
+closes the connections in order, for at most session.close_limit of the option socket. Ctrl-C ends
+the wait.
+
+>>> import netio_daq as netio
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> responder.close()
+>>> list(responder), responder.closed
+([], True)
+)";
+inline constexpr char one_request[] =
+    R"(A received request: a bytes-like object. One that is not referenced any more, without a reply,
+ends as 'no_reply' at its requester.
+
+>>> import netio_daq as netio
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> reply = netio.Requester(responder.address).send("a question")
+>>> request = responder.receive(timeout=60)
+>>> bytes(request), len(request), request.canceled
+(b'a question', 10, False)
+)";
+inline constexpr char request_reply[] =
+    R"(Replies, and ends the request. Returns False, without an effect, if it has ended before. Waits
+while reply_queue_limit_bytes wait for this requester, at most send_timeout.
+
+>>> import netio_daq as netio
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> reply = netio.Requester(responder.address).send("a question")
+>>> request = responder.receive(timeout=60)
+>>> request.reply("an answer"), request.reply("another one")
+(True, False)
+)";
+inline constexpr char reply_part[] =
+    "Sends one message of a reply, and at least one more follows; otherwise as reply().";
+inline constexpr char request_fail[] =
+    R"(Ends the request as 'failed' at its requester, which gets up to 4096 bytes of the text.
+
+>>> import netio_daq as netio
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> reply = netio.Requester(responder.address).send("a question")
+>>> responder.receive(timeout=60).fail("no such channel")
+True
+>>> try:
+...     reply.next()
+... except netio.RequestError as error:
+...     error.end, str(error).endswith("no such channel")
+('failed', True)
+)";
+inline constexpr char canceled[] = "Whether the requester has canceled, or is gone.";
+
+// --- recordings -------------------------------------------------------------------------------
+
+inline constexpr char recording_reader[] =
+    R"(Reads recordings (docs/recording.md) in the order in which they were recorded: a file, a folder,
+the name of a rotated set without its numbers, or a list of them. Iterate over it for the messages.
+Options: chunk_memory_limit_bytes, on_damage ('refuse', 'skip'), refuse_torn.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     for number in range(10):
+...         writer.write_bytes(number % 2, f"message {number}", time=1000 + number)
+>>> with netio.RecordingReader("run7.mcap") as reader:
+...     reader.select(fids=1, from_=1004)
+...     [bytes(message) for message in reader]
+[b'message 5', b'message 7', b'message 9']
+)";
+inline constexpr char select[] =
+    R"(Starts again from the beginning, with these fids only, and arrival times from `from_` until, and
+without, `until`: nanoseconds since 1970 (UTC), or a datetime with a time zone. None: all. Events
+are selected by their time.
+
+>>> import netio_daq as netio
+>>> from datetime import datetime, timezone
+>>> netio.RecordingWriter("run7.mcap").close()
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> reader.select(fids=range(64), from_=datetime(2026, 11, 27, 12, tzinfo=timezone.utc))
+)";
+inline constexpr char rewind[] = "Starts again from the beginning.";
+inline constexpr char reader_next[] =
+    R"(Returns the next message, a RecordedMessage, or event, a RecordedEvent; None at the end. Raises
+RecordingError for damage, unless it is skipped.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_event("lost", fids=5, count=3)
+>>> netio.RecordingReader("run7.mcap").next()
+<RecordedEvent lost>
+)";
+inline constexpr char begin_time[] = "The time of the first message or event, in nanoseconds since "
+                                     "1970 (UTC); None if there is none.";
+inline constexpr char damage_count[] = "The number of skipped parts since the last rewind().";
+inline constexpr char foreign_messages[] = "Messages of channels that are not netio's.";
+inline constexpr char backward_steps[] =
+    "Messages and events whose time was before that of the previous one.";
+inline constexpr char total_bytes[] = "The size of the files.";
+inline constexpr char passed_bytes[] = "How many of these bytes have been passed.";
+inline constexpr char reader_close[] = "Closes the files.";
+inline constexpr char reader_closed[] = "Whether close() was called.";
+inline constexpr char recorded_message[] =
+    R"(A message of a recording: a bytes-like object with fid, status, publisher (HOST:PORT), and
+`sequence`: numbers that are absent within the fid are lost messages. `arrival_time` and
+`publish_time` are in nanoseconds since 1970 (UTC); the latter is None if the publisher sent none.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, b"bytes", status=1)
+>>> message = next(netio.RecordingReader("run7.mcap"))
+>>> message, bytes(message)
+(<RecordedMessage fid=0x7 size=5 status=1 sequence=0>, b'bytes')
+)";
+inline constexpr char recorded_event[] =
+    R"(What happened during a recording: time (nanoseconds since 1970, UTC), event, publisher, fids,
+reason, count. Those that do not apply are empty or None.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_event("lost", fids=(5, 6), count=3)
+>>> event = netio.RecordingReader("run7.mcap").next()
+>>> event.event, event.fids, event.count
+('lost', '5-6', 3)
+)";
+inline constexpr char recording_writer[] =
+    R"(Records messages into a file; its name must end in ".mcap", and it must not exist. A thread of
+its own writes to the disk. Any thread may call it.
+
+The options have the names and defaults of the C++ class (docs/options.md): chunk_size_bytes,
+compress ('none', 'lz4', 'zstd'), rotate_size_bytes, rotate_interval, min_free_bytes,
+index_limit_bytes, fsync, direct_io, queue_limit_bytes, flush_interval. As a context manager it is
+closed at the end.
+
+>>> import netio_daq as netio
+>>> publisher = netio.Publisher("127.0.0.1:0")
+>>> subscriber = netio.Subscriber(publisher.address)
+>>> subscriber.subscribe(7)
+>>> _ = publisher.wait_for_subscribers(1, timeout=60)
+>>> _ = publisher.publish_batch(7, b"abcdef", offsets=range(7))
+>>> publisher.close()
+>>> with netio.RecordingWriter("run7.mcap", compress="lz4") as writer:
+...     for batch in subscriber.batches():
+...         _ = writer.write_batch(batch)
+>>> sum(1 for message in netio.RecordingReader("run7.mcap"))
+6
+)";
+inline constexpr char write_message[] =
+    R"(Records a Message of a Subscriber, with its losses and time, or a RecordedMessage of another
+recording. Waits while queue_limit_bytes are queued, at most for `timeout`; then it raises
+TimeoutError. Raises RecordingError if the disk has failed.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, b"bytes")
+>>> with netio.RecordingWriter("copy.mcap") as copy:
+...     for message in netio.RecordingReader("run7.mcap"):
+...         copy.write(message)
+)";
+inline constexpr char write_bytes[] =
+    R"(The same for a bytes-like object or a text. `time` is the arrival time: nanoseconds since 1970
+(UTC), or a datetime with a time zone; None: now.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, "a text", status=1)
+)";
+inline constexpr char write_batch[] =
+    R"(The same for all messages of a Batch, and for its losses. Returns the number of messages;
+`accepted` of a TimeoutError is the number of those that were accepted.)";
+inline constexpr char write_event[] =
+    R"(Records an event, one of the words in docs/recording.md.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_event("disconnected", publisher="127.0.0.1:9", reason="it was restarted")
+)";
+inline constexpr char skip[] = "Reports that `count` messages of the fid were lost: the sequence "
+                               "of its next message is larger "
+                               "by `count`.";
+inline constexpr char wait_until_writable[] = "Waits until less than half of queue_limit_bytes is "
+                                              "queued, if it was full. Returns False after "
+                                              "the time-out, a failure or close().";
+inline constexpr char full[] =
+    "True from when queue_limit_bytes are queued until half of them are written.";
+inline constexpr char flush_recording[] = "Waits until everything is in the file.";
+inline constexpr char writer_close[] =
+    R"(Writes what is queued and the index of the file, and waits; Ctrl-C ends the wait. Raises
+RecordingError if a message could not be written; what was written before can be read.
+
+>>> import netio_daq as netio
+>>> writer = netio.RecordingWriter("run7.mcap")
+>>> writer.close()
+>>> writer.stats().files
+['run7.mcap']
+)";
+inline constexpr char writer_closed[] = "Whether it is closed, and nothing more is written.";
 
 // --- streams ----------------------------------------------------------------------------------
 

@@ -42,8 +42,7 @@ class PythonSender final : public Connected {
             .read("queue_limit_bytes", its.queue_limit_bytes)
             .read("close_timeout", its.close_timeout)
             .read("close_limit", its.close_limit);
-        if (const auto given = options.take("key"); given && !given->first.is_none())
-            its.key = given->first.cast<std::shared_ptr<ClientKey>>();
+        its.key = read_key(options);
         options.finish();
         context_ = its.context;
         send_timeout_ = its.send_timeout;
@@ -342,6 +341,10 @@ PYBIND11_MODULE(_core, module) {
     bind_sender(module);
     bind_log(module);
     add_pubsub(module);
+    add_publish_socket(module);
+    add_messages(module);
+    add_requests(module);
+    add_recording(module);
     add_stream(module);
     module.def("_publishers", &publishers, py::arg("bus"), py::arg("timeout"));
     module.def("_close_all_at_exit", &close_all_at_exit);

@@ -8,6 +8,7 @@
 #include "pubsub/client/publisher.hpp"
 #include "pubsub/client/subscriber.hpp"
 #include "python/docstrings.hpp"
+#include "python/received.hpp"
 #include "python/support.hpp"
 
 #include <algorithm>
@@ -19,10 +20,6 @@
 #include <thread>
 
 namespace netio::python {
-namespace {
-
-// --- Publisher --------------------------------------------------------------------------------
-
 void read_publish_socket(Options& options, pubsub::PublishSocketBase::Options& to) {
     options.group("session", [&](Options& group) { read_session(group, to.session); })
         .read("disconnect_after", to.disconnect_after)
@@ -32,6 +29,10 @@ void read_publish_socket(Options& options, pubsub::PublishSocketBase::Options& t
         .read("pending_reply_limit", to.pending_reply_limit)
         .read("largest_message_bytes", to.largest_message_bytes);
 }
+
+namespace {
+
+// --- Publisher --------------------------------------------------------------------------------
 
 void read_buffered_socket(Options& options, pubsub::BufferedPublishSocket::Options& to) {
     options.group("publisher", [&](Options& group) { read_publish_socket(group, to.publisher); })
@@ -59,13 +60,7 @@ Publisher::Options read_publisher(Options& options) {
         to.bus = given->first.cast<const Bus&>();
     if (const auto given = options.take("fids"); given && !given->first.is_none())
         to.fids = to_fids(given->first);
-    if (const auto given = options.take("keys"); given && !given->first.is_none()) {
-        const auto& keys = given->first.cast<const ServerKeys::Options&>();
-        without_gil([&] {
-            to.context->run(
-                [&] { to.keys = std::make_shared<ServerKeys>(to.context->loop(), keys); });
-        });
-    }
+    to.keys = read_keys(options, *to.context);
     options.finish();
     return to;
 }
@@ -316,24 +311,6 @@ std::int64_t now_ns() {
         .count();
 }
 
-// A message: a small one is a copy, a large one holds the memory that it was received into.
-struct PythonMessage {
-    Fid fid{};
-    std::uint8_t status = 0;
-    std::uint64_t lost_before = 0;
-    std::int64_t time_ns = 0;
-    KeptBytes bytes;
-};
-
-// A batch of the queue. Any number of Python objects share it; its memory returns to the pool.
-struct Taken {
-    pubsub::MessageBatch batch;
-    std::size_t next = 0; // the first one that was not delivered
-    std::int64_t time_ns = 0;
-
-    std::size_t left() const noexcept { return batch.size() - next; }
-};
-
 // Any thread: the last reference may end on each.
 class TakenPool : public std::enable_shared_from_this<TakenPool> {
   public:
@@ -363,119 +340,6 @@ class TakenPool : public std::enable_shared_from_this<TakenPool> {
     static constexpr std::size_t spare_bytes = std::size_t{2} << 20; // of each
     std::mutex mutex_;
     std::vector<std::unique_ptr<Taken>> spare_;
-};
-
-// The bytes of a message of the batch, without its time stamp.
-KeptBytes keep(const pubsub::MessageBatch& batch, const pubsub::MessageBatch::Item& item) {
-    const KeptBytes all = batch.keep(time_stamp::with_stamp(item.bytes, item.stamps));
-    return all.part(all.bytes().subspan(time_stamp::bytes_of(item.stamps)));
-}
-
-PythonMessage message_of(const Taken& taken, std::size_t index) {
-    const pubsub::MessageBatch::Item item = taken.batch[index];
-    return {.fid = item.fid,
-            .status = item.status,
-            .lost_before = item.missed,
-            .time_ns = taken.time_ns,
-            .bytes = keep(taken.batch, item)};
-}
-
-// A row of Batch.records.
-struct Record {
-    std::uint64_t fid;
-    std::int64_t offset; // in Batch.buffer; -1: the message has memory of its own
-    std::uint64_t lost_before;
-    std::int64_t time;
-    std::uint32_t size;
-    std::uint8_t status;
-};
-
-class PythonBatch {
-  public:
-    // Takes up to `limit` messages. No GIL is needed.
-    PythonBatch(std::shared_ptr<Taken> taken, std::size_t limit) : taken_{std::move(taken)} {
-        records_->reserve(std::min(limit, taken_->left()));
-        for (; taken_->left() > 0 && size() < limit; ++taken_->next) {
-            const pubsub::MessageBatch::Item item = taken_->batch[taken_->next];
-            if (item.is_gap) {
-                gaps_.emplace_back(to_integer(item.fid), item.missed);
-            } else if (gaps_.empty()) { // gaps follow messages
-                add(item);
-            } else {
-                break;
-            }
-        }
-    }
-
-    std::size_t size() const noexcept { return records_->size(); }
-    PythonMessage at(py::ssize_t index) const { return message_of(*taken_, place(index)); }
-    py::array view(py::ssize_t index) const {
-        const pubsub::MessageBatch::Item item = taken_->batch[place(index)];
-        if (!item.is_kept) return bytes_array(item.bytes, taken_);
-        const auto kept = std::make_shared<const KeptBytes>(keep(taken_->batch, item));
-        return bytes_array(kept->bytes(), kept);
-    }
-    py::object records() {
-        if (array_) return array_;
-        const py::capsule base{new std::shared_ptr{records_}, [](void* pointer) {
-                                   delete static_cast<std::shared_ptr<std::vector<Record>>*>(
-                                       pointer);
-                               }};
-        array_ = py::array_t<Record>{static_cast<py::ssize_t>(size()), records_->data(), base};
-        return array_;
-    }
-    py::array buffer() const { return bytes_array(buffer_, taken_); }
-    py::object as_array(const py::object& type) const {
-        const py::dtype wanted = py::dtype::from_args(type);
-        const auto item_size = static_cast<std::size_t>(wanted.itemsize());
-        for (const Record& record : *records_) {
-            if (record.size == item_size && record.offset >= 0) continue;
-            throw py::value_error{"a message of fid " + to_string(Fid{record.fid}) + " has " +
-                                  std::to_string(record.size) + " bytes, and an element has " +
-                                  std::to_string(item_size) +
-                                  (record.offset < 0 ? "; large messages are in view(index)" : "")};
-        }
-        if (buffer_.size() == size() * item_size) return buffer().attr("view")(wanted);
-        py::array_t<std::uint8_t> packed{static_cast<py::ssize_t>(size() * item_size)};
-        std::uint8_t* to = packed.mutable_data();
-        for (const Record& record : *records_) {
-            std::memcpy(to, buffer_.data() + record.offset, item_size);
-            to += item_size;
-        }
-        packed.attr("setflags")(py::arg("write") = false); // as the view is
-        return packed.attr("view")(wanted);
-    }
-    const std::vector<std::pair<std::uint64_t, std::uint64_t>>& gaps() const { return gaps_; }
-
-  private:
-    void add(const pubsub::MessageBatch::Item& item) {
-        if (records_->empty()) first_ = taken_->next;
-        std::int64_t offset = -1;
-        if (!item.is_kept) {
-            if (buffer_.data() == nullptr) buffer_ = {item.bytes.data(), 0};
-            offset = item.bytes.data() - buffer_.data();
-            buffer_ = {buffer_.data(), static_cast<std::size_t>(offset) + item.bytes.size()};
-        }
-        records_->push_back({.fid = to_integer(item.fid),
-                             .offset = offset,
-                             .lost_before = item.missed,
-                             .time = taken_->time_ns,
-                             .size = static_cast<std::uint32_t>(item.bytes.size()),
-                             .status = item.status});
-    }
-    std::size_t place(py::ssize_t index) const {
-        const auto count = static_cast<py::ssize_t>(size());
-        if (index < -count || index >= count) throw py::index_error{"no such message in the batch"};
-        return first_ + static_cast<std::size_t>(index < 0 ? index + count : index);
-    }
-
-    std::shared_ptr<Taken> taken_;
-    std::shared_ptr<std::vector<Record>> records_ = std::make_shared<std::vector<Record>>();
-    std::size_t first_ = 0;
-    // Of the messages without memory of their own, with the time stamps between them.
-    std::span<const std::byte> buffer_;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> gaps_;
-    py::object array_;
 };
 
 // --- Subscriber -------------------------------------------------------------------------------
@@ -512,8 +376,7 @@ Subscriber::Options read_subscriber(Options& options) {
                        : name == "never" ? Reconnect::never
                                          : Reconnect::on_loss;
     }
-    if (const auto given = options.take("key"); given && !given->first.is_none())
-        to.key = given->first.cast<std::shared_ptr<ClientKey>>();
+    to.key = read_key(options);
     options.finish();
     return to;
 }
@@ -671,14 +534,6 @@ std::string describe(const PythonMessage& message) {
            " lost_before=" + std::to_string(message.lost_before) + ">";
 }
 
-py::buffer_info buffer_of(PythonMessage& message) {
-    const std::span<const std::byte> bytes = message.bytes.bytes();
-    static const std::byte none{};
-    const std::byte* const data = bytes.data() == nullptr ? &none : bytes.data();
-    return {const_cast<std::byte*>(data), 1, py::format_descriptor<std::uint8_t>::format(),
-            static_cast<py::ssize_t>(bytes.size()), true};
-}
-
 void bind_publisher(py::module_& module) {
     const py::arg fid{"fid"};
     py::class_<PythonPublisher> its{module, "Publisher", doc::publisher};
@@ -727,21 +582,13 @@ void bind_subscriber(py::module_& module) {
 
 void bind_messages(py::module_& module) {
     using Message = PythonMessage;
-    py::class_<Message>{module, "Message", py::buffer_protocol(), doc::message}
-        .def_buffer(&buffer_of)
-        .def_property_readonly("fid", [](const Message& its) { return to_integer(its.fid); })
+    py::class_<Message> message{module, "Message", py::buffer_protocol(), doc::message};
+    add_bytes(message, [](const Message& its) { return its.bytes.bytes(); });
+    message.def_property_readonly("fid", [](const Message& its) { return to_integer(its.fid); })
         .def_readonly("status", &Message::status)
         .def_readonly("lost_before", &Message::lost_before)
         .def_readonly("time", &Message::time_ns)
-        .def_property_readonly("size", [](const Message& its) { return its.bytes.size(); })
-        .def("__len__", [](const Message& its) { return its.bytes.size(); })
-        .def_property_readonly(
-            "data", [](const py::object& self) { return py::memoryview{self}; }, doc::message_data)
-        .def("__bytes__",
-             [](const Message& its) {
-                 const auto bytes = its.bytes.bytes();
-                 return py::bytes{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-             })
+        .def_readonly("publish_time", &Message::publish_ns)
         .def("__repr__", &describe);
     PYBIND11_NUMPY_DTYPE(Record, fid, offset, lost_before, time, size, status);
     py::class_<PythonBatch>{module, "Batch", doc::batch}

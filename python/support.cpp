@@ -3,8 +3,12 @@
 
 #include "netio/access/key_file.hpp"
 #include "netio/loop/process.hpp"
+#include "netio/messages/requester.hpp"
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
 #include "netio/session/session_options.hpp"
 #include "pubsub/discovery/announcement.hpp"
+#include "pubsub/recording/recording_error.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
 #include <unistd.h>
@@ -65,25 +69,27 @@ bool poll_until(Timeout timeout, const std::function<bool()>& condition) {
 
 // --- objects ----------------------------------------------------------------------------------
 
-Connected::Connected(const char* type) : type_{type}, generation_{process_generation()} {
-    all_connected().insert(this);
-}
+OfProcess::OfProcess(const char* type) : type_{type}, generation_{process_generation()} {}
 
-Connected::~Connected() {
-    all_connected().erase(this);
-}
-
-bool Connected::is_inherited() const noexcept {
+bool OfProcess::is_inherited() const noexcept {
     return generation_ != process_generation();
 }
 
-void Connected::check_process() const {
+void OfProcess::check_process() const {
     if (!is_inherited()) return;
     raise("Error",
           std::string{type_} +
               " is used in a child process that has inherited it by fork(); create loops, sockets "
               "and clients in the process that uses them, after fork()",
           "closed");
+}
+
+Connected::Connected(const char* type) : OfProcess{type} {
+    all_connected().insert(this);
+}
+
+Connected::~Connected() {
+    all_connected().erase(this);
 }
 
 void Connected::close() {
@@ -241,6 +247,10 @@ py::array bytes_array(std::span<const std::byte> bytes, std::shared_ptr<const vo
     return array;
 }
 
+py::memoryview view_of(const KeptBytes& bytes) {
+    return py::memoryview{bytes_array(bytes.bytes(), std::make_shared<const KeptBytes>(bytes))};
+}
+
 // --- options ----------------------------------------------------------------------------------
 
 std::optional<std::pair<py::object, std::string>> Options::take(const char* name) {
@@ -309,20 +319,60 @@ void read_session(Options& options, SessionOptions& to) {
         .read("rekey_after_bytes", to.rekey_after_bytes);
 }
 
+void read_message_socket(Options& options, MessageSocket::Options& to) {
+    options.group("session", [&](Options& group) { read_session(group, to.session); })
+        .read("local_host", to.local_host)
+        .read("retry_interval", to.retry_interval)
+        .read("retry_limit", to.retry_limit)
+        .read("largest_message_bytes", to.largest_message_bytes)
+        .read("page_size_bytes", to.page_size_bytes)
+        .read("page_count", to.page_count);
+}
+
 Context read_context(Options& options) {
     if (const auto given = options.take("context"); given && !given->first.is_none())
         return given->first.cast<const Context&>();
     return without_gil([] { return Context{}; });
 }
 
+std::shared_ptr<ServerKeys> read_keys(Options& options, const Context& context) {
+    const auto given = options.take("keys");
+    if (!given || given->first.is_none()) return nullptr;
+    const auto& its = given->first.cast<const ServerKeys::Options&>();
+    std::shared_ptr<ServerKeys> keys;
+    without_gil(
+        [&] { context.run([&] { keys = std::make_shared<ServerKeys>(context.loop(), its); }); });
+    return keys;
+}
+
+std::shared_ptr<const ClientKey> read_key(Options& options) {
+    const auto given = options.take("key");
+    if (!given || given->first.is_none()) return nullptr;
+    return given->first.cast<std::shared_ptr<ClientKey>>();
+}
+
 // --- errors -----------------------------------------------------------------------------------
 
-void raise(const char* name, const std::string& text, std::string_view status) {
+namespace {
+
+[[noreturn]] void raise_with(const char* name, const std::string& text, const py::dict& values) {
     const py::object type = py::module_::import("netio_daq.errors").attr(name);
     const py::object error = type(text);
-    error.attr("status") = py::str{status.data(), status.size()};
+    for (const auto& [key, value] : values)
+        error.attr(key) = value;
     PyErr_SetObject(type.ptr(), error.ptr());
     throw py::error_already_set{};
+}
+
+} // namespace
+
+void raise(const char* name, const std::string& text, std::string_view status) {
+    raise_with(name, text, py::dict(py::arg("status") = status));
+}
+
+void raise(const char* name, const std::string& text, std::string_view status,
+           const char* attribute, const py::object& value) {
+    raise_with(name, text, py::dict(py::arg("status") = status, py::arg(attribute) = value));
 }
 
 std::string name_of(Status status) {
@@ -336,6 +386,11 @@ void translate_exceptions() {
         try {
             try {
                 std::rethrow_exception(failure);
+            } catch (const RequestError& error) {
+                raise("RequestError", error.what(), "closed", "end",
+                      py::str{std::string{to_string(error.end())}});
+            } catch (const RecordingError& error) {
+                raise("RecordingError", error.what(), "failed");
             } catch (const Error& error) {
                 const char* const name = error.status() == Status::again    ? "TimeoutError"
                                          : error.status() == Status::closed ? "ClosedError"

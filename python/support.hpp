@@ -9,12 +9,15 @@
 // holds no other lock.
 
 #include "netio/base/address_list.hpp"
+#include "netio/base/kept_bytes.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/base/time.hpp"
 #include "netio/context.hpp"
+#include "netio/messages/message_socket.hpp"
 #include "netio/session/session_options.hpp"
 #include "pubsub/core/fid_set.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/publisher/publisher.hpp"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -37,6 +40,11 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace netio::inline v0_3 {
+class ClientKey;
+class ServerKeys;
+} // namespace netio::inline v0_3
 
 namespace netio::python {
 
@@ -128,17 +136,28 @@ bool poll_until(Timeout timeout, const std::function<bool()>& condition);
 
 // --- objects ----------------------------------------------------------------------------------
 
-// An object of the library with a connection. At the end of the interpreter each is closed.
-class Connected {
+// An object that a child process must not use if it has inherited it by fork().
+class OfProcess {
+  public:
+    explicit OfProcess(const char* type);
+    // Throws an Error in such a process.
+    void check_process() const;
+    bool is_inherited() const noexcept;
+
+  private:
+    const char* type_;
+    unsigned generation_;
+};
+
+// An object of the library with a connection or a thread. At the end of the interpreter each is
+// closed.
+class Connected : public OfProcess {
   public:
     explicit Connected(const char* type);
     virtual ~Connected();
     Connected(const Connected&) = delete;
     Connected& operator=(const Connected&) = delete;
 
-    // Throws an Error in a child process that has inherited the object.
-    void check_process() const;
-    bool is_inherited() const noexcept;
     // Closes and waits; an exception of a signal handler ends the wait.
     void close();
 
@@ -151,8 +170,6 @@ class Connected {
 
   private:
     friend void close_all_at_exit();
-    const char* type_;
-    unsigned generation_;
     bool is_abandoned_ = false;
 };
 
@@ -203,6 +220,32 @@ void add_with(Class& its_class) {
 
 // A read-only array of bytes whose memory `owner` keeps.
 py::array bytes_array(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+
+// The same, as a memoryview.
+py::memoryview view_of(const KeptBytes& bytes);
+
+// The class is a bytes-like object: bytes_of(its) is a span, which is valid as long as `its`.
+template <typename Its, typename BytesOf>
+void add_bytes(py::class_<Its>& its_class, BytesOf bytes_of) {
+    its_class
+        .def_buffer([bytes_of](Its& its) {
+            const std::span<const std::byte> bytes = bytes_of(its);
+            static const std::byte none{};
+            const std::byte* const data = bytes.data() == nullptr ? &none : bytes.data();
+            return py::buffer_info{const_cast<std::byte*>(data), 1,
+                                   py::format_descriptor<std::uint8_t>::format(),
+                                   static_cast<py::ssize_t>(bytes.size()), true};
+        })
+        .def_property_readonly("size", [bytes_of](const Its& its) { return bytes_of(its).size(); })
+        .def("__len__", [bytes_of](const Its& its) { return bytes_of(its).size(); })
+        .def_property_readonly(
+            "data", [](const py::object& self) { return py::memoryview{self}; },
+            "A memoryview of the bytes.")
+        .def("__bytes__", [bytes_of](const Its& its) {
+            const std::span<const std::byte> bytes = bytes_of(its);
+            return py::bytes{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+        });
+}
 
 // --- options ----------------------------------------------------------------------------------
 
@@ -256,19 +299,33 @@ class Options {
 };
 
 void read_session(Options& options, SessionOptions& to);
+// All but `reconnect`, `key` and `protocol`.
+void read_message_socket(Options& options, MessageSocket::Options& to);
+// What a Publisher has in the group socket.publisher.
+void read_publish_socket(Options& options, pubsub::PublishSocketBase::Options& to);
 // The option `context`, or a new context.
 Context read_context(Options& options);
+// The option `keys` of a listener with this context, and `key` of a client; null: none.
+std::shared_ptr<ServerKeys> read_keys(Options& options, const Context& context);
+std::shared_ptr<const ClientKey> read_key(Options& options);
 
 // --- errors -----------------------------------------------------------------------------------
 
 // Throws an exception of netio_daq.errors, with a value for the attribute `status`.
 [[noreturn]] void raise(const char* name, const std::string& text, std::string_view status);
+// The same with one more attribute.
+[[noreturn]] void raise(const char* name, const std::string& text, std::string_view status,
+                        const char* attribute, const py::object& value);
 void translate_exceptions();
 std::string name_of(Status status); // as the enumerator
 
 // --- the parts of the module ------------------------------------------------------------------
 
+void add_messages(py::module_& module);
+void add_publish_socket(py::module_& module);
 void add_pubsub(py::module_& module);
+void add_recording(py::module_& module);
+void add_requests(py::module_& module);
 void add_stream(py::module_& module);
 
 } // namespace netio::python

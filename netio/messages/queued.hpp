@@ -10,9 +10,11 @@
 
 #include "netio/completion_queue.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "netio/messages/message_socket.hpp"
 #include "netio/messages/send_socket.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -111,6 +113,93 @@ class Queued<SendSocket> final : private SendSocket::Handler {
     QueueWriter writer_;
     bool is_waiting_ = false; // a call has returned again, because the queue was full
     SendSocket socket_;       // last, so that it is destroyed first
+};
+
+// Its messages are kept. While the queue is full it is paused: pause() and resume() of the socket
+// belong to this object.
+template <>
+class Queued<MessageSocket> final {
+  public:
+    // For connect(). Throws as the socket does; receive_into_posted has no effect.
+    Queued(CompletionQueue& queue, std::uint64_t tag, Transport& transport,
+           MessageSocket::Options options)
+        : writer_{queue, transport.loop(), tag, [this] { on_space(); }},
+          socket_{std::make_unique<MessageSocket>(transport, one_by_one(std::move(options)),
+                                                  functions())} {}
+    // Accepts a peer, in the function of the MessageListener. Throws as accept() does.
+    Queued(CompletionQueue& queue, std::uint64_t tag, EventLoop& loop, IncomingPeer& peer,
+           MessageSocket::Options options)
+        : writer_{queue, loop, tag, [this] { on_space(); }}, socket_{peer.accept(
+                                                                 one_by_one(std::move(options)),
+                                                                 functions())} {}
+
+    // As the functions of the socket; sends without a copy return again also while the queue is
+    // full. The event `writable` follows only calls of this object that returned again.
+    Status send(std::span<const std::byte> message) { return send_parts({&message, 1}); }
+    Status send_parts(MessageParts parts) { return noted(socket_->send_parts(parts)); }
+    Status send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate = {}) {
+        return sendv({&slice, 1}, cookie, immediate);
+    }
+    Status sendv(std::span<const Slice> slices, Cookie cookie,
+                 std::optional<std::uint64_t> immediate = {}) {
+        if (!writer_.reserve()) return noted(Status::again);
+        const Status status = socket_->sendv(slices, cookie, immediate);
+        if (status != Status::ok) writer_.cancel();
+        return noted(status);
+    }
+
+    MessageSocket& operator*() noexcept { return *socket_; }
+    MessageSocket* operator->() noexcept { return socket_.get(); }
+
+  private:
+    using Kind = QueueEvent::Kind;
+
+    static MessageSocket::Options one_by_one(MessageSocket::Options options) {
+        options.receive_into_posted = false;
+        return options;
+    }
+    MessageSocket::Functions functions() {
+        return {.on_connected = [this] { add({.kind = Kind::connected}); },
+                .on_message =
+                    [this](const IncomingMessage& message) {
+                        add({.kind = Kind::message,
+                             .immediate = message.immediate(),
+                             .bytes = message.keep()});
+                    },
+                .on_sent =
+                    [this](Cookie cookie, Completion::Outcome outcome) {
+                        writer_.complete(
+                            {.kind = Kind::sent, .outcome = outcome, .cookie = cookie});
+                    },
+                .on_writable = [this] { report_writable(); },
+                .on_peer_finished = [this] { add({.kind = Kind::end_of_stream}); },
+                .on_closed =
+                    [this](const Closed& closed) {
+                        is_waiting_ = false;
+                        writer_.closed(closed, 0, socket_->is_retrying());
+                    }};
+    }
+    Status noted(Status status) noexcept {
+        if (status == Status::again) is_waiting_ = true;
+        return status;
+    }
+    void add(QueueEvent&& event) {
+        if (writer_.push(std::move(event)) || is_paused_) return;
+        is_paused_ = true;
+        socket_->pause();
+    }
+    void on_space() {
+        if (std::exchange(is_paused_, false)) socket_->resume();
+        report_writable();
+    }
+    void report_writable() {
+        if (std::exchange(is_waiting_, false)) writer_.push({.kind = Kind::writable});
+    }
+
+    QueueWriter writer_;
+    bool is_paused_ = false;
+    bool is_waiting_ = false;               // a call has returned again
+    std::unique_ptr<MessageSocket> socket_; // last, so that it is destroyed first
 };
 
 } // namespace netio::inline v0_3

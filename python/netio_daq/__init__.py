@@ -26,8 +26,8 @@ import io
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
 
 from . import _core
 from ._core import (
@@ -36,13 +36,23 @@ from ._core import (
     ClientKey,
     Context,
     FidSet,
+    IncomingMessage,
     Message,
+    MessageListener,
+    MessageSocket,
+    Publication,
+    PublishSocket,
+    RecordedEvent,
+    RecordedMessage,
+    Reply,
+    Request,
     ServerKeys,
     Stream,
     StreamListener,
     __version__,
+    buffer,
 )
-from .errors import ClosedError, Error, FabricError, TimeoutError
+from .errors import ClosedError, Error, FabricError, RecordingError, RequestError, TimeoutError
 
 __all__ = [
     "Announcement",
@@ -51,12 +61,32 @@ __all__ = [
     "ClientKey",
     "ClosedError",
     "Context",
+    "Damage",
     "Error",
     "FabricError",
     "FidSet",
+    "IncomingMessage",
     "Message",
+    "MessageListener",
+    "MessageSocket",
+    "Publication",
+    "PublishSocket",
     "Publisher",
     "PublisherStats",
+    "RecordedEvent",
+    "RecordedMessage",
+    "RecordingError",
+    "RecordingFile",
+    "RecordingReader",
+    "RecordingWriter",
+    "RecordingWriterStats",
+    "Reply",
+    "Request",
+    "RequestError",
+    "Requester",
+    "RequesterStats",
+    "Responder",
+    "ResponderStats",
     "Sender",
     "SenderStats",
     "ServerKeys",
@@ -66,9 +96,63 @@ __all__ = [
     "SubscriberStats",
     "TimeoutError",
     "__version__",
+    "buffer",
     "publishers",
     "set_log",
 ]
+
+# --- asyncio -------------------------------------------------------------------------------------
+
+_Value = TypeVar("_Value")
+
+
+class _Wait:
+    """The tasks of one event loop that wait until the descriptor of an object is readable."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, its: Any) -> None:
+        self.loop = loop
+        self.future: asyncio.Future[None] = loop.create_future()
+        self._tasks = 0
+        self._its = its if hasattr(its, "_watch") else None
+        self._descriptor: int = its._watch() if self._its else os.dup(its.fileno())
+        loop.add_reader(self._descriptor, self.end)
+
+    def __enter__(self) -> _Wait:
+        self._tasks += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tasks -= 1
+        if self._tasks == 0:
+            self.end()
+
+    def end(self) -> None:
+        if self._descriptor < 0:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        if not self.loop.is_closed():
+            self.loop.remove_reader(descriptor)
+        if self._its:
+            self._its._unwatch(descriptor)
+        os.close(descriptor)
+        if not self.future.done() and not self.loop.is_closed():
+            self.future.set_result(None)
+
+
+async def _until(its: Any, attempt: Callable[[], _Value | None]) -> _Value:
+    """Returns the first result that is not None. `its` has a descriptor, or _watch()."""
+    loop = asyncio.get_running_loop()
+    while (result := attempt()) is None:
+        wait: _Wait | None = getattr(its, "_waiting", None)
+        if wait is None or wait.loop is not loop or wait.future.done():
+            its._waiting = wait = _Wait(loop, its)
+        with wait:
+            # What has changed before the wait began is not reported.
+            if (result := attempt()) is not None:
+                break
+            await asyncio.shield(wait.future)
+    return result
+
 
 # --- publishing ----------------------------------------------------------------------------------
 
@@ -133,8 +217,6 @@ class SubscriberStats:
 class Subscriber(_core.Subscriber):
     __doc__ = _core.Subscriber.__doc__
 
-    _waiting: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
-
     def stats(self) -> SubscriberStats:
         """The counters.
 
@@ -164,27 +246,7 @@ class Subscriber(_core.Subscriber):
         return self
 
     async def __anext__(self) -> Message:
-        while (message := self._next_now()) is None:
-            await self._readable()
-        return message
-
-    async def _readable(self) -> None:
-        """Waits until the descriptor is readable. Tasks of one event loop share the wait."""
-        loop = asyncio.get_running_loop()
-        if self._waiting is None or self._waiting[0] is not loop or self._waiting[1].done():
-            future: asyncio.Future[None] = loop.create_future()
-            descriptor = os.dup(self.fileno())
-
-            def end(_: object = None) -> None:
-                if loop.remove_reader(descriptor):
-                    os.close(descriptor)
-                if not future.done():
-                    future.set_result(None)
-
-            loop.add_reader(descriptor, end)
-            self._waiting = (loop, future)
-            future.add_done_callback(end)
-        await asyncio.shield(self._waiting[1])
+        return await _until(self, self._next_now)
 
 
 # --- point to point, and streams -----------------------------------------------------------------
@@ -273,6 +335,259 @@ def _makefile(
 
 
 setattr(Stream, "makefile", _makefile)
+
+
+# --- message sockets, requests and replies -------------------------------------------------------
+
+
+def _aiter(self: Any) -> Any:
+    return self
+
+
+async def _anext(self: Any) -> Any:
+    return await _until(self, self._next_now)
+
+
+async def _anext_of_reply(self: Reply) -> memoryview:
+    return await _until(self._requester, self._next_now)
+
+
+async def _first_of_reply(self: Reply) -> memoryview:
+    async for message in self:
+        return message
+    raise Error("the reply was taken before")
+
+
+def _await_reply(self: Reply) -> Generator[Any, None, memoryview]:
+    return _first_of_reply(self).__await__()
+
+
+for _type in (MessageSocket, MessageListener, Reply):
+    setattr(_type, "__aiter__", _aiter)
+for _type in (MessageSocket, MessageListener):
+    setattr(_type, "__anext__", _anext)
+setattr(Reply, "__anext__", _anext_of_reply)
+setattr(Reply, "__await__", _await_reply)
+
+
+@dataclasses.dataclass(frozen=True)
+class RequesterStats:
+    """The counters of a Requester.
+
+    `outstanding`: open now. Requests that ended: `replied`, `timed_out`, `canceled`,
+    `disconnected`, and `failed` (no reply, a failure, too large). `late`: messages of replies to
+    requests that had ended; `queued_bytes`: waiting for the connection; `reply_bytes`: arrived and
+    not taken; `connected`: now.
+
+    >>> import netio_daq as netio
+    >>> netio.Requester("127.0.0.1:9").stats().outstanding
+    0
+    """
+
+    outstanding: int
+    replied: int
+    timed_out: int
+    canceled: int
+    disconnected: int
+    failed: int
+    late: int
+    queued_bytes: int
+    reply_bytes: int
+    connected: bool
+
+
+class Requester(_core.Requester):
+    __doc__ = _core.Requester.__doc__
+
+    def send(self, message: _core.Bytes, timeout: _core.Time | None = None) -> Reply:
+        """Sends a request without waiting for its reply. `timeout`, or the option request_timeout,
+        is the time until the whole reply. Raises TimeoutError if a limit is reached for this time.
+
+        >>> import asyncio, netio_daq as netio
+        >>> async def ask(requester):
+        ...     return bytes(await requester.send("a question", timeout=60))
+        >>> async def answer(responder):
+        ...     async for request in responder:
+        ...         request.reply("an answer")
+        ...         return
+        >>> async def main():
+        ...     with netio.Responder("127.0.0.1:0") as responder:
+        ...         with netio.Requester(responder.address) as requester:
+        ...             return await asyncio.gather(ask(requester), answer(responder))
+        >>> asyncio.run(main())
+        [b'an answer', None]
+        """
+        reply = super().send(message, timeout)
+        reply._requester = self
+        return reply
+
+    def stats(self) -> RequesterStats:
+        """The counters.
+
+        >>> import netio_daq as netio
+        >>> netio.Requester("127.0.0.1:9").stats().replied
+        0
+        """
+        return RequesterStats(**self._stats())
+
+
+@dataclasses.dataclass(frozen=True)
+class ResponderStats:
+    """The counters of a Responder.
+
+    `peers`: connected requesters; `waiting`: requests that wait for a thread; `open`: those, and the
+    ones in use; `requests`: received; of them `replied`, `failed` by fail(), `no_reply` without a
+    reply, `canceled` by their requester or its end; `too_slow`: requesters that were disconnected
+    after send_timeout.
+
+    >>> import netio_daq as netio
+    >>> netio.Responder("127.0.0.1:0").stats().requests
+    0
+    """
+
+    peers: int
+    waiting: int
+    open: int
+    requests: int
+    replied: int
+    failed: int
+    no_reply: int
+    canceled: int
+    too_slow: int
+
+
+class Responder(_core.Responder):
+    __doc__ = _core.Responder.__doc__
+
+    def stats(self) -> ResponderStats:
+        """The counters.
+
+        >>> import netio_daq as netio
+        >>> netio.Responder("127.0.0.1:0").stats().peers
+        0
+        """
+        return ResponderStats(**self._stats())
+
+    def __aiter__(self) -> Responder:
+        return self
+
+    async def __anext__(self) -> Request:
+        return await _until(self, self._next_now)
+
+
+# --- recordings ----------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordingFile:
+    """A file of a recording. `has_summary`: its writer has closed it; `properties`: run, part, host,
+    version; `messages`: the number of messages and events by the summary, once the file was reached.
+
+    >>> import netio_daq as netio
+    >>> netio.RecordingWriter("run7.mcap").close()
+    >>> netio.RecordingReader("run7.mcap").files()[0].has_summary
+    True
+    """
+
+    path: str
+    bytes: int
+    has_summary: bool
+    profile: str
+    library: str
+    properties: dict[str, str]
+    messages: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Damage:
+    """A part of a file that was not read: its place, its size and the problem.
+
+    >>> import netio_daq as netio
+    >>> netio.Damage("run7.mcap", offset=4096, bytes=100, problem="a wrong checksum").offset
+    4096
+    """
+
+    path: str
+    offset: int
+    bytes: int
+    problem: str
+
+
+class RecordingReader(_core.RecordingReader):
+    __doc__ = _core.RecordingReader.__doc__
+
+    def files(self) -> list[RecordingFile]:
+        """The files, in the order of reading.
+
+        >>> import netio_daq as netio
+        >>> netio.RecordingWriter("run7.mcap").close()
+        >>> [file.path for file in netio.RecordingReader("run7.mcap").files()]
+        ['run7.mcap']
+        """
+        return [RecordingFile(**each) for each in self._files()]
+
+    def damage(self) -> list[Damage]:
+        """What was skipped since the last rewind(); at most 1000 places.
+
+        >>> import netio_daq as netio
+        >>> netio.RecordingWriter("run7.mcap").close()
+        >>> netio.RecordingReader("run7.mcap", on_damage="skip").damage()
+        []
+        """
+        return [Damage(**each) for each in self._damage()]
+
+    def torn(self) -> list[Damage]:
+        """Ends of files within a record.
+
+        >>> import netio_daq as netio
+        >>> netio.RecordingWriter("run7.mcap").close()
+        >>> netio.RecordingReader("run7.mcap").torn()
+        []
+        """
+        return [Damage(**each) for each in self._torn()]
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordingWriterStats:
+    """The counters of a RecordingWriter.
+
+    `messages`, `bytes`, `events`: accepted; `written`: messages in files; `discarded`: accepted, and
+    not written because of a failure; `chunks`, `file_bytes`, `files`: what was written;
+    `clock_steps`: steps back of the clock; `queued_bytes`; `direct_io`: in use; `failure`: empty if
+    there is none.
+
+    >>> import netio_daq as netio
+    >>> with netio.RecordingWriter("run7.mcap") as writer:
+    ...     writer.write_bytes(7, "a text")
+    >>> writer.stats().written
+    1
+    """
+
+    messages: int
+    bytes: int
+    written: int
+    discarded: int
+    events: int
+    chunks: int
+    file_bytes: int
+    clock_steps: int
+    queued_bytes: int
+    direct_io: bool
+    files: list[str]
+    failure: str
+
+
+class RecordingWriter(_core.RecordingWriter):
+    __doc__ = _core.RecordingWriter.__doc__
+
+    def stats(self) -> RecordingWriterStats:
+        """The counters.
+
+        >>> import netio_daq as netio
+        >>> netio.RecordingWriter("run7.mcap").stats().messages
+        0
+        """
+        return RecordingWriterStats(**self._stats())
 
 
 # --- the bus -------------------------------------------------------------------------------------

@@ -63,3 +63,30 @@ class FabricError(Error, OSError):
     ...     error.status
     'failed'
     """
+
+
+class RequestError(ClosedError):
+    """A request ended without a whole reply. `end` is how: 'timed_out', 'canceled', 'disconnected',
+    'no_reply', 'failed' or 'too_large'.
+
+    >>> import netio_daq as netio
+    >>> try:
+    ...     netio.Requester("127.0.0.1:9").request("a question", timeout=0)
+    ... except netio.RequestError as error:
+    ...     error.end
+    'timed_out'
+    """
+
+    end: str = "failed"
+
+
+class RecordingError(Error, OSError):
+    """A recording cannot be read or written: a file is damaged, the disk is full, a file exists.
+
+    >>> import netio_daq as netio
+    >>> try:
+    ...     netio.RecordingReader("no such file.mcap")
+    ... except netio.RecordingError as error:
+    ...     error.status
+    'failed'
+    """

@@ -31,6 +31,28 @@ WAITS = {
         socket={'page_size_bytes': 1024, 'page_count': 4}), queue_limit_messages=1,
         socket={'session': {'receive_buffer_bytes': 2048, 'receive_count': 4}})
     while True: publisher.publish(1, bytes(900))""",
+    "message": """
+    listener = netio.MessageListener('127.0.0.1:0')
+    netio.MessageSocket(listener.address).receive()""",
+    "message_accept": "next(netio.MessageListener('127.0.0.1:0'))",
+    "message_send": "netio.MessageSocket('127.0.0.1:9', reconnect=True).send(b'a')",
+    "connected": "netio.MessageSocket('127.0.0.1:9', reconnect=True).wait_until_connected()",
+    "request": "netio.Requester('127.0.0.1:9', request_timeout=1e6).request(b'a')",
+    "reply": "netio.Requester('127.0.0.1:9', request_timeout=1e6).send(b'a').next()",
+    "space": """
+    requester = netio.Requester('127.0.0.1:9', request_timeout=1e6, outstanding_limit=1)
+    reply = requester.send(b'a')
+    requester.send(b'a')""",
+    "requests": "list(netio.Responder('127.0.0.1:0'))",
+    "reply_space": """
+    responder = netio.Responder('127.0.0.1:0', reply_queue_limit_bytes=1000, send_timeout=1e6)
+    import atexit, subprocess
+    program = "import netio_daq as netio, sys; netio.Requester(sys.argv[1]).request(b'a')"
+    requester = subprocess.Popen([sys.executable, '-c', program, responder.address])
+    atexit.register(requester.kill)
+    request = responder.receive()
+    requester.send_signal(signal.SIGSTOP)
+    while True: request.reply_part(bytes(30_000))""",
     "close": """
     publisher, subscriber = pair(queue_limit_messages=1)
     for _ in range(1000): publisher.publish(1, bytes(10_000))
@@ -84,9 +106,22 @@ def test_a_handler_of_a_signal_runs_during_a_wait():
         "listener.accept(0)",
         "client.write(b'a')",
         "client.close()",
+        "peer.send(b'a')",
+        "peer.receive(0)",
+        "peer.close()",
+        "peers.accept(0)",
+        "requester.request(b'a')",
+        "reply.next()",
+        "request.reply(b'a')",
+        "responder.receive(0)",
+        "responder.close()",
+        "socket.publish(1, frames)",
+        "socket.close()",
+        "writer.write_bytes(1, b'a')",
+        "writer.close()",
     ],
 )
-def test_a_child_process_gets_a_clear_error(use):
+def test_a_child_process_gets_a_clear_error(use, tmp_path):
     result = run(
         f"""
         publisher, subscriber = pair()
@@ -96,6 +131,16 @@ def test_a_child_process_gets_a_clear_error(use):
         thread.start()
         client = netio.Stream.connect(listener.address)
         thread.join()
+        peers = netio.MessageListener('127.0.0.1:0')
+        peer = netio.MessageSocket(peers.address)
+        responder = netio.Responder('127.0.0.1:0')
+        requester = netio.Requester(responder.address)
+        reply = requester.send(b'a')
+        request = responder.receive(LONG)
+        context = netio.Context()
+        frames = netio.buffer(65536, context=context)
+        socket = netio.PublishSocket('127.0.0.1:0', context=context)
+        writer = netio.RecordingWriter(sys.argv[1])
         child = os.fork()
         if child == 0:
             try:
@@ -109,7 +154,10 @@ def test_a_child_process_gets_a_clear_error(use):
         assert os.waitpid(child, 0)[1] == 0
         publisher.publish(1, b'of the parent')
         print(bytes(subscriber.receive(LONG)))
-        """
+        request.reply(b'of the parent')
+        assert reply.next(LONG) == b'of the parent'
+        """,
+        str(tmp_path / "run.mcap"),
     )
     error, *rest = result.stdout.splitlines()
     assert "is used in a child process that has inherited it by fork(); create" in error, result.stderr
@@ -140,6 +188,20 @@ def test_objects_may_be_alive_at_the_end():
         threading.Thread(target=accept, daemon=True).start()
         client = netio.Stream.connect(listener.address)
         threading.Thread(target=client.read, daemon=True).start()
+        context = netio.Context()
+        frames = netio.buffer(65536, context=context)
+        socket = netio.PublishSocket('127.0.0.1:0', context=context)
+        publication = pair(publisher=socket) and socket.publish(1, frames)
+        threading.Thread(target=lambda: socket.wait_for_subscribers(9), daemon=True).start()
+        peers = netio.MessageListener('127.0.0.1:0')
+        peer = netio.MessageSocket(peers.address)
+        responder = netio.Responder('127.0.0.1:0')
+        requester = netio.Requester(responder.address)
+        reply = requester.send(b'a')
+        request = responder.receive()
+        for wait in (peer.receive, lambda: peers.accept().receive(), peers.accept, reply.next, responder.receive,
+                     lambda: requester.request(b'b')):
+            threading.Thread(target=wait, daemon=True).start()
         for _ in range(1000):
             publisher.publish(1, b'a')
         view = memoryview(received[0]) if received else None

@@ -10,6 +10,8 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace netio::test::queued_test {
@@ -151,6 +153,126 @@ TEST_P(QueuedMessages, AListenerThatIsStoppedMayBeDestroyed) {
     listener.reset();
     ASSERT_TRUE(bed.run_until([&] { return !(*senders[0])->is_connected(); }));
     EXPECT_LE(received.size(), 1U);
+}
+
+// Both sides of a connection deliver into queues of four events.
+class QueuedTwoWays : public testing::TestWithParam<Bed> {
+  protected:
+    using TwoWay = Queued<MessageSocket>;
+
+    void connect(const MessageSocket::Options& options = {}) {
+        listener.emplace(
+            bed.transport(),
+            MessageListener::Options{.listen = {bed.address()}, .allow_remote_anonymous = true},
+            [&](IncomingPeer& peer) {
+                far = std::make_unique<TwoWay>(there, 2, bed.loop(), peer, options);
+            });
+        near = std::make_unique<TwoWay>(here, 1, bed.transport(), options);
+        (*near)->connect(listener->endpoints().front().address);
+        EXPECT_EQ(next(here).kind, Kind::connected);
+        EXPECT_EQ(next(there).kind, Kind::connected);
+    }
+    QueueEvent next(CompletionQueue& queue) {
+        std::array<QueueEvent, 1> event;
+        EXPECT_TRUE(bed.run_until([&] { return queue.dequeue(event, 0ms) == 1; }));
+        return event[0];
+    }
+
+    TestBed bed{GetParam()};
+    CompletionQueue here{{.queue_limit_events = 4}};
+    CompletionQueue there{{.queue_limit_events = 4}};
+    RegisteredBuffer memory{64 * 1024};
+    std::optional<MessageListener> listener;
+    std::unique_ptr<TwoWay> near;
+    std::unique_ptr<TwoWay> far;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, QueuedTwoWays, all_beds(), bed_name);
+
+TEST_P(QueuedTwoWays, CarryMessagesUntilBothSidesHaveFinished) {
+    connect();
+    std::ranges::copy(content(20'000, 3), memory.data());
+    ASSERT_EQ(near->send(memory.slice(0, 20'000), Cookie{5}, 77), Status::ok);
+    ASSERT_EQ(far->send(std::as_bytes(std::span{"reply"}).first(5)), Status::ok);
+    const QueueEvent request = next(there);
+    EXPECT_EQ(request.kind, Kind::message);
+    EXPECT_EQ(request.tag, 2U);
+    EXPECT_EQ(request.immediate, 77U);
+    bool is_sent = false;
+    bool has_reply = false;
+    for (int i = 0; i < 2; ++i) {
+        const QueueEvent event = next(here);
+        is_sent |= event.kind == Kind::sent && event.cookie == Cookie{5};
+        has_reply |= event.kind == Kind::message && event.bytes.text() == "reply";
+    }
+    EXPECT_TRUE(is_sent && has_reply);
+    (*near)->finish();
+    EXPECT_EQ(next(there).kind, Kind::end_of_stream);
+    (*far)->finish();
+    EXPECT_EQ(next(here).kind, Kind::end_of_stream);
+    for (CompletionQueue* const queue : {&here, &there}) {
+        const QueueEvent last = next(*queue);
+        ASSERT_EQ(last.kind, Kind::closed);
+        EXPECT_EQ(last.closed->reason, CloseReason::orderly);
+        EXPECT_FALSE(last.retrying);
+    }
+    EXPECT_EQ(near->send(memory.slice(0, 1), Cookie{6}), Status::closed);
+    near.reset();
+    far.reset();
+    EXPECT_TRUE(std::ranges::equal(request.bytes.bytes(), content(20'000, 3)));
+}
+
+// Sends without a pause to a queue that is emptied now and then.
+TEST_P(QueuedTwoWays, StopAtAFullQueueAndLoseNothing) {
+    constexpr std::uint64_t count = 60;
+    MessageSocket::Options options{.page_size_bytes = 1024, .page_count = 2};
+    options.session.receive_count = 8;
+    options.session.window_limit = 0;
+    connect(options);
+    const std::vector<std::byte> message = content(900, 1);
+    std::uint64_t sent = 0;
+    std::uint64_t arrived = 0;
+    bool may_send = true;
+    std::size_t turns = 0;
+    std::array<QueueEvent, 3> events;
+    ASSERT_TRUE(bed.run_until([&] {
+        while (may_send && sent < count) {
+            const Status status = near->send(message);
+            may_send = status == Status::ok;
+            sent += may_send ? 1 : 0;
+            EXPECT_TRUE(may_send || status == Status::again);
+        }
+        for (QueueEvent& event : std::span{events}.first(here.dequeue(events, 0ms))) {
+            EXPECT_EQ(event.kind, Kind::writable) << "only after `again`";
+            EXPECT_FALSE(std::exchange(may_send, true));
+        }
+        EXPECT_LE(there.size(), 5U) << "one more than the limit";
+        if (sent < count && ++turns % 20 != 0 && there.size() < 4) return false;
+        for (QueueEvent& event : std::span{events}.first(there.dequeue(events, 0ms))) {
+            EXPECT_TRUE(std::ranges::equal(event.bytes.bytes(), message));
+            ++arrived;
+        }
+        return arrived == count;
+    })) << arrived;
+    // Space in the queue is awaited as well.
+    for (std::uint64_t cookie = 0; cookie < 4; ++cookie)
+        ASSERT_EQ(far->send(memory.slice(0, 1), Cookie{cookie}), Status::ok);
+    ASSERT_EQ(far->send(memory.slice(0, 1), Cookie{4}), Status::again);
+    std::uint64_t completed = 0;
+    std::size_t writable = 0;
+    while (completed + writable < 5) {
+        const QueueEvent event = next(there);
+        if (event.kind == Kind::writable) {
+            ++writable;
+        } else {
+            EXPECT_EQ(event.cookie, Cookie{completed++});
+        }
+    }
+    EXPECT_EQ(writable, 1U);
+    // A paused socket may be destroyed.
+    ASSERT_TRUE(bed.run_until([&] { return here.size() >= 4; }));
+    near.reset();
+    EXPECT_EQ(far->send(memory.slice(0, 1), Cookie{5}), Status::ok);
 }
 
 } // namespace

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// PublishSocket of the Python module, which publishes from arrays of buffer() without a copy. It
+// lives on the thread of its context; there, a completion only releases the memory.
+
+#include "pubsub/publisher/publish_socket.hpp"
+#include "netio/memory/buffer.hpp"
+#include "python/docstrings.hpp"
+#include "python/support.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <vector>
+
+namespace netio::python {
+namespace {
+
+constexpr char memory_name[] = "memory of netio_daq.buffer";
+
+// Registered memory, which arrays and publications share.
+class Memory final : public OfProcess {
+  public:
+    Memory(const Context& context, std::size_t bytes)
+        : OfProcess{"buffer"}, context_{context}, buffer_{
+                                                      std::make_unique<RegisteredBuffer>(bytes)} {}
+    ~Memory() {
+        if (is_inherited()) {
+            static_cast<void>(buffer_.release());
+        } else {
+            context_.run([this] { buffer_.reset(); }); // its registrations belong to the loop
+        }
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    RegisteredBuffer& buffer() const noexcept { return *buffer_; }
+    bool is_of(const Context& context) const noexcept {
+        return &context_.loop() == &context.loop();
+    }
+
+  private:
+    const Context context_;
+    std::unique_ptr<RegisteredBuffer> buffer_;
+};
+
+py::array new_array(const py::object& shape, const py::object& type, const Context& context) {
+    const py::dtype element = py::dtype::from_args(type);
+    std::vector<py::ssize_t> sizes;
+    if (PyIndex_Check(shape.ptr()) != 0) {
+        sizes.push_back(shape.cast<py::ssize_t>());
+    } else {
+        sizes = shape.cast<std::vector<py::ssize_t>>();
+    }
+    if (element.attr("hasobject").cast<bool>())
+        throw py::type_error{"a buffer has no elements that are Python objects"};
+    py::ssize_t bytes = element.itemsize();
+    for (const py::ssize_t size : sizes) {
+        if (size <= 0 || bytes > (py::ssize_t{1} << 46) / size)
+            throw py::value_error{"a buffer must have from 1 byte to 64 TiB"};
+        bytes *= size;
+    }
+    if (bytes <= 0) throw py::value_error{"a buffer must have from 1 byte to 64 TiB"};
+    auto memory = without_gil(
+        [&] { return std::make_shared<Memory>(context, static_cast<std::size_t>(bytes)); });
+    std::byte* const data = memory->buffer().data();
+    const py::capsule base{new std::shared_ptr<Memory>{std::move(memory)}, memory_name,
+                           [](PyObject* capsule) {
+                               delete static_cast<std::shared_ptr<Memory>*>(
+                                   PyCapsule_GetPointer(capsule, memory_name));
+                           }};
+    return py::array{element, sizes, data, base};
+}
+
+// The memory that an array of buffer(), or a part or view of it, refers to; null: of none.
+std::shared_ptr<Memory> memory_of(const py::object& array) {
+    py::object owner = array;
+    while (!owner.is_none()) {
+        if (PyCapsule_IsValid(owner.ptr(), memory_name) != 0) {
+            return *static_cast<std::shared_ptr<Memory>*>(
+                PyCapsule_GetPointer(owner.ptr(), memory_name));
+        }
+        if (PyMemoryView_Check(owner.ptr())) {
+            owner = owner.attr("obj");
+        } else {
+            owner = py::getattr(owner, "base", py::none{});
+        }
+    }
+    return nullptr;
+}
+
+// One publication, until its memory may be used again. Any thread.
+class Publication final : public OfProcess {
+  public:
+    Publication() : OfProcess{"Publication"} {}
+
+    void complete(const std::optional<pubsub::PublicationOutcome>& outcome) {
+        const std::lock_guard lock{mutex_};
+        is_done_ = true;
+        outcome_ = outcome;
+        changed_.notify_all();
+    }
+    bool done() {
+        check_process();
+        const std::lock_guard lock{mutex_};
+        return is_done_;
+    }
+    bool wait(const py::object& timeout) {
+        check_process();
+        return wait_in_steps(to_timeout(timeout), [this](milliseconds time) {
+            std::unique_lock lock{mutex_};
+            return changed_.wait_for(lock, time, [this] { return is_done_; });
+        });
+    }
+    py::object outcome() {
+        check_process();
+        const std::lock_guard lock{mutex_};
+        if (!outcome_) return py::none{};
+        return py::dict(py::arg("sent") = outcome_->sent, py::arg("missed") = outcome_->missed,
+                        py::arg("unsubscribed") = outcome_->unsubscribed,
+                        py::arg("lost") = outcome_->lost);
+    }
+
+  private:
+    std::mutex mutex_; // of what follows
+    std::condition_variable changed_;
+    bool is_done_ = false;
+    std::optional<pubsub::PublicationOutcome> outcome_;
+};
+
+// The socket on its loop.
+class OnLoop final : private pubsub::PublishSocket::Handler {
+  public:
+    OnLoop(Transport& transport, const pubsub::PublishSocket::Options& options)
+        : socket{std::make_unique<pubsub::PublishSocket>(
+              transport, options, static_cast<pubsub::PublishSocket::Handler&>(*this))} {}
+    ~OnLoop() {
+        socket.reset();
+        for (auto& [cookie, each] : in_flight_)
+            each.publication->complete({});
+    }
+    OnLoop(const OnLoop&) = delete;
+    OnLoop& operator=(const OnLoop&) = delete;
+
+    Status publish(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
+                   const std::shared_ptr<Memory>& memory,
+                   const std::shared_ptr<Publication>& publication) {
+        RegisteredBuffer& buffer = memory->buffer();
+        const auto offset = static_cast<std::size_t>(bytes.data() - buffer.data());
+        const Slice slice = buffer.slice(offset, bytes.size());
+        const Status outcome =
+            socket->publishv(fid, {&slice, 1}, Cookie{next_}, {.status = status});
+        if (outcome == Status::ok)
+            in_flight_.emplace(next_++, InFlight{.memory = memory, .publication = publication});
+        return outcome;
+    }
+
+    std::unique_ptr<pubsub::PublishSocket> socket;
+    std::atomic<std::size_t> subscribers{0}; // with a subscription
+    std::atomic<bool> is_over{false};
+
+  private:
+    struct InFlight {
+        std::shared_ptr<Memory> memory;
+        std::shared_ptr<Publication> publication;
+    };
+
+    void on_publish_completed(pubsub::PublishSocket&, Cookie cookie,
+                              const pubsub::PublicationOutcome& outcome) override {
+        const auto found = in_flight_.find(static_cast<std::uint64_t>(cookie));
+        const InFlight over = std::move(found->second);
+        in_flight_.erase(found);
+        over.publication->complete(outcome);
+    }
+    void on_subscribed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
+                       const FidRange&) override {
+        subscribed_.insert(peer.id);
+        subscribers = subscribed_.size();
+    }
+    void on_subscriber_closed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
+                              const Closed&) override {
+        subscribed_.erase(peer.id);
+        subscribers = subscribed_.size();
+    }
+    void on_closed(pubsub::PublishSocketBase&, const Closed&) override { is_over = true; }
+
+    std::uint64_t next_ = 0;
+    std::map<std::uint64_t, InFlight> in_flight_; // by cookie
+    std::set<pubsub::SubscriberId> subscribed_;
+};
+
+class PythonPublishSocket final : public Connected {
+  public:
+    PythonPublishSocket(const py::object& addresses, const py::kwargs& values)
+        : Connected{"PublishSocket"} {
+        Options options{values, "PublishSocket"};
+        pubsub::PublishSocket::Options its;
+        its.publisher.listen = to_addresses(addresses);
+        context_ = read_context(options);
+        its.publisher.keys = read_keys(options, *context_);
+        read_publish_socket(options, its.publisher);
+        options.read("allow_remote_anonymous", its.publisher.allow_remote_anonymous)
+            .read("slow_policy", its.publisher.slow_policy)
+            .read("close_timeout", its.publisher.close_timeout)
+            .read("close_limit", its.publisher.close_limit)
+            .read("outstanding_limit", its.outstanding_limit)
+            .read("queue_limit_messages", its.queue_limit_messages)
+            .finish();
+        without_gil([&] {
+            context_->run([&] {
+                on_loop_ = std::make_unique<OnLoop>(context_->transport(), its);
+                address_ = to_string(on_loop_->socket->endpoints().front().address);
+            });
+        });
+    }
+    ~PythonPublishSocket() override {
+        if (is_inherited()) {
+            static_cast<void>(on_loop_.release());
+        } else if (on_loop_) {
+            destroy(on_loop_, *context_, true);
+        }
+    }
+
+    // Returns null if the fid has no subscriber.
+    std::shared_ptr<Publication> publish(const py::object& fid, const py::object& array,
+                                         std::uint8_t status, const py::object& timeout) {
+        check_process();
+        const Fid to = to_fid(fid);
+        const Timeout limit = to_timeout(timeout);
+        const std::shared_ptr<Memory> memory = memory_of(array);
+        if (!memory) {
+            throw py::type_error{"a message of a PublishSocket is an array of netio_daq.buffer(), "
+                                 "or a part of one; Publisher.publish() copies any other"};
+        }
+        memory->check_process();
+        if (!memory->is_of(*context_)) {
+            throw py::value_error{
+                "the array is of another context: netio_daq.buffer(..., context=...) needs the "
+                "context of the PublishSocket"};
+        }
+        const Bytes bytes{array};
+        if (!memory->buffer().contains(bytes.span().data(), bytes.span().size()))
+            throw py::value_error{"the array is not within the memory of its buffer"};
+        const auto publication = std::make_shared<Publication>();
+        Status outcome = Status::again;
+        poll_until(limit, [&] {
+            context_->run([&] {
+                outcome = on_loop_->publish(to, bytes.span(), status, memory, publication);
+            });
+            return outcome != Status::again;
+        });
+        if (outcome == Status::ok) return publication;
+        if (outcome == Status::no_subscribers) return nullptr;
+        fail(outcome, to, limit);
+    }
+    bool wait_for_subscribers(std::size_t count, const py::object& timeout) {
+        check_process();
+        poll_until(to_timeout(timeout),
+                   [&] { return on_loop_->subscribers >= count || on_loop_->is_over; });
+        return on_loop_->subscribers >= count;
+    }
+    std::string address() const {
+        check_process();
+        return address_;
+    }
+    py::dict counters() const {
+        check_process();
+        pubsub::PublishSocketBase::Counters all;
+        std::size_t outstanding = 0;
+        without_gil([&] {
+            context_->run([&] {
+                all = on_loop_->socket->counters();
+                outstanding = on_loop_->socket->outstanding();
+            });
+        });
+        return py::dict(py::arg("messages") = all.messages, py::arg("bytes") = all.bytes,
+                        py::arg("without_subscribers") = all.without_subscribers,
+                        py::arg("again") = all.again, py::arg("dropped") = all.dropped,
+                        py::arg("subscribers") = all.subscribers,
+                        py::arg("outstanding") = outstanding);
+    }
+    void close_in_order() {
+        check_process();
+        close();
+    }
+    bool closed() const {
+        check_process();
+        return on_loop_->is_over;
+    }
+
+    void begin_close() override {
+        if (on_loop_->is_over || is_closing_.exchange(true)) return;
+        context_->post_always([its = on_loop_.get()] { its->socket->close(); });
+    }
+    bool is_closed() const noexcept override { return on_loop_->is_over; }
+
+  private:
+    [[noreturn]] void fail(Status status, Fid fid, Timeout limit) const {
+        const std::string where = "publish socket " + address_ + ", fid " + to_string(fid) + ": ";
+        if (status == Status::again) {
+            raise("TimeoutError",
+                  where + "no space for the message for " + std::to_string(limit->count()) +
+                      " ms (timeout): subscribers are too slow, or outstanding_limit is reached",
+                  "again");
+        }
+        if (status == Status::closed)
+            raise("ClosedError", where + "the publish socket is closed", "closed");
+        raise("Error",
+              where + (status == Status::too_large
+                           ? "the message is larger than largest_message_bytes"
+                           : std::string{to_string(status)}),
+              name_of(status));
+    }
+
+    std::optional<Context> context_;
+    std::string address_;
+    std::unique_ptr<OnLoop> on_loop_;
+    std::atomic<bool> is_closing_{false};
+};
+
+} // namespace
+
+void add_publish_socket(py::module_& module) {
+    const py::arg_v timeout{"timeout", py::none{}};
+    module.def("buffer", &new_array, py::arg("shape"), py::arg("dtype") = "u1", py::kw_only{},
+               py::arg("context"), doc::buffer);
+    py::class_<Publication, std::shared_ptr<Publication>>{module, "Publication", doc::publication}
+        .def("wait", &Publication::wait, timeout, doc::publication_wait)
+        .def_property_readonly("done", &Publication::done)
+        .def_property_readonly("outcome", &Publication::outcome);
+    using Its = PythonPublishSocket;
+    py::class_<Its> its{module, "PublishSocket", doc::publish_socket};
+    add_with(its);
+    its.def(py::init<const py::object&, const py::kwargs&>(), py::arg("addresses"))
+        .def("publish", &Its::publish, py::arg("fid"), py::arg("array"), py::arg("status") = 0,
+             py::kw_only{}, timeout, doc::publish_array)
+        .def("wait_for_subscribers", &Its::wait_for_subscribers, py::arg("count") = 1, timeout,
+             doc::wait_for_subscribers)
+        .def("counters", &Its::counters, doc::publish_socket_counters)
+        .def("close", &Its::close_in_order, doc::publisher_close)
+        .def_property_readonly("address", &Its::address, doc::publisher_address)
+        .def_property_readonly("closed", &Its::closed, doc::closed);
+}
+
+} // namespace netio::python

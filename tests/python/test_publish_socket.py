@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishing without a copy from arrays of registered memory."""
+
+import gc
+import threading
+
+import netio_daq as netio
+import numpy
+import pytest
+from support import LONG, pair
+
+
+def create(shape=(8, 65536), **options):
+    context = netio.Context()
+    return netio.buffer(shape, context=context), netio.PublishSocket("127.0.0.1:0", context=context, **options)
+
+
+def test_frames_arrive_and_their_memory_is_used_again():
+    frames, socket = create()
+    _, subscriber = pair(publisher=socket)
+    received = []
+    thread = threading.Thread(target=lambda: received.extend((m.status, m.data[0], m.data[65535]) for m in subscriber))
+    thread.start()
+    publications = [None] * 8
+    for number in range(400):
+        slot = number % 8
+        assert publications[slot] is None or publications[slot].wait(LONG)
+        frames[slot] = number % 251
+        publications[slot] = socket.publish(number % 3, frames[slot], status=number % 7)
+    socket.close()
+    thread.join(LONG)
+    assert received == [(number % 7, number % 251, number % 251) for number in range(400)]
+    assert all(each.done and each.outcome == dict(sent=1, missed=0, unsubscribed=0, lost=0) for each in publications)
+    assert socket.counters()["messages"] == 400 and socket.closed
+    with pytest.raises(netio.ClosedError, match="fid 0x1: the publish socket is closed"):
+        socket.publish(1, frames[0])
+
+
+def test_the_memory_lives_until_its_publication_is_complete():
+    frames, socket = create()
+    _, subscriber = pair(publisher=socket)
+    for number in range(8):
+        frames[number] = number
+        socket.publish(1, frames[number])
+    del frames
+    gc.collect()
+    for number in range(8):
+        message = subscriber.receive(LONG)
+        assert message.data[0] == message.data[65535] == number
+    del socket
+    gc.collect()
+    assert message.data[0] == 7
+
+
+def test_a_slow_subscriber_keeps_memory_in_flight():
+    frames, socket = create(outstanding_limit=4)
+    subscriber = pair(publisher=socket, queue_limit_messages=1, socket={"session": {"keep_limit_bytes": 1 << 20}})[1]
+    publications = []
+    with pytest.raises(netio.TimeoutError, match=r"no space for the message for 100 ms \(timeout\)"):
+        while True:
+            publications.append(socket.publish(1, frames[0], timeout=0.1))
+    assert not publications[-1].wait(timeout=0) and not publications[-1].done and publications[-1].outcome is None
+    assert socket.counters()["outstanding"] >= 1
+    del socket
+    gc.collect()
+    assert publications[-1].wait(LONG) and publications[-1].outcome is None, "its socket is gone"
+    assert subscriber.receive(LONG).size == 65536
+
+
+@pytest.mark.parametrize("view", [lambda f: f[2], lambda f: f.view("f8")[3, 8:64], lambda f: f.reshape(-1)[5:9], lambda f: f[1:3]])
+def test_parts_and_views_are_messages(view):
+    frames, socket = create()
+    frames[:] = numpy.arange(8, dtype="u1")[:, None]
+    _, subscriber = pair(publisher=socket)
+    part = view(frames)
+    assert socket.publish(1, part).wait(LONG)
+    assert bytes(subscriber.receive(LONG)) == part.tobytes()
+
+
+def test_what_is_not_of_a_buffer_is_refused():
+    frames, socket = create()
+    other = netio.buffer(100, context=netio.Context())
+    for array in (numpy.zeros(5, "u1"), b"abc", frames.copy()):
+        with pytest.raises(TypeError, match="an array of netio_daq.buffer"):
+            socket.publish(1, array)
+    with pytest.raises(ValueError, match="of another context"):
+        socket.publish(1, other)
+    with pytest.raises((BufferError, ValueError), match="contiguous"):
+        socket.publish(1, frames[:, 1])
+    assert socket.publish(1, frames[0]) is None, "there is no subscriber"
+    for shape in (0, (4, 0), -1, (1 << 40, 1 << 40)):
+        with pytest.raises(ValueError, match="from 1 byte"):
+            netio.buffer(shape, context=netio.Context())
+    with pytest.raises(TypeError, match="Python objects"):
+        netio.buffer(4, object, context=netio.Context())
+    limited, socket = create(largest_message_bytes=1000)
+    pair(publisher=socket)
+    with pytest.raises(netio.Error, match="larger than largest_message_bytes"):
+        socket.publish(1, limited[0])
