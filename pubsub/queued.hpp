@@ -9,6 +9,7 @@
 
 #include "netio/completion_queue.hpp"
 #include "pubsub/core/time_stamp.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
@@ -131,6 +132,31 @@ class Queued<pubsub::PublishSocket> final : private pubsub::PublishSocket::Handl
     QueueWriter writer_;
     bool is_waiting_ = false;      // a call has returned again, because the queue was full
     pubsub::PublishSocket socket_; // last, so that it is destroyed first
+};
+
+// Publishes copies, which complete when the call returns: its events are writable, after a call
+// that returned `again`, and closed.
+template <>
+class Queued<pubsub::BufferedPublishSocket> final : private pubsub::BufferedPublishSocket::Handler {
+  public:
+    // Throws as the socket does.
+    Queued(CompletionQueue& queue, std::uint64_t tag, Transport& transport,
+           const pubsub::BufferedPublishSocket::Options& options)
+        : writer_{queue, transport.loop(), tag, [] {}}, socket_{transport, options, *this} {}
+
+    pubsub::BufferedPublishSocket& operator*() noexcept { return socket_; }
+    pubsub::BufferedPublishSocket* operator->() noexcept { return &socket_; }
+
+  private:
+    void on_writable(pubsub::PublishSocketBase&) override {
+        writer_.push({.kind = QueueEvent::Kind::writable});
+    }
+    void on_closed(pubsub::PublishSocketBase&, const Closed& closed) override {
+        writer_.closed(closed);
+    }
+
+    QueueWriter writer_;
+    pubsub::BufferedPublishSocket socket_; // last, so that it is destroyed first
 };
 
 } // namespace netio::inline v0_3

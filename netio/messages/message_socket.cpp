@@ -163,7 +163,7 @@ class MessageCore final : private Session::Handler, private Connector::Handler {
     void on_closed(Session& session, const Closed& closed) override;
 
     bool may_send() const noexcept { return is_connected() && !closing_ && !ends_.finishing; }
-    Status refuse();
+    Status refuse(bool& wanted);
     std::byte* reserve(std::size_t bytes);
     Status send_large(MessageParts parts, std::size_t bytes);
     void depart(Departure departure);
@@ -180,6 +180,7 @@ class MessageCore final : private Session::Handler, private Connector::Handler {
     std::string_view take_page(std::span<const std::byte> body);
     std::string_view take_fragment(std::span<const std::byte> body);
     std::string_view take_into_slice(const FragmentPlace& place, std::span<const std::byte> body);
+    void set_aside(std::span<const std::byte> rest);
     bool hand_over(std::span<const std::byte> message, std::optional<std::uint64_t> immediate);
     bool find_slice(std::size_t bytes);
     void complete_slice(std::size_t bytes, std::optional<std::uint64_t> immediate);
@@ -208,7 +209,8 @@ class MessageCore final : private Session::Handler, private Connector::Handler {
     std::deque<Departure> waiting_;
     std::size_t copies_in_flight_ = 0;
     SlotPool<InFlight> in_flight_;
-    bool capacity_wanted_ = false;
+    bool page_wanted_ = false;  // a call was refused because no page was free
+    bool frame_wanted_ = false; // a call was refused because frames wait, or all are in flight
     Ends ends_;
     GracefulClose graceful_;
 
@@ -216,6 +218,7 @@ class MessageCore final : private Session::Handler, private Connector::Handler {
     std::optional<FragmentPlace> filling_; // the first slice: bytes so far, and of the message
     bool paused_ = false;
     bool starved_ = false; // a message waits for a slice
+    Timer next_slice_;     // goes on in the next turn
     bool* destroyed_ = nullptr;
     std::unique_ptr<Session> session_; // last: destroyed first
 };
@@ -232,7 +235,8 @@ MessageCore::MessageCore(Transport& transport, MessageSocket::Options its_option
                  .seed = transport.draw_number()}},
       retry_policy_{proof()}, retry_timer_{loop(), [this] { retry(); }},
       pages_{options.page_size_bytes, options.page_count}, graceful_{loop(), options.session},
-      reassembly_{options.largest_message_bytes} {}
+      reassembly_{options.largest_message_bytes}, next_slice_{loop(),
+                                                              [this] { go_on_receiving(); }} {}
 
 void MessageCore::connect(const Address& remote) {
     NETIO_CHECK_MSG(!session_ && !connector_.is_connecting(),
@@ -300,9 +304,9 @@ void MessageCore::on_open(Session& session) {
 
 // --- sending --------------------------------------------------------------------------------
 
-Status MessageCore::refuse() {
+Status MessageCore::refuse(bool& wanted) {
     ++counters.again;
-    capacity_wanted_ = true;
+    wanted = true;
     return Status::again;
 }
 
@@ -315,7 +319,7 @@ Status MessageCore::send_parts(MessageParts parts) {
         if (status != Status::ok) return status;
     } else {
         std::byte* const out = reserve(bytes);
-        if (out == nullptr) return refuse();
+        if (out == nullptr) return refuse(page_wanted_);
         copy_parts(parts, 0, {out, bytes});
     }
     ++counters.messages_sent;
@@ -342,7 +346,7 @@ Status MessageCore::send_large(MessageParts parts, std::size_t bytes) {
     std::shared_ptr<LargeCopy> large;
     if (pages_.free_count() < needed) {
         const std::size_t limit = options.page_count * options.page_size_bytes;
-        if (large_bytes_ > 0 && large_bytes_ + bytes > limit) return refuse();
+        if (large_bytes_ > 0 && large_bytes_ + bytes > limit) return refuse(frame_wanted_);
         try {
             large = std::make_shared<LargeCopy>(bytes, large_bytes_);
         } catch (const std::bad_alloc&) {
@@ -370,7 +374,7 @@ Status MessageCore::sendv(std::span<const Slice> slices, Cookie cookie,
     std::ranges::for_each(slices, check_slice);
     if (!may_send()) return Status::closed;
     flush(); // to keep the order
-    if (!waiting_.empty()) return refuse();
+    if (!waiting_.empty()) return refuse(frame_wanted_);
     std::size_t bytes = 0;
     for (const Slice& slice : slices)
         bytes += slice.size;
@@ -384,7 +388,7 @@ Status MessageCore::sendv(std::span<const Slice> slices, Cookie cookie,
                               .slices = slices};
     const Status status =
         post(frame, {.kind = InFlight::Kind::of_user, .value = static_cast<std::uint64_t>(cookie)});
-    if (status == Status::again) return refuse();
+    if (status == Status::again) return refuse(frame_wanted_);
     if (status != Status::ok) return status;
     ++counters.messages_sent;
     counters.bytes_sent += bytes;
@@ -454,8 +458,10 @@ void MessageCore::send_what_waits() {
     if (graceful_.has_begun()) return close_when_drained();
     if (copies_in_flight_ == 0) flush();
     if (ends_.finishing) return end_if_finished();
-    if (!capacity_wanted_ || !waiting_.empty() || pages_.free_count() == 0) return;
-    capacity_wanted_ = false;
+    const bool is_worth_trying = page_wanted_ || (frame_wanted_ && waiting_.empty());
+    if (!is_worth_trying || pages_.free_count() == 0) return;
+    page_wanted_ = false;
+    frame_wanted_ = false;
     call(user().on_writable); // may destroy the socket
 }
 
@@ -527,7 +533,8 @@ void MessageCore::forget_connection(Closed& last) {
     if (open_page_) pages_.release(*std::exchange(open_page_, std::nullopt));
     writer_ = PageWriter{};
     NETIO_CHECK(pages_in_use() == 0 && in_flight_.size() == 0); // every send has been completed
-    capacity_wanted_ = false;
+    page_wanted_ = false;
+    frame_wanted_ = false;
     ends_ = {};
     graceful_.forget();
     reassembly_.abandon();
@@ -553,7 +560,10 @@ void MessageCore::on_closed(Session& over, const Closed& closed) {
 // --- receiving ------------------------------------------------------------------------------
 
 void MessageCore::on_frame(Session& session, const IncomingFrame& frame) {
-    if (closing_) return session.add_unread(1);
+    if (closing_) {
+        if (frame.kind != messages::finish_kind) session.add_unread(1);
+        return;
+    }
     const DestructionWatch watch{destroyed_};
     const std::string_view problem = take_frame(frame);
     if (watch.destroyed() || problem.empty()) return;
@@ -581,8 +591,7 @@ std::string_view MessageCore::take_message(const IncomingFrame& frame) {
     const auto message = messages::decode_message(frame);
     if (!message) return "a malformed message frame";
     const DestructionWatch watch{destroyed_};
-    if (!hand_over(message->bytes, message->immediate) && !watch.destroyed())
-        closing_ ? session_->add_unread(1) : session_->put_back(frame.body);
+    if (!hand_over(message->bytes, message->immediate) && !watch.destroyed()) set_aside(frame.body);
     return {};
 }
 
@@ -593,15 +602,19 @@ std::string_view MessageCore::take_page(std::span<const std::byte> body) {
         const bool is_taken = !closing_ && !paused_ && hand_over(message, std::nullopt);
         if (watch.destroyed()) return false;
         if (is_taken) return true;
-        if (closing_) {
-            session_->add_unread(1);
-            return false;
-        }
         const std::byte* const record = message.data() - page::record_header_bytes;
-        session_->put_back(body.last(static_cast<std::size_t>(body.data() + body.size() - record)));
+        set_aside(body.last(static_cast<std::size_t>(body.data() + body.size() - record)));
         return false;
     });
     return sound || watch.destroyed() ? "" : "a malformed page";
+}
+
+// The rest of a frame that has to wait, or that is not delivered any more.
+void MessageCore::set_aside(std::span<const std::byte> rest) {
+    if (closing_) return session_->add_unread(1);
+    session_->put_back(rest);
+    // Slices were posted meanwhile, which may be too small again.
+    if (!posted.empty() && std::exchange(starved_, false)) next_slice_.start(Duration::zero());
 }
 
 // Returns false if the message has to wait, or nothing is received any more.
@@ -618,10 +631,11 @@ bool MessageCore::hand_over(std::span<const std::byte> message,
     return true;
 }
 
-// Whether the first slice can hold the message. Returns slices that are too small to the user.
+// Whether the first slice can hold the message. Returns slices that are too small to the user, who
+// may post others of the same size at once: the peer must not keep this turn going by that.
 bool MessageCore::find_slice(std::size_t bytes) {
     const DestructionWatch watch{destroyed_};
-    while (!closing_ && !paused_ && !posted.empty()) {
+    for (std::size_t left = posted.size(); left > 0 && !closing_ && !paused_; --left) {
         if (posted.front().memory.size() >= bytes) return true;
         const Cookie cookie = posted.front().cookie;
         posted.pop_front();
@@ -633,7 +647,7 @@ bool MessageCore::find_slice(std::size_t bytes) {
         if (watch.destroyed()) return false;
     }
     if (closing_) return false;
-    starved_ = posted.empty();
+    starved_ = true;
     session_->pause();
     return false;
 }
@@ -678,7 +692,7 @@ std::string_view MessageCore::take_into_slice(const FragmentPlace& place,
         const bool is_found = find_slice(place.total);
         if (watch.destroyed()) return {};
         if (!is_found) {
-            closing_ ? session_->add_unread(1) : session_->put_back(body);
+            set_aside(body);
             return {};
         }
         filling_ = place;

@@ -147,10 +147,10 @@ class NETIO_EXPORT MessageSocket final {
     // still arrive. When both sides have finished, the connection closes in order. Has no effect
     // while there is no connection.
     void finish();
-    // Closes in order: sends what was accepted, and delivers no further message. on_closed(orderly)
-    // follows if the user of the peer has received everything, and this side too;
-    // on_closed(unconfirmed) otherwise, and if the peer makes no progress for session.close_timeout
-    // or needs longer than session.close_limit.
+    // Closes in order: sends what was accepted, and delivers no further message; the peer is
+    // notified if there were some. on_closed(orderly) follows if the user of the peer has received
+    // everything; on_closed(unconfirmed) otherwise, and if the peer makes no progress for
+    // session.close_timeout or needs longer than session.close_limit.
     void close();
     // Closes at once: on_closed(local) follows.
     void abort();

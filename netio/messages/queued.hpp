@@ -9,6 +9,7 @@
 //     Status status = sender.send(slice, cookie); // the event `sent` follows
 
 #include "netio/completion_queue.hpp"
+#include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/message_socket.hpp"
 #include "netio/messages/send_socket.hpp"
@@ -71,6 +72,34 @@ class Queued<ListenSocket> final : private ListenSocket::Handler {
     std::uint64_t peers_ = 0;
     bool is_paused_ = false;
     ListenSocket socket_; // last, so that it is destroyed first
+};
+
+// Sends copies, which complete when the call returns: its events are connected, writable, after a
+// call that returned `again`, and closed.
+template <>
+class Queued<BufferedSendSocket> final : private BufferedSendSocket::Handler {
+  public:
+    // Throws as the socket does.
+    Queued(CompletionQueue& queue, std::uint64_t tag, Transport& transport,
+           const BufferedSendSocket::Options& options)
+        : writer_{queue, transport.loop(), tag, [] {}}, socket_{transport, options, *this} {}
+
+    BufferedSendSocket& operator*() noexcept { return socket_; }
+    BufferedSendSocket* operator->() noexcept { return &socket_; }
+
+  private:
+    void on_connected(BufferedSendSocket&) override {
+        writer_.push({.kind = QueueEvent::Kind::connected});
+    }
+    void on_writable(BufferedSendSocket&) override {
+        writer_.push({.kind = QueueEvent::Kind::writable});
+    }
+    void on_closed(BufferedSendSocket& socket, const Closed& closed) override {
+        writer_.closed(closed, 0, socket.is_retrying());
+    }
+
+    QueueWriter writer_;
+    BufferedSendSocket socket_; // last, so that it is destroyed first
 };
 
 template <>

@@ -140,22 +140,32 @@ struct RequesterCore {
 struct ReplyState {
     explicit ReplyState(std::shared_ptr<RequesterCore> its_core) : core{std::move(its_core)} {}
     ~ReplyState() { core->reply_bytes -= bytes; }
+    // What a message counts: the responder decides how many there are, and may send empty ones.
+    static std::size_t cost_of_message(std::size_t message_bytes) noexcept {
+        return message_bytes + RequesterCore::per_message_bytes;
+    }
     ReplyState(const ReplyState&) = delete;
     ReplyState& operator=(const ReplyState&) = delete;
 
     bool is_ready() const noexcept { return first < messages.size() || end != RequestEnd::open; }
+    // The caller of these two has a share in the ownership, so it may notify without the lock, for
+    // which the woken thread would wait.
     void add(KeptBytes message, bool is_last) {
-        const std::lock_guard lock{mutex};
-        bytes += message.size();
-        core->reply_bytes += message.size();
-        messages.push_back(std::move(message));
-        if (is_last) end = RequestEnd::replied;
+        {
+            const std::lock_guard lock{mutex};
+            bytes += cost_of_message(message.size());
+            core->reply_bytes += cost_of_message(message.size());
+            messages.push_back(std::move(message));
+            if (is_last) end = RequestEnd::replied;
+        }
         changed.notify_all();
     }
     void finish(RequestEnd its_end, std::string its_reason) {
-        const std::lock_guard lock{mutex};
-        end = its_end;
-        why = std::move(its_reason);
+        {
+            const std::lock_guard lock{mutex};
+            end = its_end;
+            why = std::move(its_reason);
+        }
         changed.notify_all();
     }
 
@@ -166,7 +176,7 @@ struct ReplyState {
     std::condition_variable changed;
     std::vector<KeptBytes> messages;
     std::size_t first = 0; // of the messages that were not taken
-    std::size_t bytes = 0; // of those messages
+    std::size_t bytes = 0; // what those messages count
     RequestEnd end = RequestEnd::open;
     std::string why;
 };
@@ -217,8 +227,8 @@ std::optional<KeptBytes> Reply::next() {
     state.changed.wait(lock, [&] { return state.is_ready(); });
     if (state.first < state.messages.size()) {
         KeptBytes message = std::move(state.messages[state.first++]);
-        state.bytes -= message.size();
-        state.core->reply_bytes -= message.size();
+        state.bytes -= ReplyState::cost_of_message(message.size());
+        state.core->reply_bytes -= ReplyState::cost_of_message(message.size());
         if (state.first == state.messages.size()) {
             state.messages.clear();
             state.first = 0;
@@ -469,7 +479,8 @@ void Requester::Impl::OnLoop::take(const IncomingMessage& message) {
 
 void Requester::Impl::OnLoop::take_reply(const IncomingMessage& message, const Header& header) {
     const auto body = message.bytes().subspan(requests::header_bytes);
-    if (core.reply_bytes + body.size() > impl.options.reply_limit_bytes) {
+    if (core.reply_bytes + ReplyState::cost_of_message(body.size()) >
+        impl.options.reply_limit_bytes) {
         if (header.more) cancel_at_responder(header.number);
         return end(header.number, RequestEnd::too_large,
                    "the reply exceeds reply_limit_bytes (" +
@@ -493,7 +504,10 @@ void Requester::Impl::OnLoop::take_reply(const IncomingMessage& message, const H
     const bool may_keep =
         body.size() >= keep_bytes &&
         socket->kept().bytes + body.size() <= impl.options.socket.session.keep_limit_bytes / 2;
-    state->add(may_keep ? message.keep().part(body) : KeptBytes::copy_of(body), !header.more);
+    const KeptBytes whole = may_keep ? message.keep() : KeptBytes{}; // perhaps a copy
+    state->add(may_keep ? whole.part(whole.bytes().subspan(requests::header_bytes))
+                        : KeptBytes::copy_of(body),
+               !header.more);
     notify();
 }
 

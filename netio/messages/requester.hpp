@@ -100,8 +100,8 @@ class NETIO_EXPORT Requester final {
         std::size_t outstanding_limit = 131072; // open requests
         // Limit of the bytes of requests, plus 64 bytes for each, that wait for the connection.
         std::size_t queue_limit_bytes = std::size_t{16} << 20;
-        // Limit of the bytes of all replies that have arrived and were not taken by next(). A
-        // request whose reply exceeds it ends as too_large.
+        // Limit of the bytes of all replies, plus 64 bytes for each of their messages, that have
+        // arrived and were not taken by next(). A request whose reply exceeds it ends as too_large.
         std::size_t reply_limit_bytes = std::size_t{256} << 20;
         std::shared_ptr<const ClientKey> key{}; // for authentication
         // Called on the context's thread after messages of replies have arrived, or requests have
@@ -156,7 +156,7 @@ class NETIO_EXPORT Requester final {
         // Messages of replies to requests that had ended. They are dropped.
         std::uint64_t late = 0;
         std::size_t queued_bytes = 0; // that wait for the connection
-        std::size_t reply_bytes = 0;  // that have arrived and were not taken
+        std::size_t reply_bytes = 0;  // as reply_limit_bytes counts them
         bool connected = false;
     };
     Stats stats() const;

@@ -380,9 +380,9 @@ void Responder::Impl::OnLoop::take(RequesterPeer* peer, const IncomingMessage& m
                 return;
             }
             core.waiting.push_back(std::move(open));
-            core.arrived.notify_one();
         }
     }
+    core.arrived.notify_one(); // a woken thread needs the lock
     if (is_again) {
         lines.pass(peer->address + " sent a request twice; its connection is closed", loop.now(),
                    write_log);

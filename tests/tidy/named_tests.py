@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test that the documents below name exists, and every row of COMPLETE's tables names one.
-COMPLETE has every name of NetIO-next's documentation of unbuffered messages.
+COMPLETE has every name of NetIO-next's documentation of unbuffered messages, and a counterpart in
+every row.
 
 named_tests.py [ROOT]
 """
@@ -19,6 +20,11 @@ netio_subscription_message netio_tag_t netio_unbuffered_publish netio_unbuffered
 netio_unbuffered_publish_socket_init netio_unbuffered_publishv netio_unbuffered_publishv_usr
 netio_unbuffered_socket_attr netio_unbuffered_subscribe netio_unbuffered_subscribe_socket
 netio_unbuffered_subscribe_socket_init netio_unbuffered_unsubscribe netio_unsubscribe
+cb_connection_closed cb_connection_established cb_error_bind_refused cb_error_connection_refused
+cb_internal_connection_closed cb_msg_imm_received cb_msg_published cb_msg_received
+cb_send_completed cb_subscribe cb_unsubscribe
+NETIO_ERROR_MAX_IOV_EXCEEDED NETIO_MAX_IOV_LEN NETIO_REENTRY NETIO_STATUS_AGAIN NETIO_STATUS_OK
+NETIO_STATUS_OK_NOSUB NETIO_STATUS_PARTIAL
 """.split()
 NAMING = ("docs/operations.md", "docs/stream-protocol.md")
 CPP_TEST = re.compile(r"^TEST(?:_P|_F)?\(\s*(\w+),\s*(\w+)\s*\)", re.M)
@@ -46,6 +52,8 @@ def findings(document, existing):
         named = NAME.findall(line.rsplit("|", 2)[1])
         if not named:
             yield number, "names no test"
+        if re.match(r"none\b", line.split(" | ")[1]):
+            yield number, "names no counterpart"
         for name in named:
             if name not in existing:
                 yield number, f"there is no test {name}"
@@ -73,6 +81,8 @@ def self_test():
     assert not list(findings(table, existing))
     assert list(findings(table + "| b | c | `C.Three` |\n| d | `A.One` | |\n", existing)) == [
         (4, "there is no test C.Three"), (5, "names no test")]
+    assert list(findings("| a | none needed | `A.One` |\n", existing)) == [
+        (1, "names no counterpart")]
     assert list(unknown_names("`A.One` and\n| `C.Three` | `a.b` |", existing)) == [
         (2, "there is no test C.Three")]
     assert list(names_without_row("`netio_send_imm`, `netio_listen(port)`",

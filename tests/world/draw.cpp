@@ -15,17 +15,17 @@ namespace {
 
 constexpr std::int64_t few_fids = 6;
 constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
+constexpr std::uint64_t dialog_salt = 0x6469616c6f6a;
 
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
-                                                                                      (seed << 32)},
-          copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
-                                                                                    0x636c6f7365},
-          memory_dice_{seed ^ 0x6d656d6f7279}, keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^
-                                                                                        0x6f776e},
-          time_dice_{seed ^ 0x74696d65}, history_dice_{seed ^ 0x68697374} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
+          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
+                                                                                    0x6c6f6f70},
+          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279},
+          keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^ 0x6f776e}, time_dice_{seed ^ 0x74696d65},
+          history_dice_{seed ^ 0x68697374}, dialog_dice_{seed ^ dialog_salt} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -36,10 +36,12 @@ class Drawing {
         }
         if (found_dice_.percent(10)) return draw_found();
         if (copies_.are_alone()) return draw_copied();
+        if (dialog_dice_.percent(12)) return draw_dialogs_only();
         const std::int64_t kind = dice_.between(0, 99);
         if (kind < 70) draw_publishing();
         if (kind >= 60 && kind < 85) draw_messages();
         if (kind >= 80) draw_streams();
+        if (dialog_dice_.percent(4)) draw_dialogs();
         if (copies_.are_among_others()) copies_.draw(schedule_, span_us_);
         faults_.draw(schedule_, span_us_, fids_);
         draw_names();
@@ -142,7 +144,8 @@ class Drawing {
     void draw_own_memory() {
         for (ProcessPlan& plan : schedule_.processes) {
             const bool subscribes = plan.kind == "subscriber";
-            if ((subscribes || plan.kind == "receiver") && own_dice_.percent(15)) {
+            const bool receives = plan.kind == "receiver" || plan.kind == "messenger";
+            if ((subscribes || receives) && own_dice_.percent(15)) {
                 plan.options.set("own_buffers", own_dice_.between(0, 6));
                 // A listen socket needs as many as it has peers.
                 plan.options.set("own_windows", subscribes ? own_dice_.between(1, 2) : 8);
@@ -191,7 +194,8 @@ class Drawing {
     // Also with its own dice: who keeps what it receives, and how long.
     void draw_keeping() {
         for (ProcessPlan& plan : schedule_.processes) {
-            const bool receives = plan.kind == "subscriber" || plan.kind == "receiver";
+            const bool receives = plan.kind == "subscriber" || plan.kind == "receiver" ||
+                                  (plan.kind == "messenger" && !plan.options.has("posts"));
             if (!receives || !keep_dice_.percent(25)) continue;
             plan.options.set("keep_percent", keep_dice_.between(5, 100));
             plan.options.set("keep_limit", keep_dice_.percent(30)
@@ -421,6 +425,81 @@ class Drawing {
         }
     }
 
+    // --- messages in both directions ---
+    Schedule draw_dialogs_only() {
+        draw_dialogs();
+        faults_.draw(schedule_, span_us_, fids_);
+        draw_names();
+        draw_keys();
+        draw_keeping();
+        draw_own_memory();
+        std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
+        return std::move(schedule_);
+    }
+    void draw_dialogs() {
+        const std::uint32_t server = schedule_.next_number();
+        const std::int64_t clients = dialog_dice_.between(1, 2);
+        for (std::int64_t i = 0; i <= clients; ++i)
+            draw_messenger(server);
+    }
+    void draw_messenger(std::uint32_t server) {
+        const std::uint32_t number = schedule_.next_number();
+        Values& options = schedule_.add("messenger").options;
+        Dice& dice = dialog_dice_;
+        if (number != server) {
+            options.set("of", server);
+            if (dice.percent(50)) options.set("reconnect", 1);
+            if (dice.percent(30)) options.set("retry_ms", dice.between(1, 500));
+        }
+        draw_session(options);
+        options.set("receive_buffer_bytes",
+                    dice.one_of(std::vector<std::int64_t>{256, 600, 1000, 4096}));
+        if (dice.percent(40)) options.set("page_size_bytes", dice.between(256, 4096));
+        if (dice.percent(60)) options.set("pages", dice.between(2, 6));
+        if (dice.percent(15)) options.set("largest", dice.between(1, 4000));
+        if (dice.percent(20)) options.set("slow_us", dice.between(1, 3000));
+        if (dice.percent(50)) draw_slices(options);
+        if (dice.percent(60)) options.set("closes", 1);
+        if (dice.percent(30)) {
+            options.set("session_close_ms", dice.between(100, 2000));
+            options.set("close_limit_ms", dice.between(2000, 6000));
+        }
+        draw_dialog_steps(number, server);
+    }
+    void draw_slices(Values& options) {
+        options.set("posts", 1);
+        options.set("depth", dialog_dice_.between(0, 5));
+        if (dialog_dice_.percent(50)) options.set("posted_limit", dialog_dice_.between(1, 6));
+        if (dialog_dice_.percent(60)) options.set("slice_bytes", dialog_dice_.between(1, 6000));
+    }
+    std::int64_t draw_message_size() {
+        Dice& dice = dialog_dice_;
+        // About as large as the frames of a peer.
+        if (dice.percent(25))
+            return dice.one_of(std::vector<std::int64_t>{256, 600, 1000}) - dice.between(0, 60);
+        if (dice.percent(60)) return dice.between(0, 200);
+        return dice.percent(50) ? dice.between(200, 1100) : dice.between(1100, 8000);
+    }
+    void draw_dialog_steps(std::uint32_t number, std::uint32_t server) {
+        Dice& dice = dialog_dice_;
+        const auto moment = [&] { return dice.between(0, span_us_); };
+        if (number != server) schedule_.at(dice.percent(80) ? 0 : moment(), number, "connect");
+        const std::int64_t flows = dice.between(0, 4);
+        for (std::int64_t i = 0; i < flows; ++i) {
+            Step& step = schedule_.at(moment(), number, "send");
+            step.with.set("count", dice.between(1, 60));
+            step.with.set("bytes", draw_message_size());
+            step.with.set("gap_us", dice.one_of(std::vector<std::int64_t>{0, 10, 100, 1000}));
+            if (dice.percent(40)) step.with.set("borrows", 1);
+        }
+        if (dice.percent(50))
+            schedule_.at(moment(), number, "post").with.set("depth", dice.between(0, 5));
+        if (dice.percent(25)) schedule_.at(moment(), number, "finish");
+        if (dice.percent(20)) schedule_.at(moment(), number, "close");
+        if (dice.percent(20))
+            schedule_.at(moment(), number, "pause").with.set("us", dice.between(1, 30'000));
+    }
+
     // --- streams ---
     void draw_streams() {
         const std::uint32_t server = schedule_.next_number();
@@ -491,6 +570,7 @@ class Drawing {
     Dice own_dice_;
     Dice time_dice_;
     Dice history_dice_;
+    Dice dialog_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

@@ -19,27 +19,41 @@ MessageName PipeOracle::next_message(const Pipe& pipe) const {
     return name(pipe, found == pipes_.end() ? 0 : found->second.accepted);
 }
 
-void PipeOracle::accepted(const Pipe& pipe, std::size_t bytes) {
+void PipeOracle::accepted(const Pipe& pipe, std::size_t bytes,
+                          std::optional<std::uint64_t> immediate) {
     State& state = pipes_[pipe];
     ++state.accepted;
-    state.sizes.push_back(bytes);
+    state.pending.push_back({.bytes = bytes, .immediate = immediate});
 }
 
-void PipeOracle::arrived(const Pipe& pipe, std::uint32_t process,
-                         std::span<const std::byte> bytes) {
+std::optional<std::size_t> PipeOracle::next_size(const Pipe& pipe) const {
+    const auto found = pipes_.find(pipe);
+    if (found == pipes_.end() || found->second.pending.empty()) return std::nullopt;
+    return found->second.pending.front().bytes;
+}
+
+bool PipeOracle::is_finished(const Pipe& pipe) const {
+    const auto found = pipes_.find(pipe);
+    return found != pipes_.end() && found->second.is_finished;
+}
+
+void PipeOracle::arrived(const Pipe& pipe, std::uint32_t process, std::span<const std::byte> bytes,
+                         std::optional<std::uint64_t> immediate, RuleId promised) {
     ++arrived_;
     State& state = pipes_[pipe];
-    const bool due = !state.sizes.empty();
-    if (due && state.sizes.front() == bytes.size() && is_intact(name(pipe, state.arrived), bytes)) {
+    const bool due = !state.pending.empty();
+    if (due && state.pending.front().bytes == bytes.size() &&
+        state.pending.front().immediate == immediate &&
+        is_intact(name(pipe, state.arrived), bytes)) {
         ++state.arrived;
-        state.sizes.pop_front();
+        state.pending.pop_front();
         return;
     }
-    oracle_.violate(RuleId::once_in_order,
+    oracle_.violate(promised,
                     "process " + std::to_string(process) + ", " + name_of(pipe) + ": " +
                         std::to_string(bytes.size()) + " bytes came, expected message " +
                         std::to_string(state.arrived) +
-                        (due ? " of " + std::to_string(state.sizes.front()) + " bytes"
+                        (due ? " of " + std::to_string(state.pending.front().bytes) + " bytes"
                              : ", which was not sent"));
 }
 
@@ -88,9 +102,13 @@ void PipeOracle::everything_arrived(const Pipe& pipe, const char* why) {
 
 // --- close() --------------------------------------------------------------------------------
 
-void PipeOracle::closes(const Pipe& pipe, std::uint32_t process, Duration timeout, Duration limit) {
-    pipes_[pipe].closing = {
-        .process = process, .since = oracle_.now(), .timeout = timeout, .limit = limit};
+void PipeOracle::closes(const Pipe& pipe, std::uint32_t process, Duration timeout, Duration limit,
+                        RuleId promised) {
+    pipes_[pipe].closing = {.process = process,
+                            .since = oracle_.now(),
+                            .timeout = timeout,
+                            .limit = limit,
+                            .promised = promised};
 }
 
 const PipeOracle::Closing* PipeOracle::closing_of(const Pipe& pipe) const {
@@ -149,9 +167,8 @@ Duration PipeOracle::time_away(const Closing& closing) const {
 void PipeOracle::check_in_time(const Pipe& pipe, const Closing& closing) const {
     const Duration slack = std::chrono::seconds{2};
     if (oracle_.now() - closing.since <= closing.limit + time_away(closing) + slack) return;
-    oracle_.violate(RuleId::stream_close_is_bounded, "process " + std::to_string(closing.process) +
-                                                         ", " + name_of(pipe) +
-                                                         ": it closes for longer than that");
+    oracle_.violate(closing.promised, "process " + std::to_string(closing.process) + ", " +
+                                          name_of(pipe) + ": it closes for longer than that");
 }
 
 void PipeOracle::check_closes() const {

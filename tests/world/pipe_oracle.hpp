@@ -30,8 +30,16 @@ class PipeOracle {
     };
     // --- messages ---
     MessageName next_message(const Pipe& pipe) const;
-    void accepted(const Pipe& pipe, std::size_t bytes);
-    void arrived(const Pipe& pipe, std::uint32_t process, std::span<const std::byte> bytes);
+    void accepted(const Pipe& pipe, std::size_t bytes, std::optional<std::uint64_t> immediate = {});
+    // `promised`: the rule for this kind of socket.
+    void arrived(const Pipe& pipe, std::uint32_t process, std::span<const std::byte> bytes,
+                 std::optional<std::uint64_t> immediate = {},
+                 RuleId promised = RuleId::once_in_order);
+    // Of the next message to arrive; nullopt: none was sent.
+    std::optional<std::size_t> next_size(const Pipe& pipe) const;
+    // Its sender sends nothing more, and its receiver is notified of that.
+    void finishes(const Pipe& pipe) { pipes_[pipe].is_finished = true; }
+    bool is_finished(const Pipe& pipe) const;
     // --- bytes ---
     // The next bytes to send and the next bytes to receive.
     std::byte byte_at(const Pipe& pipe, std::uint64_t offset) const;
@@ -49,7 +57,8 @@ class PipeOracle {
     // This process, which sends into the pipe, closes it in order. It may give up on a peer that
     // receives nothing for `timeout`. It must be notified of the end within `limit` of the time in
     // which it looked.
-    void closes(const Pipe& pipe, std::uint32_t process, Duration timeout, Duration limit);
+    void closes(const Pipe& pipe, std::uint32_t process, Duration timeout, Duration limit,
+                RuleId promised = RuleId::stream_close_is_bounded);
     bool is_closing(const Pipe& pipe) const;
     // Whether no fault since then can keep the peer, which reads, from confirming it.
     bool closes_calmly(const Pipe& pipe) const;
@@ -78,12 +87,18 @@ class PipeOracle {
         TimePoint since;
         Duration timeout;
         Duration limit;
+        RuleId promised;
         bool is_over = false;
+    };
+    struct Pending {
+        std::size_t bytes;
+        std::optional<std::uint64_t> immediate;
     };
     struct State {
         std::uint64_t accepted = 0; // messages or bytes
         std::uint64_t arrived = 0;
-        std::deque<std::size_t> sizes; // sizes of the pending messages
+        std::deque<Pending> pending; // messages
+        bool is_finished = false;
         std::optional<Closing> closing;
         const char* everything_due = nullptr; // the reason
     };

@@ -7,6 +7,8 @@
 namespace netio::world {
 namespace {
 
+constexpr const char* message_socket = "netio/messages/message_socket.hpp";
+
 constexpr std::array all_rules{
     Rule{RuleId::once_in_order, "once and in order",
          "A message arrives whole, in one posted receive; messages arrive in the order of sending.",
@@ -122,6 +124,41 @@ constexpr std::array all_rules{
          "They get what is kept of the fids that they subscribe, oldest first, and then the new "
          "messages, without a gap or a duplicate.",
          "pubsub/publisher/buffered_publish_socket.hpp"},
+    Rule{RuleId::messages_in_order, "messages in order, both ways",
+         "All messages of one side arrive in the order of the calls.", message_socket},
+    Rule{RuleId::message_slices, "each message in its slice",
+         "the next message for which no earlier slice waits goes into `memory`, which must stay "
+         "valid until on_received(cookie) or on_closed. Returns ok, again (posted_limit slices "
+         "wait).",
+         message_socket},
+    Rule{RuleId::message_too_large, "a slice that is too small is unchanged",
+         "too_large: the message has more bytes than the slice, which is unchanged; the message "
+         "waits for the next slice.",
+         message_socket},
+    Rule{RuleId::message_sent, "borrowed memory is returned",
+         "The memory of `cookie` may be used again. canceled, failed: the connection ended before.",
+         message_socket},
+    Rule{RuleId::message_limit, "a message within the limit is accepted",
+         "The largest message that is sent by copy, and without a copy; valid while connected.",
+         message_socket},
+    Rule{RuleId::messages_finish, "who has finished sends nothing",
+         "The peer has called finish(): no further message arrives. This side may go on sending.",
+         message_socket},
+    Rule{RuleId::messages_both_finished, "both have finished",
+         "When both sides have finished, the connection closes in order.", message_socket},
+    Rule{RuleId::messages_close, "a message socket closes in order",
+         "on_closed(orderly) follows if the user of the peer has received everything; "
+         "on_closed(unconfirmed) otherwise, and if the peer makes no progress for "
+         "session.close_timeout or needs longer than session.close_limit.",
+         message_socket},
+    Rule{RuleId::messages_paused, "no message while paused",
+         "Stops delivery, from the next message on; the peer is blocked when all receive buffers "
+         "are full.",
+         message_socket},
+    Rule{RuleId::messages_retry, "a message socket reconnects",
+         "retries until a listener has accepted, and reconnects after a connection was lost or "
+         "ended by the peer, but not after finish().",
+         message_socket},
 };
 
 } // namespace

@@ -45,6 +45,16 @@ enum class RuleId : std::uint8_t {
     kept_stays,
     time_is_sent,
     history_first,
+    messages_in_order,
+    message_slices,
+    message_too_large,
+    message_sent,
+    message_limit,
+    messages_finish,
+    messages_both_finished,
+    messages_close,
+    messages_paused,
+    messages_retry,
 };
 
 struct Rule {

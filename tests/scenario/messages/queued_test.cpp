@@ -139,6 +139,42 @@ TEST_P(QueuedMessages, ASenderWaitsForRoomAndIsNotified) {
     }
 }
 
+// Its messages are copies: only what a user waits for is an event, once per wait.
+TEST_P(QueuedMessages, ABufferedSenderReportsItsSpaceAndItsEnd) {
+    listen();
+    CompletionQueue events;
+    Queued<BufferedSendSocket> sender{
+        events, 6, bed.transport(), {.page_size_bytes = 1000, .page_count = 2}};
+    sender->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return events.size() == 1; }));
+    EXPECT_EQ(take(events).at(0).kind, Kind::connected);
+    std::size_t refusals = 0;
+    std::size_t writables = 0;
+    std::size_t accepted = 0;
+    std::size_t arrived = 0;
+    ASSERT_TRUE(bed.run_until([&] {
+        bool is_full = false;
+        while (refusals == writables && accepted < 100 && !is_full) {
+            is_full = sender->send(content(400, 1)) != Status::ok;
+            is_full ? ++refusals : ++accepted;
+        }
+        if (accepted == 100) sender->flush();
+        for (const QueueEvent& event : take(events)) {
+            EXPECT_EQ(event.kind, Kind::writable);
+            EXPECT_EQ(event.tag, 6U);
+            ++writables;
+        }
+        for (const QueueEvent& event : take(received))
+            arrived += event.kind == Kind::message ? 1 : 0;
+        return arrived == 100;
+    })) << arrived;
+    EXPECT_GT(refusals, 5U);
+    EXPECT_EQ(refusals, writables);
+    sender->close();
+    ASSERT_TRUE(bed.run_until([&] { return events.size() == 1; }));
+    EXPECT_EQ(take(events).at(0).closed->reason, CloseReason::orderly);
+}
+
 // A socket may be destroyed while it is stopped; its task of the loop then does nothing.
 TEST_P(QueuedMessages, AListenerThatIsStoppedMayBeDestroyed) {
     listen(32);

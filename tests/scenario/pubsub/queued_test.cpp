@@ -94,6 +94,38 @@ TEST_P(QueuedPubSub, AFullQueueMakesASlowSubscriberThatLosesNothingUnreported) {
     }
 }
 
+// Its messages are copies: only what a user waits for is an event, once per wait.
+TEST_P(QueuedPubSub, ABufferedPublisherReportsItsSpaceAndItsEnd) {
+    netio::CompletionQueue queue;
+    BufferedPublishSocket::Options options{.page_size_bytes = 4096, .page_count = 4};
+    options.publisher.listen = {bed.address()};
+    options.publisher.allow_remote_anonymous = true;
+    netio::Queued<BufferedPublishSocket> publisher{queue, 4, transport(), options};
+    address = publisher->endpoints().front().address;
+    Subscription& subscription = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscription.actor.subscribed.size() == 1; }));
+    std::uint64_t published = 0;
+    std::size_t refusals = 0;
+    std::size_t writables = 0;
+    ASSERT_TRUE(run_until([&] {
+        while (refusals == writables && published < 200) {
+            const auto message = make_message(Fid{1}, published, 1000);
+            publisher->publish(Fid{1}, message) == netio::Status::ok ? ++published : ++refusals;
+        }
+        publisher->flush();
+        for (const netio::QueueEvent& event : take(queue)) {
+            EXPECT_EQ(event.kind, Kind::writable);
+            EXPECT_EQ(event.tag, 4U);
+            ++writables;
+        }
+        return subscription.actor.messages == 200;
+    })) << published;
+    EXPECT_GT(refusals, 5U);
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return queue.size() > 0; }));
+    EXPECT_EQ(take(queue).at(0).closed->reason, netio::CloseReason::orderly);
+}
+
 TEST_P(QueuedPubSub, EachPublicationHasOneEventAndRoomForIt) {
     netio::CompletionQueue queue{{.queue_limit_events = 8}};
     PublishSocket::Options options;
