@@ -173,7 +173,7 @@ class Usage(Case):
             self.check_usage(*arguments, saying=saying)
         for *arguments, name in (
                 ("listen", "127.0.0.1:1", "--keys", "", "--keys"), ("copy", "--serve", ".", "--keys", "", "--keys"),
-                ("subscribe", "a:1", "--fid", "1", "--decode-fids", "", "--decode-fids"), ("doctor", "", "peer"),
+                ("subscribe", "a:1", "--fid", "1", "--local-host", "", "--local-host"), ("doctor", "", "peer"),
                 ("doctor", "--serve", "", "--serve"), ("subscribe", "a:1", "", "--fid", "1", "publisher"),
                 ("cat", "a:1", "--key", "", "--key"), ("info", "--log-file", "", "--log-file")):
             self.check_usage(*arguments, saying=f"{name}: the value is empty")
