@@ -42,7 +42,9 @@ void read_buffered_socket(Options& options, pubsub::BufferedPublishSocket::Optio
         .read("newest_bytes", to.newest_bytes)
         .read("watermark_bytes", to.watermark_bytes)
         .read("flush_time", to.flush_time)
-        .read("flush_when_idle", to.flush_when_idle);
+        .read("flush_when_idle", to.flush_when_idle)
+        .read("history_limit_bytes", to.history_limit_bytes)
+        .read("history_time", to.history_time);
 }
 
 Publisher::Options read_publisher(Options& options) {
@@ -352,7 +354,8 @@ void read_subscribe_socket(Options& options, pubsub::SubscribeSocket::Options& t
         .read("fid_limit", to.fid_limit)
         .read("wait_for_publisher", to.wait_for_publisher)
         .read("retry_interval", to.retry_interval)
-        .read("retry_limit", to.retry_limit);
+        .read("retry_limit", to.retry_limit)
+        .read("history", to.history);
     if (const auto given = options.take("fallback_addresses"))
         to.fallback_addresses = to_addresses(given->first);
 }

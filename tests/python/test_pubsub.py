@@ -64,6 +64,19 @@ def test_what_is_not_contiguous_is_refused():
         publisher.publish_batch(1, numpy.zeros((4, 4))[:, 1])
 
 
+def test_a_late_subscriber_gets_the_history_first():
+    publisher = netio.Publisher("127.0.0.1:0", socket={"history_limit_bytes": 1 << 20})
+    for number in range(100):
+        publisher.publish(1, number.to_bytes(8, "little"))
+    subscriber = netio.Subscriber(publisher.address, socket={"history": True})
+    subscriber.subscribe(1)
+    assert subscriber.wait_until_subscribed(LONG)
+    for number in range(100, 200):
+        publisher.publish(1, number.to_bytes(8, "little"))
+    publisher.close()
+    assert numbers(subscriber) == list(range(200))
+
+
 def test_a_batch_has_records_and_one_buffer():
     publisher, subscriber = pair()
     data = numpy.arange(30, dtype="u2").reshape(10, 3)
