@@ -33,10 +33,13 @@ struct TimeStamp {
     StampFormat format;
 
     // Nanoseconds since 1970, UTC, as of std::chrono::system_clock; nullopt: the clock is the
-    // user's own.
+    // user's own, or a peer has sent a time out of the range.
     std::optional<std::int64_t> utc_ns() const noexcept {
-        if (format.clock != StampClock::tai) return std::nullopt;
-        return time - std::int64_t{format.utc_offset_s} * 1'000'000'000;
+        std::int64_t utc = 0;
+        if (format.clock != StampClock::tai ||
+            __builtin_sub_overflow(time, std::int64_t{format.utc_offset_s} * 1'000'000'000, &utc))
+            return std::nullopt;
+        return utc;
     }
     friend bool operator==(const TimeStamp&, const TimeStamp&) = default;
 };
