@@ -41,7 +41,8 @@ AROUND = {
     "session": lambda map: {**MINIMAL, "session": map},
     "stream": lambda map: in_stream(**map),
     "source": lambda map: in_stream(
-        source={**({} if {"file", "files"} & set(map) else {"file": __file__}), **map}),
+        source={**({} if {"file", "files", "recording"} & set(map) else {"file": __file__}), **map}),
+    "recording": lambda map: in_stream(source={"recording": {"file": __file__, **map}}),
     "rate": lambda map: in_stream(
         rate={**({} if "per_fid" in map else {"per_second": 1}), **map}),
     "trigger": lambda map: {**in_stream(trigger="l1"), "triggers": {"l1": {"per_second": 1, **map}}},
