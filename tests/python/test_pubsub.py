@@ -70,7 +70,9 @@ def test_a_late_subscriber_gets_the_history_first():
         publisher.publish(1, number.to_bytes(8, "little"))
     subscriber = netio.Subscriber(publisher.address, socket={"history": True})
     subscriber.subscribe(1)
-    assert subscriber.wait_until_subscribed(LONG)
+    assert subscriber.wait_until_subscribed(timeout=LONG)
+    with pytest.raises(TypeError):
+        subscriber.wait_until_subscribed(LONG)  # fids or a time?
     for number in range(100, 200):
         publisher.publish(1, number.to_bytes(8, "little"))
     publisher.close()
