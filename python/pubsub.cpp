@@ -569,8 +569,8 @@ void bind_subscriber(py::module_& module) {
         .def("subscribe", &PythonSubscriber::subscribe, py::arg("fids"),
              py::arg("policy") = py::none{}, doc::subscribe)
         .def("unsubscribe", &PythonSubscriber::unsubscribe, py::arg("fids"), doc::unsubscribe)
-        .def("wait_until_subscribed", &PythonSubscriber::wait_until_subscribed,
-             py::kw_only{}, py::arg("fids") = py::none{}, timeout, doc::wait_until_subscribed)
+        .def("wait_until_subscribed", &PythonSubscriber::wait_until_subscribed, py::kw_only{},
+             py::arg("fids") = py::none{}, timeout, doc::wait_until_subscribed)
         .def("receive", &PythonSubscriber::receive, timeout, doc::receive)
         .def("receive_batch", &PythonSubscriber::receive_batch, py::arg("max") = py::none{},
              timeout, doc::receive_batch)
