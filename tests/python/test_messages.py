@@ -307,7 +307,7 @@ def test_asyncio_asks_and_replies():
             parts = [bytes(part) async for part in requester.send("end", timeout=LONG)]
             await serving
             with pytest.raises(netio.RequestError):
-                await requester.send("nobody replies", timeout=0.01)
+                await requester.send("without a reply", timeout=0.01)
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(ask(requester, 5), 0.01)
             return answers, parts

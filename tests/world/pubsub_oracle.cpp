@@ -34,7 +34,7 @@ bool is_intact(const MessageName& name, std::span<const std::byte> bytes) {
 }
 
 std::optional<std::int64_t> time_of(const MessageName& name) {
-    constexpr std::uint64_t without = 3; // one of so many messages has no time
+    constexpr std::uint64_t without = 3; // every third message has no time
     if (name.number % without == without - 1) return std::nullopt;
     return static_cast<std::int64_t>(seed_of(name) * 0x9e3779b97f4a7c15U);
 }
@@ -245,7 +245,9 @@ void PubSubOracle::writable(std::uint32_t publisher) {
 // --- subscribers ----------------------------------------------------------------------------
 
 void PubSubOracle::asks_for_history(std::uint32_t subscriber) {
-    subscribers_[subscriber].wants_history = true;
+    Subscriber& it = subscribers_[subscriber];
+    it.wants_history = true;
+    it.supplied.clear(); // a new socket does not know what an earlier one has received
 }
 
 void PubSubOracle::asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids,

@@ -242,6 +242,7 @@ void MessengerActor::connect() {
         End& made = *ends_.emplace_back(std::make_unique<End>());
         made.socket =
             std::make_unique<MessageSocket>(process_.transport, options(), functions(made));
+        if (is_paused_) made.socket->pause();
     } else if (!ends_.front()->over || !ends_.front()->socket) {
         return;
     }
@@ -500,14 +501,14 @@ void MessengerActor::on_sent(End& end, Cookie cookie, Completion::Outcome outcom
 void MessengerActor::on_peer_finished(End& end) {
     note("peer_finished", end.connection);
     if (std::exchange(end.peer_finished, true) || !world_.pipes().is_finished(in(end)))
-        violate(RuleId::messages_finish, end, "it was told of an end that the peer did not make");
+        violate(RuleId::messages_finish, end, "an end was reported that the peer did not make");
     world_.pipes().everything_arrived(in(end), "the peer has finished");
     if (!react(Event::totals)) go_on_all(end);
 }
 
 void MessengerActor::on_closed(End& end, const Closed& closed) {
     note("closed", end.connection, static_cast<std::uint64_t>(closed.reason));
-    if (end.over) violate(RuleId::last_word, end, "it was told twice that it is closed");
+    if (end.over) violate(RuleId::last_word, end, "on_closed was called twice");
     if (!end.sends.empty())
         violate(RuleId::message_sent, end,
                 std::to_string(end.sends.size()) + " sends have not ended before their connection");
@@ -540,7 +541,8 @@ void MessengerActor::judge_close(const End& end, const Closed& closed) {
     if (closed.reason != CloseReason::orderly && end.peer_reads && pipes.closes_calmly(out(end)) &&
         !is_unread)
         violate(RuleId::messages_close, end,
-                "it was told " + std::string{to_string(closed.reason)} + ' ' + closed.detail);
+                "it was closed with " + std::string{to_string(closed.reason)} + ' ' +
+                    closed.detail);
     const bool is_given_up =
         closed.reason == CloseReason::too_slow || closed.reason == CloseReason::lost;
     if (is_given_up && pipes.may_be_given_up(in(end))) return;
@@ -594,7 +596,7 @@ void MessengerActor::check_served() {
         if (!world_.pipes().is_empty(in(*end)))
             violate(RuleId::served_in_the_end, *end, "not all that was sent has been received");
         if (world_.pipes().is_finished(in(*end)) && !end->peer_finished)
-            violate(RuleId::messages_finish, *end, "it was not told that the peer has finished");
+            violate(RuleId::messages_finish, *end, "the end of the peer was not reported");
     }
 }
 
