@@ -135,6 +135,7 @@ class MessageCore final : private Session::Handler, private Connector::Handler {
     };
     // What the two sides have sent and received on this connection.
     struct Ends {
+        bool connected = false; // the user has had on_connected
         bool finishing = false; // finish() was called
         bool finished = false;  // and the peer is notified
         bool peer_finished = false;
@@ -299,6 +300,7 @@ void MessageCore::on_open(Session& session) {
         messages::largest_message_bytes(peer) & messages::two_way_size_mask;
     limits.message = std::max(limits.page - page::record_header_bytes, in_fragments);
     if (paused_) session.pause();
+    ends_.connected = true;
     call(user().on_connected);
 }
 
@@ -468,8 +470,10 @@ void MessageCore::send_what_waits() {
 // --- the end --------------------------------------------------------------------------------
 
 void MessageCore::finish() {
-    if (!may_send()) return;
-    ends_.finishing = true;
+    if (!ends_.connected || closing_ || std::exchange(ends_.finishing, true)) return;
+    // If the connection is lost, which is reported after the messages that wait, it is not made
+    // again.
+    if (!is_connected()) return;
     flush();
     end_if_finished();
 }

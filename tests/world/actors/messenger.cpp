@@ -32,7 +32,7 @@ class MessengerActor final : public Actor {
     void check_served() override;
     void close() override;
     bool is_closed() const override;
-    bool serves() const override { return listener_ != nullptr; }
+    bool serves() const override { return listener_ != nullptr && !closing_; }
     bool ends_first() const override { return true; }
     std::string feature() const override {
         return serves_ ? "messenger-server" : "messenger-client";
@@ -343,6 +343,8 @@ void MessengerActor::check_size(const End& end, Status status, std::size_t bytes
 }
 
 void MessengerActor::post_more(End& end) {
+    // A page waits for slices as it does for a paused user (World::check_turns).
+    if (posts()) process_.has_paused = true;
     if (!posts() || !end.socket || end.over) return;
     while (end.posted.size() < depth_) {
         const auto drawn = static_cast<std::size_t>(dice_.between(0, option("slice_bytes", 1000)));
