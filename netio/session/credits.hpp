@@ -95,6 +95,7 @@ class Credits {
         if (returned > options_.peer_receive_count - available_) return CreditError::overrun;
         if (owed_ == options_.receive_count) return CreditError::unpermitted;
         available_ += returned;
+        ++received_;
         return CreditError::none;
     }
     // The receive of a message is posted again. To be done soon, whatever the user does, because
@@ -142,6 +143,10 @@ class Credits {
     std::uint32_t peer_receive_count() const noexcept { return options_.peer_receive_count; }
     // Number of messages that the peer may have sent since the beginning.
     std::uint64_t granted() const noexcept { return granted_; }
+    // Whether the peer, once it has what was returned to it, has more than its reserve. If not, it
+    // may be silent because it has to be: this side keeps what arrived, or cannot return credits
+    // because it has none itself.
+    bool can_peer_send() const noexcept { return granted_ - received_ > 1; }
 
     std::uint32_t available() const noexcept { return available_; }
     std::uint32_t owed() const noexcept { return owed_; }
@@ -177,6 +182,7 @@ class Credits {
     std::uint32_t available_;
     std::uint32_t owed_ = 0;
     std::uint64_t granted_;
+    std::uint64_t received_ = 0; // messages
     bool last_ = false;
 };
 

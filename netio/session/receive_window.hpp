@@ -434,8 +434,6 @@ class ReceiveWindow {
     }
     void clear() noexcept { count_ = 0; }
     bool is_empty() const noexcept { return count_ == 0; }
-    // Whether the peer has hardly any credit left because arrivals, or memory, wait here.
-    bool is_full() const noexcept { return count_ + starved_.size() + 2 >= memory_.count(); }
 
     // The rest of the front's body is to be delivered once more, unless all of it was delivered.
     void put_back(std::span<const std::byte> rest) noexcept {

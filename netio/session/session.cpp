@@ -291,7 +291,7 @@ void Session::beat() {
     const Duration interval = liveness_.interval().value_or(Duration{0});
     if (liveness_.is_doubtful(look)) {
         const TimePoint sign = connection_->last_sign_of_life(interval);
-        if (liveness_.is_dead(look, sign, !receive_.is_full())) {
+        if (liveness_.is_dead(look, sign, send_.flow().can_peer_send())) {
             return fail(CloseReason::silent,
                         "no sign of life from " + connection_->peer_address() + " for more than " +
                             std::to_string(options_.dead_after.count()) + " ms");

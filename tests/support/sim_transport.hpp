@@ -84,6 +84,11 @@ class SimTransport final : public Transport {
         Duration connection{}; // creating, opening, closing or destroying a connection
     };
     void set_costs(const Costs& costs) noexcept { costs_ = costs; }
+    // New connections have no signs of life below the messages, as on an iWARP device.
+    void give_no_signs_of_life() noexcept {
+        for (Provider& provider : providers_)
+            provider.profile.sign = SimProfile::Sign::none;
+    }
 
     SimNetwork& network() noexcept { return network_; }
     SimProcess& process() noexcept { return process_; }

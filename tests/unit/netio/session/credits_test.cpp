@@ -125,6 +125,20 @@ TEST(Credits, AWindowThatGrowsGrantsWhatWasAdded) {
     EXPECT_EQ(there.available(), 8U);
 }
 
+TEST(Credits, KnowWhenThePeerCanOnlyReturnThem) {
+    Credits here{{.receive_count = 4, .peer_receive_count = 4}};
+    for (int i = 0; i < 2; ++i)
+        EXPECT_EQ(here.on_received(0), CreditError::none);
+    EXPECT_TRUE(here.can_peer_send());
+    EXPECT_EQ(here.on_received(0), CreditError::none);
+    EXPECT_FALSE(here.can_peer_send());
+    for (int i = 0; i < 3; ++i)
+        here.on_reposted();
+    EXPECT_FALSE(here.can_peer_send()) << "they are owed, but not returned";
+    EXPECT_EQ(here.on_frame_sent(), 3U);
+    EXPECT_TRUE(here.can_peer_send());
+}
+
 // Number of received frames after which a frame with their credits is due.
 std::uint32_t owed_when_due(Credits credits) {
     std::uint32_t owed = 0;

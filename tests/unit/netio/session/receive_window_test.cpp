@@ -57,13 +57,6 @@ class ReceiveWindowTest : public testing::Test {
     Duration rested_{};
 };
 
-TEST_F(ReceiveWindowTest, IsFullWhenThePeerHasHardlyACreditLeft) {
-    for (std::size_t waiting = 0; waiting <= 8; ++waiting) {
-        EXPECT_EQ(window.is_full(), waiting >= 6) << waiting;
-        if (waiting < 8) window.push({.kind = first_service_kind});
-    }
-}
-
 TEST_F(ReceiveWindowTest, ANoteOfAWriteIsOfTheServiceAndWaitsForAPausedUser) {
     window.pause();
     window.push({.kind = static_cast<std::uint8_t>(FrameKind::heartbeat)});

@@ -187,6 +187,7 @@ using SimulatedPause = SessionPause;
 const SessionOptions quick{.receive_count = 6, .heartbeat = 1000ms, .dead_after = 5000ms};
 
 TEST_P(SimulatedPause, APeerThatHasNoCreditsLeftIsNotSilent) {
+    bed.sim()->give_no_signs_of_life();
     connect(quick, quick);
     far.session->pause();
     static_cast<void>(send_until_refused());
@@ -195,6 +196,24 @@ TEST_P(SimulatedPause, APeerThatHasNoCreditsLeftIsNotSilent) {
     EXPECT_TRUE(near.closed.empty() && far.closed.empty());
     far.session->resume();
     ASSERT_TRUE(bed.run_until([&] { return !far.frames.empty() && near.room > 0; }));
+}
+
+// Its heartbeats wait behind the frame and keep their receives, so the peer cannot return credits.
+TEST_P(SimulatedPause, APeerThatCannotGetCreditsIsNotSilent) {
+    bed.sim()->give_no_signs_of_life();
+    connect(quick, quick);
+    far.session->pause();
+    send(near, 1);
+    const TimePoint end = bed.loop().now() + 50s;
+    ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
+    EXPECT_TRUE(near.closed.empty() && far.closed.empty());
+    far.session->resume();
+    ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 1; }));
+    flood(near, 20); // more than there are receives
+    ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 21; }));
+    const TimePoint later = bed.loop().now() + 50s;
+    ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= later; }));
+    EXPECT_TRUE(near.closed.empty() && far.closed.empty());
 }
 
 TEST_P(SimulatedPause, ThePeersSilenceIsNoticedAndWhatHadArrivedIsHandedOver) {
