@@ -68,15 +68,15 @@ class MessageBatch final : public MessageKeeper {
     Item operator[](std::size_t index) const noexcept {
         const Head& head = heads_[first_ + index];
         const std::span<const std::byte> all =
-            head.is_kept ? kept_[head.size].bytes()
-                         : std::span<const std::byte>{bytes_.data() + head.offset, head.size};
+            head.is_kept() ? kept_[head.size].bytes()
+                           : std::span<const std::byte>{bytes_.data() + head.offset, head.size};
         return {.fid = head.fid,
                 .status = head.status,
                 .missed = head.missed,
-                .is_gap = head.is_gap,
+                .is_gap = head.is_gap(),
                 .bytes = all.subspan(time_stamp::bytes_of(head.stamps())),
                 .stamps = head.stamps(),
-                .is_kept = head.is_kept};
+                .is_kept = head.is_kept()};
     }
     // The bytes of a message with its time stamp, for longer than the batch: a copy, unless they
     // are kept already.
@@ -115,7 +115,7 @@ class MessageBatch final : public MessageKeeper {
     void append(const MessageBatch& other) {
         for (std::size_t i = 0; i < other.size(); ++i) {
             const Head& head = other.heads_[other.first_ + i];
-            head.is_kept ? append(other[i], other.kept_[head.size]) : append(other[i]);
+            head.is_kept() ? append(other[i], other.kept_[head.size]) : append(other[i]);
         }
     }
     // Appends a message whose bytes, with its time stamp, are not copied.
@@ -123,7 +123,7 @@ class MessageBatch final : public MessageKeeper {
         kept_.push_back(std::move(bytes));
         append(item, std::span<const std::byte>{});
         Head& head = heads_[end_ - 1];
-        head.is_kept = true;
+        head.marks |= Head::kept;
         head.size = static_cast<std::uint32_t>(kept_.size() - 1);
         kept_bytes_ += kept_.back().size();
     }
@@ -131,7 +131,7 @@ class MessageBatch final : public MessageKeeper {
     void drop_front(std::size_t count) noexcept {
         for (; count > 0; --count) {
             const Head& head = heads_[first_++];
-            if (!head.is_kept) continue;
+            if (!head.is_kept()) continue;
             kept_bytes_ -= kept_[head.size].size();
             kept_[head.size] = {};
         }
@@ -152,13 +152,19 @@ class MessageBatch final : public MessageKeeper {
         std::size_t offset = 0; // in bytes_
         std::uint32_t size = 0; // in bytes_; if is_kept, the place in kept_
         std::uint8_t status = 0;
-        StampClock clock : 2 {StampClock::none};
-        bool is_gap : 1 {false};
-        bool is_kept : 1 {false};
+        std::uint8_t marks = 0; // the clock, gap, kept
         std::int16_t utc_offset_s = 0;
 
+        static constexpr std::uint8_t gap = 4;
+        static constexpr std::uint8_t kept = 8;
+        static std::uint8_t marks_of(const Item& item) noexcept {
+            const auto clock = static_cast<std::uint8_t>(item.stamps.clock);
+            return item.is_gap ? clock | gap : clock;
+        }
+        bool is_gap() const noexcept { return (marks & gap) != 0; }
+        bool is_kept() const noexcept { return (marks & kept) != 0; }
         StampFormat stamps() const noexcept {
-            return {.clock = clock, .utc_offset_s = utc_offset_s};
+            return {.clock = static_cast<StampClock>(marks & 3U), .utc_offset_s = utc_offset_s};
         }
     };
     static_assert(sizeof(Head) == 32);
@@ -167,15 +173,15 @@ class MessageBatch final : public MessageKeeper {
     void append(const Item& item, std::span<const std::byte> bytes) {
         const std::size_t size = bytes.size();
         if (end_ == heads_.size() || size > bytes_.size() - used_) grow(size);
-        Head head{.fid = item.fid,
-                  .missed = item.missed,
-                  .offset = used_,
-                  .size = static_cast<std::uint32_t>(size),
-                  .status = item.status,
-                  .utc_offset_s = item.stamps.utc_offset_s};
-        head.clock = item.stamps.clock;
-        head.is_gap = item.is_gap;
-        heads_[end_++] = head;
+        // Written in place. A copy of a whole Head would wait for all earlier stores.
+        Head& head = heads_[end_++];
+        head.fid = item.fid;
+        head.missed = item.missed;
+        head.offset = used_;
+        head.size = static_cast<std::uint32_t>(size);
+        head.status = item.status;
+        head.marks = Head::marks_of(item);
+        head.utc_offset_s = item.stamps.utc_offset_s;
         netio::copy_message(bytes_.data() + used_, bytes);
         used_ += size;
     }

@@ -54,19 +54,19 @@ void FoundOracle::begins(std::uint32_t finder) {
 void FoundOracle::subscribed(std::uint32_t finder, std::uint64_t connection, std::uint64_t first,
                              std::uint64_t last) {
     std::deque<Grant>& waiting = granted_[connection];
-    if (waiting.empty()) return violate(finder, first, "was told of a grant that nobody gave");
+    if (waiting.empty()) return violate(finder, first, "got a grant that nobody gave");
     const Grant grant = std::move(waiting.front());
     waiting.pop_front();
     Finder& it = finders_[finder];
     for (const auto& [fid, granted] : grant) {
         if (fid < first || fid > last) {
-            violate(finder, fid, "was granted, and the finder is told of other fids");
+            violate(finder, fid, "was granted, but other fids were reported to the finder");
             continue;
         }
         const auto known = it.known.find(fid);
         if (known != it.known.end()) {
             if (known->second.life != granted.life) {
-                violate(finder, fid, "another publisher than before, and nothing is told of it");
+                violate(finder, fid, "another publisher than before, and this is not reported");
             } else if (known->second.next != granted.next) {
                 violate(finder, fid,
                         "goes on with " + text_of(granted.life, granted.next) + " in place of " +
@@ -152,9 +152,10 @@ void FoundOracle::served(std::uint32_t finder, std::uint64_t fid) {
 void FoundOracle::unknown_tails(std::uint32_t finder, std::uint64_t said, std::uint64_t gone) {
     const std::uint64_t known = finders_[finder].unknown_tails;
     if (said >= known && said <= known + gone) return;
-    oracle_.violate(RuleId::accounted_for,
-                    "process " + std::to_string(finder) + " says that " + std::to_string(said) +
-                        " tails are unknown, and was told of " + std::to_string(known));
+    oracle_.violate(
+        RuleId::accounted_for,
+        "process " + std::to_string(finder) + " says that " + std::to_string(said) +
+            " tails are unknown, but this number was reported: " + std::to_string(known));
 }
 
 } // namespace netio::world

@@ -28,10 +28,10 @@ constexpr const char* usage =
     "world_run [--seed S] [--seeds N | --seconds T] [--steer K] [--meetings] [--no-shrink]\n"
     "world_run --seed S | --schedule FILE [--show]\n"
     "  --seed S         begin with this seed, and run only it unless told how many\n"
-    "  --steer K        of so many seeds run the one whose world has met least so far\n"
+    "  --steer K        run the one of K seeds whose world has met least so far\n"
     "  --stop           end with the first seed that fails\n"
     "  --meetings       print which features, faults and states have met\n"
-    "  --show           print everything that anybody does or is told\n";
+    "  --show           print all actions and events\n";
 // If many seeds break the same rule, only the first ones are shrunk.
 constexpr std::uint64_t shrinks_of_a_rule = 2;
 

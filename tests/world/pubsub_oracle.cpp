@@ -429,15 +429,15 @@ void PubSubOracle::not_told(std::uint32_t subscriber, std::uint64_t fid, const A
 
 void PubSubOracle::totals(std::uint32_t subscriber, std::uint64_t missing, std::uint64_t surplus) {
     const Link& link = links_[subscribers_[subscriber].connection];
-    expect_everything(subscriber, link, link.subscribed, "the totals were told");
+    expect_everything(subscriber, link, link.subscribed, "the totals were reported");
     std::uint64_t truth = 0;
     for (const auto& [fid, account] : link.accounts)
         if (link.subscribed.contains(fid)) truth += account.missed;
     if (missing == truth && surplus == 0) return;
     oracle_.violate(RuleId::books_balance,
                     "process " + std::to_string(subscriber) + ": the books say missing " +
-                        std::to_string(missing) + ", surplus " + std::to_string(surplus) +
-                        "; it was told of " + std::to_string(truth) + " missing");
+                        std::to_string(missing) + ", surplus " + std::to_string(surplus) + "; " +
+                        std::to_string(truth) + " were reported missing");
 }
 
 void PubSubOracle::ended(std::uint32_t subscriber, bool orderly, bool closed_here) {

@@ -129,7 +129,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     void on_ended(Subscriptions&) override {
         note("ended");
         if (std::exchange(ended_, true)) {
-            world_.oracle().violate(RuleId::last_word, "a finder was told twice that it has ended");
+            world_.oracle().violate(RuleId::last_word, "the end of a finder was reported twice");
         }
     }
 

@@ -221,13 +221,13 @@ void SendActor::closed(const Closed& why) {
     world_.pipes().all_ended(number_, "the sender's connection has closed");
     if (const auto since = std::exchange(connected_since_, std::nullopt)) {
         if (why.reason == CloseReason::orderly) {
-            world_.pipes().everything_arrived(pipe(), "the sender was told orderly");
+            world_.pipes().everything_arrived(pipe(), "the sender got orderly");
         }
         world_.judge_end(number_, receiver_, *since, why, dead_after());
         if (closing_ && why.reason != CloseReason::orderly &&
             world_.oracle().was_calm(closing_since_)) {
             world_.oracle().violate(RuleId::close_is_confirmed,
-                                    "process " + std::to_string(number_) + " was told " +
+                                    "process " + std::to_string(number_) + " got " +
                                         std::string{to_string(why.reason)} + ' ' + why.detail);
         }
     }
@@ -395,12 +395,12 @@ void ReceiveActor::on_closed(ReceiveSocket& socket, const Closed& closed) {
     const auto known = peers_.find(connection);
     if (known == peers_.end()) {
         world_.oracle().violate(RuleId::last_word,
-                                "a receiver was told of the end of what was not connected");
+                                "a receiver got the end of a connection that it did not have");
         return;
     }
     if (closed.reason == CloseReason::orderly) {
         world_.pipes().everything_arrived({.connection = connection, .back = false},
-                                          "the receiver was told orderly");
+                                          "the receiver got orderly");
     }
     world_.judge_end(number_, world_.network().process_of(connection), known->second, closed,
                      dead_after());

@@ -397,7 +397,7 @@ void PublishActor::on_publish_completed(pubsub::PublishSocket&, Cookie cookie,
 void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
     note("closed", static_cast<std::uint64_t>(closed.reason));
     if (std::exchange(closed_, true)) {
-        world_.oracle().violate(RuleId::last_word, "a publisher was told twice that it is closed");
+        world_.oracle().violate(RuleId::last_word, "the end of a publisher was reported twice");
     }
     world_.pubsub().closed(number_, closed.reason == CloseReason::orderly);
     if (closing_since_) check_in_time(*closing_since_);
@@ -405,7 +405,7 @@ void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
         world_.oracle().now() < *closing_since_ + close_limit() &&
         world_.oracle().was_calm(*closing_since_)) {
         world_.oracle().violate(RuleId::close_is_confirmed,
-                                "process " + std::to_string(number_) + " was told " +
+                                "process " + std::to_string(number_) + " got " +
                                     std::string{to_string(closed.reason)} + ' ' + closed.detail);
     }
     if (closed.reason == CloseReason::orderly) {

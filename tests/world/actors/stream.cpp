@@ -355,7 +355,7 @@ void StreamActor::on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) {
 
 void StreamActor::on_end_of_stream(StreamSocket& socket) {
     note("end_of_stream");
-    world_.pipes().everything_arrived(in(end_of(socket)), "the end of the stream was told");
+    world_.pipes().everything_arrived(in(end_of(socket)), "the end of the stream was reported");
     react(Event::totals);
 }
 
@@ -363,7 +363,7 @@ void StreamActor::on_closed(StreamSocket& socket, const Closed& closed) {
     note("closed", static_cast<std::uint64_t>(closed.reason));
     End& end = end_of(socket);
     if (std::exchange(end.over, true)) {
-        world_.oracle().violate(RuleId::last_word, "a stream was told twice that it is closed");
+        world_.oracle().violate(RuleId::last_word, "the end of a stream was reported twice");
     }
     if (!end.sends.empty() || !end.receives.empty()) {
         world_.oracle().violate(RuleId::completed_once,
@@ -391,7 +391,7 @@ void StreamActor::judge_close(const End& end, const Closed& closed) {
     if (closed.reason != CloseReason::orderly && end.peer_reads && pipes.closes_calmly(out(end)) &&
         !pipes.is_closing(in(end))) {
         world_.oracle().violate(RuleId::close_is_confirmed,
-                                "process " + std::to_string(number_) + " was told " +
+                                "process " + std::to_string(number_) + " got " +
                                     std::string{to_string(closed.reason)} + ' ' + closed.detail);
     }
     // Checks the reason in the reported text: any other reason for `unconfirmed` may occur at any

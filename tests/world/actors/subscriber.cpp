@@ -172,7 +172,7 @@ void SubscribeActor::resume() {
 void SubscribeActor::expect_awake(const char* what) {
     if (!resume_.armed() || closing_) return;
     world_.oracle().violate(RuleId::paused_takes_nothing, "process " + std::to_string(number_) +
-                                                              " has paused, and was told of " +
+                                                              " has paused, and got reports of " +
                                                               what);
 }
 
@@ -255,7 +255,7 @@ void SubscribeActor::on_totals(SubscribeSocket& socket) {
 void SubscribeActor::on_closed(SubscribeSocket&, const Closed& closed, bool retrying) {
     note("closed", static_cast<std::uint64_t>(closed.reason), retrying);
     if (closed_) {
-        world_.oracle().violate(RuleId::last_word, "a subscriber was told twice that it is closed");
+        world_.oracle().violate(RuleId::last_word, "the end of a subscriber was reported twice");
     }
     // A running publisher closes the connection of a subscriber that has unsubscribed from all
     // fids.
