@@ -43,6 +43,7 @@ struct Arguments {
     std::size_t pieces = 1;      // scatter-gather elements of each zero-copy message
     std::size_t groups = 0;      // groups of subscribers, each with its own fid
     std::size_t loops = 1;       // loops of the publisher: 1 or 2
+    std::size_t offset = 0;      // netio-stream: of its memory from a page boundary
     long heartbeat_ms = -1;      // heartbeat of connections; -1: the subject's default
     double seconds = 1;
     double rate = 100'000;
@@ -85,6 +86,8 @@ inline Arguments parse(int argc, char** argv) {
             arguments.groups = count();
         else if (name == "--loops")
             arguments.loops = std::clamp<std::size_t>(count(), 1, 2);
+        else if (name == "--offset")
+            arguments.offset = count();
         else if (name == "--heartbeat")
             arguments.heartbeat_ms = std::strtol(value, nullptr, 10);
         else if (name == "--seconds")

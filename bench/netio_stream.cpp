@@ -2,7 +2,9 @@
 
 // This framework's byte stream, with its public interface and its default options: as many
 // outstanding sends and receives as plain-write has buffers, each of one message, without a copy by
-// the user. --form writes: uses remote writes also over kernel sockets, instead of frames.
+// the user. --form writes: uses remote writes also over kernel sockets, instead of frames. --form
+// ring: remote writes into the ring only. --offset: of the memory of this side, to see what
+// alignment costs; with an odd size the places in the ring are odd, too.
 
 #include "bench/subject.hpp"
 #include "netio/fabric.hpp"
@@ -21,7 +23,11 @@ using netio::stream::StreamSocket;
 
 StreamSocket::Options options_of(const Arguments& arguments) {
     StreamSocket::Options options;
-    if (arguments.form == "writes") options.remote_writes = netio::stream::RemoteWrites::trusted;
+    if (arguments.form == "writes" || arguments.form == "ring")
+        options.remote_writes = netio::stream::RemoteWrites::trusted;
+    if (arguments.form == "ring") {
+        options.sender.mode = options.receiver.mode = netio::stream::TransferMode::indirect_only;
+    }
     return options;
 }
 
@@ -30,12 +36,12 @@ class End : protected StreamSocket::Handler {
   public:
     End(const Arguments& arguments, netio::EventLoop& loop, netio::Access access)
         : loop_{loop}, size_{arguments.size}, count_{bench::window_of(arguments.size)},
-          memory_{size_ * count_, access} {}
+          offset_{arguments.offset}, memory_{offset_ + size_ * count_, access} {}
 
   protected:
     ~End() = default;
 
-    netio::Slice piece(std::size_t index) { return memory_.slice(index * size_, size_); }
+    netio::Slice piece(std::size_t index) { return memory_.slice(offset_ + index * size_, size_); }
     std::size_t count() const { return count_; }
     void stop() { loop_.stop(); }
 
@@ -56,6 +62,7 @@ class End : protected StreamSocket::Handler {
     netio::EventLoop& loop_;
     std::size_t size_;
     std::size_t count_;
+    std::size_t offset_;
     netio::RegisteredBuffer memory_;
 };
 

@@ -4,6 +4,7 @@
 
     bench/study.py NETIO FOLDER [--computed PROGRAM] [--delay PROGRAM] [--bytes N] [--size N] [--provider NAME]
                    [--remote-writes WORD] [--experiments NAME,...] [--sends N,...]
+                   [--repetitions N]
 
 Throughput, processor use and the share of direct bytes and of direct transfers, between two processes of NETIO, for
 the two baselines (direct, indirect), the published policy and the current one. The experiments:
@@ -14,7 +15,7 @@ the two baselines (direct, indirect), the published policy and the current one. 
     sizes     16 sends, 32 receives, messages from 4 KiB to 4 MiB
     distance  32 sends, 32 receives, a round trip of 48 ms (with --delay build-bench/bench/delay)
 
-With the program of bench/study.cpp, rows are computed for links that are not available. On the tcp provider,
+Each point is the run with the median throughput. With the program of bench/study.cpp, rows are computed for links that are not available. On the tcp provider,
 `--remote-writes trusted` uses its remote writes; otherwise the transfers travel in frames. The last table compares
 what was measured with what the protocol promises.
 """
@@ -200,6 +201,7 @@ def main():
     parser.add_argument("--provider", default="auto")
     parser.add_argument("--remote-writes", default="guarded")
     parser.add_argument("--experiments", default=",".join(AXES))
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--sends", default=",".join(map(str, SENDS)))
     arguments = parser.parse_args()
     rows = []
@@ -207,8 +209,14 @@ def main():
     for point in points(arguments.size, list(map(int, arguments.sends.split(","))), arguments.delay):
         if point[0] not in chosen:
             continue
-        for subject in SUBJECTS:
-            rows.append(measured(arguments, subject, *point))
+        # The subjects take turns, so that noise of the machine affects all alike.
+        runs = {subject: [] for subject in SUBJECTS}
+        for _ in range(arguments.repetitions):
+            for subject in SUBJECTS:
+                runs[subject].append(measured(arguments, subject, *point))
+        for of_subject in runs.values():
+            of_subject.sort(key=lambda row: float(row.split(",")[5]))
+            rows.append(of_subject[len(of_subject) // 2])
             print(rows[-1], file=sys.stderr)
     if arguments.computed:
         rows += computed(arguments.computed)

@@ -180,7 +180,8 @@ class Studying(Case):
     def test_the_study_writes_its_table_and_its_plots(self):
         folder = self.path("study")
         process = subprocess.run([sys.executable, "-B", STUDY, PROGRAM, folder, "--bytes", "1000000",
-                                  "--experiments", "fixed", "--sends", "8,32"],
+                                  "--experiments", "fixed", "--sends", "8,32",
+                                  "--repetitions", "1"],
                                  capture_output=True, text=True)
         self.assertEqual(process.returncode, 0, process.stderr)
         with open(os.path.join(folder, "study.csv")) as file:
