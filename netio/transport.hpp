@@ -22,6 +22,7 @@
 #include "netio/access/host.hpp"
 #include "netio/base/attempt_limit.hpp"
 #include "netio/base/byte_budget.hpp"
+#include "netio/base/check.hpp"
 #include "netio/base/cookie.hpp"
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
@@ -260,6 +261,20 @@ class NETIO_EXPORT Transport {
     // The attempts to connect of all sockets that are unanswered, by address.
     AttemptLimit& attempts() noexcept { return attempts_; }
 
+    // Each part of a socket that uses the transport has one: it must end before the transport.
+    class Use {
+      public:
+        explicit Use(Transport& transport) noexcept : transport_{transport} {
+            ++transport_.use_count_;
+        }
+        ~Use() { --transport_.use_count_; }
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+
+      private:
+        Transport& transport_;
+    };
+
     // Whether a device checks each write of a peer against the registered memory. If the provider
     // does it in software, a peer that knows one key may reach all memory of the process. Unknown:
     // false.
@@ -296,8 +311,15 @@ class NETIO_EXPORT Transport {
     // Throws what listen() throws for this host.
     static void require_reach(const access::Host& host, const Address& shown,
                               const ListenOptions& options);
+    // For the destructors of implementations.
+    void require_unused() const noexcept {
+        if (use_count_ > 0)
+            detail::misused("the transport is destroyed while a socket uses it; destroy its "
+                            "sockets first: declare the transport before them");
+    }
 
   private:
+    std::size_t use_count_ = 0;
     ByteBudget window_budget_;
     ByteBudget copy_budget_;
     AttemptLimit attempts_;

@@ -56,7 +56,9 @@ class FabricTransport final : public Transport {
         providers_ = {options_.provider};
     }
 
-    ~FabricTransport() override { static_cast<void>(loop_.may_destroy("Transport")); }
+    ~FabricTransport() override {
+        if (loop_.may_destroy("Transport")) require_unused();
+    }
     FabricTransport(const FabricTransport&) = delete;
     FabricTransport& operator=(const FabricTransport&) = delete;
 

@@ -54,7 +54,9 @@ class EventLoop::Running {
   public:
     explicit Running(EventLoop& loop) : loop_{loop} {
         if (loop.is_inherited()) loop.check_caller("EventLoop", "run");
-        NETIO_CHECK_MSG(loop.thread_.load() == std::thread::id{}, "the loop is running already");
+        if (loop.thread_.load() != std::thread::id{})
+            detail::misused("EventLoop::run or run_once is called while the loop runs: in one of "
+                            "its handlers, or in another thread");
         loop.thread_.store(std::this_thread::get_id());
     }
     ~Running() {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <linux/mman.h>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -67,8 +68,15 @@ RegisteredBuffer::~RegisteredBuffer() {
     if (mapped_bytes_ > 0) ::munmap(memory_.data(), mapped_bytes_);
 }
 
+void RegisteredBuffer::refuse_slice(std::size_t offset, std::size_t size) const noexcept {
+    detail::misused(("RegisteredBuffer::slice: " + std::to_string(size) + " bytes from offset " +
+                     std::to_string(offset) + " are not within the buffer, which has " +
+                     std::to_string(memory_.size()))
+                        .c_str());
+}
+
 Slice RegisteredBuffer::slice(std::size_t offset, std::size_t size) noexcept {
-    NETIO_CHECK(offset <= memory_.size() && size <= memory_.size() - offset);
+    if (offset > memory_.size() || size > memory_.size() - offset) refuse_slice(offset, size);
     return {this, memory_.data() + offset, size};
 }
 

@@ -100,6 +100,7 @@ class NETIO_EXPORT RegisteredBuffer {
     void release(std::size_t offset, std::size_t size) noexcept;
 
   private:
+    [[noreturn]] void refuse_slice(std::size_t offset, std::size_t size) const noexcept;
     struct Entry {
         MemoryDomain* domain;
         std::unique_ptr<Registration> registration;

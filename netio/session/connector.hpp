@@ -86,6 +86,7 @@ class Connector {
     void give_up(const Closed& closed);
 
     Transport& transport_;
+    const Transport::Use use_{transport_};
     Handler& handler_;
     std::unique_ptr<RouteSearch> search_;
     std::shared_ptr<const ClientKey> key_;

@@ -48,8 +48,9 @@ bool Session::Handler::on_shutdown(Session&) {
 
 Session::Session(Transport& transport, const Hello& hello, const SessionOptions& options,
                  Handler& handler, access::Protection protection)
-    : loop_{transport.loop()}, options_{(validate(options), options)}, handler_{handler},
-      handshake_{hello, options}, send_{options.send_count, transport.copy_budget()},
+    : use_{transport}, loop_{transport.loop()}, options_{(validate(options), options)},
+      handler_{handler}, handshake_{hello, options}, send_{options.send_count,
+                                                           transport.copy_budget()},
       receive_{options.receive_buffer_bytes + access::seal_bytes(protection), options,
                transport.window_budget()},
       liveness_{options.heartbeat, options.dead_after}, deadline_{loop_, [this] { on_deadline(); }},

@@ -204,6 +204,7 @@ class Session final : private Connection::Handler {
     void on_deadline();
     void beat();
 
+    const Transport::Use use_;
     EventLoop& loop_;
     SessionOptions options_;
     Handler& handler_;

@@ -123,6 +123,7 @@ class SessionListener final : private Listener::Handler {
     Rejection judge(const Hello& peer, RejectCode problem) const;
 
     Transport& transport_;
+    const Transport::Use use_{transport_};
     Options options_;
     Handler& handler_;
     bool* destroyed_ = nullptr;

@@ -238,6 +238,8 @@ void Publisher::Impl::OnLoop::on_closed(pubsub::PublishSocketBase&, const Closed
     if (closed.reason == CloseReason::local) {
         write_log(name + " did not end in order: subscribers have not received everything within " +
                   std::to_string(impl.options.close_limit.count()) + " ms (close_limit)");
+    } else if (closed.reason == CloseReason::unconfirmed && messages == 0) {
+        // There was nothing to confirm.
     } else if (closed.reason != CloseReason::orderly) {
         write_log(name + " did not end in order: " + explain(closed));
     } else if (messages > 0 && !has_had_subscribers) {

@@ -868,7 +868,7 @@ void BufferedPublishSocket::abort() {
 
 std::vector<Endpoint> BufferedPublishSocket::endpoints() const {
     NETIO_CHECK_CALLER(publisher_->loop(), "BufferedPublishSocket");
-    return publisher_->listener().endpoints();
+    return publisher_->endpoints();
 }
 
 const Publisher::Counters& BufferedPublishSocket::counters() noexcept {

@@ -424,7 +424,7 @@ Status PublishSocket::resume(PublishTicket& ticket) {
 
 void PublishSocket::prepare(RegisteredBuffer& buffer) {
     NETIO_CHECK_CALLER(publisher_->loop(), "PublishSocket");
-    publisher_->listener().prepare(buffer);
+    publisher_->prepare(buffer);
 }
 
 void PublishSocket::close() {
@@ -439,7 +439,7 @@ void PublishSocket::abort() {
 
 std::vector<Endpoint> PublishSocket::endpoints() const {
     NETIO_CHECK_CALLER(publisher_->loop(), "PublishSocket");
-    return publisher_->listener().endpoints();
+    return publisher_->endpoints();
 }
 
 const Publisher::Counters& PublishSocket::counters() noexcept {

@@ -116,6 +116,7 @@ PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& opt
                                  .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
+    endpoints_ = listener_->endpoints();
 }
 
 PublisherCore::~PublisherCore() {
@@ -130,7 +131,6 @@ void PublisherCore::destroy_sessions() noexcept {
 // --- coming and going -----------------------------------------------------------------------
 
 void PublisherCore::on_incoming(IncomingSession& incoming) {
-    if (shutdown_.has_begun()) return incoming.reject({.code = RejectCode::full});
     const auto largest = wire::load<std::uint32_t>(incoming.peer().service_data.bytes.data());
     if (largest < options_.largest_message_bytes) {
         return incoming.reject(
@@ -544,6 +544,7 @@ PublisherSnapshot PublisherCore::take_snapshot(const SnapshotLimits& limits) {
 void PublisherCore::close() {
     before_end();
     if (!shutdown_.begin(attended(loop_) + options_.close_limit)) return;
+    listener_.reset();
     subscribers_.for_each([this](Subscriber& each) {
         each.progress = {.seen = each.queue().progress()};
         each.offer_capacity();
@@ -566,6 +567,7 @@ void PublisherCore::send_totals(Subscriber& subscriber) {
 void PublisherCore::abort() {
     before_end();
     shutdown_.begin_abort();
+    listener_.reset();
     subscribers_.for_each([](Subscriber& each) { each.abort(); });
     check_closed();
 }

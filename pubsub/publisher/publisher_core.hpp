@@ -93,7 +93,12 @@ class PublisherCore : private SessionListener::Handler {
     PublisherCore& operator=(const PublisherCore&) = delete;
 
     EventLoop& loop() const noexcept { return loop_; }
-    SessionListener& listener() const noexcept { return *listener_; }
+    const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
+    // Registers the buffer where sessions will send from it. Nothing after the beginning of the
+    // end.
+    void prepare(RegisteredBuffer& buffer) {
+        if (listener_) listener_->prepare(buffer);
+    }
     // The next event of the loop may change it.
     FanOut& fan_out() noexcept { return fan_out_; }
     const Publisher::Counters& counters() noexcept;
@@ -250,7 +255,8 @@ class PublisherCore : private SessionListener::Handler {
     Timer watch_timer_; // the next look is due
     Timer look_timer_;  // in the turn after that, when the completions are processed
     SubscriberTable subscribers_;
-    std::unique_ptr<SessionListener> listener_;
+    std::unique_ptr<SessionListener> listener_; // until the end begins: the address is free then
+    std::vector<Endpoint> endpoints_;
 };
 
 } // namespace netio::pubsub::inline v0_3

@@ -1,14 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the build tree BUILD into PREFIX; with BUILD_SHARED it first builds a shared library there,
-# not optimised and as a unity build: only its exports are checked, and it is built faster.
-if(BUILD_SHARED)
-    execute_process(COMMAND_ERROR_IS_FATAL ANY
-        COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G Ninja -DCMAKE_CXX_COMPILER=${CXX}
-            -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0
-            -DBUILD_SHARED_LIBS=ON -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
-            -DNETIO_BUILD_TESTS=OFF -DNETIO_BUILD_APPS=OFF)
-    execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_COMMAND} --build ${BUILD})
-endif()
+# Installs the build tree BUILD into PREFIX.
 file(REMOVE_RECURSE ${PREFIX})
 execute_process(COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET
     COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX})

@@ -4,7 +4,9 @@
 // limits are those of the documentation. Also arguments that no socket accepts.
 
 #include "netio/base/option_check.hpp"
+#include "netio/fabric.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
+#include "netio/messages/message_socket.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -89,6 +91,18 @@ TEST_P(SocketOptions, ASliceOutsideItsBufferEndsTheProgram) {
     RegisteredBuffer memory{100};
     const std::array<Slice, 2> slices{memory.slice(0, 10), Slice{&memory, memory.data() + 95, 10}};
     EXPECT_DEATH(static_cast<void>(socket->sendv(slices, Cookie{1})), "");
+}
+
+void destroy_a_transport_before_its_socket() {
+    EventLoop loop;
+    auto transport = open_fabric(loop, {.provider = "tcp"});
+    const MessageSocket socket{*transport, {}, MessageSocket::Functions{}};
+    transport.reset();
+}
+
+TEST(TransportDeathTest, ASocketMustNotOutliveItsTransport) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(destroy_a_transport_before_its_socket(), "declare the transport before them");
 }
 
 } // namespace

@@ -213,6 +213,24 @@ TEST_P(Closing, CloseIsReportedLastAlsoBetweenTwoAttempts) {
     EXPECT_EQ(subscriber.actor.closed.size(), 2U);
 }
 
+TEST_P(Closing, TheAddressIsFreeWhenTheCloseBegins) {
+    auto first = buffered({});
+    auto& paused = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return paused.actor.subscribed.size() == 1; }));
+    paused.socket->pause();
+    ASSERT_EQ(publish(*first, Fid{1}, 0, 40), Status::ok);
+    first->close();
+    BufferedPublishSocket second{transport(),
+                                 {.publisher = {.listen = {address}}},
+                                 static_cast<PublishSocketBase::Handler&>(publisher_actor)};
+    EXPECT_EQ(first->endpoints().front().address, address);
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    EXPECT_TRUE(publisher_actor.closed.empty()) << "the first one waits for its subscriber";
+    first->abort();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
+}
+
 TEST_P(Closing, AfterCloseNothingIsDelivered) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)});

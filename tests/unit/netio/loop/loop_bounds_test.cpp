@@ -335,6 +335,17 @@ TEST(LoopBoundsDeathTest, AnExceptionThatLeavesAHandlerEndsTheProgram) {
     EXPECT_DEATH(run_a_handler_that_throws(), "thrown by a handler");
 }
 
+void run_in_a_handler() {
+    EventLoop loop;
+    Timer timer{loop, [&] { loop.run(); }};
+    timer.start(0ms);
+    loop.run();
+}
+
+TEST(LoopBoundsDeathTest, ARunInAHandlerIsNamed) {
+    EXPECT_DEATH(run_in_a_handler(), "is called while the loop runs: in one of its handlers");
+}
+
 void destroy_a_loop_before_its_timer() {
     auto loop = std::make_unique<EventLoop>();
     const Timer timer{*loop, [] {}};

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Included by ctest: an entry for each suite of a test program, and for each bed of it. One process runs
+# all of them, because starting a process costs more than most tests.
+#
+# netio_discover_suites(<program> <file> <timeout in seconds> <alone> <properties...>)
+#   file     the entries are written to it when the program is newer, and then included
+#   alone    suites whose tests have entries of their own, because some skip themselves: ctest says so then
+cmake_policy(PUSH)
+cmake_policy(VERSION 3.25)
+
+function(netio_discover_suites program file timeout alone)
+    if(NOT EXISTS ${program})
+        get_filename_component(name ${program} NAME)
+        add_test(${name}_NOT_BUILT ${program})
+        return()
+    endif()
+    if(${program} IS_NEWER_THAN ${file})
+        execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE listed
+            RESULT_VARIABLE result TIMEOUT 120)
+        if(NOT result EQUAL 0)
+            message(FATAL_ERROR "${program} --gtest_list_tests: ${result}\n${listed}")
+        endif()
+        netio_entries_of("${program}" "${listed}" "${timeout}" "${alone}" "${ARGN}" entries)
+        file(WRITE ${file} "${entries}")
+    endif()
+    include(${file})
+endfunction()
+
+function(netio_entries_of program listed timeout alone properties result)
+    set(keys "")
+    set(entries "")
+    set(suite "")
+    # A semicolon, as some values of parameters have it, would end an element of the list.
+    string(REPLACE ";" "," listed "${listed}")
+    string(REGEX REPLACE " *#[^\n]*" "" listed "${listed}")
+    string(REPLACE "\n" ";" lines "${listed}")
+    foreach(line IN LISTS lines)
+        if(line MATCHES "^([^ ]+)\\.$")
+            set(suite "${CMAKE_MATCH_1}")
+        elseif(line MATCHES "^  ([^ ]+)$")
+            set(test "${CMAKE_MATCH_1}")
+            if(suite IN_LIST alone)
+                set(name "${suite}.${test}")
+                set(filter "${name}")
+            elseif(test MATCHES "/((sim|fabric)_(tcp|verbs))$")
+                set(name "${suite}/${CMAKE_MATCH_1}")
+                set(filter "${suite}.*/${CMAKE_MATCH_1}")
+            else()
+                # Other parameters, and beds only as a part of them.
+                set(name "${suite}")
+                set(filter "${suite}.*-${suite}.*/sim_tcp:${suite}.*/sim_verbs:${suite}.*/fabric_tcp:${suite}.*/fabric_verbs")
+            endif()
+            if(NOT name IN_LIST keys)
+                list(APPEND keys "${name}")
+                set(skipping "")
+                if(suite IN_LIST alone)
+                    set(skipping " SKIP_REGULAR_EXPRESSION [==[\\[  SKIPPED \\]]==]")
+                endif()
+                list(JOIN properties " " all)
+                string(APPEND entries "add_test([==[${name}]==] [==[${program}]==] [==[--gtest_filter=${filter}]==])\n"
+                    "set_tests_properties([==[${name}]==] PROPERTIES TIMEOUT ${timeout} ${all}${skipping})\n")
+            endif()
+        endif()
+    endforeach()
+    set(${result} "${entries}" PARENT_SCOPE)
+endfunction()
+cmake_policy(POP)
