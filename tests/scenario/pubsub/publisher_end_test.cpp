@@ -102,7 +102,7 @@ TEST_P(PublisherEnds, AdmitsNoSubscriberAnyMore) {
     auto& late = subscribe({range(1, 1)}, {.wait_for_publisher = false});
     ASSERT_TRUE(run_until([&] { return late.actor.closed.size() == 1; }));
     EXPECT_EQ(late.actor.connected, 0);
-    EXPECT_EQ(late.actor.closed[0].reason, CloseReason::rejected);
+    EXPECT_EQ(late.actor.closed[0].reason, CloseReason::refused);
     EXPECT_EQ(publisher_actor.connected, 1);
     subscriber.socket->resume();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
