@@ -14,7 +14,7 @@ function(netio_discover_suites program file timeout alone)
         add_test(${name}_NOT_BUILT ${program})
         return()
     endif()
-    if(${program} IS_NEWER_THAN ${file})
+    if(${program} IS_NEWER_THAN ${file} OR ${CMAKE_CURRENT_LIST_FILE} IS_NEWER_THAN ${file})
         execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE listed
             RESULT_VARIABLE result TIMEOUT 120)
         if(NOT result EQUAL 0)
