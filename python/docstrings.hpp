@@ -22,7 +22,7 @@ False
 inline constexpr char publish[] = R"(Publishes a bytes-like object, an array or a text (in UTF-8).
 
 Waits while there is no space, for `timeout` or the option publish_timeout; then it raises
-TimeoutError. Returns whether the fid had a subscriber.
+TimeoutError. Returns whether the fid had a subscriber; otherwise the message is discarded.
 
 >>> import netio_daq as netio, numpy
 >>> with netio.Publisher("127.0.0.1:0") as publisher:
@@ -181,8 +181,9 @@ silence_hint, context, and socket, a dict. Any thread may call it. Iterate over 
 7 b'a text' 0
 )";
 inline constexpr char subscribe[] =
-    R"(Subscribes to fids: an integer, a pair (first, last), a range, a
-FidSet, or an iterable of them; does not wait. `policy` is how publishers treat this subscriber for
+    R"(Subscribes to fids: an integer, a pair (first, last) that includes both, a range, a
+FidSet, or a list of them; does not wait. If a publisher refuses (its key, policy or number of ranges
+does not permit it), the next receive() raises an Error. A fid that no publisher owns is no error. `policy` is how publishers treat this subscriber for
 these fids while it is slow: 'block', 'drop', 'newest' or 'disconnect'.
 
 >>> import netio_daq as netio
@@ -247,15 +248,48 @@ inline constexpr char closed[] = R"(Whether it is closed, and all its connection
 False
 )";
 
+inline constexpr char subscriber_closed[] =
+    R"(Whether it is closed, and all its connections have ended: by close(), or because its publishers
+have closed. Messages may still be in the queue; `ended` also says that none is left.
+
+>>> import netio_daq as netio
+>>> netio.Subscriber("127.0.0.1:9").closed
+False
+)";
+inline constexpr char ended[] =
+    R"(Whether the iteration would end. After receive() or receive_batch() has returned None: True at
+the end, False after a time-out.
+
+>>> import netio_daq as netio
+>>> subscriber = netio.Subscriber("127.0.0.1:9")
+>>> subscriber.receive(timeout=0), subscriber.ended
+(None, False)
+>>> subscriber.close()
+>>> subscriber.receive(timeout=0), subscriber.ended
+(None, True)
+)";
+
 // --- messages ---------------------------------------------------------------------------------
+
+inline constexpr char message_fid[] = "The fid under which it was published.";
+inline constexpr char message_status[] = "The status that the publisher gave it, 0 to 255.";
+inline constexpr char message_lost_before[] =
+    "The number of messages of this fid that were lost since the previous one.";
+inline constexpr char message_time[] =
+    "When it was taken from the queue, in nanoseconds since 1970 (UTC).";
+inline constexpr char message_publish_time[] =
+    "The publisher's time in nanoseconds since 1970 (UTC); None if it sends none.";
+inline constexpr char message_copied[] =
+    "Whether its bytes are a copy; otherwise it holds the memory that it was received into.";
 
 inline constexpr char message[] =
     R"(A received message: fid, status, lost_before, time, and its bytes.
 
 It has the buffer protocol: bytes(message), memoryview(message), numpy.frombuffer(message, dtype). A
-message of 8 KiB and more is not copied: it, and each view of it, holds the memory that it was
-received into, also after the subscriber is closed. This memory counts against
-socket={"session": {"keep_limit_bytes": ...}} of the subscriber until the last view is gone.
+message of at least 8 KiB is not copied if, when it arrived, less than half of
+socket={"session": {"keep_limit_bytes": ...}} of the subscriber was held: it, and each view of it,
+holds the memory that it was received into, also after the subscriber is closed. Other messages are
+copies (`copied`).
 
 `lost_before` is the number of messages of this fid that were lost since the previous one. `time` is
 when it was taken from the queue, in nanoseconds since 1970 (UTC).
@@ -833,63 +867,7 @@ inline constexpr char writer_closed[] = "Whether it is closed, and nothing more 
 
 // --- streams ----------------------------------------------------------------------------------
 
-inline constexpr char stream[] =
-    R"(A byte stream in both directions; Stream.connect() or accept() of a
-StreamListener creates it. Threads may use it at the same time. Bytes are transferred during calls
-only: while one side waits, the other one must be in a call, too.
-
->>> import netio_daq as netio, threading
->>> listener = netio.StreamListener("127.0.0.1:0")
->>> def serve():
-...     with listener.accept() as server:
-...         server.write(server.read_exactly(8))
->>> thread = threading.Thread(target=serve)
->>> thread.start()
->>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
-...     client.write(b"question")
-...     client.read_exactly(8), client.read()
-(b'question', b'')
->>> thread.join()
-)";
-inline constexpr char connect[] =
-    R"(Connects to a listener, which must be in a call. Options: call_timeout
-(of each call in total) and progress_timeout (while no byte moves), farewell_timeout, provider,
-local_host, key.
-
->>> import netio_daq as netio
->>> try:
-...     netio.Stream.connect("127.0.0.1:9", call_timeout=30)
-... except netio.ClosedError:
-...     print("nothing listens there")
-nothing listens there
-)";
-inline constexpr char read[] =
-    "Returns what has arrived, from 1 to `size` bytes; b'' at the end of the stream.";
-inline constexpr char read_exactly[] =
-    "Returns `size` bytes. If it cannot, the next read returns those that have arrived.";
-inline constexpr char readinto[] =
-    "Reads into a writable buffer what has arrived; returns the number of bytes, 0 at the end.";
-inline constexpr char write[] = "Writes all bytes. After a time-out, `accepted` of the exception "
-                                "is the number of written bytes.";
-inline constexpr char shutdown_send[] =
-    "Ends this direction; the peer reads the end of the stream.";
-inline constexpr char stream_close[] =
-    "Ends this direction, and waits until the peer has received everything.";
 inline constexpr char peer_address[] = "The address of the peer.";
-inline constexpr char counters[] = "The counters of both directions, as a dict of dicts.";
-inline constexpr char stream_listener[] =
-    R"(Listens for byte streams. Options as Stream.connect(), and
-allow_remote_anonymous and keys. The listener and its streams share one loop, which runs during
-their calls: a call of one of them may delay another by some milliseconds.
-
->>> import netio_daq as netio
->>> with netio.StreamListener("127.0.0.1:0") as listener:
-...     try:
-...         listener.accept(timeout=0)
-...     except netio.TimeoutError:
-...         print("nobody has connected")
-nobody has connected
-)";
 inline constexpr char accept[] = "Returns the next peer that connects. Raises TimeoutError.";
 inline constexpr char stop[] = "Stops listening; a waiting accept() raises ClosedError.";
 

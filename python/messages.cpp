@@ -5,6 +5,7 @@
 
 #include "netio/completion_queue.hpp"
 #include "netio/messages/message_socket.hpp"
+#include "netio/session/connector.hpp"
 #include "python/docstrings.hpp"
 #include "python/support.hpp"
 
@@ -137,8 +138,10 @@ class Link {
 
 class PythonMessageSocket final : public Connected {
   public:
-    PythonMessageSocket(const std::string& address, const py::kwargs& values)
-        : Connected{"MessageSocket"}, name_{"message socket to " + address} {
+    PythonMessageSocket(const py::object& its_address, const py::kwargs& values)
+        : Connected{"MessageSocket"} {
+        const std::string address = to_address_text(its_address);
+        name_ = "message socket to " + address;
         Options options{values, "MessageSocket"};
         MessageSocket::Options its;
         CompletionQueue::Options limits;
@@ -151,6 +154,7 @@ class PythonMessageSocket final : public Connected {
             .read("queue_limit_bytes", limits.queue_limit_bytes)
             .finish();
         const Address remote = parse_address(address);
+        require_remote(remote);
         validate(its);
         link_ = std::make_unique<Link>(limits);
         on_loop([&] { link_->connect(context_->transport(), std::move(its), remote); });
@@ -187,9 +191,8 @@ class PythonMessageSocket final : public Connected {
     std::optional<Incoming> receive(const py::object& timeout) {
         return first(take(to_timeout(timeout), 1));
     }
-    std::vector<Incoming> receive_batch(std::size_t limit, const py::object& timeout) {
-        if (limit == 0) throw py::value_error{"a batch must have space for at least one message"};
-        return take(to_timeout(timeout), limit);
+    std::vector<Incoming> receive_batch(const py::object& limit, const py::object& timeout) {
+        return take(to_timeout(timeout), to_count(limit, "max", 1));
     }
     Incoming next() {
         std::optional<Incoming> message = first(take({}, 1));
@@ -496,8 +499,8 @@ void add_messages(py::module_& module) {
         });
     py::class_<Socket> its{module, "MessageSocket", py::dynamic_attr(), doc::message_socket};
     add_with(its);
-    its.def(py::init<const std::string&, const py::kwargs&>(), py::arg("address"))
-        .def("send", &Socket::send, message, timeout, doc::message_socket_send)
+    add_init<Socket>(its, "MessageSocket(address, **options)");
+    its.def("send", &Socket::send, message, timeout, doc::message_socket_send)
         .def("try_send", &Socket::try_send, message, doc::message_socket_try_send)
         .def("receive", &Socket::receive, timeout, doc::message_socket_receive)
         .def("receive_batch", &Socket::receive_batch, py::arg("max") = 64, timeout,
@@ -522,8 +525,8 @@ void add_messages(py::module_& module) {
     py::class_<Listener> listener{module, "MessageListener", py::dynamic_attr(),
                                   doc::message_listener};
     add_with(listener);
-    listener.def(py::init<const py::object&, const py::kwargs&>(), py::arg("addresses"))
-        .def("accept", &Listener::accept, timeout, doc::accept)
+    add_init<Listener>(listener, "MessageListener(addresses, **options)");
+    listener.def("accept", &Listener::accept, timeout, doc::accept)
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &Listener::next)
         .def("_next_now", &Listener::next_now)

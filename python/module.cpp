@@ -34,7 +34,8 @@ access::Protection to_protection(const std::string& name) {
 
 class PythonSender final : public Connected {
   public:
-    PythonSender(const std::string& receiver, const py::kwargs& values) : Connected{"Sender"} {
+    PythonSender(const py::object& address, const py::kwargs& values) : Connected{"Sender"} {
+        const std::string receiver = to_address_text(address);
         Options options{values, "Sender"};
         Sender::Options its;
         its.context = read_context(options);
@@ -320,9 +321,9 @@ void bind_keys(py::module_& module) {
 void bind_sender(py::module_& module) {
     py::class_<PythonSender> its{module, "Sender", doc::sender};
     add_with(its);
-    its.def(py::init<const std::string&, const py::kwargs&>(), py::arg("receiver"))
-        .def("send", &PythonSender::send, py::arg("message"), py::arg("timeout") = py::none{},
-             doc::send)
+    add_init<PythonSender>(its, "Sender(receiver, **options)");
+    its.def("send", &PythonSender::send, py::arg("message"), py::arg("timeout") = py::none{},
+            doc::send)
         .def("try_send", &PythonSender::try_send, py::arg("message"), doc::try_send)
         .def("_stats", &PythonSender::stats)
         .def("close", &PythonSender::close_in_order, doc::sender_close)
@@ -332,8 +333,6 @@ void bind_sender(py::module_& module) {
 } // namespace
 
 PYBIND11_MODULE(_core, module) {
-    py::options options;
-    options.disable_function_signatures();
     translate_exceptions();
     module.attr("__version__") = version();
     bind_values(module);

@@ -227,8 +227,9 @@ class PythonPublishSocket final : public Connected {
 
     // Returns null if the fid has no subscriber.
     std::shared_ptr<Publication> publish(const py::object& fid, const py::object& array,
-                                         std::uint8_t status, const py::object& timeout) {
+                                         const py::object& its_status, const py::object& timeout) {
         check_process();
+        const std::uint8_t status = to_status(its_status);
         const Fid to = to_fid(fid);
         const Timeout limit = to_timeout(timeout);
         const std::shared_ptr<Memory> memory = memory_of(array);
@@ -257,7 +258,8 @@ class PythonPublishSocket final : public Connected {
         if (outcome == Status::no_subscribers) return nullptr;
         fail(outcome, to, limit);
     }
-    bool wait_for_subscribers(std::size_t count, const py::object& timeout) {
+    bool wait_for_subscribers(const py::object& subscribers, const py::object& timeout) {
+        const std::size_t count = to_count(subscribers, "count", 0);
         check_process();
         poll_until(to_timeout(timeout),
                    [&] { return on_loop_->subscribers >= count || on_loop_->is_over; });
@@ -335,9 +337,9 @@ void add_publish_socket(py::module_& module) {
     using Its = PythonPublishSocket;
     py::class_<Its> its{module, "PublishSocket", doc::publish_socket};
     add_with(its);
-    its.def(py::init<const py::object&, const py::kwargs&>(), py::arg("addresses"))
-        .def("publish", &Its::publish, py::arg("fid"), py::arg("array"), py::arg("status") = 0,
-             py::kw_only{}, timeout, doc::publish_array)
+    add_init<Its>(its, "PublishSocket(addresses, **options)");
+    its.def("publish", &Its::publish, py::arg("fid"), py::arg("array"), py::arg("status") = 0,
+            py::kw_only{}, timeout, doc::publish_array)
         .def("wait_for_subscribers", &Its::wait_for_subscribers, py::arg("count") = 1, timeout,
              doc::wait_for_subscribers)
         .def("counters", &Its::counters, doc::publish_socket_counters)

@@ -83,12 +83,15 @@ class PythonPublisher final : public Connected {
         if (publisher_ && !is_inherited()) destroy(publisher_, *context_, is_abandoned());
     }
 
-    bool publish(const py::object& fid, const py::object& message, std::uint8_t status,
+    bool publish(const py::object& fid, const py::object& message, const py::object& status,
                  const py::object& timeout) {
         its();
         const Bytes bytes{message};
-        const Publisher::Outgoing one{.fid = to_fid(fid), .status = status, .bytes = bytes.span()};
-        const auto attempt = [&] { return publisher_->try_publish(one.fid, one.bytes, status); };
+        const Publisher::Outgoing one{
+            .fid = to_fid(fid), .status = to_status(status), .bytes = bytes.span()};
+        const auto attempt = [&] {
+            return publisher_->try_publish(one.fid, one.bytes, one.status);
+        };
         // To copy few bytes takes less time than to release the GIL.
         const Status outcome = bytes.span().size() <= few_bytes ? attempt() : without_gil(attempt);
         if (outcome == Status::ok || outcome == Status::no_subscribers)
@@ -96,18 +99,21 @@ class PythonPublisher final : public Connected {
         publish_all({&one, 1}, timeout); // waits, or throws the reason
         return true;
     }
-    std::string try_publish(const py::object& fid, const py::object& message, std::uint8_t status) {
+    std::string try_publish(const py::object& fid, const py::object& message,
+                            const py::object& status) {
         const Bytes bytes{message};
         const Fid to = to_fid(fid);
+        const std::uint8_t its_status = to_status(status);
         its();
         const Status outcome =
-            without_gil([&] { return publisher_->try_publish(to, bytes.span(), status); });
+            without_gil([&] { return publisher_->try_publish(to, bytes.span(), its_status); });
         return name_of(outcome);
     }
     std::size_t publish_batch(const py::object& fids, const py::object& data,
                               const py::object& offsets, const py::object& status,
                               const py::object& timeout);
-    bool wait_for_subscribers(std::size_t count, const py::object& timeout) {
+    bool wait_for_subscribers(const py::object& subscribers, const py::object& timeout) {
+        const std::size_t count = to_count(subscribers, "count", 0);
         its();
         return wait_for_true(to_timeout(timeout), [&](milliseconds time) {
             return publisher_->wait_for_subscribers(count, time);
@@ -407,11 +413,25 @@ class PythonSubscriber final : public Connected {
     }
 
     void subscribe(const py::object& fids, const py::object& policy) {
-        its().subscribe(to_fids(fids), to_policy(policy, "policy"));
+        const FidSet set = to_fids(fids);
+        const auto to = to_policy(policy, "policy");
+        if (its().is_closed()) {
+            raise("ClosedError",
+                  "subscribe: the subscriber is closed, by close() or because its publishers have "
+                  "closed; create another one",
+                  "closed");
+        }
+        subscriber_->subscribe(set, to);
+        has_subscribed_ = true;
     }
     void unsubscribe(const py::object& fids) { its().unsubscribe(to_fids(fids)); }
-    bool wait_until_subscribed(const py::object& fids, const py::object& timeout) {
+    bool wait_until_subscribed(const py::args& unnamed, const py::object& fids,
+                               const py::object& timeout) {
         its();
+        if (!unnamed.empty()) {
+            throw py::type_error{"wait_until_subscribed() takes its arguments by name: "
+                                 "wait_until_subscribed(timeout=1), or with fids=..."};
+        }
         std::optional<FidSet> these;
         if (!fids.is_none()) these = to_fids(fids);
         return wait_for_true(to_timeout(timeout), [&](milliseconds time) {
@@ -437,15 +457,19 @@ class PythonSubscriber final : public Connected {
         throw py::error_already_set{};
     }
     std::optional<PythonBatch> receive_batch(const py::object& limit, const py::object& timeout) {
-        const std::size_t most =
-            limit.is_none() ? std::numeric_limits<std::size_t>::max() : limit.cast<std::size_t>();
-        if (most == 0) throw py::value_error{"a batch must have space for at least one message"};
-        std::optional<PythonBatch> batch;
-        take_pending(to_timeout(timeout), [&](const std::shared_ptr<Taken>& taken) {
-            batch.emplace(taken, most);
-            return true;
-        });
-        return batch;
+        return take_batch(limit, to_timeout(timeout));
+    }
+    // For asyncio, as next_now().
+    std::optional<PythonBatch> next_batch_now(const py::object& limit) {
+        std::optional<PythonBatch> batch = take_batch(limit, milliseconds{0});
+        if (batch || !is_at_end_) return batch;
+        PyErr_SetNone(PyExc_StopAsyncIteration);
+        throw py::error_already_set{};
+    }
+    // Nothing more arrives, and no message is left in the queue.
+    bool ended() const {
+        its();
+        return is_at_end_;
     }
     int fileno() const { return its().pollable_fd(); }
     py::dict stats() const {
@@ -473,6 +497,16 @@ class PythonSubscriber final : public Connected {
         check_process();
         return *subscriber_;
     }
+    std::optional<PythonBatch> take_batch(const py::object& limit, Timeout timeout) {
+        const std::size_t most =
+            limit.is_none() ? std::numeric_limits<std::size_t>::max() : to_count(limit, "max", 1);
+        std::optional<PythonBatch> batch;
+        take_pending(timeout, [&](const std::shared_ptr<Taken>& taken) {
+            batch.emplace(taken, most);
+            return true;
+        });
+        return batch;
+    }
     bool take(Timeout timeout, std::optional<PythonMessage>& message) {
         return take_pending(timeout, [&](const std::shared_ptr<Taken>& taken) {
             while (taken->left() > 0) {
@@ -488,12 +522,16 @@ class PythonSubscriber final : public Connected {
     bool take_pending(Timeout timeout, Use use);
     bool refill(milliseconds time);
 
+    static constexpr milliseconds hint_time{5000};
+
     std::optional<Context> context_;
     std::unique_ptr<Subscriber> subscriber_;
     const std::shared_ptr<TakenPool> pool_ = std::make_shared<TakenPool>();
     std::timed_mutex reading_;       // held while a thread waits for messages, without the GIL
     std::shared_ptr<Taken> pending_; // of reading_
     std::atomic<bool> is_at_end_{false};
+    std::atomic<bool> has_subscribed_{false};
+    std::atomic<bool> has_hinted_{false};
 };
 
 // Calls use(taken) with a batch that has items left until it returns true. Returns false after the
@@ -508,7 +546,12 @@ bool PythonSubscriber::take_pending(Timeout timeout, Use use) {
     };
     if (const std::unique_lock lock{reading_, std::try_to_lock}; lock && use_pending()) return true;
     bool used = false;
+    const TimePoint hint_at = Clock::now() + hint_time;
     wait_in_steps(timeout, [&](milliseconds time) {
+        if (!has_subscribed_ && Clock::now() >= hint_at && !has_hinted_.exchange(true)) {
+            write_log("a subscriber waits for messages, but no fid is subscribed: call "
+                      "subscribe(fids)");
+        }
         const std::unique_lock lock{reading_, time};
         if (!lock) return false;
         used = use_pending() || (refill(time) && use_pending());
@@ -541,9 +584,9 @@ void bind_publisher(py::module_& module) {
     const py::arg fid{"fid"};
     py::class_<PythonPublisher> its{module, "Publisher", doc::publisher};
     add_with(its);
-    its.def(py::init<const py::object&, const py::kwargs&>(), py::arg("addresses"))
-        .def("publish", &PythonPublisher::publish, fid, py::arg("message"), py::arg("status") = 0,
-             py::kw_only{}, py::arg("timeout") = py::none{}, doc::publish)
+    add_init<PythonPublisher>(its, "Publisher(addresses, **options)");
+    its.def("publish", &PythonPublisher::publish, fid, py::arg("message"), py::arg("status") = 0,
+            py::kw_only{}, py::arg("timeout") = py::none{}, doc::publish)
         .def("try_publish", &PythonPublisher::try_publish, fid, py::arg("message"),
              py::arg("status") = 0, doc::try_publish)
         .def("publish_batch", &PythonPublisher::publish_batch, py::arg("fids"), py::arg("data"),
@@ -565,11 +608,11 @@ void bind_subscriber(py::module_& module) {
     const py::arg_v timeout{"timeout", py::none{}};
     py::class_<PythonSubscriber> its{module, "Subscriber", doc::subscriber};
     add_with(its);
-    its.def(py::init<const py::object&, const py::kwargs&>(), py::arg("publishers"))
-        .def("subscribe", &PythonSubscriber::subscribe, py::arg("fids"),
-             py::arg("policy") = py::none{}, doc::subscribe)
+    add_init<PythonSubscriber>(its, "Subscriber(publishers, **options)");
+    its.def("subscribe", &PythonSubscriber::subscribe, py::arg("fids"),
+            py::arg("policy") = py::none{}, doc::subscribe)
         .def("unsubscribe", &PythonSubscriber::unsubscribe, py::arg("fids"), doc::unsubscribe)
-        .def("wait_until_subscribed", &PythonSubscriber::wait_until_subscribed, py::kw_only{},
+        .def("wait_until_subscribed", &PythonSubscriber::wait_until_subscribed,
              py::arg("fids") = py::none{}, timeout, doc::wait_until_subscribed)
         .def("receive", &PythonSubscriber::receive, timeout, doc::receive)
         .def("receive_batch", &PythonSubscriber::receive_batch, py::arg("max") = py::none{},
@@ -577,21 +620,26 @@ void bind_subscriber(py::module_& module) {
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &PythonSubscriber::next)
         .def("_next_now", &PythonSubscriber::next_now)
+        .def("_next_batch_now", &PythonSubscriber::next_batch_now, py::arg("max"))
         .def("fileno", &PythonSubscriber::fileno, doc::fileno)
         .def("_stats", &PythonSubscriber::stats)
         .def("close", &PythonSubscriber::close_in_order, doc::subscriber_close)
-        .def_property_readonly("closed", &PythonSubscriber::closed, doc::closed);
+        .def_property_readonly("closed", &PythonSubscriber::closed, doc::subscriber_closed)
+        .def_property_readonly("ended", &PythonSubscriber::ended, doc::ended);
 }
 
 void bind_messages(py::module_& module) {
     using Message = PythonMessage;
     py::class_<Message> message{module, "Message", py::buffer_protocol(), doc::message};
     add_bytes(message, [](const Message& its) { return its.bytes.bytes(); });
-    message.def_property_readonly("fid", [](const Message& its) { return to_integer(its.fid); })
-        .def_readonly("status", &Message::status)
-        .def_readonly("lost_before", &Message::lost_before)
-        .def_readonly("time", &Message::time_ns)
-        .def_readonly("publish_time", &Message::publish_ns)
+    message
+        .def_property_readonly(
+            "fid", [](const Message& its) { return to_integer(its.fid); }, doc::message_fid)
+        .def_readonly("status", &Message::status, doc::message_status)
+        .def_readonly("lost_before", &Message::lost_before, doc::message_lost_before)
+        .def_readonly("time", &Message::time_ns, doc::message_time)
+        .def_readonly("publish_time", &Message::publish_ns, doc::message_publish_time)
+        .def_readonly("copied", &Message::is_copied, doc::message_copied)
         .def("__repr__", &describe);
     PYBIND11_NUMPY_DTYPE(Record, fid, offset, lost_before, time, size, status);
     py::class_<PythonBatch>{module, "Batch", doc::batch}

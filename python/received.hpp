@@ -27,6 +27,7 @@ struct PythonMessage {
     std::uint64_t lost_before = 0;
     std::int64_t time_ns = 0;                 // when it was taken from the queue, since 1970
     std::optional<std::int64_t> publish_ns{}; // the publisher's time, if it sends it
+    bool is_copied = true; // it does not hold the memory that it was received into
     KeptBytes bytes;
 };
 
@@ -57,6 +58,7 @@ inline PythonMessage message_of(const Taken& taken, std::size_t index) {
             .lost_before = item.missed,
             .time_ns = taken.time_ns,
             .publish_ns = publish_ns(item),
+            .is_copied = !item.is_kept,
             .bytes = keep(taken.batch, item)};
 }
 
@@ -113,13 +115,15 @@ class PythonBatch {
     py::array buffer() const { return bytes_array(buffer_, taken_); }
     py::object as_array(const py::object& type) const {
         const py::dtype wanted = py::dtype::from_args(type);
+        if (wanted.attr("hasobject").cast<bool>())
+            throw py::type_error{"the bytes of a message are no Python objects: use another dtype"};
         const auto item_size = static_cast<std::size_t>(wanted.itemsize());
         for (const Record& record : *records_) {
             if (record.size == item_size && record.offset >= 0) continue;
             throw py::value_error{"a message of fid " + to_string(Fid{record.fid}) + " has " +
                                   std::to_string(record.size) + " bytes, and an element has " +
                                   std::to_string(item_size) +
-                                  (record.offset < 0 ? "; large messages are in view(index)" : "")};
+                                  "; view(index) has the bytes of one message of any size"};
         }
         if (buffer_.size() == size() * item_size) return buffer().attr("view")(wanted);
         py::array_t<std::uint8_t> packed{static_cast<py::ssize_t>(size() * item_size)};

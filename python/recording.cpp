@@ -325,12 +325,12 @@ class PythonWriter final : public Connected {
             .arrival_ns = time.is_none() ? std::uint64_t{0} : to_unsigned_time(time)};
         put(timeout, [&](RecordingWriter& writer) { return writer.write(its_event); });
     }
-    void write_bytes(const py::object& fid, const py::object& data, std::uint8_t status,
+    void write_bytes(const py::object& fid, const py::object& data, const py::object& status,
                      const py::object& time, const py::object& timeout) {
         const Bytes bytes{data};
         const RecordingWriter::Entry entry{.fid = to_fid(fid),
                                            .bytes = bytes.span(),
-                                           .status = status,
+                                           .status = to_status(status),
                                            .arrival_ns = time.is_none() ? std::uint64_t{0}
                                                                         : to_unsigned_time(time)};
         put(timeout, [&](RecordingWriter& writer) { return writer.write(entry); });
@@ -503,9 +503,9 @@ void bind_reader(py::module_& module) {
     using Its = PythonReader;
     py::class_<Its> its{module, "RecordingReader", doc::recording_reader};
     add_with(its);
-    its.def(py::init<const py::object&, const py::kwargs&>(), py::arg("path"))
-        .def("select", &Its::select, py::arg("fids") = py::none{}, py::arg("from_") = py::none{},
-             py::arg("until") = py::none{}, doc::select)
+    add_init<Its>(its, "RecordingReader(path, **options)");
+    its.def("select", &Its::select, py::arg("fids") = py::none{}, py::arg("from_") = py::none{},
+            py::arg("until") = py::none{}, doc::select)
         .def("rewind", &Its::rewind, doc::rewind)
         .def("next", &Its::next, doc::reader_next)
         .def("__iter__", [](py::object self) { return self; })
@@ -528,9 +528,9 @@ void bind_writer(py::module_& module) {
     const py::arg_v timeout{"timeout", py::none{}};
     using Its = PythonWriter;
     py::class_<Its> its{module, "RecordingWriter", doc::recording_writer};
-    add_with(its);
-    its.def(py::init<const py::object&, const py::kwargs&>(), py::arg("path"))
-        .def("write", &Its::write, py::arg("message"), py::kw_only{}, timeout, doc::write_message)
+    add_with(its, AtInterrupt::close); // otherwise the file would have no index
+    add_init<Its>(its, "RecordingWriter(path, **options)");
+    its.def("write", &Its::write, py::arg("message"), py::kw_only{}, timeout, doc::write_message)
         .def("write", &Its::write_recorded, py::arg("message"), py::kw_only{}, timeout)
         .def("write_event", &Its::write_event, py::arg("event"), py::kw_only{},
              py::arg("publisher") = "", py::arg("fids") = py::none{}, py::arg("count") = py::none{},

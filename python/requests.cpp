@@ -125,8 +125,8 @@ class PythonReply final : public OfProcess {
 
 class PythonRequester final : public Connected {
   public:
-    PythonRequester(const std::string& responder, const py::kwargs& values)
-        : Connected{"Requester"} {
+    PythonRequester(const py::object& address, const py::kwargs& values) : Connected{"Requester"} {
+        const std::string responder = to_address_text(address);
         Options options{values, "Requester"};
         Requester::Options its;
         its.context = read_context(options);
@@ -391,8 +391,8 @@ void bind_requester(py::module_& module) {
     using Asking = PythonRequester;
     py::class_<Asking> its{module, "Requester", doc::requester};
     add_with(its);
-    its.def(py::init<const std::string&, const py::kwargs&>(), py::arg("responder"))
-        .def("request", &Asking::request, message, timeout, doc::request)
+    add_init<Asking>(its, "Requester(responder, **options)");
+    its.def("request", &Asking::request, message, timeout, doc::request)
         .def("send", &Asking::send, message, timeout)
         .def("_stats", &Asking::stats)
         .def("_watch", &Asking::watch)
@@ -414,9 +414,8 @@ void bind_responder(py::module_& module) {
     using Answering = PythonResponder;
     py::class_<Answering> its{module, "Responder", doc::responder};
     add_with(its);
-    its.def(py::init<const py::object&, const py::kwargs&>(), py::arg("addresses"))
-        .def("receive", &Answering::receive, py::arg("timeout") = py::none{},
-             doc::responder_receive)
+    add_init<Answering>(its, "Responder(addresses, **options)");
+    its.def("receive", &Answering::receive, py::arg("timeout") = py::none{}, doc::responder_receive)
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &Answering::next)
         .def("_next_now", &Answering::next_now)

@@ -180,7 +180,7 @@ class PythonStream final : public Connected {
         });
     }
 
-    static std::unique_ptr<PythonStream> connect(const std::string& address,
+    static std::unique_ptr<PythonStream> connect(const py::object& its_address,
                                                  const py::kwargs& values);
     py::bytes read(std::size_t size, const py::object& timeout) {
         std::vector<std::byte> memory(std::min(size, most_read_bytes));
@@ -247,8 +247,9 @@ class PythonStream final : public Connected {
     bool is_closed_ = false;
 };
 
-std::unique_ptr<PythonStream> PythonStream::connect(const std::string& address,
+std::unique_ptr<PythonStream> PythonStream::connect(const py::object& its_address,
                                                     const py::kwargs& values) {
+    const std::string address = to_address_text(its_address);
     Options options{values, "Stream.connect"};
     Limits limits;
     BlockingStream::Options its = read_stream(options, limits, false);
@@ -404,8 +405,9 @@ struct Listening {
 
 class PythonListener final : public Connected {
   public:
-    PythonListener(const std::string& address, const py::kwargs& values)
+    PythonListener(const py::object& its_address, const py::kwargs& values)
         : Connected{"StreamListener"} {
+        const std::string address = to_address_text(its_address);
         Options options{values, "StreamListener"};
         BlockingStream::Options its = read_stream(options, limits_, true);
         its.call_timeout = accept_step; // of each accept(), which is repeated
@@ -459,27 +461,89 @@ class PythonListener final : public Connected {
     bool is_stopped_ = false;
 };
 
+// --- docstrings -------------------------------------------------------------------------------
+
+namespace doc_of {
+
+constexpr char stream[] =
+    R"(A byte stream in both directions; Stream.connect() or accept() of a
+StreamListener creates it. Threads may use it at the same time. Bytes are transferred during calls
+only: while one side waits, the other one must be in a call, too.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept() as server:
+...         server.write(server.read_exactly(8))
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     client.write(b"question")
+...     client.read_exactly(8), client.read()
+(b'question', b'')
+>>> thread.join()
+)";
+constexpr char connect[] =
+    R"(Connects to a listener, which must be in a call. Options: call_timeout
+(of each call in total) and progress_timeout (while no byte moves), farewell_timeout, provider,
+local_host, key.
+
+>>> import netio_daq as netio
+>>> try:
+...     netio.Stream.connect("127.0.0.1:9", call_timeout=30)
+... except netio.ClosedError:
+...     print("nothing listens there")
+nothing listens there
+)";
+constexpr char read[] =
+    "Returns what has arrived, from 1 to `size` bytes; b'' at the end of the stream.";
+constexpr char read_exactly[] =
+    "Returns `size` bytes. If it cannot, the next read returns those that have arrived.";
+constexpr char readinto[] =
+    "Reads into a writable buffer what has arrived; returns the number of bytes, 0 at the end.";
+constexpr char write[] = "Writes all bytes. After a time-out, `accepted` of the exception "
+                         "is the number of written bytes.";
+constexpr char shutdown_send[] = "Ends this direction; the peer reads the end of the stream.";
+constexpr char stream_close[] =
+    "Ends this direction, and waits until the peer has received everything.";
+constexpr char counters[] = "The counters of both directions, as a dict of dicts.";
+constexpr char stream_listener[] =
+    R"(Listens for byte streams. Options as Stream.connect(), and
+allow_remote_anonymous and keys. The listener and its streams share one loop, which runs during
+their calls: a call of one of them may delay another by some milliseconds.
+
+>>> import netio_daq as netio
+>>> with netio.StreamListener("127.0.0.1:0") as listener:
+...     try:
+...         listener.accept(timeout=0)
+...     except netio.TimeoutError:
+...         print("nobody has connected")
+nobody has connected
+)";
+
+} // namespace doc_of
+
 } // namespace
 
 void add_stream(py::module_& module) {
     const py::arg_v timeout{"timeout", py::none{}};
     const py::arg size{"size"};
-    py::class_<PythonStream> its{module, "Stream", doc::stream};
+    py::class_<PythonStream> its{module, "Stream", doc_of::stream};
     add_with(its);
-    its.def_static("connect", &PythonStream::connect, py::arg("address"), doc::connect)
-        .def("read", &PythonStream::read, py::arg("size") = 65536, timeout, doc::read)
-        .def("readinto", &PythonStream::readinto, py::arg("buffer"), timeout, doc::readinto)
-        .def("read_exactly", &PythonStream::read_exactly, size, timeout, doc::read_exactly)
-        .def("write", &PythonStream::write, py::arg("data"), timeout, doc::write)
-        .def("shutdown_send", &PythonStream::shutdown_send, doc::shutdown_send)
-        .def("close", &PythonStream::close_in_order, timeout, doc::stream_close)
+    its.def_static("connect", &PythonStream::connect, py::arg("address"), doc_of::connect)
+        .def("read", &PythonStream::read, py::arg("size") = 65536, timeout, doc_of::read)
+        .def("readinto", &PythonStream::readinto, py::arg("buffer"), timeout, doc_of::readinto)
+        .def("read_exactly", &PythonStream::read_exactly, size, timeout, doc_of::read_exactly)
+        .def("write", &PythonStream::write, py::arg("data"), timeout, doc_of::write)
+        .def("shutdown_send", &PythonStream::shutdown_send, doc_of::shutdown_send)
+        .def("close", &PythonStream::close_in_order, timeout, doc_of::stream_close)
         .def_property_readonly("closed", &PythonStream::closed, doc::closed)
         .def_property_readonly("peer_address", &PythonStream::peer_address, doc::peer_address)
-        .def("counters", &PythonStream::counters, doc::counters);
-    py::class_<PythonListener> listener{module, "StreamListener", doc::stream_listener};
+        .def("counters", &PythonStream::counters, doc_of::counters);
+    py::class_<PythonListener> listener{module, "StreamListener", doc_of::stream_listener};
     add_with(listener);
-    listener.def(py::init<const std::string&, const py::kwargs&>(), py::arg("address"))
-        .def("accept", &PythonListener::accept, timeout, doc::accept)
+    add_init<PythonListener>(listener, "StreamListener(address, **options)");
+    listener.def("accept", &PythonListener::accept, timeout, doc::accept)
         .def("stop", &PythonListener::stop, doc::stop)
         .def("close", &PythonListener::stop, doc::stop)
         .def_property_readonly("address", &PythonListener::address, doc::publisher_address)

@@ -92,11 +92,10 @@ Connected::~Connected() {
     all_connected().erase(this);
 }
 
-void Connected::close() {
+void Connected::close(Timeout limit) {
     begin_close();
     is_abandoned_ = true;
-    poll_until({}, [this] { return is_closed(); });
-    is_abandoned_ = false;
+    if (poll_until(limit, [this] { return is_closed(); })) is_abandoned_ = false;
 }
 
 void close_all_at_exit() {
@@ -127,7 +126,8 @@ std::chrono::nanoseconds to_time(py::handle value, const std::string& what) {
     } else {
         seconds = py::float_{py::reinterpret_borrow<py::object>(value)}.cast<double>();
     }
-    if (!(seconds >= 0)) throw py::value_error{what + " must not be negative"};
+    if (std::isnan(seconds)) throw py::value_error{what + " must be a number, and not nan"};
+    if (seconds < 0) throw py::value_error{what + " must not be negative"};
     constexpr double most = 9e9; // seconds, nearly the range of the nanoseconds
     return std::chrono::nanoseconds{std::llround(std::ceil(std::min(seconds, most) * 1e9))};
 }
@@ -141,7 +141,19 @@ Timeout to_timeout(py::handle value) {
     return to_milliseconds(value, "timeout");
 }
 
+namespace {
+
+std::string type_of(py::handle value) {
+    return py::str(py::type::handle_of(value).attr("__name__")).cast<std::string>();
+}
+
+} // namespace
+
 Fid to_fid(py::handle value) {
+    if (PyIndex_Check(value.ptr()) == 0) {
+        throw py::type_error{"a fid is an integer from 0 to 2^64 - 1, and not " +
+                             py::repr(value).cast<std::string>()};
+    }
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
     if (!number) throw py::error_already_set{};
     const std::uint64_t fid = PyLong_AsUnsignedLongLong(number.ptr());
@@ -151,11 +163,45 @@ Fid to_fid(py::handle value) {
                           py::str(number).cast<std::string>()};
 }
 
+std::uint8_t to_status(py::handle value) {
+    const std::string rule = "status is an integer from 0 to 255, and not ";
+    if (PyIndex_Check(value.ptr()) == 0)
+        throw py::type_error{rule + py::repr(value).cast<std::string>()};
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!number) throw py::error_already_set{};
+    int overflow = 0;
+    const long long status = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow == 0 && status >= 0 && status <= 255) return static_cast<std::uint8_t>(status);
+    throw py::value_error{rule + py::str(number).cast<std::string>()};
+}
+
+std::size_t to_count(py::handle value, const std::string& what, std::size_t least) {
+    const std::string rule =
+        what + " must be an integer of at least " + std::to_string(least) + ", and not ";
+    if (PyIndex_Check(value.ptr()) == 0)
+        throw py::type_error{rule + py::repr(value).cast<std::string>()};
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!number) throw py::error_already_set{};
+    const std::size_t count = PyLong_AsSize_t(number.ptr());
+    const bool fits = PyErr_Occurred() == nullptr;
+    PyErr_Clear();
+    if (fits && count >= least) return count;
+    throw py::value_error{rule + py::str(number).cast<std::string>()};
+}
+
 namespace {
 
+constexpr const char* fids_rule =
+    "fids are an integer, a pair (first, last), a range, a FidSet, or "
+    "a list of them, and not ";
+
 bool is_pair(py::handle value) {
-    if (!py::isinstance<py::tuple>(value) || py::len(value) != 2) return false;
-    return PyIndex_Check(py::reinterpret_borrow<py::tuple>(value)[0].ptr()) != 0;
+    if (!py::isinstance<py::tuple>(value) || py::len(value) == 0) return false;
+    if (PyIndex_Check(py::reinterpret_borrow<py::tuple>(value)[0].ptr()) == 0) return false;
+    if (py::len(value) == 2) return true;
+    throw py::type_error{
+        "a tuple of integers is a pair (first, last), which includes both, and not " +
+        py::repr(value).cast<std::string>() + "; give several fids as a list"};
 }
 
 void add_fids(FidSet& fids, py::handle value) {
@@ -175,10 +221,11 @@ void add_fids(FidSet& fids, py::handle value) {
         const auto pair = py::reinterpret_borrow<py::tuple>(value);
         fids.add({.first = to_fid(pair[0]), .last = to_fid(pair[1])});
     } else if (py::isinstance<py::str>(value) || py::isinstance<py::bytes>(value)) {
-        throw py::type_error{"fids are integers, pairs (first, last), ranges, or lists of them; "
-                             "not a text"};
+        throw py::type_error{fids_rule + py::repr(value).cast<std::string>()};
     } else if (PyIndex_Check(value.ptr()) != 0 && !py::hasattr(value, "__len__")) {
         fids.add(to_fid(value));
+    } else if (!py::hasattr(value, "__iter__")) {
+        throw py::type_error{fids_rule + py::repr(value).cast<std::string>()};
     } else {
         for (const py::handle each : py::reinterpret_borrow<py::object>(value))
             add_fids(fids, each);
@@ -200,11 +247,22 @@ py::object to_python(const FidSet& fids) {
     return pairs;
 }
 
+std::string to_address_text(py::handle value) {
+    if (py::isinstance<py::str>(value)) return value.cast<std::string>();
+    throw py::type_error{"an address is a text 'HOST:PORT', such as '127.0.0.1:5555', and not " +
+                         py::repr(value).cast<std::string>()};
+}
+
 AddressList to_addresses(py::handle value) {
-    if (py::isinstance<py::str>(value)) return AddressList{value.cast<std::string>()};
+    const bool is_list = !py::isinstance<py::str>(value) && !py::isinstance<py::bytes>(value) &&
+                         py::hasattr(value, "__iter__");
     AddressList addresses;
+    if (!is_list) {
+        addresses.push_back(parse_address(to_address_text(value)));
+        return addresses;
+    }
     for (const py::handle each : py::reinterpret_borrow<py::object>(value))
-        addresses.push_back(parse_address(each.cast<std::string>()));
+        addresses.push_back(parse_address(to_address_text(each)));
     return addresses;
 }
 
@@ -222,11 +280,55 @@ std::optional<pubsub::SlowPolicy> to_policy(py::handle value, const std::string&
                           name + "'"};
 }
 
+namespace {
+
+// Whether a format of a buffer has a reference to an object or a pointer. The names of fields,
+// which are between colons, may have any letter.
+bool has_references(std::string_view format) {
+    bool is_name = false;
+    for (const char each : format) {
+        if (each == ':') is_name = !is_name;
+        if (!is_name && (each == 'O' || each == '&')) return true;
+    }
+    return false;
+}
+
+[[noreturn]] void refuse_references(py::handle source) {
+    throw py::type_error{"the elements of this " + type_of(source) +
+                         " are Python objects, whose addresses mean nothing to others; convert "
+                         "them: numpy.asarray(x, dtype=float), json.dumps(x)"};
+}
+
+} // namespace
+
 Bytes::Bytes(py::handle object, bool writable) {
     py::object source = py::reinterpret_borrow<py::object>(object);
-    if (py::isinstance<py::str>(object)) source = object.attr("encode")("utf-8");
-    if (PyObject_GetBuffer(source.ptr(), &view_, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0)
-        throw py::error_already_set{};
+    if (!writable && py::isinstance<py::str>(object)) source = object.attr("encode")("utf-8");
+    if (PyObject_CheckBuffer(source.ptr()) == 0) {
+        throw py::type_error{
+            writable ? "expected a writable buffer, such as a bytearray or an array, and not '" +
+                           type_of(source) + "'"
+                     : "expected a bytes-like object, an array or a text, and not '" +
+                           type_of(source) + "'; convert it: numpy.asarray(x), json.dumps(x)"};
+    }
+    const py::object type = py::getattr(source, "dtype", py::none{});
+    if (py::getattr(type, "hasobject", py::bool_{false}).equal(py::bool_{true}))
+        refuse_references(source);
+    const int flags = writable ? PyBUF_WRITABLE : PyBUF_SIMPLE;
+    // Types such as datetime64 have no format.
+    if (PyObject_GetBuffer(source.ptr(), &view_, flags | PyBUF_ND | PyBUF_FORMAT) == 0) {
+        if (view_.format == nullptr || !has_references(view_.format)) return;
+        PyBuffer_Release(&view_);
+        refuse_references(source);
+    }
+    PyErr_Clear();
+    if (PyObject_GetBuffer(source.ptr(), &view_, flags) == 0) return;
+    py::error_already_set error;
+    if (std::string_view{error.what()}.find("contiguous") == std::string_view::npos) throw error;
+    PyErr_SetString(PyExc_BufferError, ("the memory of this " + type_of(source) +
+                                        " is not contiguous: use numpy.ascontiguousarray(x)")
+                                           .c_str());
+    throw py::error_already_set{};
 }
 
 Bytes::~Bytes() {
@@ -235,6 +337,17 @@ Bytes::~Bytes() {
 
 std::span<std::byte> Bytes::span() const noexcept {
     return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+}
+
+py::object only_argument(const py::args& given, const py::kwargs& options,
+                         const std::string& usage) {
+    const std::size_t begin = usage.find('(') + 1;
+    const py::str name{usage.substr(begin, usage.find(',') - begin)};
+    if (given.size() == 1 && !options.contains(name)) return given[0];
+    if (given.empty() && options.contains(name)) return options.attr("pop")(name);
+    throw py::type_error{usage + ": " + std::to_string(given.size()) +
+                         " arguments without a name were given; it has one, and options are given "
+                         "by name, such as context=..."};
 }
 
 py::array bytes_array(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {

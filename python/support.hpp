@@ -158,8 +158,9 @@ class Connected : public OfProcess {
     Connected(const Connected&) = delete;
     Connected& operator=(const Connected&) = delete;
 
-    // Closes and waits; an exception of a signal handler ends the wait.
-    void close();
+    // Closes and waits; an exception of a signal handler ends the wait, and so does the limit.
+    // After both, neither the destructor nor the end of the interpreter waits.
+    void close(Timeout limit = {});
 
     virtual void begin_close() = 0;              // without waiting
     virtual bool is_closed() const noexcept = 0; // and nothing is left to wait for
@@ -193,12 +194,17 @@ Timeout to_timeout(py::handle value);                                    // None
 // An integer, a pair (first, last), a range, a FidSet, or an iterable of them.
 FidSet to_fids(py::handle value);
 Fid to_fid(py::handle value);
+std::uint8_t to_status(py::handle value); // of a message
+// `what` names it in the exception.
+std::size_t to_count(py::handle value, const std::string& what, std::size_t least);
 // "HOST:PORT", or a list of them.
 AddressList to_addresses(py::handle value);
+std::string to_address_text(py::handle value); // "HOST:PORT"
 std::optional<pubsub::SlowPolicy> to_policy(py::handle value, const std::string& what);
 py::object to_python(const FidSet& fids); // a list of pairs
 
-// The contiguous memory of a bytes-like object, or of a text in UTF-8.
+// The contiguous memory of a bytes-like object, or of a text in UTF-8. Throws TypeError if it has
+// references to Python objects, which mean nothing elsewhere.
 class Bytes {
   public:
     explicit Bytes(py::handle object, bool writable = false);
@@ -211,11 +217,45 @@ class Bytes {
     Py_buffer view_{};
 };
 
+// Whether a `with` that Ctrl-C leaves waits as long as close() does, or at most interrupted_limit.
+enum class AtInterrupt { close_in_time, close };
+inline constexpr milliseconds interrupted_limit{1000};
+
 // `with` closes the object.
 template <typename Class>
-void add_with(Class& its_class) {
+void add_with(Class& its_class, AtInterrupt at_interrupt = AtInterrupt::close_in_time) {
+    using Its = typename Class::type;
     its_class.def("__enter__", [](py::object self) { return self; })
-        .def("__exit__", [](const py::object& self, const py::args&) { self.attr("close")(); });
+        .def("__exit__", [at_interrupt](const py::object& self, const py::object& kind,
+                                        const py::object&, const py::object&) {
+            if constexpr (std::derived_from<Its, Connected>) {
+                const bool is_interrupted =
+                    !kind.is_none() &&
+                    PyErr_GivenExceptionMatches(kind.ptr(), PyExc_KeyboardInterrupt) != 0;
+                if (is_interrupted && at_interrupt == AtInterrupt::close_in_time) {
+                    auto& its = self.cast<Its&>();
+                    its.check_process();
+                    return its.Connected::close(interrupted_limit);
+                }
+            }
+            self.attr("close")();
+        });
+}
+
+// The argument of a constructor with this usage, which is removed from the options if it is given
+// by its name.
+py::object only_argument(const py::args& given, const py::kwargs& options,
+                         const std::string& usage);
+
+// The constructor with one argument and options. Other arguments are refused with a text that has
+// `usage`, such as "Sender(receiver, **options)".
+template <typename Its, typename Class>
+void add_init(Class& its_class, const char* usage) {
+    its_class.def(py::init([usage](const py::args& given, const py::kwargs& options) {
+                      const py::object argument = only_argument(given, options, usage);
+                      return std::make_unique<Its>(argument, options);
+                  }),
+                  "The argument without a name, and the options of the class by their names.");
 }
 
 // A read-only array of bytes whose memory `owner` keeps.

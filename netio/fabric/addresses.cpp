@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <string>
 #include <system_error>
+#include <unistd.h>
 
 namespace netio::fabric {
 
@@ -85,6 +86,22 @@ access::AuthAddress to_auth_address(const void* socket_address) noexcept {
         result.zone = zone_of(address);
     }
     return result;
+}
+
+bool is_local(const void* socket_address) {
+    sockaddr_in6 address{};
+    const sa_family_t family = family_of(socket_address);
+    const std::size_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof address;
+    std::memcpy(&address, socket_address, size);
+    address.sin6_port = 0; // at the same place as sin_port
+    static_assert(offsetof(sockaddr_in6, sin6_port) == offsetof(sockaddr_in, sin_port));
+    const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return true; // not known: listening reports the reason
+    const bool is_absent = ::bind(fd, reinterpret_cast<const sockaddr*>(&address),
+                                  static_cast<socklen_t>(size)) != 0 &&
+                           errno == EADDRNOTAVAIL;
+    ::close(fd);
+    return !is_absent;
 }
 
 // --- interfaces ------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ Address to_address(const void* socket_address);
 // Returns all zeros if it is neither IPv4 nor IPv6.
 access::AuthAddress to_auth_address(const void* socket_address) noexcept;
 
+// Whether this machine has the address (of IPv4 or IPv6); its port is ignored.
+bool is_local(const void* socket_address);
+
 // Names of address families (AF_INET, AF_INET6).
 std::string_view family_name(int family) noexcept;
 

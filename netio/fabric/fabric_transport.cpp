@@ -125,6 +125,12 @@ class FabricTransport final : public Transport {
                            .local_host = {},
                            .limits = {}});
         const bool any = info->src_addr == nullptr;
+        if (!any && !is_local(info->src_addr)) {
+            throw FabricError{{EADDRNOTAVAIL, std::system_category()},
+                              "cannot listen at " + to_string(local) +
+                                  " (this machine does not have the address: use one of `ip "
+                                  "address`, or 0.0.0.0 for all of them)"};
+        }
         require_reach(any ? access::Host{} : to_auth_address(info->src_addr).host, local, options);
         Fabric& fabric = fabric_for(*info);
         return std::make_unique<Listener>(loop_, options_, fabric, std::move(info), local, handler);

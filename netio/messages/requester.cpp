@@ -6,6 +6,7 @@
 #include "netio/coalesced_task.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/messages/request_table.hpp"
+#include "netio/session/connector.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -560,6 +561,7 @@ namespace {
 
 Address only_responder(const AddressList& responder) {
     require_option(responder.size() == 1, "a requester needs the address of one responder");
+    require_remote(responder.front());
     return responder.front();
 }
 

@@ -5,6 +5,7 @@
 #include "netio/base/option_check.hpp"
 #include "netio/coalesced_task.hpp"
 #include "netio/messages/outbox.hpp"
+#include "netio/session/connector.hpp"
 #include "netio/session/drain_timer.hpp"
 
 #include <atomic>
@@ -28,6 +29,7 @@ BufferedSendSocket::Options socket_options(const Sender::Options& options) {
 
 Address only_one(const AddressList& receiver) {
     require_option(receiver.size() == 1, "a sender needs the address of one receiver");
+    require_remote(receiver.front());
     return receiver.front();
 }
 

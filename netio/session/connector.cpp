@@ -5,6 +5,7 @@
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
+#include "netio/base/option_check.hpp"
 #include "netio/session/client_key.hpp"
 
 #include <algorithm>
@@ -53,6 +54,12 @@ Closed all_reasons(const std::vector<Closed>& reasons) {
 
 } // namespace
 
+void require_remote(const Address& remote) {
+    require_option(remote.port != 0, "'" + to_string(remote) +
+                                         "' is not an address to connect to: port 0 is not valid; "
+                                         "use the port where the peer listens");
+}
+
 Connector::Connector(Transport& transport, Handler& handler, std::chrono::milliseconds slot_timeout)
     : transport_{transport}, handler_{handler}, slot_{transport.attempts(),
                                                       [this] { turn_.start(Duration::zero()); }},
@@ -66,6 +73,7 @@ void Connector::connect(std::vector<Address> remotes, const std::string& local_h
                         std::shared_ptr<const ClientKey> key) {
     NETIO_CHECK_MSG(!connecting_, "it is connecting already");
     NETIO_CHECK(!remotes.empty());
+    std::ranges::for_each(remotes, require_remote);
     connecting_ = true;
     key_ = std::move(key);
     local_host_ = local_host;

@@ -28,6 +28,10 @@ namespace netio::inline v0_3 {
 
 class ClientKey;
 
+// Throws std::invalid_argument if nothing can be connected to at this address: its port is 0. For
+// classes that connect later than they get the address; connect() of a Connector calls it, too.
+void require_remote(const Address& remote);
+
 class Connector {
   public:
     class Handler {

@@ -89,7 +89,7 @@ bool stands_for_all(const Address& address) {
     return address.host == "0.0.0.0" || address.host == "::";
 }
 
-// Explains an address in use that is in conflict with another address of the same list.
+// Explains an address in use, which may be in conflict with another address of the same list.
 FabricError explained(const FabricError& error, const Address& address,
                       std::span<const std::unique_ptr<Listener>> before) {
     if (error.code() != std::errc::address_in_use) return error;
@@ -102,7 +102,9 @@ FabricError explained(const FabricError& error, const Address& address,
                                   ", which is in the same list and uses it ([::] includes all "
                                   "addresses of IPv4)"};
     }
-    return error;
+    return {error.code(), "cannot listen at " + to_string(address) +
+                              " (another socket listens there: use another port, or port 0 for any "
+                              "free one)"};
 }
 
 } // namespace

@@ -26,7 +26,7 @@ import io
 import logging
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from . import _core
@@ -214,6 +214,28 @@ class SubscriberStats:
     publishers: int
 
 
+class _Batches:
+    """The batches of a subscriber, for `for` and `async for`."""
+
+    def __init__(self, subscriber: Subscriber, most: int | None) -> None:
+        self._subscriber = subscriber
+        self._most = most
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> Batch:
+        if (batch := self._subscriber.receive_batch(self._most)) is None:
+            raise StopIteration
+        return batch
+
+    def __aiter__(self) -> _Batches:
+        return self
+
+    async def __anext__(self) -> Batch:
+        return await _until(self._subscriber, lambda: self._subscriber._next_batch_now(self._most))
+
+
 class Subscriber(_core.Subscriber):
     __doc__ = _core.Subscriber.__doc__
 
@@ -226,8 +248,9 @@ class Subscriber(_core.Subscriber):
         """
         return SubscriberStats(**self._stats())
 
-    def batches(self, max: int | None = None) -> Iterator[Batch]:
-        """Iterates over batches of at most `max` messages; ends as the iteration over messages does.
+    def batches(self, max: int | None = None) -> _Batches:
+        """Iterates, with `for` or `async for`, over batches of at most `max` messages; ends as the
+        iteration over messages does.
 
         >>> import netio_daq as netio
         >>> publisher = netio.Publisher("127.0.0.1:0")
@@ -239,8 +262,7 @@ class Subscriber(_core.Subscriber):
         >>> sum(len(batch) for batch in subscriber.batches(max=4))
         6
         """
-        while (batch := self.receive_batch(max)) is not None:
-            yield batch
+        return _Batches(self, max)
 
     def __aiter__(self) -> Subscriber:
         return self

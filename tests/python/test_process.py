@@ -246,6 +246,23 @@ def test_an_exception_closes_in_order():
     assert result.stdout == "[b'a'] True\n", result.stderr
 
 
+def test_ctrl_c_leaves_a_with_without_the_close_limit():
+    """A blocked publisher, whose close() would wait for ever."""
+    result = run(
+        """
+        publisher, subscriber = pair(publisher=netio.Publisher('127.0.0.1:0', close_timeout=1e6, close_limit=1e6),
+            queue_limit_messages=1)
+        try:
+            with publisher:
+                for _ in range(1000): publisher.publish(1, bytes(10_000))
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            print(publisher.closed, flush=True)
+        """
+    )
+    assert result.stdout == "False\n" and result.returncode == 0, result.stderr
+
+
 class Lines(logging.Handler):
     def __init__(self):
         super().__init__()

@@ -64,6 +64,114 @@ def test_what_is_not_contiguous_is_refused():
         publisher.publish_batch(1, numpy.zeros((4, 4))[:, 1])
 
 
+OBJECTS = [
+    numpy.array([object()]),
+    numpy.zeros(2, dtype=[("Other", "f8"), ("x", "O")]),
+    memoryview(numpy.array([None])),
+]
+
+
+@pytest.mark.parametrize("value", OBJECTS, ids=["array", "record", "view"])
+def test_references_to_objects_are_never_sent(value, tmp_path):
+    context = netio.Context()
+    with netio.Publisher("127.0.0.1:0") as publisher, netio.RecordingWriter(tmp_path / "run.mcap") as writer:
+        calls = [
+            lambda: publisher.publish(1, value),
+            lambda: publisher.try_publish(1, value),
+            lambda: publisher.publish_batch(1, value),
+            lambda: publisher.publish_batch(1, value, offsets=[0, 8]),
+            lambda: netio.Sender("127.0.0.1:9").try_send(value),
+            lambda: netio.MessageSocket("127.0.0.1:9").try_send(value),
+            lambda: netio.Requester("127.0.0.1:9").send(value),
+            lambda: writer.write_bytes(1, value),
+            lambda: netio.buffer(1, object, context=context),
+        ]
+        for call in calls:
+            with pytest.raises(TypeError, match="Python objects"):
+                call()
+        assert publisher.publish(1, numpy.zeros(2, dtype=[("Other", "f8")])) is False, "a name may have any letter"
+        assert publisher.publish(1, numpy.zeros(2, dtype="M8[s]")) is False, "a type without a format"
+
+
+def wrong_calls():
+    publisher = netio.Publisher("127.0.0.1:0")
+    subscriber = netio.Subscriber("127.0.0.1:9")
+    closed = netio.Subscriber("127.0.0.1:9")
+    closed.close()
+    for call, error, text in [
+        (lambda: netio.Publisher(5555), TypeError, "an address is a text 'HOST:PORT'.*and not 5555"),
+        (lambda: netio.Publisher(None), TypeError, "and not None"),
+        (lambda: netio.Subscriber([5]), TypeError, "an address is a text"),
+        (lambda: netio.Sender(5), TypeError, "an address is a text"),
+        (lambda: netio.Stream.connect(5), TypeError, "an address is a text"),
+        (lambda: netio.Publisher("127.0.0.1:0", netio.Context()), TypeError, r"Publisher\(addresses, \*\*options\): 2"),
+        (lambda: netio.Subscriber(), TypeError, r"Subscriber\(publishers, \*\*options\): 0"),
+        (lambda: netio.Subscriber("127.0.0.1:9", 7), TypeError, "options are given by name"),
+        (lambda: netio.Subscriber("127.0.0.1:0"), ValueError, "port 0 is not valid"),
+        (lambda: netio.Sender("127.0.0.1:0"), ValueError, "port 0 is not valid"),
+        (lambda: netio.Requester("127.0.0.1:0"), ValueError, "port 0 is not valid"),
+        (lambda: netio.MessageSocket("127.0.0.1:0"), ValueError, "port 0 is not valid"),
+        (lambda: netio.Stream.connect("127.0.0.1:0"), ValueError, "port 0 is not valid"),
+        (lambda: netio.Publisher(publisher.address), netio.FabricError, "use another port, or port 0"),
+        (lambda: netio.Publisher("192.0.2.1:5"), netio.FabricError, "does not have the address"),
+        (lambda: publisher.publish(7, 3), TypeError, r"and not 'int'; convert it: numpy.asarray\(x\)"),
+        (lambda: publisher.publish(7, numpy.zeros((4, 4))[:, 1]), BufferError, "use numpy.ascontiguousarray"),
+        (lambda: publisher.publish(7.0, b""), TypeError, "a fid is an integer .* and not 7.0"),
+        (lambda: publisher.publish(7, b"", status=256), ValueError, "status is an integer from 0 to 255, and not 256"),
+        (lambda: publisher.publish(7, b"", status="a"), TypeError, "status is an integer from 0 to 255, and not 'a'"),
+        (lambda: publisher.wait_for_subscribers(-1), ValueError, "count must be an integer of at least 0"),
+        (lambda: subscriber.subscribe(7.0), TypeError, r"fids are .* and not 7\.0"),
+        (lambda: subscriber.subscribe([1.5]), TypeError, r"fids are .* and not 1\.5"),
+        (lambda: subscriber.subscribe((1, 2, 3)), TypeError, "give several fids as a list"),
+        (lambda: subscriber.wait_until_subscribed(1), TypeError, r"wait_until_subscribed\(timeout=1\)"),
+        (lambda: next(subscriber.batches(max=-1)), ValueError, "max must be an integer of at least 1, and not -1"),
+        (lambda: subscriber.receive_batch(0), ValueError, "max must be an integer of at least 1, and not 0"),
+        (lambda: subscriber.receive(float("nan")), ValueError, "timeout must be a number, and not nan"),
+        (lambda: closed.subscribe(7), netio.ClosedError, "create another one"),
+    ]:
+        yield call, error, text
+
+
+def test_a_wrong_call_gets_its_cause_and_remedy():
+    for call, error, text in wrong_calls():
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_ended_tells_the_end_from_a_time_out():
+    publisher, subscriber = pair()
+    assert subscriber.receive(0) is None and not subscriber.ended
+    publisher.publish(1, b"abc")
+    publisher.close()
+    while not subscriber.closed:
+        pass
+    assert not subscriber.ended, "a message is left"
+    assert bytes(subscriber.receive(LONG)) == b"abc"
+    assert subscriber.receive(LONG) is None and subscriber.ended
+
+
+def test_an_event_loop_receives_batches():
+    publisher, subscriber = pair()
+
+    async def main():
+        publisher.publish_batch(1, bytes(6), offsets=range(7))
+        await asyncio.to_thread(publisher.close)
+        return [len(batch) async for batch in subscriber.batches(max=4)]
+
+    assert sum(asyncio.run(main())) == 6
+
+
+def test_a_message_says_whether_it_is_a_copy():
+    publisher, subscriber = pair(socket={"session": {"keep_limit_bytes": 1 << 20}})
+    publisher.publish(1, bytes(100))
+    for _ in range(32):
+        publisher.publish(1, bytes(65536))
+    messages = [subscriber.receive(LONG) for _ in range(33)]
+    copied = [message.copied for message in messages]
+    assert copied[0] and not copied[1], "by its size"
+    assert copied[-1], "half of the limit is held"
+
+
 def test_a_late_subscriber_gets_the_history_first():
     publisher = netio.Publisher("127.0.0.1:0", socket={"history_limit_bytes": 1 << 20})
     for number in range(100):
@@ -288,7 +396,7 @@ def test_a_refusal_has_the_text_of_the_library():
         (dict(queue_limit_bytes=1.5), TypeError, "queue_limit_bytes must be an integer"),
         (dict(slow_policy="dorp"), ValueError, "must be 'block', 'drop', 'newest' or 'disconnect', and not 'dorp'"),
         (dict(publish_timeout=-1), ValueError, "publish_timeout must not be negative"),
-        (dict(publish_timeout=float("nan")), ValueError, "publish_timeout must not be negative"),
+        (dict(publish_timeout=float("nan")), ValueError, "publish_timeout must be a number, and not nan"),
         (dict(publish_timeout="1s"), TypeError, "publish_timeout must be a number of seconds"),
         (dict(allow_remote_anonymous=1), TypeError, "must be True or False"),
         (dict(socket=5), TypeError, "option socket must be a dict"),

@@ -56,6 +56,21 @@ TEST(SetUp, RefusesOptionsThatMakeNoSense) {
     EXPECT_THROW(open_fabric(loop, {.queue_entry_limit = 0}), std::invalid_argument);
 }
 
+TEST(SetUp, AnAddressOfAnotherMachineIsNotCalledOpen) {
+    const Fabric fabric;
+    for (const bool is_open : {false, true}) {
+        struct Nobody final : Listener::Handler {
+            void on_request(ConnectionRequest&) override {}
+        } nobody;
+        EXPECT_THAT(
+            [&] {
+                fabric.transport->listen("tcp", {.host = "192.0.2.1", .port = 5},
+                                         {.allow_remote_anonymous = is_open}, nobody);
+            },
+            testing::ThrowsMessage<FabricError>(HasSubstr("does not have the address")));
+    }
+}
+
 // In a process of its own, because libfabric reads its environment only once.
 [[noreturn]] void listen_with_a_foreign_choice() {
     ::setenv("FI_PROVIDER", "sockets", 1);

@@ -52,6 +52,16 @@ access::AuthAddress compared(const char* host, std::uint32_t zone) {
     return to_auth_address(&address);
 }
 
+TEST(SocketAddress, IsLocalIfThisMachineHasIt) {
+    for (const bool is_own : {true, false}) {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(1); // only a privileged process could listen there
+        ASSERT_EQ(::inet_pton(AF_INET, is_own ? "127.0.0.1" : "192.0.2.1", &address.sin_addr), 1);
+        EXPECT_EQ(is_local(&address), is_own);
+    }
+}
+
 TEST(SocketAddress, IsShownWithTheInterfaceOfALinkLocalAddress) {
     const unsigned loopback = ::if_nametoindex("lo");
     ASSERT_NE(loopback, 0U);

@@ -3,7 +3,9 @@
 
 #include "netio/access/auth.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "netio/messages/requester.hpp"
 #include "netio/messages/send_socket.hpp"
+#include "netio/messages/sender.hpp"
 #include "netio/session/client_key.hpp"
 #include "tests/support/key_files.hpp"
 #include "tests/support/test_bed.hpp"
@@ -64,6 +66,18 @@ TEST_F(ConnectorTest, TriesEveryAddressOfAName) {
     EXPECT_THAT(recorder.tried,
                 ElementsAre("10.0.0.1/sim-tcp", "10.0.0.2/sim-tcp", "10.0.0.3/sim-tcp"));
     EXPECT_FALSE(connector->is_connecting());
+}
+
+// Every socket that connects uses a Connector.
+TEST_F(ConnectorTest, RefusesPortZeroOfAnyAddress) {
+    EXPECT_THAT(
+        [&] {
+            connector->connect({remote, {.host = "10.0.0.1", .port = 0}}, {}, nullptr);
+        },
+        testing::ThrowsMessage<std::invalid_argument>(HasSubstr("'10.0.0.1:0' is not an address")));
+    EXPECT_FALSE(connector->is_connecting());
+    EXPECT_THROW(Sender{"10.0.0.1:0"}, std::invalid_argument);
+    EXPECT_THROW(Requester{"10.0.0.1:0"}, std::invalid_argument);
 }
 
 TEST_F(ConnectorTest, ReportsABrokenKeyFileFromTheLoop) {
