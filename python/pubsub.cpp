@@ -398,7 +398,7 @@ class PythonSubscriber final : public Connected {
         Subscriber::Options given = read_subscriber(options);
         context_ = given.context;
         if (py::isinstance<Bus>(publishers)) {
-            const Bus bus = publishers.cast<const Bus&>();
+            const Bus& bus = publishers.cast<const Bus&>();
             subscriber_ =
                 without_gil([&] { return std::make_unique<Subscriber>(bus, std::move(given)); });
         } else {

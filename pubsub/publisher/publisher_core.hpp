@@ -144,6 +144,7 @@ class PublisherCore : private SessionListener::Handler {
     // The messages that are kept, those that are too old discarded; nullptr: none are kept.
     virtual const HistoryLog* history() { return nullptr; }
     // These fids were subscribed with history, and the answer is queued. Must not call the user.
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): overrides keep the fids
     virtual void on_late(Subscriber& /*subscriber*/, std::vector<FidRange> /*fids*/) {}
     // A subscriber can be sent more, or memory has become free. The last call is notify_writable().
     virtual void on_progress() = 0;
