@@ -463,7 +463,7 @@ class PythonListener final : public Connected {
 
 // --- docstrings -------------------------------------------------------------------------------
 
-namespace doc_of {
+namespace stream_doc {
 
 constexpr char stream[] =
     R"(A byte stream in both directions; Stream.connect() or accept() of a
@@ -517,30 +517,30 @@ their calls: a call of one of them may delay another by some milliseconds.
 ...     try:
 ...         listener.accept(timeout=0)
 ...     except netio.TimeoutError:
-...         print("nobody has connected")
-nobody has connected
+...         print("no peer has connected")
+no peer has connected
 )";
 
-} // namespace doc_of
+} // namespace stream_doc
 
 } // namespace
 
 void add_stream(py::module_& module) {
     const py::arg_v timeout{"timeout", py::none{}};
     const py::arg size{"size"};
-    py::class_<PythonStream> its{module, "Stream", doc_of::stream};
+    py::class_<PythonStream> its{module, "Stream", stream_doc::stream};
     add_with(its);
-    its.def_static("connect", &PythonStream::connect, py::arg("address"), doc_of::connect)
-        .def("read", &PythonStream::read, py::arg("size") = 65536, timeout, doc_of::read)
-        .def("readinto", &PythonStream::readinto, py::arg("buffer"), timeout, doc_of::readinto)
-        .def("read_exactly", &PythonStream::read_exactly, size, timeout, doc_of::read_exactly)
-        .def("write", &PythonStream::write, py::arg("data"), timeout, doc_of::write)
-        .def("shutdown_send", &PythonStream::shutdown_send, doc_of::shutdown_send)
-        .def("close", &PythonStream::close_in_order, timeout, doc_of::stream_close)
+    its.def_static("connect", &PythonStream::connect, py::arg("address"), stream_doc::connect)
+        .def("read", &PythonStream::read, py::arg("size") = 65536, timeout, stream_doc::read)
+        .def("readinto", &PythonStream::readinto, py::arg("buffer"), timeout, stream_doc::readinto)
+        .def("read_exactly", &PythonStream::read_exactly, size, timeout, stream_doc::read_exactly)
+        .def("write", &PythonStream::write, py::arg("data"), timeout, stream_doc::write)
+        .def("shutdown_send", &PythonStream::shutdown_send, stream_doc::shutdown_send)
+        .def("close", &PythonStream::close_in_order, timeout, stream_doc::stream_close)
         .def_property_readonly("closed", &PythonStream::closed, doc::closed)
         .def_property_readonly("peer_address", &PythonStream::peer_address, doc::peer_address)
-        .def("counters", &PythonStream::counters, doc_of::counters);
-    py::class_<PythonListener> listener{module, "StreamListener", doc_of::stream_listener};
+        .def("counters", &PythonStream::counters, stream_doc::counters);
+    py::class_<PythonListener> listener{module, "StreamListener", stream_doc::stream_listener};
     add_with(listener);
     add_init<PythonListener>(listener, "StreamListener(address, **options)");
     listener.def("accept", &PythonListener::accept, timeout, doc::accept)

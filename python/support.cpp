@@ -311,17 +311,17 @@ Bytes::Bytes(py::handle object, bool writable) {
                      : "expected a bytes-like object, an array or a text, and not '" +
                            type_of(source) + "'; convert it: numpy.asarray(x), json.dumps(x)"};
     }
-    const py::object type = py::getattr(source, "dtype", py::none{});
-    if (py::getattr(type, "hasobject", py::bool_{false}).equal(py::bool_{true}))
-        refuse_references(source);
     const int flags = writable ? PyBUF_WRITABLE : PyBUF_SIMPLE;
-    // Types such as datetime64 have no format.
     if (PyObject_GetBuffer(source.ptr(), &view_, flags | PyBUF_ND | PyBUF_FORMAT) == 0) {
         if (view_.format == nullptr || !has_references(view_.format)) return;
         PyBuffer_Release(&view_);
         refuse_references(source);
     }
     PyErr_Clear();
+    // Types such as datetime64 have no format.
+    const py::object type = py::getattr(source, "dtype", py::none{});
+    if (py::getattr(type, "hasobject", py::bool_{false}).equal(py::bool_{true}))
+        refuse_references(source);
     if (PyObject_GetBuffer(source.ptr(), &view_, flags) == 0) return;
     py::error_already_set error;
     if (std::string_view{error.what()}.find("contiguous") == std::string_view::npos) throw error;

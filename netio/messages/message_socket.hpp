@@ -141,7 +141,8 @@ class NETIO_EXPORT MessageSocket final {
     MessageSocket& operator=(const MessageSocket&) = delete;
 
     // Tries every address of the host over every provider that reaches it, best first; on_connected
-    // or on_closed follows. Must not be called while connected or connecting (checked).
+    // or on_closed follows. Must not be called while connected or connecting (checked). Throws
+    // std::invalid_argument for port 0.
     void connect(const Address& remote);
     // Sends nothing more after what was accepted; the peer's on_peer_finished follows. Messages
     // still arrive. When both sides have finished, the connection closes in order. Has no effect

@@ -267,7 +267,6 @@ void SessionListener::on_request(ConnectionRequest& request) {
     if (why.empty()) return;
     if (Observer* const observer = transport_.loop().observer)
         observer->on_peer_rejected({.peer = watched->peer_address(), .why = why});
-    if (watch.destroyed()) return; // the observer has closed the socket
     handler_.on_peer_rejected(watched->peer_address(), why);
 }
 

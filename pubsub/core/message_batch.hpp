@@ -155,6 +155,7 @@ class MessageBatch final : public MessageKeeper {
         std::uint8_t marks = 0; // the clock, gap, kept
         std::int16_t utc_offset_s = 0;
 
+        static_assert(static_cast<unsigned>(StampClock::own) < 4);
         static constexpr std::uint8_t gap = 4;
         static constexpr std::uint8_t kept = 8;
         static std::uint8_t marks_of(const Item& item) noexcept {

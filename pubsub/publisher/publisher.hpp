@@ -132,7 +132,8 @@ class NETIO_EXPORT PublishSocketBase {
     PublishSocketBase& operator=(const PublishSocketBase&) = delete;
 
     // Closes in order: what was published is sent, every subscriber gets its totals and confirms
-    // them, then on_closed.
+    // them, then on_closed. No other subscriber can connect, and the address is free for another
+    // socket at once.
     virtual void close() = 0;
     // Ends all sessions at once: what is in flight is lost, then on_closed(local).
     virtual void abort() = 0;

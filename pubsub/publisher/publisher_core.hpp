@@ -94,8 +94,7 @@ class PublisherCore : private SessionListener::Handler {
 
     EventLoop& loop() const noexcept { return loop_; }
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
-    // Registers the buffer where sessions will send from it. Nothing after the beginning of the
-    // end.
+    // Registers the buffer where sessions will send from it. Does nothing after close() or abort().
     void prepare(RegisteredBuffer& buffer) {
         if (listener_) listener_->prepare(buffer);
     }

@@ -146,7 +146,8 @@ class NETIO_EXPORT StreamSocket final {
     StreamSocket& operator=(const StreamSocket&) = delete;
 
     // Tries every address of the host over every provider that reaches it, best first; on_connected
-    // or on_closed follows. Must not be called while connected or connecting (checked).
+    // or on_closed follows. Must not be called while connected or connecting (checked). Throws
+    // std::invalid_argument for port 0.
     void connect(const Address& remote);
 
     // ok, again (send_limit_count sends are outstanding; on_writable follows), closed (not

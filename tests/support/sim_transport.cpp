@@ -65,6 +65,7 @@ SimTransport::SimTransport(EventLoop& loop, SimProcess& process, SimNetwork& net
 }
 
 SimTransport::~SimTransport() {
+    require_unused();
     NETIO_CHECK_MSG(users_ == 0, "connections and listeners must be destroyed before their "
                                  "transport");
 }

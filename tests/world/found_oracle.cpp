@@ -54,7 +54,7 @@ void FoundOracle::begins(std::uint32_t finder) {
 void FoundOracle::subscribed(std::uint32_t finder, std::uint64_t connection, std::uint64_t first,
                              std::uint64_t last) {
     std::deque<Grant>& waiting = granted_[connection];
-    if (waiting.empty()) return violate(finder, first, "got a grant that nobody gave");
+    if (waiting.empty()) return violate(finder, first, "got a grant that no publisher gave");
     const Grant grant = std::move(waiting.front());
     waiting.pop_front();
     Finder& it = finders_[finder];

@@ -59,13 +59,13 @@ TEST(SetUp, RefusesOptionsThatMakeNoSense) {
 TEST(SetUp, AnAddressOfAnotherMachineIsNotCalledOpen) {
     const Fabric fabric;
     for (const bool is_open : {false, true}) {
-        struct Nobody final : Listener::Handler {
+        struct Ignoring final : Listener::Handler {
             void on_request(ConnectionRequest&) override {}
-        } nobody;
+        } handler;
         EXPECT_THAT(
             [&] {
                 fabric.transport->listen("tcp", {.host = "192.0.2.1", .port = 5},
-                                         {.allow_remote_anonymous = is_open}, nobody);
+                                         {.allow_remote_anonymous = is_open}, handler);
             },
             testing::ThrowsMessage<FabricError>(HasSubstr("does not have the address")));
     }
