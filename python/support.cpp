@@ -220,11 +220,10 @@ void add_fids(FidSet& fids, py::handle value) {
     } else if (is_pair(value)) {
         const auto pair = py::reinterpret_borrow<py::tuple>(value);
         fids.add({.first = to_fid(pair[0]), .last = to_fid(pair[1])});
-    } else if (py::isinstance<py::str>(value) || py::isinstance<py::bytes>(value)) {
-        throw py::type_error{fids_rule + py::repr(value).cast<std::string>()};
     } else if (PyIndex_Check(value.ptr()) != 0 && !py::hasattr(value, "__len__")) {
         fids.add(to_fid(value));
-    } else if (!py::hasattr(value, "__iter__")) {
+    } else if (py::isinstance<py::str>(value) || py::isinstance<py::bytes>(value) ||
+               !py::hasattr(value, "__iter__")) {
         throw py::type_error{fids_rule + py::repr(value).cast<std::string>()};
     } else {
         for (const py::handle each : py::reinterpret_borrow<py::object>(value))
@@ -373,14 +372,14 @@ std::optional<std::pair<py::object, std::string>> Options::take(const char* name
 }
 
 void Options::finish() const {
-    for (const auto& [key, value] : values_) {
-        const std::string name = py::str(key);
-        if (known_.contains(name)) continue;
+    const auto refuse = [this](const std::string& name) {
         std::string names;
         for (const std::string& each : known_)
-            names += (names.empty() ? "" : ", ") + each;
+            names.append(names.empty() ? "" : ", ").append(each);
         throw py::type_error{owner_ + " has no option '" + name + "'; there are: " + names};
-    }
+    };
+    for (const auto& [key, value] : values_)
+        if (const std::string name = py::str(key); !known_.contains(name)) refuse(name);
 }
 
 py::dict Options::as_dict(const py::object& value, const std::string& name) {
@@ -498,7 +497,7 @@ void translate_exceptions() {
     py::register_exception_translator([](std::exception_ptr failure) {
         try {
             try {
-                std::rethrow_exception(failure);
+                std::rethrow_exception(std::move(failure));
             } catch (const RequestError& error) {
                 raise("RequestError", error.what(), "closed", "end",
                       py::str{std::string{to_string(error.end())}});
