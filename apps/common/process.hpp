@@ -17,7 +17,7 @@ namespace apps {
 
 // The signals that ask a program to close in order. SIGHUP is one of them unless it is ignored
 // (nohup) or blocked; a program blocks it if SIGHUP reopens the log file
-// (apps/program/program_log.hpp).
+// (apps/common/logging.hpp).
 inline std::vector<int> end_signals() {
     std::vector<int> signals{SIGINT, SIGTERM};
     struct sigaction hang_up {};

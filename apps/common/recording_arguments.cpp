@@ -3,7 +3,6 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/fid_text.hpp"
-#include "apps/common/option_name.hpp"
 #include "apps/common/parse.hpp"
 
 #include <CLI/CLI.hpp>

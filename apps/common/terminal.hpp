@@ -4,7 +4,7 @@
 // Output for people: escaping, reports, standard error, and the status line of a terminal.
 //
 // External text (from a peer, a server, a file, the command line) is escaped once, at the sink: by
-// the log (apps/program/program_log.hpp), by print_report() and tell_standard_error(), and by code
+// the log (apps/common/logging.hpp), by print_report() and tell_standard_error(), and by code
 // that puts it into a line of a table.
 
 #include <unistd.h>

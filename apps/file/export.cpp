@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/file/export.hpp"
 
-#include "apps/file/hdf5_export.hpp"
-#include "apps/file/new_file.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>

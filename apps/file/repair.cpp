@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/file/repair.hpp"
 
-#include "apps/file/new_file.hpp"
+#include "apps/file/export.hpp"
 #include "pubsub/recording/mcap.hpp"
 #include "pubsub/recording/mcap_input.hpp"
 

@@ -3,10 +3,9 @@
 // netio listen: receives messages of send sockets, and counts or prints them.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/display.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/terminal.hpp"

@@ -3,12 +3,12 @@
 // netio publish: a test publisher from a YAML configuration.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/publish/bus_place.hpp"
 #include "apps/publish/config_table.hpp"
 #include "apps/publish/loop_parts.hpp"
+#include "apps/publish/outlet.hpp"
 #include "apps/publish/publish_process.hpp"
 
 #include <CLI/CLI.hpp>

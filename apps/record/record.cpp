@@ -3,10 +3,9 @@
 // netio record: records fids of several publishers into MCAP files.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/display.hpp"
 #include "apps/common/fid_text.hpp"
 #include "apps/common/logging.hpp"
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/recording_arguments.hpp"

@@ -4,7 +4,7 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/logging.hpp"
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/terminal.hpp"

@@ -1,23 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What netio subscribe decides and counts: its exit status, log lines about publishers and losses,
+// slowness, latency, and faults of messages. No I/O.
+
+#include "apps/common/fid_text.hpp"
+#include "apps/common/logging.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/figures.hpp"
 #include "netio/base/latency_histogram.hpp"
 #include "netio/base/time.hpp"
+#include "pubsub/client/subscriptions.hpp"
+#include "pubsub/core/fid_layout.hpp"
 #include "pubsub/core/fid_map.hpp"
+
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace apps::subscribe {
+
+// Which publishers have answered. A --duration that passes before the first answer is extended: on
+// a loaded machine connecting may take longer, and no answer yet does not mean that there is none.
+class Answers {
+  public:
+    // `given`: the publishers with a given address.
+    explicit Answers(const std::set<std::string>& given) : awaited_{given} {}
+
+    // The publisher has accepted a subscription. Returns true if the duration begins now.
+    bool accepted(const std::string& publisher) {
+        any_ = true;
+        awaited_.erase(publisher);
+        return std::exchange(extended_, false);
+    }
+    // A connection, or an attempt at one, has ended.
+    void ended(const std::string& publisher) { tried_.insert(publisher); }
+    bool is_tried(const std::string& publisher) const { return tried_.contains(publisher); }
+
+    // The duration has passed. Returns true once if the run continues until is_hopeless(), or until
+    // an attempt at a connection would have timed out. `possible`: a publisher is connected or not
+    // tried yet.
+    bool extend(bool possible) {
+        if (extended_ || any_ || !possible) return false;
+        extended_ = true;
+        return true;
+    }
+    bool is_hopeless(bool possible) const noexcept { return extended_ && !possible; }
+
+    bool any() const noexcept { return any_; } // has accepted a subscription
+    // Publishers with a given address that have accepted none.
+    std::size_t unreached() const noexcept { return awaited_.size(); }
+
+  private:
+    std::set<std::string> awaited_;
+    std::set<std::string> tried_;
+    bool any_ = false;
+    bool extended_ = false;
+};
+
+struct Asked {
+    bool messages = false; // a number of messages
+    bool duration = false; // a duration
+    bool sound = false;    // all messages and no others: verified
+};
+
+ExitStatus outcome(const SubscribeReport& report, const Asked& asked);
+
+// Log lines about publishers that announce the same fids: one line per pair of publishers and
+// change. The rate is limited, because anyone who may write to a bus can announce anything. Belongs
+// to the loop's thread.
+
+inline std::string line_of(const netio::pubsub::Subscriptions::Contest& contest) {
+    const std::string more =
+        contest.fids == 1 ? "" : fmt::format(" and {} more fids", contest.fids - 1);
+    return fmt::format("{} and {} both announce {}{}; using {}", contest.owner, contest.other,
+                       to_string(contest.first.first), more, contest.owner);
+}
+
+class ContestLog {
+  public:
+    ContestLog(netio::EventLoop& loop, LimitedLog::Write write) : lines_{loop, std::move(write)} {}
+    void note(const netio::pubsub::Subscriptions::Contest& contest) {
+        lines_.note(line_of(contest));
+    }
+
+  private:
+    LimitedLog lines_;
+};
+
+// Log lines about messages lost while not connected: one line for each of the first fids of an
+// outage, and one for all fids if there are more. The report has every fid. No I/O.
+
+class MissedLog {
+  public:
+    static constexpr std::uint64_t shown_fids = 20;
+
+    // Shows fids by the layout's fields; null: as numbers.
+    explicit MissedLog(const netio::pubsub::FidLayout* layout) : layout_{layout} {}
+
+    std::optional<std::string> note(netio::pubsub::Fid fid, std::uint64_t count) {
+        outage_.messages += count;
+        if (++outage_.fids > shown_fids) return {};
+        return fmt::format("lost {} messages of {} while not connected", count,
+                           shown(netio::pubsub::FidRange{fid, fid}, layout_));
+    }
+    // Ends an outage: later reports belong to another one.
+    std::optional<std::string> end() {
+        const Outage all = std::exchange(outage_, {});
+        if (all.fids <= shown_fids) return {};
+        return fmt::format("lost {} messages of {} fids in total while not connected", all.messages,
+                           all.fids);
+    }
+
+  private:
+    struct Outage {
+        std::uint64_t fids = 0;
+        std::uint64_t messages = 0;
+    };
+
+    const netio::pubsub::FidLayout* layout_;
+    Outage outage_;
+};
 
 // Selects a part of the messages: the first message of each fid, and then every N-th. No I/O.
 
