@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/cli.hpp"
 
+#include "apps/common/io.hpp"
 #include "apps/common/parse.hpp"
-#include "apps/common/process.hpp"
 #include "netio/fabric.hpp"
 #include "netio/transport.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"

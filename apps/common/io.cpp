@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/io.hpp"
 
-#include "apps/common/process.hpp"
-
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>

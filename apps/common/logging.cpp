@@ -2,7 +2,7 @@
 #include "apps/common/logging.hpp"
 
 #include "apps/common/cli.hpp"
-#include "apps/common/terminal.hpp"
+#include "apps/common/report.hpp"
 #include "netio/base/signals_blocked.hpp"
 
 #include <CLI/CLI.hpp>

@@ -2,12 +2,11 @@
 #include "apps/copy/copy.hpp"
 
 #include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/parse.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/copy/sender.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/server.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/etcd/etcd_registry.hpp"
 
-#include "apps/common/process.hpp"
+#include "apps/common/io.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/access/crypto.hpp"
 #include "netio/access/host.hpp"

@@ -5,7 +5,6 @@
 #include "apps/common/fid_text.hpp"
 #include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/file/export.hpp"
 #include "apps/file/repair.hpp"
 #include "apps/program/commands.hpp"

@@ -3,10 +3,9 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/fid_text.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "pubsub/discovery/bus.hpp"

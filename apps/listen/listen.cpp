@@ -3,12 +3,11 @@
 // netio listen: receives messages of send sockets, and counts or prints them.
 
 #include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/parse.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"

@@ -2,7 +2,7 @@
 #include "apps/metrics/figures.hpp"
 
 #include "apps/common/logging.hpp"
-#include "apps/common/terminal.hpp"
+#include "apps/common/report.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/version.hpp"
 

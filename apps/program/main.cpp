@@ -5,7 +5,6 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/version.hpp"
 

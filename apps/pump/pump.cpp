@@ -3,12 +3,11 @@
 // netio pump: the command line of the stream benchmark.
 
 #include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/parse.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"

@@ -3,14 +3,13 @@
 // netio replay: publishes a recording again.
 
 #include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/player.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/access/host.hpp"
 #include "netio/fabric.hpp"

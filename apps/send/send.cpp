@@ -3,11 +3,10 @@
 // netio send: sends the lines of standard input, or generated messages, to a listen socket.
 
 #include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/parse.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"

@@ -3,12 +3,11 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/fid_text.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"

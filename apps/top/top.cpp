@@ -3,9 +3,7 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/io.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/top/table.hpp"
 #include "netio/base/signals_blocked.hpp"
