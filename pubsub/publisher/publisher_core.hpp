@@ -12,7 +12,6 @@
 #include "pubsub/core/shown_fids.hpp"
 #include "pubsub/publisher/backpressure.hpp"
 #include "pubsub/publisher/publisher.hpp"
-#include "pubsub/publisher/publisher_stats.hpp"
 #include "pubsub/publisher/subscriber_session.hpp"
 #include "pubsub/publisher/subscription_table.hpp"
 
