@@ -4,7 +4,7 @@
 #include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/loop/check_caller.hpp"
-#include "netio/loop/signal_handlers.hpp"
+#include "netio/loop/process.hpp"
 
 #include <algorithm>
 #include <new>

@@ -7,7 +7,6 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/base/wire.hpp"
-#include "netio/base/wire_options.hpp"
 #include "netio/coalescing/page.hpp"
 #include "netio/coalescing/reassembly.hpp"
 #include "pubsub/core/fid.hpp"
