@@ -7,8 +7,8 @@
 
 #include "netio/access/rights.hpp"
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_count_store.hpp"
 #include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/fid_table.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/core/wire.hpp"
