@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Level 1 of the C interface: context, publisher, subscriber, sender, and blocking byte streams.
 #include "apps/c/call.hpp"
-#include "apps/c/options.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
 #include <memory>

@@ -2,7 +2,6 @@
 // Level 2 of the C interface: publish, subscribe, send and listen sockets.
 #include "apps/c/call.hpp"
 #include "apps/c/loop.hpp"
-#include "apps/c/options.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"

@@ -3,10 +3,8 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/fid_text.hpp"
-#include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
 #include "apps/file/export.hpp"
-#include "apps/file/repair.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/recording/recording_reader.hpp"

@@ -8,7 +8,6 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
-#include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"

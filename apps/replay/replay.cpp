@@ -8,7 +8,6 @@
 #include "apps/common/machine.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/player.hpp"
-#include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/access/host.hpp"
