@@ -23,8 +23,8 @@
 
 namespace apps {
 
-// The program's log of events that peers and the libraries report. Its limits belong
-// to the loop's thread; the sink writes on a thread of its own.
+// The program's log of events that peers and the libraries report. Its limits belong to
+// the loop's thread; the sink writes on a thread of its own.
 
 // Rate limit for log lines that peers can cause at any rate. The first lines of an interval are
 // written immediately. At the end of the interval the last suppressed line is written, with the
@@ -176,7 +176,7 @@ class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
     std::uint64_t left_out() const;
 
   protected:
-    // Escapes the text (apps/common/terminal.hpp).
+    // Escapes the text (apps/common/report.hpp).
     void sink_it_(const spdlog::details::log_msg& original) override;
     // Waits as finish(), so that the program's next output comes after its log.
     void flush_() override { finish(flush_limit); }

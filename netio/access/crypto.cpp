@@ -36,9 +36,6 @@ inline const unsigned char* raw(const std::byte* bytes) noexcept {
     return reinterpret_cast<const unsigned char*>(bytes);
 }
 
-} // namespace netio::access::inline v0_3
-
-namespace netio::access::inline v0_3 {
 namespace {
 
 constexpr std::string_view prefix = "nk1-";
@@ -355,9 +352,6 @@ Secret Aead::next_key() {
     return next;
 }
 
-} // namespace netio::access::inline v0_3
-
-namespace netio::access::inline v0_3 {
 namespace {
 
 using PKey = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The objects of libfabric that connections share: fabrics, their event queues, and domains.
+
 // The event queue of a fabric's active endpoints: established, refused, shut down. With some
 // providers, connecting and accepting happens inside fi_eq_read, so the queue is read whenever its
 // descriptor fires, although most reads find no event.

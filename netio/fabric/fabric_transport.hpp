@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The search for routes of the transport that open_fabric() makes.
+
 // Looks for routes in its own threads: resolving a name takes as long as its servers need, and
 // querying verbs for a peer blocks for up to two seconds (libfabric 1.17, rdma_resolve_addr). The
 // results return to the loop through a descriptor. A search cannot be interrupted, so when the

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The descriptors of this process, and the kernel sockets of endpoints among them.
+
 // The descriptors of this process: how many are free, and which ones a library has opened.
 
 #include "netio/access/host.hpp"

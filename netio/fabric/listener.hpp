@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A listening endpoint, and the limits of its unfinished handshakes.
+
 // HandshakeGuard: limits the peers of a tcp listener that do not finish the provider's handshake.
 // The provider would keep them until descriptors run out. The guard closes a pending peer
 //   - that has not finished within the timeout, and

@@ -75,9 +75,6 @@ ForkBlocked::~ForkBlocked() {
     fork_lock().mutex.unlock_shared();
 }
 
-} // namespace netio::inline v0_3
-
-namespace netio::inline v0_3 {
 namespace {
 
 bool is_foreign(const struct sigaction& action) noexcept {

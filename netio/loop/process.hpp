@@ -90,10 +90,6 @@ class PerProcess {
     std::atomic<Node*> newest_{nullptr};
 };
 
-} // namespace netio::inline v0_3
-
-namespace netio::inline v0_3 {
-
 // Debian's libfabric loads libinfinipath, whose constructor installs handlers for crashes and for
 // SIGINT and SIGTERM in every process. With them, even SIGTERM ends in a backtrace and status 1.
 inline constexpr std::array signals_that_libraries_take{SIGSEGV, SIGBUS,  SIGILL, SIGABRT,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// How a session opens: the keys of a listening side, and what both sides exchange.
+
 // The implementation of ServerKeys: judges connection requests, knows the admitted peers, and ends
 // their sessions when the key file revokes their keys. Private to netio/session.
 
@@ -114,7 +116,7 @@ enum class Service : std::uint8_t {
 };
 
 // A peer of another version is rejected: within a version the formats only grow, by features and by
-// options (netio/base/wire_options.hpp).
+// options (netio/base/wire.hpp).
 inline constexpr std::uint8_t wire_version = 3;
 inline constexpr std::size_t hello_bytes = 24;
 inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
@@ -131,7 +133,7 @@ struct ServiceData {
 };
 
 // The minimum of every side: frames that open, end and maintain a session fit, and credits can flow
-// (netio/session/credits.hpp needs one receive less).
+// (netio/session/send_window.hpp needs one receive less).
 inline constexpr std::uint32_t least_receive_bytes = 256;
 inline constexpr std::uint16_t least_session_receive_count = 4;
 inline constexpr std::uint16_t most_session_receive_count = 16'384;

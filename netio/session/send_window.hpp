@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The sending half of a session, and its flow control.
+
 // Flow control by credits: permissions to send, so that every message finds a posted receive.
 //
 // Every message on a connection, of either direction and of every kind, uses one receive that the

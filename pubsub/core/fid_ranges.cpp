@@ -125,9 +125,6 @@ std::vector<FidRange> common(std::span<const FidRange> one, std::span<const FidR
     return both;
 }
 
-} // namespace netio::pubsub::inline v0_3
-
-namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // Seven bits per byte, the lowest first; the last byte has its top bit clear.

@@ -192,10 +192,6 @@ std::vector<FidRange> SubscriptionState::wanted() const {
     return normalised(ranges);
 }
 
-} // namespace netio::pubsub::inline v0_3
-
-namespace netio::pubsub::inline v0_3 {
-
 std::optional<PublisherChange> ResumeState::meet(std::uint64_t instance) {
     stage_ = Stage::met;
     if (instance == instance_) return std::nullopt;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What one connection of a subscriber has asked for, and what it has received: SubscriptionState,
+// ResumeState and FrameReceiver.
+
 // The subscriptions of one subscriber: the fids that it wants, has requested from its publisher,
 // and was granted. The three sets differ while an answer is outstanding. The last request for a fid
 // counts; a refused request has no effect. No I/O.

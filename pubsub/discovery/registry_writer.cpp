@@ -77,9 +77,6 @@ void RegistryWriter::warn(const std::string& trouble, TimePoint now) {
         troubles_.push_back(std::move(*line));
 }
 
-} // namespace netio::pubsub::inline v0_3
-
-namespace netio::pubsub::inline v0_3 {
 namespace {
 
 // Each host once, with the first of its addresses.

@@ -88,9 +88,6 @@ void HistoryLog::read(Place place, std::span<std::byte> out) const noexcept {
     if (first < out.size()) std::memcpy(out.data() + first, memory_.get(), out.size() - first);
 }
 
-} // namespace netio::pubsub::inline v0_3
-
-namespace netio::pubsub::inline v0_3 {
 namespace {
 
 constexpr std::size_t least_bytes = 4096;

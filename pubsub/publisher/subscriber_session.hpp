@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// One subscriber of a publisher, with the counters that snapshots show.
+
 // Counters that only snapshots show: no decision depends on them. No I/O, no clock.
 
 #include "netio/base/latency_histogram.hpp"

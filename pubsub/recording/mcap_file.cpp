@@ -295,10 +295,6 @@ std::optional<McapInput::Record> McapInput::find_chunk(std::uint64_t offset) {
     return std::nullopt;
 }
 
-} // namespace netio::mcap::inline v0_3
-
-namespace netio::mcap::inline v0_3 {
-
 // --- Compressor ---------------------------------------------------------------------------------
 
 struct Compressor::State {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// MCAP files: reading the records of one, and writing one in chunks.
+
 // Reads the records of an MCAP file (https://mcap.dev/spec), whole or damaged. Every length in the
 // file is checked before memory is allocated, and no buffer is larger than the given limit. Bytes
 // that are added to the file after it was opened are not read. Belongs to one thread.

@@ -240,9 +240,6 @@ std::optional<Cookie> Outgoing::next_canceled() {
     return sends_.pop_front();
 }
 
-} // namespace netio::stream::inline v0_3
-
-namespace netio::stream::inline v0_3 {
 namespace {
 
 // If a frame has at least this many bytes for a waiting receive, they are copied to it directly and

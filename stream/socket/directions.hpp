@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The two directions of a stream's connection, Outgoing and Incoming, and the memory that each has
+// borrowed.
+
 // BorrowedSlices: the memory that one direction of a stream has borrowed from the user, in the
 // order of the user's calls.
 //
