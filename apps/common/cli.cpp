@@ -6,7 +6,6 @@
 #include "apps/common/parse.hpp"
 #include "netio/fabric.hpp"
 #include "netio/transport.hpp"
-#include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -265,6 +264,29 @@ void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      Zero::refused);
     add_milliseconds(command, cli_flag<&Options::retry_limit>(), limit,
                      "Limit the wait between two attempts", Zero::refused);
+}
+
+void add_subscriber(CLI::App& command, std::string& local_host,
+                    netio::pubsub::SubscribeSocket::Options& socket) {
+    using Options = netio::pubsub::SubscribeSocket::Options;
+    command.add_option(cli_flag<&Options::local_host>(), local_host,
+                       "Connect from this local address");
+    add_receive_buffers(command, socket.session);
+    add_receive_buffer_limit(command, socket.receive_buffer_limit_bytes);
+    add_largest_message(command, socket.largest_message_bytes);
+    add_session_times(command, socket.session);
+    add_retry_times(command, socket.retry_interval, socket.retry_limit);
+    add_count(command, cli_flag<&Options::fid_limit>(), socket.fid_limit,
+              "Limit of fids with counters; a publisher that sends more fids is disconnected",
+              {.min = 1, .max = 1U << 30});
+}
+
+void add_progress(CLI::App& command, bool& value) {
+    command.add_flag("--progress", value, "Log the progress once a second");
+}
+
+void add_json(CLI::App& command, bool& value) {
+    command.add_flag("--json", value, "Print the report as one JSON object, as the last line");
 }
 
 CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& value) {

@@ -10,6 +10,7 @@
 #include "pubsub/core/fid_set.hpp"
 #include "pubsub/recording/recording_reader.hpp"
 #include "pubsub/recording/recording_writer.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
 #include "stream/socket/stream_socket.hpp"
 
 #include <chrono>
@@ -94,6 +95,13 @@ void add_receive_buffer_limit(CLI::App& command, std::size_t& bytes);
 // The waits between attempts to connect.
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit);
+// All of these for a command that subscribes, its local address, and the limit of fids.
+void add_subscriber(CLI::App& command, std::string& local_host,
+                    netio::pubsub::SubscribeSocket::Options& socket);
+
+// --progress and --json, for a command with a report at its end.
+void add_progress(CLI::App& command, bool& value);
+void add_json(CLI::App& command, bool& value);
 
 // --remote-writes, for the commands that use the byte stream.
 
@@ -125,14 +133,6 @@ std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
 // For a command with its own limit of connections per host: raises the limit of the keys to that
 // limit, unless the user set the limit of the keys.
 KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host);
-
-} // namespace apps
-
-namespace CLI {
-class App;
-} // namespace CLI
-
-namespace apps {
 
 // Options of the commands that read or write recordings, and times as users write them: "10s" is
 // relative to the beginning of the recording, "2026-11-27T17:46:09.5Z" is absolute, in UTC.

@@ -21,6 +21,10 @@
 #include <string>
 #include <utility>
 
+namespace CLI {
+class App;
+} // namespace CLI
+
 namespace apps {
 
 // The program's log of events that peers and the libraries report. Its limits belong to
@@ -135,14 +139,6 @@ inline std::atomic<std::uint64_t>& lines_left_out_of_log() noexcept {
     return count;
 }
 
-} // namespace apps
-
-namespace CLI {
-class App;
-} // namespace CLI
-
-namespace apps {
-
 // Writes the lines of a log in a thread of its own, so that a slow reader, a stopped terminal or a
 // full disk never blocks the program. At most `waiting_limit` lines are queued; beyond, the oldest
 // lines are lost, and a line with their number takes their place. Lines that cannot be written
@@ -215,8 +211,8 @@ class ProgramLog {
 
 // A test publisher's log of its subscribers and their number: connections, subscriptions, and
 // reasons of disconnects. Subscribers decide how often these occur, so the subscriptions of one
-// turn of the loop are combined into one line per subscriber, and the rate of lines is limited
-// (apps/common/logging.hpp). Belongs to the loop's thread.
+// turn of the loop are combined into one line per subscriber, and the rate of lines is limited.
+// Belongs to the loop's thread.
 
 class SubscriberLog {
   public:

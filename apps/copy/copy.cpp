@@ -480,9 +480,8 @@ Command add(CLI::App& program) {
               {.min = 2, .max = 256});
     add_provider(*command, arguments->way.provider)->capture_default_str();
     add_remote_writes(*command, arguments->way.remote_writes);
-    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_progress(*command, arguments->progress);
+    add_json(*command, arguments->json);
     return [arguments] { return run(*arguments); };
 }
 

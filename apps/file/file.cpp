@@ -635,8 +635,7 @@ class FileCommand {
         const auto arguments = std::make_shared<FileArguments>();
         arguments_ = arguments.get();
         add_recordings(action, arguments->recording);
-        action.add_flag("--json", arguments->json,
-                        "Print the report as one JSON object, as the last line");
+        add_json(action, arguments->json);
         actions_.emplace_back(&action, [run, arguments] { return to_integer(run(*arguments)); });
         return action;
     }

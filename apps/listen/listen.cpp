@@ -147,8 +147,7 @@ Command add_listen(CLI::App& program) {
     add_keys(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_json(*command, arguments->json);
     return [arguments] { return to_integer(ListenRun{*arguments}.run()); };
 }
 

@@ -21,6 +21,11 @@
 #include <thread>
 #include <vector>
 
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
 namespace apps {
 
 // One HTTP request and its answer, without a socket. The size of a request is limited; all clients
@@ -106,15 +111,6 @@ class HttpDoor {
     std::uint16_t port_ = 0;
     std::deque<Visitor> visitors_; // in order of arrival
 };
-
-} // namespace apps
-
-namespace CLI {
-class App;
-class Option;
-} // namespace CLI
-
-namespace apps {
 
 // Answers GET /metrics and /healthz over HTTP on its own thread, where a slow client does not delay
 // others. The loop collects the values once for all clients that ask at the same time; if it does

@@ -396,9 +396,8 @@ Command add_publish(CLI::App& program) {
     command->add_flag_callback(
         "--check", instead(Task::check),
         "Check whether the program would start with this file and these options, and end");
-    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_progress(*command, arguments->progress);
+    add_json(*command, arguments->json);
     return [arguments, task] { return to_integer(run_task(*task, *arguments)); };
 }
 

@@ -344,7 +344,7 @@ Command add(CLI::App& program) {
               {.min = 0});
     add_provider(*command, arguments->provider)->capture_default_str();
     add_loop(*command, arguments->loop);
-    command->add_flag("--progress", arguments->output.progress, "Log the progress once a second");
+    add_progress(*command, arguments->output.progress);
     command->add_flag("--json", arguments->output.json, "Print one JSON object per connection");
     return [arguments] {
         check_sizes(arguments->load);

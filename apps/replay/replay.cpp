@@ -398,9 +398,8 @@ Command add_replay(CLI::App& program) {
               "Begin to publish when this many subscribers are connected",
               {.min = 0, .max = 1'000'000});
     add_publisher_options(*command, *arguments);
-    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_progress(*command, arguments->progress);
+    add_json(*command, arguments->json);
     return [arguments] {
         ReplayRun run{*arguments, open_recording(arguments->recording)};
         return to_integer(run.run());

@@ -474,8 +474,7 @@ Command add(CLI::App& program) {
     add_session_times(*command, responder.socket.session);
     add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_json(*command, arguments->json);
     return [arguments] { return to_integer(Run{*arguments}.run()); };
 }
 

@@ -300,8 +300,7 @@ Command add_send(CLI::App& program) {
     add_key(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_json(*command, arguments->json);
     return [arguments] { return to_integer(SendRun{*arguments}.run()); };
 }
 
