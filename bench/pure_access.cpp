@@ -3,8 +3,8 @@
 // The cost of authentication, and of the protection of a frame: both sides in one thread, without
 // sockets.
 
+#include "netio/access/crypto.hpp"
 #include "netio/access/frame_seal.hpp"
-#include "netio/access/noise.hpp"
 #include "tests/unit/netio/access/auth_fixture.hpp"
 
 #include <benchmark/benchmark.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/c/loop.hpp"
 
-#include "apps/c/options.hpp"
+#include "apps/c/call.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-
 // netio cat: sends standard input to a stream, and writes the stream to standard output.
 
-#include "apps/cat/half_close.hpp"
+#include "apps/cat/cat.hpp"
+
 #include "apps/common/cli.hpp"
 #include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
@@ -77,7 +77,7 @@ class Conversation final : private netio::stream::StreamSocket::Handler {
     static constexpr std::size_t receive_bytes = std::size_t{128} << 10;
     static constexpr std::size_t receive_count = 2;
     static constexpr std::size_t send_count = 4; // pieces of standard input in flight
-    // How long standard input may stay silent after the end of the peer's data (half_close.hpp).
+    // How long standard input may stay silent after the end of the peer's data (cat.hpp).
     static constexpr std::chrono::seconds first_byte_wait{2};
 
     Conversation(netio::EventLoop& loop, const Settings& settings, std::string peer, Events events);

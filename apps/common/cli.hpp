@@ -7,6 +7,10 @@
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
 #include "netio/session/session_options.hpp"
+#include "pubsub/core/fid_set.hpp"
+#include "pubsub/recording/recording_reader.hpp"
+#include "pubsub/recording/recording_writer.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
 #include "stream/socket/stream_socket.hpp"
 
 #include <chrono>
@@ -91,6 +95,13 @@ void add_receive_buffer_limit(CLI::App& command, std::size_t& bytes);
 // The waits between attempts to connect.
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit);
+// All of these for a command that subscribes, its local address, and the limit of fids.
+void add_subscriber(CLI::App& command, std::string& local_host,
+                    netio::pubsub::SubscribeSocket::Options& socket);
+
+// --progress and --json, for a command with a report at its end.
+void add_progress(CLI::App& command, bool& value);
+void add_json(CLI::App& command, bool& value);
 
 // --remote-writes, for the commands that use the byte stream.
 
@@ -122,5 +133,38 @@ std::shared_ptr<netio::ServerKeys> server_keys(netio::EventLoop& loop,
 // For a command with its own limit of connections per host: raises the limit of the keys to that
 // limit, unless the user set the limit of the keys.
 KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host);
+
+// Options of the commands that read or write recordings, and times as users write them: "10s" is
+// relative to the beginning of the recording, "2026-11-27T17:46:09.5Z" is absolute, in UTC.
+
+struct RecordingArguments {
+    std::vector<std::string> files;
+    std::vector<std::string> fids;
+    std::string from;
+    std::string until;
+    std::size_t chunk_memory_limit_bytes =
+        netio::RecordingReader::Options{}.chunk_memory_limit_bytes;
+};
+
+// FILE... and --chunk-memory-limit.
+void add_recordings(CLI::App& command, RecordingArguments& arguments);
+// --fid, --from and --until.
+void add_recording_selection(CLI::App& command, RecordingArguments& arguments);
+
+// --compress, of the commands that write recordings.
+void add_compression(CLI::App& command, netio::RecordingWriter::Compression& compression);
+
+using netio::RecordingTime;
+
+// Returns nullopt for other texts.
+std::optional<RecordingTime> parse_recording_time(std::string_view text, RecordingTime begin);
+// "2026-11-27T17:46:09.500000000Z"
+std::string shown(RecordingTime time);
+
+// Opens the files and applies the selection. Throws RecordingError, and std::invalid_argument for a
+// wrong value.
+netio::RecordingReader open_recording(
+    const RecordingArguments& arguments,
+    netio::RecordingReader::OnDamage on_damage = netio::RecordingReader::OnDamage::refuse);
 
 } // namespace apps

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/fid_text.hpp"
 
+#include "apps/common/cli.hpp"
+#include "apps/common/logging.hpp"
+#include "netio/fabric.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -181,6 +185,24 @@ std::string shown(const FidRange& range, const FidLayout* layout) {
     if (layout == nullptr) return to_string(range);
     if (range.first == range.last) return layout->print(range.first);
     return layout->print(range.first) + "-" + layout->print(range.last);
+}
+
+netio::pubsub::FidQuery::Result ask_fids(const FidsArguments& arguments,
+                                         std::vector<netio::pubsub::FidRange> near) {
+    netio::EventLoop loop;
+    const LogObserver observer{loop};
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    netio::pubsub::FidQuery::Result result;
+    const netio::pubsub::FidQuery query{*transport,
+                                        {.publisher = peer_address(arguments.publisher),
+                                         .key = client_key(arguments.key),
+                                         .near = std::move(near)},
+                                        [&](const netio::pubsub::FidQuery::Result& found) {
+                                            result = found;
+                                            loop.stop();
+                                        }};
+    loop.run();
+    return result;
 }
 
 } // namespace apps

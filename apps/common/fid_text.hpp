@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "apps/common/cli.hpp"
 #include "pubsub/core/fid_layout.hpp"
 #include "pubsub/subscriber/fid_query.hpp"
 
@@ -78,5 +79,18 @@ inline std::string shown(const netio::pubsub::FidQuery::Near& near,
     }
     return text;
 }
+
+// Asks a publisher which fids it publishes. For commands that ask once and end.
+
+struct FidsArguments {
+    std::string publisher; // HOST:PORT
+    std::string provider = "auto";
+    KeyArguments key;
+};
+
+// Returns the whole list, or the published fids that are nearest to each of these. Throws as
+// open_fabric() and client_key().
+netio::pubsub::FidQuery::Result ask_fids(const FidsArguments& arguments,
+                                         std::vector<netio::pubsub::FidRange> near);
 
 } // namespace apps

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "netio/base/signals_blocked.hpp"
+#include "netio/base/status.hpp"
+
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -17,11 +25,47 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace apps {
 
-// File descriptors, files, and threads for reading and writing in the background.
+// Signals, core files and threads of the process.
+
+// The signals that ask a program to close in order. SIGHUP is one of them unless it is ignored
+// (nohup) or blocked; a program blocks it if SIGHUP reopens the log file
+// (apps/common/logging.hpp).
+inline std::vector<int> end_signals() {
+    std::vector<int> signals{SIGINT, SIGTERM};
+    struct sigaction hang_up {};
+    sigset_t blocked;
+    ::sigemptyset(&blocked);
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN &&
+        ::sigismember(&blocked, SIGHUP) == 0)
+        signals.push_back(SIGHUP);
+    return signals;
+}
+
+// For programs that have read a key: the kernel writes no core file, and no other process of the
+// same user can read the memory (ptrace(2), prctl(2)).
+inline void forbid_core_dumps() noexcept {
+    const rlimit none{};
+    ::setrlimit(RLIMIT_CORE, &none);
+    ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+// Starts a detached thread that handles no signals. In it, writing to a closed pipe is an error
+// (EPIPE), not a SIGPIPE. Throws std::system_error if no thread can be created.
+template <typename Task>
+void start_thread_without_signals(Task task) {
+    const netio::AllSignalsBlocked blocked;
+    std::thread{std::move(task)}.detach();
+}
+
+// File descriptors, files, addresses of sockets, and threads for reading and writing in the
+// background.
 
 // Owns a file descriptor.
 class Descriptor {
@@ -220,5 +264,31 @@ class DescriptorOutput {
     struct State;
     std::shared_ptr<State> state_;
 };
+
+// Resolves the name of a host to addresses for the kernel's sockets.
+
+class SocketAddress {
+  public:
+    SocketAddress(const sockaddr& address, socklen_t size) noexcept;
+
+    const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
+    socklen_t size() const noexcept { return size_; }
+    int family() const noexcept { return storage_.ss_family; }
+    std::uint16_t port() const noexcept;
+    void set_port(std::uint16_t port) noexcept;
+
+  private:
+    sockaddr_storage storage_{};
+    socklen_t size_;
+};
+
+enum class Lookup : std::uint8_t {
+    by_name, // asks name servers, which may take long
+    numeric, // immediate; finds only numeric addresses
+};
+// Returns at least one address, the best first. Throws std::runtime_error with the reason if there
+// is none.
+std::vector<SocketAddress> addresses_of(const netio::Address& address,
+                                        Lookup lookup = Lookup::by_name);
 
 } // namespace apps

@@ -1,20 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "apps/common/fid_text.hpp"
 #include "netio/base/observer.hpp"
+#include "netio/base/status.hpp"
 #include "netio/loop/event_loop.hpp"
+#include "pubsub/core/fid_layout.hpp"
+#include "pubsub/publisher/publisher.hpp"
+
+#include <spdlog/sinks/base_sink.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
+namespace CLI {
+class App;
+} // namespace CLI
+
 namespace apps {
 
-// The program's log of events that peers and the libraries report. All classes here belong to the
-// loop's thread.
+// The program's log of events that peers and the libraries report. Its limits belong to
+// the loop's thread; the sink writes on a thread of its own.
 
 // Rate limit for log lines that peers can cause at any rate. The first lines of an interval are
 // written immediately. At the end of the interval the last suppressed line is written, with the
@@ -124,5 +138,114 @@ inline std::atomic<std::uint64_t>& lines_left_out_of_log() noexcept {
     static std::atomic<std::uint64_t> count{0};
     return count;
 }
+
+// Writes the lines of a log in a thread of its own, so that a slow reader, a stopped terminal or a
+// full disk never blocks the program. At most `waiting_limit` lines are queued; beyond, the oldest
+// lines are lost, and a line with their number takes their place. Lines that cannot be written
+// count as lost, too.
+
+class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
+  public:
+    static constexpr std::size_t waiting_limit = 8192;    // lines
+    static constexpr std::chrono::seconds flush_limit{1}; // a flush waits no longer than this
+    static constexpr std::size_t line_limit_bytes = 8192; // a longer line is cut
+
+    enum class Style : std::uint8_t {
+        plain,
+        coloured,
+        journal, // a priority before each line, as systemd reads it (sd-daemon(3))
+    };
+    // Called with the errno in the log's own thread for the first line that cannot be written.
+    using OnBroken = std::function<void(int error)>;
+
+    // The descriptor must stay open until everything is written.
+    BackgroundLog(int descriptor, Style style, std::size_t limit = waiting_limit,
+                  OnBroken on_broken = {});
+    ~BackgroundLog() override;
+    BackgroundLog(const BackgroundLog&) = delete;
+    BackgroundLog& operator=(const BackgroundLog&) = delete;
+
+    // Writes later lines to this descriptor, and closes the previous one.
+    void go_on_in(int descriptor);
+    // Waits until everything is written, at most for `patience`. Returns whether it is.
+    bool finish(std::chrono::milliseconds patience);
+    std::uint64_t left_out() const;
+
+  protected:
+    // Escapes the text (apps/common/report.hpp).
+    void sink_it_(const spdlog::details::log_msg& original) override;
+    // Waits as finish(), so that the program's next output comes after its log.
+    void flush_() override { finish(flush_limit); }
+
+  private:
+    struct Queue; // shared with the thread, which may outlive this
+    Style style_;
+    std::shared_ptr<Queue> queue_;
+};
+
+// Where the program's log goes: standard error, the systemd journal, or a file.
+
+struct LogArguments {
+    std::string level = "info";
+    std::string file; // empty: standard error
+};
+// --log-level and --log-file.
+void add_log(CLI::App& command, LogArguments& arguments);
+
+class ProgramLog {
+  public:
+    // Construct before other threads start. With a file, SIGHUP reopens the file and does not end
+    // the program: the signal is blocked in this thread, and end_signals() leaves it out. Throws
+    // std::system_error if the file cannot be written.
+    explicit ProgramLog(const LogArguments& arguments);
+    // Waits up to `flush_limit` for a slow reader. Reports on standard error how many lines the
+    // file lacks.
+    ~ProgramLog();
+    ProgramLog(const ProgramLog&) = delete;
+    ProgramLog& operator=(const ProgramLog&) = delete;
+
+  private:
+    std::string file_;
+    std::shared_ptr<BackgroundLog> log_;
+};
+
+// A test publisher's log of its subscribers and their number: connections, subscriptions, and
+// reasons of disconnects. Subscribers decide how often these occur, so the subscriptions of one
+// turn of the loop are combined into one line per subscriber, and the rate of lines is limited.
+// Belongs to the loop's thread.
+
+class SubscriberLog {
+  public:
+    explicit SubscriberLog(netio::EventLoop& loop);
+    SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform, LimitedLog::Write warn);
+
+    // Shows fids by the layout's fields.
+    void decode_by(const netio::pubsub::FidLayout* layout) noexcept { ranges_.decode_by(layout); }
+    void subscribed(const netio::pubsub::SubscriberPeer& peer,
+                    const netio::pubsub::FidRange& range);
+    void closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed);
+    // Connected subscribers with at least one subscription.
+    std::size_t subscriber_count() const noexcept { return subscribed_.size(); }
+    // Subscribers that were lost or disconnected.
+    std::uint64_t disconnected() const noexcept { return disconnected_; }
+    // From now on a subscriber that closes must have received everything.
+    void begin_end() noexcept { ending_ = true; }
+    // Subscribers at the beginning of the end that are not known to have received everything: they
+    // did not close in order, or are still connected.
+    std::uint64_t unconfirmed() const noexcept { return unconfirmed_ + subscribed_.size(); }
+
+  private:
+    void tell();
+
+    LimitedLog log_;
+    LimitedLog warnings_;
+    netio::pubsub::SubscriberPeer peer_;
+    RangeLine ranges_; // of peer_, not logged yet
+    netio::Timer timer_;
+    std::set<netio::pubsub::SubscriberId> subscribed_;
+    std::uint64_t disconnected_ = 0;
+    std::uint64_t unconfirmed_ = 0;
+    bool ending_ = false;
+};
 
 } // namespace apps

@@ -37,7 +37,7 @@ PortCounters read_counters(const std::filesystem::path& port);
 // Returns the sum of the counters that indicate this trouble.
 std::uint64_t count_of(const PortCounters& counters, Trouble trouble);
 
-// Facts from sysfs, from the process's limits and from libfabric; apps/doctor/diagnosis.hpp
+// Facts from sysfs, from the process's limits and from libfabric; apps/doctor/doctor.hpp
 // evaluates them.
 struct Version {
     unsigned major = 0;

@@ -1,22 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "apps/common/pace.hpp"
-#include "apps/common/read_ahead.hpp"
+#include "netio/base/latency_histogram.hpp"
+#include "netio/base/time.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/event_loop.hpp"
+#include "netio/memory/buffer.hpp"
+#include "pubsub/core/fid.hpp"
+#include "pubsub/core/fid_set.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
+#include "pubsub/recording/recording_reader.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace apps::replay {
+
+// Replaces fids: "5=7", or equally long ranges, "0-63=100-163". The first rule for a fid decides.
+class FidReplacements {
+  public:
+    // Throws std::invalid_argument: "PROBLEM; allowed: ...".
+    void add(std::string_view text);
+    netio::Fid operator()(netio::Fid fid) const noexcept;
+    // The fids that those of the range become.
+    std::vector<netio::FidRange> operator()(const netio::FidRange& range) const;
+    bool empty() const noexcept { return ranges_.empty(); }
+
+  private:
+    struct Range {
+        netio::FidRange from;
+        netio::Fid to;
+    };
+    std::vector<Range> ranges_;
+};
+
+struct ReplayMessage {
+    netio::Fid fid{};
+    std::uint8_t status = 0;
+    bool has_time = false;    // the publisher had sent utc_ns
+    std::int64_t utc_ns = 0;  // since 1970
+    netio::Duration after{0}; // the first message; never less than the one before
+    std::size_t offset = 0;   // in the block's memory
+    std::size_t bytes = 0;
+};
+
+// Messages in registered memory.
+struct Block {
+    explicit Block(std::size_t bytes) : memory{bytes} {}
+
+    netio::RegisteredBuffer memory;
+    std::vector<ReplayMessage> messages;
+};
+
+// Reads a recording on its own thread, so that no disk and no decompression delays the loop. The
+// thread fills at most read_ahead_limit_bytes of blocks. The event descriptor becomes readable when
+// a block is ready, at the end, and on failure. Belongs to the loop's thread, as the blocks do
+// while they are taken.
+class ReadAhead {
+  public:
+    static constexpr std::size_t block_bytes = std::size_t{4} << 20; // a larger message has its own
+    static constexpr std::size_t read_ahead_limit_bytes = std::size_t{64} << 20;
+
+    struct Options {
+        FidReplacements replacements;
+        netio::FidSet fids; // after the replacement; other messages are skipped. Empty: all
+        std::uint64_t repeat = 1;
+    };
+    // Throws std::system_error: the system grants no thread or no descriptor.
+    ReadAhead(netio::RecordingReader reader, Options options);
+    ~ReadAhead(); // waits until the thread has ended
+    ReadAhead(const ReadAhead&) = delete;
+    ReadAhead& operator=(const ReadAhead&) = delete;
+
+    // Returns null if no block is ready now, or has_ended().
+    std::unique_ptr<Block> take();
+    // The block's memory is used no longer.
+    void give(std::unique_ptr<Block> block);
+    // True after all blocks were taken and no more follow.
+    bool has_ended() const;
+    // Why the recording ended early; empty if it did not. Call after has_ended().
+    std::string failure() const;
+    // What the reader has found so far: torn ends, foreign messages. Call after has_ended().
+    const netio::RecordingReader& reader() const;
+
+    int event_descriptor() const noexcept;
+    void clear_event() noexcept;
+
+  private:
+    class State;
+    std::unique_ptr<State> state_;
+};
+
+// When the messages of a recording are due. If the publisher is late, for instance because a
+// subscriber blocked it, at most one second is caught up; a longer delay postpones everything that
+// follows. No I/O, no clock.
+class Pace {
+  public:
+    // Factor of the recorded speed, above zero; nullopt: as fast as possible.
+    explicit Pace(std::optional<double> factor) noexcept : factor_{factor} {}
+
+    static constexpr netio::Duration catch_up_limit = std::chrono::seconds{1};
+
+    // Returns when the message is due that was recorded this long after the first one; TimePoint{}:
+    // at once. The first call decides the begin.
+    netio::TimePoint due(netio::Duration recorded, netio::TimePoint now) noexcept {
+        if (!factor_) return {};
+        if (!begin_) begin_ = now;
+        constexpr double longest = 1e18; // ns
+        const double after = static_cast<double>(recorded.count()) / *factor_;
+        const netio::Duration scaled{
+            static_cast<netio::Duration::rep>(std::clamp(after, 0.0, longest))};
+        netio::TimePoint time = *begin_ + scaled;
+        if (now - time > catch_up_limit) {
+            const netio::Duration shift = now - time - catch_up_limit;
+            put_off_ += shift;
+            *begin_ += shift;
+            time += shift;
+        }
+        return time;
+    }
+    // A message that was due at `due` has been published.
+    void published(netio::TimePoint due, netio::TimePoint now) noexcept {
+        if (factor_) deviation_.add(now - due);
+    }
+
+    bool is_paced() const noexcept { return factor_.has_value(); }
+    // How late the messages were, relative to the schedule as far as it was not put off.
+    const netio::LatencyHistogram& deviation() const noexcept { return deviation_; }
+    netio::Duration put_off() const noexcept { return put_off_; }
+
+  private:
+    std::optional<double> factor_;
+    std::optional<netio::TimePoint> begin_;
+    netio::Duration put_off_{0};
+    netio::LatencyHistogram deviation_;
+};
 
 // Returns whether the text is a rate: recorded, max, or a factor such as 2x or 0.5x.
 bool read_rate(const std::string& text, std::optional<double>& factor);

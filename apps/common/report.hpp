@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Output for people: escaping, reports, standard error, and the status line of a terminal.
+//
+// External text (from a peer, a server, a file, the command line) is escaped once, at the sink: by
+// the log (apps/common/logging.hpp), by print_report() and tell_standard_error(), and by code
+// that puts it into a line of a table.
+
+#include "apps/common/io.hpp"
 #include "apps/common/pattern.hpp"
+#include "netio/loop/descriptor_watch.hpp"
+#include "netio/loop/event_loop.hpp"
 #include "pubsub/core/fid.hpp"
 
+#include <unistd.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,8 +25,42 @@
 
 namespace apps {
 
+// Whether line ends and tabs belong to the layout of the text, or are part of external text.
+enum class Lines : std::uint8_t { one, several };
+
+// Returns the text without invisible characters and without characters that control a terminal or
+// forge a line. Line ends and tabs become \n, \r and \t; other characters listed in
+// netio/base/control_characters.hpp become \uXXXX, as in JSON, so that a JSON text stays valid;
+// bytes that are not UTF-8 become \xXX. Escaped text is unchanged. The result has at most
+// `limit_bytes`.
+std::string printable(std::string_view text, std::size_t limit_bytes = 1024,
+                      Lines lines = Lines::one);
+// Returns whether printable() would return the text unchanged, apart from its length limit.
+bool is_printable(std::string_view text, Lines lines = Lines::one);
+
+// Writes the result of a program to standard output, after the log lines that explain it. Escapes
+// the text, but keeps line ends and tabs. Waits for a slow reader until a signal asks the program
+// to end. Throws std::runtime_error if the text cannot be written: a lost report is a failure.
+void print_report(std::string_view text, int descriptor = STDOUT_FILENO);
+
+// Writes one or two lines to standard error, for messages that cannot go to the log. Stops trying
+// after one second: a stopped reader, a closed pipe or a full disk never blocks the program. Any
+// thread. Escapes as print_report().
+void tell_standard_error(std::string_view text) noexcept;
+
+// Returns the width of standard output's terminal; 80 if it is unknown.
+std::size_t terminal_columns();
+
+// Returns the sequence that replaces the current line by `line`: return to its start and clear the
+// rest. `line` is cut to `columns` (at least 2), because a wrapped line could not be replaced.
+std::string in_its_place(std::string_view line, std::size_t columns);
+
+// Writes as much to standard output's terminal as it accepts now: a stopped terminal does not block
+// the program. Returns whether the terminal accepted anything.
+bool put_on_terminal(std::string_view text);
+
 // The exit status and the reports of the programs: text for people and one JSON object per line for
-// programs. No I/O.
+// programs; and their output while they run.
 
 // docs/operations.md, "Exit status".
 
@@ -167,5 +214,75 @@ std::string to_text(const SubscribeReport& report);
 // Returns the progress line for a terminal: the last interval and the sums.
 std::string live_line(const Throughput& interval, std::uint64_t messages,
                       std::optional<std::uint64_t> lost);
+
+// Writes lines to standard output while a loop runs. The loop never waits for the reader: lines are
+// queued, up to BackgroundWriter::queue_limit_bytes. While the queue is full the program pauses its
+// peers, or drops lines and reports how many. If standard output fails (full disk, closed pipe) the
+// loop stops, and finish() throws the failure.
+class ShownLines {
+  public:
+    // Calls `on_writable` from the loop when a full queue has space again.
+    explicit ShownLines(
+        netio::EventLoop& loop, std::function<void()> on_writable = [] {});
+    ShownLines(const ShownLines&) = delete;
+    ShownLines& operator=(const ShownLines&) = delete;
+
+    // Queues the text, even beyond the limit. Escapes as print_report().
+    void print(std::string_view text) {
+        if (is_printable(text, Lines::several)) {
+            writer_.put(text);
+        } else {
+            writer_.put(printable(text, std::string_view::npos, Lines::several));
+        }
+        was_full_ = was_full_ || writer_.is_full();
+    }
+    bool is_full() const { return writer_.is_full(); }
+    // Call after the loop has ended. Waits until everything is written or a signal asks the program
+    // to end. Throws std::runtime_error if not everything is written.
+    void finish();
+
+  private:
+    BackgroundWriter writer_;
+    bool was_full_ = false; // on_writable has not been called since then
+    netio::DescriptorWatch watch_;
+};
+
+// Shows the progress of a program once a second.
+class LiveDisplay {
+  public:
+    struct Sums {
+        std::uint64_t messages = 0;
+        std::uint64_t bytes = 0;
+        std::optional<std::uint64_t> lost;
+    };
+    enum class Form : std::uint8_t {
+        none,
+        one_line, // on standard output, if it is a terminal
+        log,      // one log line each second
+    };
+    // Calls `sums` once a second.
+    LiveDisplay(netio::EventLoop& loop, Form form, std::function<Sums()> sums);
+    // Ends the progress line, so that later output begins on a new line.
+    ~LiveDisplay();
+    LiveDisplay(const LiveDisplay&) = delete;
+    LiveDisplay& operator=(const LiveDisplay&) = delete;
+
+  private:
+    void show();
+
+    netio::EventLoop& loop_;
+    Form form_;
+    std::function<Sums()> sums_;
+    Sums last_;
+    netio::TimePoint last_time_;
+    bool shown_ = false;
+    netio::Timer timer_;
+};
+
+// With JSON output only the report is printed; for people either form is possible.
+constexpr LiveDisplay::Form live_form(bool json, bool progress) noexcept {
+    if (progress) return LiveDisplay::Form::log;
+    return json ? LiveDisplay::Form::none : LiveDisplay::Form::one_line;
+}
 
 } // namespace apps

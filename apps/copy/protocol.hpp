@@ -51,7 +51,6 @@
 // is valid only if the Flaw is `none`. No I/O.
 
 #include "apps/copy/checksum.hpp"
-#include "apps/copy/file_data.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +60,15 @@
 #include <vector>
 
 namespace apps::copy {
+
+// A part of a file.
+struct Extent {
+    std::uint64_t position = 0;
+    std::uint64_t bytes = 0;
+
+    std::uint64_t end() const noexcept { return position + bytes; }
+    friend bool operator==(const Extent&, const Extent&) = default;
+};
 
 inline constexpr std::size_t prelude_bytes = 16;
 inline constexpr std::size_t body_limit_bytes = 2048;
@@ -110,7 +118,7 @@ struct Prelude {
 };
 
 struct Open {
-    std::string name; // the receiver checks the path (apps/copy/path.hpp)
+    std::string name; // the receiver checks the path (apps/copy/served_folder.hpp)
     std::uint64_t size_bytes = 0;
     std::int64_t modified_ns = 0; // since the epoch; clamped to the range
     std::uint32_t mode = 0;       // the permissions, at most 0777

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/server.hpp"
 
-#include "apps/copy/path.hpp"
+#include "apps/copy/served_folder.hpp"
 
 #include <fmt/format.h>
 

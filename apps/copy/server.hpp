@@ -3,7 +3,7 @@
 
 #include "apps/common/logging.hpp"
 #include "apps/copy/channel.hpp"
-#include "apps/copy/disk_thread.hpp"
+#include "apps/copy/disk.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/target_file.hpp"
 #include "netio/access/peer_limiter.hpp"

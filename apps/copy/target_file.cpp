@@ -2,7 +2,7 @@
 #include "apps/copy/target_file.hpp"
 
 #include "apps/common/io.hpp"
-#include "apps/copy/path.hpp"
+#include "apps/copy/served_folder.hpp"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 
 #include "apps/common/io.hpp"
 #include "apps/copy/checksum.hpp"
-#include "apps/copy/file_data.hpp"
+#include "apps/copy/disk.hpp"
 #include "apps/copy/protocol.hpp"
 #include "apps/copy/served_folder.hpp"
 

@@ -1,16 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "apps/common/io.hpp"
+#include "pubsub/recording/recording_error.hpp"
 #include "pubsub/recording/recording_reader.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace apps::file {
+
+// Throws RecordingError: the file exists.
+[[noreturn]] inline void refuse_existing(const std::string& path) {
+    throw netio::RecordingError{path +
+                                ": exists; nothing is overwritten: give the name of a new file"};
+}
+
+// A new file, removed by the destructor unless it was finished; "-" is standard output. Functions
+// throw std::system_error that names the file, the constructor also RecordingError.
+class NewFile {
+  public:
+    explicit NewFile(std::string path) : path_{std::move(path)} {
+        if (path_ == "-") {
+            file_ = stdout;
+            return;
+        }
+        file_ = std::fopen(path_.c_str(), "wxbe");
+        if (file_ == nullptr && errno == EEXIST) refuse_existing(path_);
+        if (file_ == nullptr) throw_errno(path_);
+    }
+    ~NewFile() {
+        if (file_ == nullptr || file_ == stdout) return;
+        std::fclose(file_);
+        ::unlink(path_.c_str());
+    }
+    NewFile(const NewFile&) = delete;
+    NewFile& operator=(const NewFile&) = delete;
+
+    void write(std::span<const std::byte> bytes) {
+        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) throw_errno(path_);
+        size_ += bytes.size();
+    }
+    void write(std::string_view text) { write(std::as_bytes(std::span{text})); }
+    std::uint64_t size() const noexcept { return size_; } // bytes written
+
+    // Waits until a file is on the disk.
+    void finish() {
+        if (std::fflush(file_) != 0) throw_errno(path_);
+        if (file_ == stdout) return;
+        if (!sync_file(::fileno(file_))) throw_errno(path_);
+        std::FILE* const closed = std::exchange(file_, nullptr);
+        if (std::fclose(closed) == 0) return;
+        const int error = errno;
+        ::unlink(path_.c_str());
+        errno = error;
+        throw_errno(path_);
+    }
+
+  private:
+    std::string path_;
+    std::FILE* file_ = nullptr; // null: finished
+    std::uint64_t size_ = 0;
+};
 
 // Writes the selected messages of a recording in a form for other programs (docs/recording.md,
 // "Export").
@@ -50,5 +111,33 @@ struct ExportReport {
 ExportReport export_recording(netio::RecordingReader& reader, ExportForm form,
                               const std::string& path, const std::vector<LayoutField>& layout,
                               const std::function<void()>& on_progress);
+
+// HDF5 (docs/recording.md, "HDF5"): a group for each fid with the datasets arrival_time,
+// publish_time, sequence and status, and the messages: `data` with a row for each message if all
+// have the same size (of a compound type if there is a layout), else `bytes` and `offsets`. Reads
+// the recording twice: the first time for the sizes.
+
+// Throws std::runtime_error if this build has no HDF5.
+void require_hdf5();
+
+// The file must not exist. Throws as export_recording().
+ExportReport export_hdf5(netio::RecordingReader& reader, const std::string& path,
+                         const std::vector<LayoutField>& layout,
+                         const std::function<void()>& on_progress);
+
+// Copies everything that is whole in an MCAP file, also of other programs, into a new file with a
+// new summary. The chunks are copied as they are.
+
+struct RepairReport {
+    std::uint64_t chunks = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t skipped_places = 0;
+    std::uint64_t skipped_bytes = 0;
+};
+
+// Throws RecordingError and std::system_error; then the new file is removed. `on_progress` gets the
+// number of bytes that were read.
+RepairReport repair(const std::string& from, const std::string& to, std::size_t chunk_limit_bytes,
+                    const std::function<void(std::uint64_t, std::uint64_t)>& on_progress);
 
 } // namespace apps::file

@@ -1,33 +1,434 @@
 // SPDX-License-Identifier: Apache-2.0
-
-// netio file: looks into recordings, checks and repairs them, and exports what they have.
+#include "apps/file/file.hpp"
 
 #include "apps/common/cli.hpp"
-#include "apps/common/recording_arguments.hpp"
+#include "apps/common/fid_text.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
-#include "apps/file/copy.hpp"
 #include "apps/file/export.hpp"
-#include "apps/file/hdf5_export.hpp"
-#include "apps/file/progress.hpp"
-#include "apps/file/repair.hpp"
-#include "apps/file/summary.hpp"
 #include "apps/program/commands.hpp"
+#include "netio/base/time.hpp"
+#include "pubsub/recording/recording_reader.hpp"
+#include "pubsub/recording/recording_writer.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <queue>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+namespace apps::file {
+
+// Shows the progress of long work once a second in one line, if standard output is a terminal.
+class Progress {
+  public:
+    explicit Progress(bool json) : is_shown_{!json && ::isatty(STDOUT_FILENO) == 1} {}
+    ~Progress() {
+        if (was_shown_) put_on_terminal(in_its_place("", terminal_columns()));
+    }
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    // Call often; costs a few instructions.
+    void show(std::uint64_t done_bytes, std::uint64_t total_bytes) {
+        if (!is_shown_ || (++calls_ & 0xfff) != 0) return;
+        const netio::TimePoint now = netio::Clock::now();
+        if (now - last_ < std::chrono::seconds{1}) return;
+        last_ = now;
+        was_shown_ = true;
+        const double done = static_cast<double>(done_bytes);
+        const double seconds = std::chrono::duration<double>(now - begin_).count();
+        put_on_terminal(in_its_place(
+            fmt::format("{:.0f} % of {}B, {}B/s",
+                        total_bytes > 0 ? 100 * done / static_cast<double>(total_bytes) : 0,
+                        short_number(static_cast<double>(total_bytes)),
+                        short_number(done / seconds)),
+            terminal_columns()));
+    }
+
+  private:
+    bool is_shown_;
+    bool was_shown_ = false;
+    std::uint64_t calls_ = 0;
+    netio::TimePoint begin_ = netio::Clock::now();
+    netio::TimePoint last_ = begin_;
+};
+
+struct CopyReport {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t events = 0;
+    std::vector<std::string> files;
+};
+
+// Writes the selected messages and events of all readers into a new recording, in the order of
+// their times; at equal times, in the order of the readers. Throws RecordingError and
+// std::system_error; then the new files are removed.
+CopyReport copy_recordings(std::vector<netio::RecordingReader>& readers, const std::string& path,
+                           netio::RecordingWriter::Options options,
+                           const std::function<void()>& on_progress);
+
+namespace {
+
+using netio::RecordedEvent;
+using netio::RecordedMessage;
+using netio::RecordingReader;
+using netio::RecordingTime;
+using netio::RecordingWriter;
+
+std::uint64_t to_ns(RecordingTime time) {
+    return static_cast<std::uint64_t>(time.time_since_epoch().count());
+}
+
+RecordingTime time_of(const RecordingReader& reader) {
+    const RecordedEvent* const event = reader.event();
+    return event != nullptr ? event->time : reader.message().arrival_time;
+}
+
+netio::FidSet fids_of(const RecordedEvent& event) {
+    try {
+        if (!event.fids.empty()) return netio::FidSet{parse_fids(event.fids)};
+    } catch (const std::invalid_argument&) { // of another program
+    }
+    return {};
+}
+
+class Copy {
+  public:
+    Copy(const std::string& path, RecordingWriter::Options options)
+        : writer_{std::make_unique<RecordingWriter>(path, std::move(options))} {}
+    ~Copy() {
+        if (writer_ == nullptr) return;
+        const std::vector<std::string> files = writer_->stats().files;
+        writer_.reset();
+        for (const std::string& each : files)
+            ::unlink(each.c_str());
+    }
+    Copy(const Copy&) = delete;
+    Copy& operator=(const Copy&) = delete;
+
+    void take(const RecordingReader& reader) {
+        if (const RecordedEvent* const event = reader.event()) {
+            write(RecordingWriter::Event{.event = event->event,
+                                         .publisher = event->publisher,
+                                         .fids = fids_of(*event),
+                                         .count = event->count,
+                                         .reason = event->reason,
+                                         .arrival_ns = to_ns(event->time)});
+            ++report_.events;
+            return;
+        }
+        const RecordedMessage& message = reader.message();
+        RecordingWriter::Entry entry{.fid = message.fid,
+                                     .bytes = message.bytes,
+                                     .status = message.status,
+                                     .sequence = message.sequence,
+                                     .arrival_ns = to_ns(message.arrival_time),
+                                     .publisher = message.publisher};
+        if (message.has_publish_time) entry.publish_ns = to_ns(message.publish_time);
+        write(entry);
+        ++report_.messages;
+        report_.bytes += message.bytes.size();
+    }
+
+    CopyReport finish() {
+        writer_->close();
+        report_.files = writer_->stats().files;
+        writer_.reset();
+        return std::move(report_);
+    }
+
+  private:
+    template <typename Item>
+    void write(const Item& item) {
+        for (;;) {
+            const netio::Status status = writer_->write(item);
+            if (status == netio::Status::ok) return;
+            if (status == netio::Status::closed) {
+                writer_->close(); // throws why
+                throw std::runtime_error{writer_->stats().failure};
+            }
+            static_cast<void>(writer_->wait_until_writable(std::chrono::seconds{1}));
+        }
+    }
+
+    std::unique_ptr<RecordingWriter> writer_; // null: finished
+    CopyReport report_;
+};
+
+} // namespace
+
+CopyReport copy_recordings(std::vector<RecordingReader>& readers, const std::string& path,
+                           RecordingWriter::Options options,
+                           const std::function<void()>& on_progress) {
+    Copy copy{path, std::move(options)};
+    using Place = std::pair<RecordingTime, std::size_t>; // the earliest first
+    std::priority_queue<Place, std::vector<Place>, std::greater<>> next;
+    for (std::size_t i = 0; i < readers.size(); ++i)
+        if (readers[i].next()) next.emplace(time_of(readers[i]), i);
+    while (!next.empty()) {
+        on_progress();
+        const std::size_t i = next.top().second;
+        next.pop();
+        copy.take(readers[i]);
+        if (readers[i].next()) next.emplace(time_of(readers[i]), i);
+    }
+    return copy.finish();
+}
+
+namespace {
+
+constexpr std::size_t bar_columns = 40;
+
+double in_seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+std::string rate_lines(const RateHistogram& rate) {
+    const auto intervals = rate.intervals();
+    if (intervals.empty()) return {};
+    std::uint64_t most = 1;
+    for (const auto& each : intervals)
+        most = std::max(most, each.messages);
+    const double width = in_seconds(rate.width());
+    std::string text = fmt::format("messages/s over time, {:g} s a line\n", width);
+    for (std::size_t i = 0; i < intervals.size(); ++i) {
+        const auto columns = static_cast<std::size_t>(static_cast<double>(intervals[i].messages) /
+                                                          static_cast<double>(most) * bar_columns +
+                                                      0.999);
+        text += fmt::format("{:>10.3f} s {:<{}} {}\n", static_cast<double>(i) * width,
+                            std::string(columns, '#'), bar_columns,
+                            short_number(static_cast<double>(intervals[i].messages) / width));
+    }
+    return text;
+}
+
+std::string file_lines(const netio::RecordingReader::File& file) {
+    std::string text = fmt::format("{}: {}B, {}, written by {}\n", file.path,
+                                   short_number(static_cast<double>(file.bytes)),
+                                   file.has_summary ? "complete" : "without a summary",
+                                   file.library.empty() ? "an unknown program" : file.library);
+    std::string line;
+    for (const auto& [key, value] : file.properties)
+        line += (line.empty() ? "  " : ", ") + key + " " + value;
+    return line.empty() ? text : text + line + "\n";
+}
+
+std::string problem_lines(const Report& report) {
+    std::string text;
+    for (const auto& each : report.damage)
+        text += fmt::format("damaged: {}: at offset {}, {} bytes: {}\n", each.path, each.offset,
+                            each.bytes, each.problem);
+    if (report.damage_count > report.damage.size())
+        text +=
+            fmt::format("damaged: {} further places\n", report.damage_count - report.damage.size());
+    for (const auto& each : report.torn)
+        text += fmt::format("torn: {}: {} at offset {}, {} bytes after it were not read; `netio "
+                            "file repair` writes what is whole into another file\n",
+                            each.path, each.problem, each.offset, each.bytes);
+    for (const std::string& each : report.wrong_counts)
+        text += fmt::format("damaged: {}\n", each);
+    if (report.backward_steps > 0)
+        text += fmt::format("times step back: {} times\n", report.backward_steps);
+    if (report.foreign_messages > 0)
+        text +=
+            fmt::format("{} messages of other programs were skipped\n", report.foreign_messages);
+    return text;
+}
+
+std::string fid_lines(const Summary& summary, std::size_t fid_limit) {
+    if (summary.fids.empty()) return {};
+    std::string text = fmt::format("{:<18} {:>14} {:>10} {:>12} {:>10} {:>21} {}\n", "fid",
+                                   "messages", "lost", "bytes", "msg/s", "size", "publisher");
+    std::size_t count = 0;
+    const double seconds = summary.seconds();
+    for (const auto& [fid, each] : summary.fids) {
+        if (count++ == fid_limit) break;
+        const std::string size = each.smallest == each.largest
+                                     ? fmt::format("{}", each.smallest)
+                                     : fmt::format("{}-{}", each.smallest, each.largest);
+        text += fmt::format("{:<18} {:>14} {:>10} {:>12} {:>10} {:>21} {}\n", to_string(fid),
+                            each.messages, each.lost, each.bytes,
+                            seconds > 0 ? short_number(static_cast<double>(each.messages) / seconds)
+                                        : "",
+                            size, each.publisher);
+    }
+    if (summary.fids.size() > fid_limit)
+        text +=
+            fmt::format("and {} more fids (--fids shows more)\n", summary.fids.size() - fid_limit);
+    return text;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json places(const std::vector<netio::RecordingReader::Damage>& all) {
+    Json list = Json::array();
+    for (const auto& each : all)
+        list.push_back({{"file", each.path},
+                        {"offset", each.offset},
+                        {"bytes", each.bytes},
+                        {"problem", each.problem}});
+    return list;
+}
+
+std::int64_t ns(netio::RecordingTime time) {
+    return time.time_since_epoch().count();
+}
+
+} // namespace
+
+void RateHistogram::add(netio::RecordingTime time, std::uint64_t bytes) {
+    if (!begin_) begin_ = time;
+    const auto after = std::max(time - *begin_, std::chrono::nanoseconds{0});
+    while (after / width_ >= static_cast<std::int64_t>(interval_limit)) {
+        for (std::size_t i = 0; i < interval_limit; ++i) {
+            const Interval a = 2 * i < interval_limit ? intervals_[2 * i] : Interval{};
+            const Interval b = 2 * i + 1 < interval_limit ? intervals_[2 * i + 1] : Interval{};
+            intervals_[i] = {.messages = a.messages + b.messages, .bytes = a.bytes + b.bytes};
+        }
+        width_ *= 2;
+        used_ = (used_ + 1) / 2;
+    }
+    const auto at = static_cast<std::ptrdiff_t>(after / width_);
+    used_ = std::max(used_, at + 1);
+    ++intervals_[static_cast<std::size_t>(at)].messages;
+    intervals_[static_cast<std::size_t>(at)].bytes += bytes;
+}
+
+void Summary::see(netio::RecordingTime time) {
+    if (!first) first = time;
+    last = std::max(last, time);
+}
+
+void Summary::add(const netio::RecordedMessage& message) {
+    see(message.arrival_time);
+    ++messages;
+    bytes += message.bytes.size();
+    if (message.has_publish_time) ++with_publish_time;
+    rate.add(message.arrival_time, message.bytes.size());
+    FidSummary*& found = found_[message.fid];
+    if (found == nullptr) {
+        found = &fids[message.fid];
+        found->publisher = message.publisher;
+        found->smallest = message.bytes.size();
+    } else if (message.sequence > found->last_sequence) {
+        const std::uint64_t absent = message.sequence - found->last_sequence - 1;
+        found->lost += absent;
+        lost += absent;
+    } else {
+        ++found->restarts;
+        ++restarts;
+    }
+    found->last_sequence = message.sequence;
+    ++found->messages;
+    found->bytes += message.bytes.size();
+    found->smallest = std::min<std::uint64_t>(found->smallest, message.bytes.size());
+    found->largest = std::max<std::uint64_t>(found->largest, message.bytes.size());
+}
+
+void Summary::add(const netio::RecordedEvent& event) {
+    see(event.time);
+    EventSum& sum = events[event.event];
+    ++sum.events;
+    sum.count += event.count.value_or(0);
+}
+
+double Summary::seconds() const {
+    return first ? in_seconds(last - *first) : 0;
+}
+
+std::string to_text(const Report& report, std::size_t fid_limit) {
+    const Summary& sums = report.summary;
+    std::string text;
+    for (const auto& file : report.files)
+        text += file_lines(file);
+    if (sums.first) {
+        text += fmt::format("{} to {}, {:.3f} s\n", shown(*sums.first), shown(sums.last),
+                            sums.seconds());
+    }
+    text +=
+        fmt::format("{} messages, {} bytes, {} fids", sums.messages, sums.bytes, sums.fids.size());
+    if (sums.seconds() > 0) {
+        text += fmt::format(", {}messages/s, {}B/s",
+                            short_number(static_cast<double>(sums.messages) / sums.seconds()),
+                            short_number(static_cast<double>(sums.bytes) / sums.seconds()));
+    }
+    text += fmt::format("\nlost: {} messages by their numbers", sums.lost);
+    if (sums.restarts > 0) text += fmt::format("; the numbers began again {} times", sums.restarts);
+    text += "\n";
+    for (const auto& [name, sum] : sums.events) {
+        text += fmt::format("event {}: {} times", name, sum.events);
+        text += sum.count > 0 ? fmt::format(", {} messages\n", sum.count) : "\n";
+    }
+    return text + problem_lines(report) + rate_lines(sums.rate) + fid_lines(sums, fid_limit);
+}
+
+std::string to_json(const Report& report) {
+    const Summary& sums = report.summary;
+    Json json{{"role", report.role}, {"report_version", report_version}};
+    json["files"] = Json::array();
+    for (const auto& file : report.files) {
+        Json properties = Json::object();
+        for (const auto& [key, value] : file.properties)
+            properties[key] = value;
+        json["files"].push_back({{"file", file.path},
+                                 {"bytes", file.bytes},
+                                 {"complete", file.has_summary},
+                                 {"library", file.library},
+                                 {"properties", properties}});
+    }
+    json["messages"] = sums.messages;
+    json["bytes"] = sums.bytes;
+    json["lost"] = sums.lost;
+    json["restarts"] = sums.restarts;
+    json["with_publish_time"] = sums.with_publish_time;
+    json["begin_ns"] = sums.first ? Json(ns(*sums.first)) : Json();
+    json["end_ns"] = sums.first ? Json(ns(sums.last)) : Json();
+    json["seconds"] = sums.seconds();
+    json["events"] = Json::object();
+    for (const auto& [name, sum] : sums.events)
+        json["events"][name] = {{"events", sum.events}, {"count", sum.count}};
+    json["foreign_messages"] = report.foreign_messages;
+    json["backward_steps"] = report.backward_steps;
+    json["damage_count"] = report.damage_count + report.wrong_counts.size();
+    json["damage"] = places(report.damage);
+    json["wrong_counts"] = report.wrong_counts;
+    json["torn"] = places(report.torn);
+    json["rate"] = {{"interval_s", in_seconds(sums.rate.width())},
+                    {"messages", Json::array()},
+                    {"bytes", Json::array()}};
+    for (const auto& each : sums.rate.intervals()) {
+        json["rate"]["messages"].push_back(each.messages);
+        json["rate"]["bytes"].push_back(each.bytes);
+    }
+    json["fids"] = Json::object();
+    for (const auto& [fid, each] : sums.fids) {
+        json["fids"][to_string(fid)] = {{"publisher", each.publisher}, {"messages", each.messages},
+                                        {"bytes", each.bytes},         {"lost", each.lost},
+                                        {"restarts", each.restarts},   {"size_min", each.smallest},
+                                        {"size_max", each.largest}};
+    }
+    return json_line(json);
+}
+
+} // namespace apps::file
+
 namespace apps {
+
+// netio file: looks into recordings, checks and repairs them, and exports what they have.
+
 namespace file {
 namespace {
 
@@ -234,8 +635,7 @@ class FileCommand {
         const auto arguments = std::make_shared<FileArguments>();
         arguments_ = arguments.get();
         add_recordings(action, arguments->recording);
-        action.add_flag("--json", arguments->json,
-                        "Print the report as one JSON object, as the last line");
+        add_json(action, arguments->json);
         actions_.emplace_back(&action, [run, arguments] { return to_integer(run(*arguments)); });
         return action;
     }

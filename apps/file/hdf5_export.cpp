@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/file/hdf5_export.hpp"
+#include "apps/file/export.hpp"
 
 #include <stdexcept>
 
@@ -22,7 +22,6 @@ ExportReport export_hdf5(netio::RecordingReader&, const std::string&,
 
 #else
 
-#include "apps/file/new_file.hpp"
 #include "netio/base/version.hpp"
 
 #include <hdf5.h>

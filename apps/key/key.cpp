@@ -4,9 +4,7 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/io.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/access/key_file.hpp"
 #include "netio/access/key_source.hpp"

@@ -3,13 +3,11 @@
 // netio listen: receives messages of send sockets, and counts or prints them.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/display.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
-#include "apps/common/option_name.hpp"
-#include "apps/common/process.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
@@ -149,8 +147,7 @@ Command add_listen(CLI::App& program) {
     add_keys(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_json(*command, arguments->json);
     return [arguments] { return to_integer(ListenRun{*arguments}.run()); };
 }
 

@@ -2,11 +2,10 @@
 
 // The program netio: sub-commands, logging, exit status.
 
+#include "apps/common/logging.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/program/program_log.hpp"
 #include "netio/base/version.hpp"
 
 #include <CLI/CLI.hpp>

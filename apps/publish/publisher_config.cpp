@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/publisher_config.hpp"
 
-#include "apps/common/option_name.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/publish/config_table.hpp"
 #include "apps/publish/stream_config.hpp"

@@ -3,14 +3,14 @@
 
 // The YAML configuration of one or several test publishers, which `netio publish` reads (config/
 // has commented examples, docs/configuration.md lists every key). The result is plain values; every
-// mistake is a ConfigError (apps/publish/yaml_reader.hpp).
+// mistake is a ConfigError (apps/publish/config_table.hpp).
 
 #include "apps/common/cli.hpp"
 #include "apps/common/pattern.hpp"
-#include "apps/common/read_ahead.hpp"
+#include "apps/common/player.hpp"
 #include "apps/metrics/metrics.hpp"
+#include "apps/publish/config_table.hpp"
 #include "apps/publish/message_plan.hpp"
-#include "apps/publish/yaml_reader.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/discovery/bus.hpp"

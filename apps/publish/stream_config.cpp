@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/stream_config.hpp"
 
+#include "apps/common/cli.hpp"
 #include "apps/common/fid_text.hpp"
 #include "apps/common/player.hpp"
-#include "apps/common/recording_arguments.hpp"
 #include "netio/base/control_characters.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/discovery/announcement.hpp"

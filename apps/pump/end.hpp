@@ -2,9 +2,11 @@
 #pragma once
 
 #include "apps/common/idle_watch.hpp"
+#include "apps/common/logging.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/metrics/figures.hpp"
-#include "apps/pump/report.hpp"
+#include "netio/access/peer_limiter.hpp"
+#include "netio/base/time.hpp"
 #include "stream/socket/stream_listener.hpp"
 #include "stream/socket/stream_socket.hpp"
 
@@ -19,9 +21,60 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace apps::pump {
+
+// Measures the elapsed time and the processor time of a part of this process's run.
+
+// Processor time of this process so far, user and system.
+double processor_seconds();
+
+class Measurement {
+  public:
+    void begin(netio::TimePoint now);
+    // Ends the measurement; the last call counts.
+    void end(netio::TimePoint now);
+    bool is_running() const noexcept { return begin_ != netio::TimePoint{} && end_ == begin_; }
+
+    double seconds() const;
+    double processor_s() const noexcept { return processor_s_; }
+    // Fraction of a core.
+    double processor_share() const { return seconds() > 0 ? processor_s_ / seconds() : 0; }
+
+  private:
+    netio::TimePoint begin_;
+    netio::TimePoint end_;
+    double processor_begin_ = 0;
+    double processor_s_ = 0;
+};
+
+// The final report of one end of a pump: a JSON object, which the server sends to the client. No
+// I/O.
+
+struct Facts {
+    bool is_client = false;
+    std::string provider;
+    std::string error; // empty: none
+    std::uint64_t bytes = 0;
+    bool verified = false;
+    bool receives = false; // decides whether the receiver's or the sender's fraction of direct
+                           // bytes comes first
+    Measurement measurement;
+    netio::stream::StreamSocket::Counters counters;
+    std::string peer_report; // at the client: the server's report
+};
+
+nlohmann::ordered_json to_report(const Facts& facts);
+// Returns lines for people.
+std::string as_text(const nlohmann::ordered_json& report);
+
+// Returns a text from an untrusted report; empty if it is missing or not a text.
+std::string text_in(const nlohmann::ordered_json& report, const char* name);
+double number_in(const nlohmann::ordered_json& report, const char* name);
+// Returns the error in the peer's report; empty if there is none.
+std::string problem_in(const std::string& peer_report);
 
 // The header that a pump sends to its server before the bytes: fixed size, little-endian. After its
 // own bytes the server answers with its report, a JSON object, until the end of the stream.
@@ -202,6 +255,63 @@ class End final : private netio::stream::StreamSocket::Handler {
     IdleWatch idle_;
     netio::Timer later_;                                  // for filling in steps
     std::unique_ptr<netio::stream::StreamSocket> socket_; // last: destroyed first
+};
+
+// Serves several pumps at a time. A client's header is followed within the given limits: number of
+// clients, clients per host, memory per client, and time without progress. Belongs to the loop's
+// thread.
+
+class Server final : private netio::stream::StreamListener::Handler {
+  public:
+    struct Options {
+        std::vector<netio::Address> listen;
+        bool allow_remote_anonymous = false;               // other machines may reach them
+        std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: no authentication
+        std::size_t client_limit_count = 16;               // further clients are rejected
+        std::size_t host_limit_count = 0;                  // clients per host; 0: half
+        Settings settings{.memory_limit_bytes = std::size_t{128} << 20U,
+                          .idle_limit = std::chrono::minutes{1}};
+    };
+
+    // Calls `on_end` for each client that has disconnected.
+    Server(netio::EventLoop& loop, netio::Transport& transport, Options options,
+           std::function<void(const End&)> on_end);
+
+    std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
+    std::size_t client_count() const noexcept { return clients_.size(); }
+    struct Counters {
+        std::uint64_t bytes = 0; // transferred, of all clients
+        std::uint64_t ended = 0; // clients that have disconnected
+        std::uint64_t failures = 0;
+    };
+    Counters counters() const;
+    // Aborts all clients, and calls `then` when they have ended. Further clients are rejected.
+    void interrupt(std::function<void()> then);
+    // Metrics of the connected clients.
+    std::vector<StreamFigures> figures() const;
+
+  private:
+    struct Client {
+        std::string address;
+        std::unique_ptr<End> end;
+    };
+
+    void on_incoming(netio::stream::IncomingStream& incoming) override;
+    void on_closed(End& end);
+    void forget_ended();
+    std::vector<Client>::iterator client_of(const End& end);
+
+    netio::EventLoop& loop_;
+    Options options_;
+    std::function<void(const End&)> on_end_;
+    netio::access::PeerLimiter places_;
+    PeerLog log_;
+    std::vector<Client> clients_;
+    Counters gone_;                   // of disconnected clients
+    std::vector<End*> ended_;         // ended, but still in their own handlers
+    std::function<void()> when_gone_; // empty: still serving
+    netio::Timer later_;
+    netio::stream::StreamListener listener_;
 };
 
 } // namespace apps::pump

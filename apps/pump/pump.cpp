@@ -3,18 +3,14 @@
 // netio pump: the command line of the stream benchmark.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/display.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
-#include "apps/common/option_name.hpp"
-#include "apps/common/process.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"
-#include "apps/pump/report.hpp"
-#include "apps/pump/server.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -348,7 +344,7 @@ Command add(CLI::App& program) {
               {.min = 0});
     add_provider(*command, arguments->provider)->capture_default_str();
     add_loop(*command, arguments->loop);
-    command->add_flag("--progress", arguments->output.progress, "Log the progress once a second");
+    add_progress(*command, arguments->output.progress);
     command->add_flag("--json", arguments->output.json, "Print one JSON object per connection");
     return [arguments] {
         check_sizes(arguments->load);

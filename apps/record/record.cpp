@@ -3,15 +3,12 @@
 // netio record: records fids of several publishers into MCAP files.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/display.hpp"
 #include "apps/common/fid_text.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
-#include "apps/common/process.hpp"
-#include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
@@ -674,24 +671,14 @@ Command add_record(CLI::App& program) {
         },
         "Policy while the disk is slow: block, drop, disconnect, or newest (buffered publishers "
         "only); never one that blocks the publisher more than its own policy");
-    command->add_option(cli_flag<&Socket::local_host>(), arguments->local,
-                        "Connect from this local address");
-    add_receive_buffers(*command, arguments->socket.session);
-    add_receive_buffer_limit(*command, arguments->socket.receive_buffer_limit_bytes);
-    add_largest_message(*command, arguments->socket.largest_message_bytes);
-    add_session_times(*command, arguments->socket.session);
-    add_retry_times(*command, arguments->socket.retry_interval, arguments->socket.retry_limit);
-    add_count(*command, cli_flag<&Socket::fid_limit>(), arguments->socket.fid_limit,
-              "Limit of fids with counters; a publisher that sends more fids is disconnected",
-              {.min = 1, .max = 1U << 30});
+    add_subscriber(*command, arguments->local, arguments->socket);
     add_key(*command, arguments->key);
     add_decoding(*command, arguments->decode);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_loop(*command, arguments->loop);
-    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_progress(*command, arguments->progress);
+    add_json(*command, arguments->json);
     return [arguments] { return to_integer(record::run(*arguments)); };
 }
 

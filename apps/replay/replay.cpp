@@ -3,16 +3,12 @@
 // netio replay: publishes a recording again.
 
 #include "apps/common/cli.hpp"
-#include "apps/common/display.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/player.hpp"
-#include "apps/common/process.hpp"
-#include "apps/common/recording_arguments.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/subscriber_log.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/access/host.hpp"
 #include "netio/fabric.hpp"
@@ -402,9 +398,8 @@ Command add_replay(CLI::App& program) {
               "Begin to publish when this many subscribers are connected",
               {.min = 0, .max = 1'000'000});
     add_publisher_options(*command, *arguments);
-    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_progress(*command, arguments->progress);
+    add_json(*command, arguments->json);
     return [arguments] {
         ReplayRun run{*arguments, open_recording(arguments->recording)};
         return to_integer(run.run());

@@ -5,7 +5,6 @@
 #include "apps/common/cli.hpp"
 #include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"

@@ -3,11 +3,10 @@
 // netio send: sends the lines of standard input, or generated messages, to a listen socket.
 
 #include "apps/common/cli.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
-#include "apps/common/option_name.hpp"
-#include "apps/common/process.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
@@ -301,8 +300,7 @@ Command add_send(CLI::App& program) {
     add_key(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_json(*command, arguments->json);
     return [arguments] { return to_integer(SendRun{*arguments}.run()); };
 }
 

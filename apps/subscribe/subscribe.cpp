@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-
-// netio subscribe: receives fids, counts, verifies or records them.
+#include "apps/subscribe/subscribe.hpp"
 
 #include "apps/common/cli.hpp"
-#include "apps/common/display.hpp"
 #include "apps/common/fid_text.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/logging.hpp"
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
-#include "apps/common/process.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/subscribe/consumer.hpp"
-#include "apps/subscribe/outcome.hpp"
-#include "apps/subscribe/subscribe_log.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -34,6 +28,7 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,7 +40,143 @@
 #include <utility>
 #include <vector>
 
+namespace apps::subscribe {
+namespace {
+
+bool is_sound(const SubscribeReport& report) {
+    const PatternCounts& counts = report.pattern;
+    return counts.corrupt == 0 && counts.truncated == 0 && counts.lost == 0 &&
+           counts.reordered == 0 && counts.duplicates == 0 && report.lost.value_or(0) == 0 &&
+           report.surplus == 0;
+}
+
+bool ended_early(const std::string& end, const Asked& asked) {
+    if (end == "lost") return true;
+    if (end == "interrupted") return asked.messages || asked.duration;
+    return asked.messages && end != "messages";
+}
+
+} // namespace
+
+// The worst result has priority.
+ExitStatus outcome(const SubscribeReport& report, const Asked& asked) {
+    if (report.end == "failed" || report.end == "refused") return ExitStatus::failed;
+    if (!report.reached.any) return ExitStatus::unreached;
+    if (asked.sound && !is_sound(report)) return ExitStatus::unsound;
+    const bool is_missing =
+        report.lost.value_or(0) > 0 || report.unknown_tails > 0 || report.reached.unreached > 0;
+    if (is_missing || ended_early(report.end, asked)) return ExitStatus::incomplete;
+    return report.throughput.messages == 0 ? ExitStatus::nothing : ExitStatus::done;
+}
+
+bool parse_pause(std::string_view text, Slowness& slowness) {
+    const std::size_t at = text.find('@');
+    if (at == std::string_view::npos) return false;
+    const auto pause = parse_duration(text.substr(0, at));
+    const auto every = parse_duration(text.substr(at + 1));
+    if (!pause || !every || *pause >= *every) return false;
+    slowness.pause = *pause;
+    slowness.every = *every;
+    return true;
+}
+
+SlowReader::SlowReader(const Slowness& slowness, netio::TimePoint start)
+    : slowness_{slowness}, next_pause_{slowness.pause.count() > 0 ? start + slowness.every
+                                                                  : netio::TimePoint::max()} {}
+
+// Pauses during which no message arrived are skipped.
+netio::Duration SlowReader::hold(netio::TimePoint now) {
+    netio::Duration time = slowness_.think;
+    if (now < next_pause_) return time;
+    const auto periods = (now - next_pause_) / slowness_.every;
+    const netio::TimePoint begin = next_pause_ + periods * slowness_.every;
+    next_pause_ = begin + slowness_.every;
+    if (now < begin + slowness_.pause) time += begin + slowness_.pause - now;
+    return time;
+}
+
+void Verifier::check(std::string_view publisher, netio::pubsub::Fid fid,
+                     std::span<const std::byte> message) {
+    const std::size_t header = std::min(header_bytes_, message.size());
+    pattern_.check(fid, message.subspan(header), number_of(publisher));
+}
+
+void Verifier::begin_anew(std::string_view publisher) {
+    publishers_.insert_or_assign(std::string{publisher}, ++numbers_given_);
+    last_publisher_.clear();
+}
+
+std::uint32_t Verifier::number_of(std::string_view publisher) {
+    if (publisher == last_publisher_) return last_number_;
+    auto known = publishers_.find(publisher);
+    if (known == publishers_.end()) known = publishers_.emplace(publisher, ++numbers_given_).first;
+    last_publisher_ = publisher;
+    last_number_ = known->second;
+    return last_number_;
+}
+
+namespace {
+
+// A publisher may send any number.
+netio::Duration difference(std::int64_t published, std::int64_t arrived) noexcept {
+    constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max() / 2;
+    return netio::Duration{arrived - std::clamp<std::int64_t>(published, 0, latest)};
+}
+
+} // namespace
+
+void Latency::add(std::int64_t published, std::int64_t arrived) {
+    const netio::Duration taken = difference(published, arrived);
+    if (taken < netio::Duration::zero()) ++ahead_;
+    histogram_.add(taken);
+}
+
+void OneWayLatency::round_trip(netio::Duration time) noexcept {
+    round_trip_ = std::min(round_trip_, std::max(time, netio::Duration::zero()));
+}
+
+void OneWayLatency::add(std::int64_t published, std::int64_t arrived) noexcept {
+    const netio::Duration taken = difference(published, arrived);
+    smallest_ = std::min(smallest_, taken);
+    if (round_trip_ == netio::Duration::max()) return;
+    const Offset now = offset();
+    const bool is_certain = now.value > now.error || now.value < -now.error;
+    histogram_.add(is_certain ? taken - now.value : taken);
+}
+
+OneWayLatency::Offset OneWayLatency::offset() const noexcept {
+    return {.value = smallest_ - round_trip_ / 2, .error = round_trip_ / 2};
+}
+
+std::optional<OneWayFigures> OneWayLatency::figures(std::string publisher) const {
+    if (histogram_.count() == 0) return std::nullopt;
+    return OneWayFigures{.publisher = std::move(publisher),
+                         .median = histogram_.quantile(0.5),
+                         .p99 = histogram_.quantile(0.99),
+                         .clock_offset = offset().value,
+                         .clock_offset_error = offset().error};
+}
+
+std::optional<LatencyReport> Latency::report() const {
+    if (histogram_.count() == 0) return {};
+    const auto us = [](netio::Duration time) {
+        return std::chrono::duration<double, std::micro>(time).count();
+    };
+    return LatencyReport{.messages = histogram_.count(),
+                         .ahead = ahead_,
+                         .p50_us = us(histogram_.quantile(0.5)),
+                         .p90_us = us(histogram_.quantile(0.9)),
+                         .p99_us = us(histogram_.quantile(0.99)),
+                         .p99_9_us = us(histogram_.quantile(0.999)),
+                         .longest_us = us(histogram_.longest())};
+}
+
+} // namespace apps::subscribe
+
 namespace apps {
+
+// netio subscribe: receives fids, counts, verifies or records them.
+
 namespace subscribe {
 namespace {
 
@@ -615,24 +746,14 @@ Command add_subscribe(CLI::App& program) {
             "Policy if this subscriber is slow: block, drop, disconnect, or newest (buffered "
             "publishers only); never one that blocks the publisher more than its own policy")
         ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
-    command->add_option(cli_flag<&Socket::local_host>(), arguments->local,
-                        "Connect from this local address");
-    add_receive_buffers(*command, arguments->socket.session);
-    add_receive_buffer_limit(*command, arguments->socket.receive_buffer_limit_bytes);
-    add_largest_message(*command, arguments->socket.largest_message_bytes);
-    add_session_times(*command, arguments->socket.session);
-    add_retry_times(*command, arguments->socket.retry_interval, arguments->socket.retry_limit);
-    add_count(*command, cli_flag<&Socket::fid_limit>(), arguments->socket.fid_limit,
-              "Limit of fids with counters; a publisher that sends more fids is disconnected",
-              {.min = 1, .max = 1U << 30});
+    add_subscriber(*command, arguments->local, arguments->socket);
     add_key(*command, arguments->key);
     add_decoding(*command, arguments->fids.decode);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_loop(*command, arguments->loop);
-    command->add_flag("--progress", arguments->progress, "Log the progress once a second");
-    command->add_flag("--json", arguments->json,
-                      "Print the report as one JSON object, as the last line");
+    add_progress(*command, arguments->progress);
+    add_json(*command, arguments->json);
     return [arguments] { return to_integer(subscribe::run(*arguments)); };
 }
 

@@ -2,7 +2,6 @@
 #include "apps/top/table.hpp"
 
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

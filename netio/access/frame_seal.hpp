@@ -10,7 +10,6 @@
 
 #include "netio/access/auth.hpp"
 #include "netio/access/crypto.hpp"
-#include "netio/access/noise.hpp"
 #include "netio/base/frame.hpp"
 
 #include <array>

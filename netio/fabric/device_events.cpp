@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/device_events.hpp"
 
-#include "netio/loop/signal_handlers.hpp"
+#include "netio/loop/process.hpp"
 
 #include <cerrno>
 #include <dlfcn.h>

@@ -1,6 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The descriptors of this process, and the kernel sockets of endpoints among them.
+
+// The descriptors of this process: how many are free, and which ones a library has opened.
+
+#include "netio/access/host.hpp"
+#include "netio/base/signals_blocked.hpp"
+#include "netio/base/status.hpp"
+#include "netio/base/time.hpp"
+
+#include <rdma/fi_endpoint.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio::fabric {
+
+// The number that the next descriptor will get; -1: none is free.
+int lowest_free_descriptor() noexcept;
+// Whether so few are free that no new peer may use one, because existing peers must be served and
+// closed.
+bool descriptors_are_short() noexcept;
+
+// Visits the descriptors that are open now. Throws FabricError if they cannot be listed.
+void for_each_descriptor(const std::function<void(int fd)>& visit);
+
+// Marks descriptors that libfabric opens while this object lives as close-on-exec, and those that
+// other threads open during that time. Otherwise programs that are exec'ed would inherit them
+// (measured, libfabric 1.17 and 2.5): a port stays in use, and a peer does not notice that this
+// process has ended. Lists all descriptors, so it is for set-up only.
+class CloseOnExec {
+  public:
+    CloseOnExec();
+    ~CloseOnExec();
+    CloseOnExec(const CloseOnExec&) = delete;
+    CloseOnExec& operator=(const CloseOnExec&) = delete;
+
+    static void set(int fd) noexcept;
+
+  private:
+    const AllSignalsBlocked blocked_; // libfabric may start threads
+    std::vector<int> before_;
+};
+
+// The same for a call that opens a few descriptors and is made often: it checks only the numbers
+// that the next descriptors will get.
+class FewCloseOnExec {
+  public:
+    FewCloseOnExec() noexcept;
+    ~FewCloseOnExec();
+    FewCloseOnExec(const FewCloseOnExec&) = delete;
+    FewCloseOnExec& operator=(const FewCloseOnExec&) = delete;
+
+  private:
+    std::array<int, 12> next_; // -1: none
+};
+
 // What libfabric's tcp provider does not offer, done on its kernel sockets:
 //   - a low-water mark on a listening socket, which accepted sockets inherit: a connection request
 //     is reported when all of it is there. The provider reads the second half of a request
@@ -16,22 +79,6 @@
 // Each socket is searched for once among the descriptors of this process: newer providers return
 // the descriptor (FI_GET_FD), the oldest supported version does not. Sockets that were found are
 // entered in a table of the process, so that they are not searched again.
-
-#include "netio/access/host.hpp"
-#include "netio/base/status.hpp"
-#include "netio/base/time.hpp"
-
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <rdma/fi_endpoint.h>
-#include <span>
-#include <string>
-
-namespace netio::fabric {
 
 // For a connection request or answer of the tcp provider: the number of bytes before the connection
 // data, and the most that it reads of the data.

@@ -7,7 +7,6 @@
 #include "netio/base/signals_blocked.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/process.hpp"
-#include "netio/loop/signal_handlers.hpp"
 
 #include <cerrno>
 #include <cstdlib>

@@ -6,7 +6,6 @@
 #include "netio/fabric.hpp"
 #include "netio/fabric/addresses.hpp"
 #include "netio/loop/process.hpp"
-#include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
 #include <array>

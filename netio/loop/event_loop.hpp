@@ -28,7 +28,6 @@
 #include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
 #include "netio/loop/event_source.hpp"
-#include "netio/loop/loop_stats.hpp"
 #include "netio/loop/loop_work.hpp"
 #include "netio/loop/process.hpp"
 

@@ -3,8 +3,9 @@
 
 #include "netio/base/check.hpp"
 
-#include <algorithm>
 #include <sys/epoll.h>
+
+#include <algorithm>
 #include <utility>
 
 namespace netio::inline v0_3 {

@@ -3,7 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/coalescing/flush_pace.hpp"
+#include "netio/coalescing/page.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "netio/memory/page_pool.hpp"
 #include "netio/messages/message_frames.hpp"

@@ -5,7 +5,6 @@
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/base/retry_policy.hpp"
 #include "netio/base/slot_pool.hpp"
 #include "netio/coalescing/reassembly.hpp"
 #include "netio/loop/check_caller.hpp"

@@ -4,7 +4,6 @@
 #include "netio/base/back_off.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/base/retry_policy.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/session/connector.hpp"

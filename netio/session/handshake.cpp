@@ -3,9 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/wire.hpp"
-#include "netio/base/wire_options.hpp"
 #include "netio/random_number.hpp"
-#include "netio/session/authenticator.hpp"
 
 #include <algorithm>
 #include <tuple>

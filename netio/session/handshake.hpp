@@ -1,25 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the two sides of a session exchange before it opens, and whether they suit each other: hello
-// and rejection (docs/wire-formats.md, "Connection data"), authentication, the keys of the session,
-// and the open frame. No I/O.
+// How a session opens: the keys of a listening side, and what both sides exchange.
+
+// The implementation of ServerKeys: judges connection requests, knows the admitted peers, and ends
+// their sessions when the key file revokes their keys. Private to netio/session.
 
 #include "netio/access/auth.hpp"
 #include "netio/access/frame_seal.hpp"
-#include "netio/base/retry_policy.hpp"
+#include "netio/access/key_source.hpp"
+#include "netio/base/back_off.hpp"
 #include "netio/base/status.hpp"
+#include "netio/loop/event_loop.hpp"
+#include "netio/session/server_keys.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+
+namespace netio::inline v0_3 {
+
+class AdmittedPeer;
+class SessionListener;
+
+class Authenticator final {
+  public:
+    Authenticator(EventLoop& loop, const ServerKeys::Options& options);
+    ~Authenticator() = default;
+    Authenticator(const Authenticator&) = delete;
+    Authenticator& operator=(const Authenticator&) = delete;
+
+    EventLoop& loop() const noexcept { return loop_; }
+    bool is_of(const EventLoop& loop) const noexcept { return &loop == &loop_; }
+    access::AuthServer::Verdict judge(const ConnectionRequest& request, access::PeerSlot& slot);
+    // Reports a refused peer to the observer; after the answer to the peer.
+    void tell_refused(const std::string& peer_address,
+                      const access::AuthServer::Verdict& verdict) const;
+    // For operators: the key of a busy verdict, and the limit that it exceeds.
+    std::string shortage(const access::AuthServer::Verdict& verdict) const;
+
+    bool requires_key() const { return control_.requires_key(); }
+    // Registers a listener at an address that other machines reach, without permission for
+    // anonymous peers: a change of the key file that admits them is reported.
+    void guard(const SessionListener& listener, const std::string& address) {
+        guarded_[&listener] = address;
+    }
+    void forget(const SessionListener& listener) noexcept { guarded_.erase(&listener); }
+
+    void enter(AdmittedPeer& peer) { present_.insert(&peer); }
+    void leave(AdmittedPeer& peer) noexcept { present_.erase(&peer); }
+    ServerKeys::Counters counters() const noexcept;
+
+  private:
+    void look();
+
+    EventLoop& loop_;
+    ServerKeys::Options options_;
+    access::SystemKeySource source_;
+    access::AccessControl control_;
+    std::set<AdmittedPeer*> present_;
+    std::map<const SessionListener*, std::string> guarded_;
+    Timer look_timer_;
+};
+
+// An admitted peer. It occupies its slot until this is destroyed.
+class AdmittedPeer final {
+  public:
+    AdmittedPeer(std::shared_ptr<ServerKeys> keys, access::AuthResult result,
+                 access::PeerSlot slot);
+    ~AdmittedPeer();
+    AdmittedPeer(const AdmittedPeer&) = delete;
+    AdmittedPeer& operator=(const AdmittedPeer&) = delete;
+
+    const access::AuthResult& result() const noexcept { return result_; }
+    // What to do when the peer's key is revoked. Must not call the user.
+    void set_revocation(std::function<void()> revoke) { revoke_ = std::move(revoke); }
+    void revoke() const {
+        if (revoke_) revoke_();
+    }
+
+  private:
+    std::shared_ptr<ServerKeys> keys_;
+    access::AuthResult result_;
+    access::PeerSlot slot_;
+    std::function<void()> revoke_;
+};
+
+} // namespace netio::inline v0_3
+
+// What the two sides of a session exchange before it opens, and whether they suit each other: hello
+// and rejection (docs/wire-formats.md, "Connection data"), authentication, the keys of the session,
+// and the open frame. No I/O.
 
 namespace netio::inline v0_3 {
 
@@ -34,7 +116,7 @@ enum class Service : std::uint8_t {
 };
 
 // A peer of another version is rejected: within a version the formats only grow, by features and by
-// options (netio/base/wire_options.hpp).
+// options (netio/base/wire.hpp).
 inline constexpr std::uint8_t wire_version = 3;
 inline constexpr std::size_t hello_bytes = 24;
 inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
@@ -51,7 +133,7 @@ struct ServiceData {
 };
 
 // The minimum of every side: frames that open, end and maintain a session fit, and credits can flow
-// (netio/session/credits.hpp needs one receive less).
+// (netio/session/send_window.hpp needs one receive less).
 inline constexpr std::uint32_t least_receive_bytes = 256;
 inline constexpr std::uint16_t least_session_receive_count = 4;
 inline constexpr std::uint16_t most_session_receive_count = 16'384;

@@ -5,7 +5,7 @@
 #include "netio/access/host.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/session/authenticator.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <numeric>
 #include <optional>

@@ -5,7 +5,7 @@
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/wire.hpp"
-#include "netio/session/authenticator.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <algorithm>
 #include <array>

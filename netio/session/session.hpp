@@ -25,7 +25,6 @@
 #include "netio/session/drain_timer.hpp"
 #include "netio/session/frames.hpp"
 #include "netio/session/handshake.hpp"
-#include "netio/session/liveness.hpp"
 #include "netio/session/receive_window.hpp"
 #include "netio/session/send_window.hpp"
 #include "netio/session/session_options.hpp"

@@ -6,7 +6,7 @@
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/session/authenticator.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,8 +6,8 @@
 
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/fid_assignment.hpp"
-#include "pubsub/core/resume_state.hpp"
-#include "pubsub/core/shown_fids.hpp"
+#include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/core/frame_receiver.hpp"
 #include "pubsub/core/subscriptions_snapshot.hpp"
 
 #include <cstdint>

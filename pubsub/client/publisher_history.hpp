@@ -6,7 +6,7 @@
 // forgotten publishers the sums remain.
 
 #include "pubsub/client/publisher_connection.hpp"
-#include "pubsub/core/shown_fids.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <cstddef>
 #include <memory>

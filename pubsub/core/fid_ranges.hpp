@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -169,6 +170,106 @@ class FidRangeMap {
     }
 
     Ranges ranges_;
+};
+
+} // namespace netio::pubsub::inline v0_3
+
+// Counts of many fids that seldom change and are seldom looked up, in little memory: if fids are
+// close together, an entry takes two bytes plus the digits of its count. No I/O.
+//
+// The counts are stored in runs, sorted by fid and compressed. Each call of add() creates a run.
+// Runs of about the same length are merged, so there are few runs, and an entry is seldom copied.
+
+namespace netio::pubsub::inline v0_3 {
+
+class FidCountStore {
+  public:
+    // Different fids, ascending. These counts replace those of the same fids.
+    void add(std::span<const FidCount> counts);
+    // Returns 0 if there is no count.
+    std::uint64_t find(Fid fid) const noexcept;
+
+    // Memory in use.
+    std::size_t bytes() const noexcept;
+
+  private:
+    static constexpr std::size_t block_entries = 32;
+    struct Block {
+        Fid first{};
+        std::uint64_t offset = 0; // of its first count
+    };
+    struct Run {
+        std::size_t size = 0;
+        std::vector<Block> blocks; // where a search begins
+        std::vector<std::uint8_t> entries;
+    };
+    static Run encoded(std::span<const FidCount> counts);
+    static std::vector<FidCount> decoded(const Run& run);
+    static std::vector<FidCount> merged(const Run& older, const Run& newer);
+    static std::optional<std::uint64_t> find_in(const Run& run, Fid fid) noexcept;
+    template <typename Visit>
+    static void visit_block(const Run& run, std::size_t block, Visit visit);
+
+    std::vector<Run> runs_; // the newest last; each has more than twice as many counts as the next
+};
+
+} // namespace netio::pubsub::inline v0_3
+
+// The fids that are displayed, up to a limit: the first ones, which then stay the same, so that no
+// time series ends. Their values are summed for each snapshot; further fids, even a million, cost
+// nothing. No I/O.
+//
+//     shown.begin_look(1000);
+//     shown.add(counts, [](Figures& sum, Fid, std::uint64_t count) { sum.messages += count; });
+//     std::vector<Figures> rows = shown.figures();
+
+namespace netio::pubsub::inline v0_3 {
+
+// Figures must have a member `fid`.
+template <typename Figures>
+class ShownFids {
+  public:
+    void begin_look(std::size_t limit) noexcept {
+        limit_ = limit;
+        sums_.for_each([](Fid, Figures& sum) { sum = {}; });
+    }
+    // Calls take(figures, fid, value) for each shown fid of the map.
+    template <typename Value, typename Take>
+    void add(const FidMap<Value>& values, Take take) {
+        if (!is_full()) {
+            values.visit_places(0, values.places(), [this](Fid fid, const Value&) {
+                sums_[fid];
+                return !is_full();
+            });
+        }
+        // Iterates over the smaller of the two.
+        if (values.size() <= sums_.size()) {
+            return values.for_each([&](Fid fid, const Value& value) {
+                if (Figures* const sum = sums_.find(fid)) take(*sum, fid, value);
+            });
+        }
+        sums_.for_each([&](Fid fid, Figures& sum) {
+            if (const Value* const value = values.find(fid)) take(sum, fid, *value);
+        });
+    }
+    // In ascending order.
+    std::vector<Figures> figures() const {
+        std::vector<Figures> all;
+        all.reserve(sums_.size());
+        sums_.for_each([&](Fid fid, Figures sum) {
+            sum.fid = fid;
+            all.push_back(sum);
+        });
+        std::ranges::sort(all, {}, &Figures::fid);
+        all.resize(std::min(all.size(), limit_));
+        return all;
+    }
+    // Whether further fids may exist.
+    bool is_full() const noexcept { return sums_.size() >= limit_; }
+
+  private:
+    FidMap<Figures> sums_;
+    std::size_t limit_ = 0;
 };
 
 } // namespace netio::pubsub::inline v0_3

@@ -1,23 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Decodes the frames of a publisher (messages, gaps, totals, positions) and counts arrivals. It
-// rejects frames that violate the protocol, and fids that were never subscribed to, so that a peer
-// controls neither what the user receives nor how much memory its counters need. No I/O.
+// What one connection of a subscriber has asked for, and what it has received: SubscriptionState,
+// ResumeState and FrameReceiver.
+
+// The subscriptions of one subscriber: the fids that it wants, has requested from its publisher,
+// and was granted. The three sets differ while an answer is outstanding. The last request for a fid
+// counts; a refused request has no effect. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/fid.hpp"
+#include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/fid_ranges.hpp"
-#include "pubsub/core/resume_state.hpp"
-#include "pubsub/core/subscription_state.hpp"
+#include "pubsub/core/publisher_change.hpp"
+#include "pubsub/core/slow_policy.hpp"
 #include "pubsub/core/wire.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
+
+namespace netio::pubsub::inline v0_3 {
+
+class SubscriptionState {
+  public:
+    using Policy = std::optional<SlowPolicy>; // nullopt: the policy of the publisher
+
+    struct Request {
+        std::uint32_t number = 0;
+        bool subscribe = true;
+        Policy policy;
+        // With history: whether it was asked for before (ask_for_history()), for all ranges.
+        bool supplied = false;
+        std::vector<FidRange> ranges;
+    };
+
+    // From now on subscribe requests are for history: those of these fids, which another object
+    // owns and changes, are separate from the others.
+    using Fids = FidRangeMap<std::monostate>;
+    void ask_for_history(const Fids& supplied) noexcept { supplied_ = &supplied; }
+
+    void subscribe(std::span<const FidRange> ranges, Policy policy);
+    void unsubscribe(const FidRange& range);
+
+    // A connection begins: requests all wanted fids, with up to `ranges_per_request` each.
+    void begin(std::size_t ranges_per_request);
+    // The connection has ended: nothing is granted and no answer follows.
+    void end();
+
+    // The request to send next, until sent() is called; nullptr: none.
+    const Request* next() const noexcept {
+        return unsent_.empty() ? nullptr : &unsent_.front().request;
+    }
+    void sent();
+    // Takes an answer of the publisher and returns its request; `nullopt` if there is no such
+    // request. If several ranges are not permitted together, each is requested alone, and the
+    // returned request has no ranges.
+    std::optional<Request> answered(const SubscriptionAnswer& answer);
+
+    // Whether the publisher may send messages of this fid.
+    bool grants(Fid fid) const { return granted_.find(fid) != nullptr; }
+    // The subscribe request with this number, if its answer is outstanding; else nullptr.
+    const Request* awaited(std::uint32_t number) const;
+    // The ranges of unsubscribe requests without an answer.
+    std::vector<FidRange> leaving() const;
+    bool empty() const noexcept { return wanted_.empty(); }
+    // The parts of a range that are wanted.
+    std::vector<FidRange> wanted_in(const FidRange& range) const;
+    std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
+    // Number of stored ranges. Granted neighbours with the same policy are one range.
+    std::size_t wanted_count() const noexcept { return wanted_.size(); }
+    // The number of ranges examined for requests and answers, as a measure of their cost.
+    std::size_t steps() const noexcept { return steps_; }
+
+  private:
+    struct Wish {
+        Policy policy;
+        // The last request for it. 0: none yet, or it and all earlier requests were answered.
+        std::uint32_t request = 0;
+
+        friend bool operator==(const Wish&, const Wish&) = default;
+    };
+    using Wishes = FidRangeMap<Wish>;
+    struct Pending {
+        Request request;
+        std::vector<Wishes::Piece> before; // the wishes for its ranges before it
+    };
+
+    // The entries of a map in a range, counted in steps_.
+    template <typename Value>
+    auto look_at(const FidRangeMap<Value>& map, const FidRange& range) {
+        auto pieces = map.pieces(range);
+        steps_ += 1 + pieces.size();
+        return pieces;
+    }
+    void ask(bool subscribe, std::span<const FidRange> ranges, Policy policy);
+    void ask_for(bool subscribe, std::span<const FidRange> ranges, Policy policy, bool supplied);
+    void refuse(const Pending& pending);
+    void ask_one_by_one(const Pending& pending);
+    void settle(const Request& request);
+
+    Wishes wanted_;
+    FidRangeMap<std::monostate> granted_;
+    std::deque<Pending> unsent_;
+    std::map<std::uint32_t, Pending> asked_;
+    std::size_t ranges_per_request_ = 0; // 0: not connected
+    std::uint32_t last_request_ = 0;
+    std::size_t steps_ = 0;
+    const Fids* supplied_ = nullptr; // null: no history
+};
+
+} // namespace netio::pubsub::inline v0_3
+
+// The positions of a subscriber in the stream of each fid. They give the messages that it lost
+// between two connections to the same publish socket. Another publish socket, for instance of a
+// restarted publisher, counts from the beginning. The losses at the end of the former stream are
+// then not known, unless the publisher had sent its totals. No I/O.
+
+namespace netio::pubsub::inline v0_3 {
+
+class ResumeState {
+  public:
+    void begin_connection() noexcept {
+        ++connection_;
+        stage_ = Stage::open;
+    }
+    // The instance of the publish socket of this connection. Returns a value if it has changed.
+    std::optional<PublisherChange> meet(std::uint64_t instance);
+    // The number of messages of a fid that the publisher had published when it accepted the
+    // subscription. Returns how many of them were lost: 0 if the fid was not subscribed to when the
+    // last connection ended.
+    std::uint64_t take(const FidCount& position);
+    // The subscription of a range was accepted: from here on every message arrives or is lost.
+    void begin(const FidRange& range);
+    // The range was unsubscribed.
+    void forget(const FidRange& range);
+    // The same, except fids that this connection has begun: they end with the publisher's answer.
+    void forget_tails(const FidRange& range);
+    // The connection has ended, after its last message. Does nothing if none has begun. `in_order`:
+    // no wanted message was in flight.
+    void end_connection(const ArrivalCounter& arrivals, bool in_order);
+    // Whether messages may have been published that neither arrived nor were reported lost. This
+    // ends with the positions after the lost connection; a connection without positions does not
+    // end it, because the subscription may be refused there.
+    bool has_open_tail() const;
+
+    // The fids whose history was asked for, and that the user has not unsubscribed since: from the
+    // same publish socket it would bring messages again.
+    using Fids = FidRangeMap<std::monostate>;
+    const Fids& supplied() const noexcept { return supplied_; }
+    void note_supplied(const FidRange& range) { supplied_.assign(range, {}); }
+    void forget_supplied(const FidRange& range) { supplied_.erase(range); }
+
+    bool knows(Fid fid) const noexcept { return positions_.find(fid) != nullptr; }
+    std::size_t fids() const noexcept { return positions_.size(); } // with a position
+    std::uint64_t instance() const noexcept { return instance_; }   // 0: not known
+
+  private:
+    // Whether a subscription of an earlier connection was not accepted again in this or the last
+    // one.
+    bool is_behind() const;
+
+    std::uint64_t instance_ = 0;
+    std::uint64_t connection_ = 0; // the number of the connection
+    enum class Stage : std::uint8_t {
+        closed,
+        open,
+        met, // the instance is known
+    } stage_ = Stage::closed;
+    bool ended_ = false;    // the totals of all subscribed fids are known
+    bool in_order_ = false; // the last connection ended in order
+    // Subscribed fids, each with the number of the connection since which it is subscribed without
+    // interruption.
+    FidRangeMap<std::uint64_t> covered_;
+    FidMap<std::uint64_t> positions_; // without the arrivals of this connection
+    Fids supplied_;
+};
+
+} // namespace netio::pubsub::inline v0_3
+
+// Decodes the frames of a publisher (messages, gaps, totals, positions) and counts arrivals. It
+// rejects frames that violate the protocol, and fids that were never subscribed to, so that a peer
+// controls neither what the user receives nor how much memory its counters need. No I/O.
 
 namespace netio::pubsub::inline v0_3 {
 

@@ -5,7 +5,6 @@
 // which receive buffers. Pure decisions: no I/O, no clock.
 
 #include "netio/base/back_off.hpp"
-#include "netio/base/retry_policy.hpp"
 #include "netio/base/status.hpp"
 
 #include <cstddef>

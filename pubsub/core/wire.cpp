@@ -2,7 +2,7 @@
 #include "pubsub/core/wire.hpp"
 
 #include "netio/base/check.hpp"
-#include "netio/base/wire_options.hpp"
+#include "netio/base/wire.hpp"
 
 #include <algorithm>
 

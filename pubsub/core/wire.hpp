@@ -7,7 +7,6 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/base/wire.hpp"
-#include "netio/base/wire_options.hpp"
 #include "netio/coalescing/page.hpp"
 #include "netio/coalescing/reassembly.hpp"
 #include "pubsub/core/fid.hpp"
@@ -72,7 +71,7 @@ std::optional<FragmentExtension> decode_fragment(std::span<const std::byte> body
 
 // Subscribe and unsubscribe: the number of the request, the requested policy (subscribe only;
 // `nullopt`: the policy of the publisher), the bytes of the options, the options
-// (netio/base/wire_options.hpp), then ranges.
+// (netio/base/wire.hpp), then ranges.
 inline constexpr std::size_t request_header_bytes = 8;
 inline constexpr std::size_t range_bytes = 16;
 // An option of subscribe: the kept messages are wanted, unless this publish socket is the one with

@@ -5,9 +5,7 @@
 #include "netio/base/never_destroyed.hpp"
 #include "netio/base/option_check.hpp"
 #include "pubsub/discovery/directory_registry.hpp"
-#include "pubsub/discovery/host_check.hpp"
 #include "pubsub/discovery/registry_reader.hpp"
-#include "pubsub/discovery/registry_thread.hpp"
 #include "pubsub/discovery/registry_writer.hpp"
 
 #include <array>

@@ -1,19 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A registry in a directory: each text is a file NAME.netio, which is replaced as a whole. Inotify
-// reports changes by this machine. Changes by other machines on a shared file system are found when
-// the whole directory is read, once per `poll`.
+// The thread that does the I/O of a registry.
 
+#include "netio/base/descriptor_error.hpp"
+#include "netio/loop/event_loop.hpp"
+#include "netio/loop/process.hpp"
 #include "pubsub/discovery/registry.hpp"
-#include "pubsub/discovery/registry_thread.hpp"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
+
+namespace netio::pubsub::inline v0_3 {
+
+// A descriptor that one thread makes readable for another.
+class WakeUp {
+  public:
+    WakeUp() : descriptor_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+        if (descriptor_ < 0) throw descriptor_error("cannot create an eventfd");
+    }
+    ~WakeUp() { ::close(descriptor_); }
+    WakeUp(const WakeUp&) = delete;
+    WakeUp& operator=(const WakeUp&) = delete;
+
+    int descriptor() const noexcept { return descriptor_; }
+    void call() noexcept {
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const auto written = ::write(descriptor_, &one, sizeof one);
+    }
+    void answer() noexcept {
+        std::uint64_t count = 0;
+        [[maybe_unused]] const auto got = ::read(descriptor_, &count, sizeof count);
+    }
+
+  private:
+    int descriptor_;
+};
+
+// A registry with its own thread, and its news for the loop. The work keeps the state that both
+// threads use alive while it runs. If the work does not end in time, because a file server does not
+// answer, the thread is detached.
+class RegistryThread final : private EventSource {
+  public:
+    // How long the destructor waits for the work to end.
+    static constexpr std::chrono::seconds end_wait{2};
+
+    // What the work uses.
+    class Shared {
+      public:
+        explicit Shared(std::unique_ptr<Registry> registry) : registry_{std::move(registry)} {}
+        Registry& registry() noexcept { return *registry_; }
+        bool ended() const noexcept { return ended_; }
+        // Wakes the loop, which calls `take`.
+        void notify() noexcept { news_->call(); }
+        // For other threads of the work, which may outlive it and the registry.
+        std::shared_ptr<WakeUp> news() const noexcept { return news_; }
+
+      private:
+        friend class RegistryThread;
+        std::unique_ptr<Registry> registry_;
+        std::atomic<bool> ended_{false};
+        std::shared_ptr<WakeUp> news_ = std::make_shared<WakeUp>();
+        WakeUp done_;
+    };
+    using Work = std::function<void(Shared&)>;
+
+    // `take` runs in the loop after notify(). It returns whether news is left for the next turn,
+    // and may destroy this. Throws std::system_error.
+    RegistryThread(EventLoop& loop, std::unique_ptr<Registry> registry, Work work,
+                   std::function<bool()> take);
+    ~RegistryThread() override;
+
+    // Ends Registry::wait().
+    void interrupt() noexcept {
+        loop_.check_caller("Announcer", "update");
+        shared_->registry().interrupt();
+    }
+
+  private:
+    int wait_fd() const noexcept override { return shared_->news_->descriptor(); }
+    std::size_t drain(std::size_t budget) override;
+    bool may_sleep() override { return !more_; }
+
+    EventLoop& loop_;
+    std::shared_ptr<Shared> shared_;
+    std::function<bool()> take_;
+    bool more_ = false;
+    bool* destroyed_ = nullptr;
+    ProcessOwned<std::thread> thread_;
+};
+
+} // namespace netio::pubsub::inline v0_3
+
+// A registry in a directory: each text is a file NAME.netio, which is replaced as a whole. Inotify
+// reports changes by this machine. Changes by other machines on a shared file system are found when
+// the whole directory is read, once per `poll`.
 
 namespace netio::pubsub::inline v0_3 {
 

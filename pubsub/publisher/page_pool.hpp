@@ -6,7 +6,7 @@
 // although they are not full (FlushClock).
 
 #include "netio/base/slot_pool.hpp"
-#include "netio/coalescing/flush_pace.hpp"
+#include "netio/coalescing/page.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/memory/buffer.hpp"
 #include "pubsub/core/fid.hpp"

@@ -9,10 +9,9 @@
 #include "netio/base/slot_pool.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/session_listener.hpp"
-#include "pubsub/core/shown_fids.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/publisher/backpressure.hpp"
 #include "pubsub/publisher/publisher.hpp"
-#include "pubsub/publisher/publisher_stats.hpp"
 #include "pubsub/publisher/subscriber_session.hpp"
 #include "pubsub/publisher/subscription_table.hpp"
 

@@ -7,12 +7,12 @@
 
 #include "netio/access/rights.hpp"
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_count_store.hpp"
 #include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/fid_table.hpp"
-#include "pubsub/core/history_log.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "pubsub/core/wire.hpp"
+#include "pubsub/publisher/history.hpp"
 
 #include <compare>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include "pubsub/discovery/bounded_json.hpp"
 #include "pubsub/recording/mcap.hpp"
-#include "pubsub/recording/mcap_input.hpp"
+#include "pubsub/recording/mcap_file.hpp"
 
 #include <algorithm>
 #include <charconv>

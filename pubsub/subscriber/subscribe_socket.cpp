@@ -12,7 +12,6 @@
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/frame_receiver.hpp"
 #include "pubsub/core/retry_rule.hpp"
-#include "pubsub/core/subscription_state.hpp"
 
 #include <algorithm>
 #include <array>

@@ -11,8 +11,7 @@
 // these calls the user may destroy the socket, and the connection with it.
 
 #include "stream/core/wire.hpp"
-#include "stream/socket/incoming.hpp"
-#include "stream/socket/outgoing.hpp"
+#include "stream/socket/directions.hpp"
 #include "stream/socket/stream_socket.hpp"
 
 #include "netio/session/connector.hpp"

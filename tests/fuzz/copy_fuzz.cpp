@@ -2,9 +2,9 @@
 
 // What the other side of a copy sends, the file names that it requests, and what a pump announces.
 
-#include "apps/common/terminal.hpp"
-#include "apps/copy/path.hpp"
+#include "apps/common/report.hpp"
 #include "apps/copy/protocol.hpp"
+#include "apps/copy/served_folder.hpp"
 #include "apps/pump/end.hpp"
 #include "tests/fuzz/target.hpp"
 

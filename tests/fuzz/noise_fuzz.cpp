@@ -3,8 +3,8 @@
 // Either side of the Noise handshake, and the opener of the records after it, with a peer that has
 // no key.
 
+#include "netio/access/crypto.hpp"
 #include "netio/access/frame_seal.hpp"
-#include "netio/access/noise.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <algorithm>

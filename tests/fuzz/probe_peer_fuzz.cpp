@@ -3,7 +3,7 @@
 // The probe of `netio doctor` and its server (`--serve`), each with a peer that sends arbitrary
 // frames, in some inputs after both sides are authenticated.
 
-#include "apps/doctor/path_probe.hpp"
+#include "apps/doctor/doctor.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
 #include "tests/fuzz/stranger.hpp"

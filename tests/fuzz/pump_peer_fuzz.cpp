@@ -4,7 +4,7 @@
 // any time; and a pump with a server that answers anything. Their streams are correct, the content
 // is not.
 
-#include "apps/pump/server.hpp"
+#include "apps/pump/end.hpp"
 #include "tests/fuzz/stranger.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The credits of a connection (netio/session/credits.hpp, R13), as a second and independent description.
+/* The credits of a connection (netio/session/send_window.hpp, R13), as a second and independent description.
  *
  * Two nodes send each other MESSAGES messages. Every message uses up one of the RECEIVES receives
  * that the other node keeps posted. After a message has arrived and the receive is posted again,

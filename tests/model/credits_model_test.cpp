@@ -2,7 +2,7 @@
 // R13, exhaustively: two endpoints send each other writes and frames in every order. No receive
 // queue overruns, both finish, and every execution ends.
 
-#include "netio/session/credits.hpp"
+#include "netio/session/send_window.hpp"
 #include "stream/core/fifo.hpp"
 #include "tests/model/explore.hpp"
 

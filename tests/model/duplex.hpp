@@ -6,7 +6,7 @@
 // the sizes, the likelihood of each action (some have 0, "swarm" testing), and then every step. A
 // write lands when it is posted or when it arrives, at random, because a network may do either.
 
-#include "netio/session/credits.hpp"
+#include "netio/session/send_window.hpp"
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
 #include "stream/core/wire.hpp"

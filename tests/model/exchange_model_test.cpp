@@ -12,7 +12,7 @@
 // The behaviour of a side depends only on the one message that it receives. All executions are
 // therefore the closure of "deliver every known message to every side".
 
-#include "netio/access/noise.hpp"
+#include "netio/access/crypto.hpp"
 #include "tests/unit/netio/access/auth_fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 // while one of them enlarges and shrinks its window at any time. No receive queue overruns, credits
 // add up, both finish, and every execution ends.
 
-#include "netio/session/credits.hpp"
+#include "netio/session/send_window.hpp"
 #include "stream/core/fifo.hpp"
 #include "tests/model/explore.hpp"
 

@@ -2,7 +2,7 @@
 #include "tests/support/test_bed.hpp"
 
 #include "netio/fabric.hpp"
-#include "netio/loop/signal_handlers.hpp"
+#include "netio/loop/process.hpp"
 
 #include <algorithm>
 #include <cstdlib>

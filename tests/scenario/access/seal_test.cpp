@@ -3,8 +3,8 @@
 // Sessions with sealed frames: data arrives unchanged and in order, and an observer on the path
 // cannot read private data.
 
+#include "netio/access/crypto.hpp"
 #include "netio/access/frame_seal.hpp"
-#include "netio/access/noise.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
 #include "tests/support/on_path.hpp"
 

@@ -5,7 +5,6 @@
 // their calls are replaced.
 
 #include "netio/fabric/domain.hpp"
-#include "netio/fabric/event_queue.hpp"
 #include "tests/scenario/fabric/ends.hpp"
 
 #include <cerrno>

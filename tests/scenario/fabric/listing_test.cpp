@@ -16,8 +16,8 @@ std::size_t listings = 0;
 
 } // namespace
 
-// Each listing starts with this call (netio/fabric/descriptors.cpp). The linker finds this function
-// before the C library's.
+// Each listing starts with this call (netio/fabric/kernel_socket.cpp). The linker finds this
+// function before the C library's.
 extern "C" void rewinddir(DIR* directory) {
     static const auto of_the_library =
         reinterpret_cast<void (*)(DIR*)>(::dlsym(RTLD_NEXT, "rewinddir"));

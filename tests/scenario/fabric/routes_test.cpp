@@ -3,7 +3,7 @@
 // Route lookups on other threads, over the real fabric.
 
 #include "netio/base/check.hpp"
-#include "netio/fabric/route_finder.hpp"
+#include "netio/fabric/fabric_transport.hpp"
 #include "tests/scenario/fabric/ends.hpp"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 
 // Measuring the path to another machine, as the doctor command does.
 
-#include "apps/doctor/path_probe.hpp"
+#include "apps/doctor/doctor.hpp"
 #include "netio/messages/listen_socket.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/support/test_bed.hpp"

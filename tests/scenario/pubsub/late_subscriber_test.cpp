@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Subscribers that ask for messages of before their subscription.
 
-#include "pubsub/core/history_log.hpp"
+#include "pubsub/publisher/history.hpp"
 #include "pubsub/pubsub.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 

@@ -2,7 +2,7 @@
 // Subscribers that ask for history join a busy publisher at random moments, against a plain model
 // of what is kept: 10,000 joins, without a gap that is not reported, and without a duplicate.
 
-#include "pubsub/core/history_log.hpp"
+#include "pubsub/publisher/history.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 // Clients of a pump server that ask for too much or for nothing, together with an honest client.
 
-#include "apps/pump/server.hpp"
+#include "apps/pump/end.hpp"
 #include "tests/scenario/copy/copy_bed.hpp"
 #include "tests/scenario/stream/impostor.hpp"
 

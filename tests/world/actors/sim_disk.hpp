@@ -4,7 +4,7 @@
 // A disk in virtual time: tasks run on real files when their time has come, one after another and
 // without a thread. The disk may be slow, blocked or full.
 
-#include "apps/copy/disk_thread.hpp"
+#include "apps/copy/disk.hpp"
 #include "netio/base/time.hpp"
 #include "netio/loop/event_loop.hpp"
 

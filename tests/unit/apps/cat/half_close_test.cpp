@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/cat/half_close.hpp"
+#include "apps/cat/cat.hpp"
 
 #include <gtest/gtest.h>
 

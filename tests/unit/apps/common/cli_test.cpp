@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/cli.hpp"
 
-#include "apps/common/option_name.hpp"
+#include "apps/common/parse.hpp"
 
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>

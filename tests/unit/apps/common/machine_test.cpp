@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
-#include "apps/doctor/diagnosis.hpp"
+#include "apps/doctor/doctor.hpp"
 #include "apps/metrics/figures.hpp"
 #include "apps/top/table.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/common/pace.hpp"
+#include "apps/common/player.hpp"
 
 #include <gtest/gtest.h>
 

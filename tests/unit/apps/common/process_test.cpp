@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/common/process.hpp"
+#include "apps/common/io.hpp"
 
 #include "tests/support/open_descriptors.hpp"
 

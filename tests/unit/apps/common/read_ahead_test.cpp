@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/common/read_ahead.hpp"
+#include "apps/common/player.hpp"
 
 #include <gmock/gmock.h>
 

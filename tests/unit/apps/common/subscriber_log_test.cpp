@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/common/subscriber_log.hpp"
+#include "apps/common/logging.hpp"
 
 #include "tests/support/sim_world.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/io.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/terminal.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

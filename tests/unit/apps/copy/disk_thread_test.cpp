@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/disk_thread.hpp"
+#include "apps/copy/disk.hpp"
 
 #include <gmock/gmock.h>
 

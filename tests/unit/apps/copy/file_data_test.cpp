@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/io.hpp"
-#include "apps/copy/file_data.hpp"
+#include "apps/copy/disk.hpp"
 #include "netio/memory/buffer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/path.hpp"
+#include "apps/copy/served_folder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/report.hpp"
+#include "apps/copy/copy.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

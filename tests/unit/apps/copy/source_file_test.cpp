@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/source_file.hpp"
+#include "apps/copy/sender.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/path.hpp"
+#include "apps/copy/sender.hpp"
 #include "apps/copy/served_folder.hpp"
-#include "apps/copy/source_file.hpp"
 #include "apps/copy/target_file.hpp"
 #include "netio/memory/buffer.hpp"
 #include "tests/unit/apps/common/refused_calls.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/doctor/diagnosis.hpp"
+#include "apps/doctor/doctor.hpp"
 
 #include <gmock/gmock.h>
 

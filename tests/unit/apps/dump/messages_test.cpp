@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/dump/messages.hpp"
+#include "apps/dump/dump.hpp"
 
 #include <gtest/gtest.h>
 

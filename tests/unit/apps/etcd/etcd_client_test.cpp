@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/etcd/etcd_client.hpp"
+#include "apps/etcd/etcd_registry.hpp"
 
 #include "pubsub/discovery/registry.hpp"
 #include "tests/support/liar.hpp"

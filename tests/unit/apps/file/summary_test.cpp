@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/file/summary.hpp"
+#include "apps/file/file.hpp"
 
 #include <gtest/gtest.h>
 

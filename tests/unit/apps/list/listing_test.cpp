@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/list/listing.hpp"
+#include "apps/list/list.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/metrics/exposition.hpp"
 
 #include "apps/metrics/figures.hpp"
 #include "apps/metrics/metrics.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/metrics/http_door.hpp"
+#include "apps/metrics/metrics.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/program/program_log.hpp"
 
 #include "apps/common/logging.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/publish/bus_place.hpp"
+#include "apps/publish/outlet.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/publish/loop_parts.hpp"
+#include "apps/publish/publish.hpp"
 
-#include "apps/publish/loop_parts.hpp"
+#include "apps/publish/publish.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <gmock/gmock.h>

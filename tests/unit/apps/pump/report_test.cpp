@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/pump/report.hpp"
+#include "apps/pump/end.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

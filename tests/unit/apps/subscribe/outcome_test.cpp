@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/subscribe/outcome.hpp"
+#include "apps/subscribe/subscribe.hpp"
 
 #include <gtest/gtest.h>
 

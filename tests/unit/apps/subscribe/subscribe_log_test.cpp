@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/subscribe/subscribe_log.hpp"
+#include "apps/subscribe/subscribe.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

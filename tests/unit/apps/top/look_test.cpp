@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/io.hpp"
-#include "apps/metrics/http_door.hpp"
-#include "apps/top/look.hpp"
+#include "apps/metrics/metrics.hpp"
+#include "apps/top/top.hpp"
 #include "tests/support/liar.hpp"
 
 #include <gmock/gmock.h>

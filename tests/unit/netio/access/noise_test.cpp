@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "netio/access/crypto.hpp"
 #include "netio/access/frame_seal.hpp"
-#include "netio/access/noise.hpp"
 #include "tests/unit/netio/access/auth_fixture.hpp"
 #include "tests/unit/netio/access/noise_vectors.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/base/retry_policy.hpp"
+#include "netio/base/back_off.hpp"
 
 #include <gtest/gtest.h>
 

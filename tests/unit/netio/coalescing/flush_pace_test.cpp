@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/coalescing/flush_pace.hpp"
+#include "netio/coalescing/page.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/handshake_guard.hpp"
+#include "netio/fabric/listener.hpp"
 
 #include <algorithm>
 #include <gtest/gtest.h>

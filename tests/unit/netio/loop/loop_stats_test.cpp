@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/loop/loop_stats.hpp"
+#include "netio/loop/loop_work.hpp"
 
 #include <gtest/gtest.h>
 

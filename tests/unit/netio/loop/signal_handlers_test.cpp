@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/loop/signal_handlers.hpp"
+#include "netio/loop/process.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/model/credits_model_test.cpp explores two endpoints; here is one endpoint, step by step.
 
-#include "netio/session/credits.hpp"
+#include "netio/session/send_window.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

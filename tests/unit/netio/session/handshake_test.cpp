@@ -5,7 +5,6 @@
 #include "netio/access/protection.hpp"
 #include "netio/base/frame.hpp"
 #include "netio/random_number.hpp"
-#include "netio/session/authenticator.hpp"
 #include "netio/session/server_keys.hpp"
 #include "tests/support/key_files.hpp"
 

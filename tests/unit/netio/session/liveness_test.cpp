@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/session/liveness.hpp"
+#include "netio/session/shutdown.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/fid_count_store.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/shown_fids.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 #include "pubsub/core/arrival_counter.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/subscription_state.hpp"
+#include "pubsub/core/frame_receiver.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/discovery/host_check.hpp"
+#include "pubsub/discovery/registry_writer.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/discovery/registry_thread.hpp"
+#include "pubsub/discovery/directory_registry.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/publisher/publisher_stats.hpp"
+#include "pubsub/publisher/subscriber_session.hpp"
 
 #include <gtest/gtest.h>
 

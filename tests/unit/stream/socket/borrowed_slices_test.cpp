@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream/socket/borrowed_slices.hpp"
+#include "stream/socket/directions.hpp"
 
 #include <gtest/gtest.h>
 

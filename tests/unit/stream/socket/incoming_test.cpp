@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream/socket/incoming.hpp"
+#include "stream/socket/directions.hpp"
 
 #include "netio/base/status.hpp"
 
