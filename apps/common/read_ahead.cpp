@@ -4,6 +4,7 @@
 #include "apps/common/fid_text.hpp"
 #include "apps/common/io.hpp"
 #include "netio/base/signals_blocked.hpp"
+#include "netio/coalescing/page.hpp"
 
 #include <fmt/format.h>
 
@@ -188,7 +189,7 @@ class ReadAhead::State {
             used_ = 0;
             if (!block_) return false;
         }
-        std::ranges::copy(message.bytes, block_->memory.data() + used_);
+        netio::copy_message(block_->memory.data() + used_, message.bytes);
         block_->messages.push_back({.fid = fid,
                                     .status = message.status,
                                     .has_time = message.has_publish_time,
