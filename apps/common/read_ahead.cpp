@@ -4,7 +4,6 @@
 #include "apps/common/fid_text.hpp"
 #include "apps/common/io.hpp"
 #include "netio/base/signals_blocked.hpp"
-#include "netio/coalescing/page.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +11,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -189,7 +189,9 @@ class ReadAhead::State {
             used_ = 0;
             if (!block_) return false;
         }
-        netio::copy_message(block_->memory.data() + used_, message.bytes);
+        // Not std::ranges::copy: that of GCC 12 copies constant bytes one at a time.
+        if (!message.bytes.empty())
+            std::memcpy(block_->memory.data() + used_, message.bytes.data(), message.bytes.size());
         block_->messages.push_back({.fid = fid,
                                     .status = message.status,
                                     .has_time = message.has_publish_time,
