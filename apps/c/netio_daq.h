@@ -137,8 +137,8 @@ void netiodaq_options_free(netiodaq_options* options);
 /* --- level 1: context ------------------------------------------------------------------------ */
 
 /* An event loop with a thread of its own. Each publisher, subscriber, sender, requester and
- * responder creates one, unless it is given one that several share. The thread ends when the context and all objects that use it
- * are freed. */
+ * responder creates one, unless it is given one that several share. The thread ends when the
+ * context and all objects that use it are freed. */
 typedef struct netiodaq_context netiodaq_context;
 typedef void (*netiodaq_task)(void* user);
 
