@@ -138,7 +138,13 @@ is no space, at most for `timeout`; then it raises TimeoutError.
 >>> netio.PublishSocket("127.0.0.1:0", context=context).publish(7, frames[1]) is None
 True
 )";
-inline constexpr char publish_socket_counters[] = "The counters, as a dict.";
+inline constexpr char publish_socket_counters[] =
+    R"(The counters, as a dict.
+
+>>> import netio_daq as netio
+>>> netio.PublishSocket("127.0.0.1:0", context=netio.Context()).counters()["messages"]
+0
+)";
 inline constexpr char publication[] =
     R"(One message of a PublishSocket. `done`: its memory may be written to again; `outcome`, then: to
 how many subscribers it was `sent`, and how many `missed` it (they were too slow), had `unsubscribed`,
@@ -156,7 +162,21 @@ or were `lost`; None if the socket was destroyed before.
 (True, True, 0)
 )";
 inline constexpr char publication_wait[] =
-    "Waits until the memory may be written to again. Returns False after the time-out.";
+    R"(Waits until the memory may be written to again. Returns False after the time-out.
+
+>>> import netio_daq as netio
+>>> context = netio.Context()
+>>> frame = netio.buffer(65536, context=context)
+>>> socket = netio.PublishSocket("127.0.0.1:0", context=context)
+>>> subscriber = netio.Subscriber(socket.address)
+>>> subscriber.subscribe(7)
+>>> _ = socket.wait_for_subscribers(1, timeout=60)
+>>> socket.publish(7, frame).wait(timeout=60)
+True
+)";
+inline constexpr char publication_done[] = "Whether the memory may be written to again.";
+inline constexpr char publication_outcome[] = "A dict with the numbers of subscribers: sent, "
+                                              "missed, unsubscribed, lost; None before the end.";
 
 // --- Subscriber -------------------------------------------------------------------------------
 
@@ -324,9 +344,39 @@ messages after the last message of their fid; a batch may have gaps only.
 ...     print(batch.records["fid"], batch.as_array(float), bytes(batch[0]) == bytes(batch.view(0)))
 [1 2] [3.5 4.5] True
 )";
-inline constexpr char view[] = "The bytes of a message as a read-only array, without a copy.";
-inline constexpr char as_array[] = R"(The messages as elements of a read-only array; each must have
-the size of the type. It is a copy if the publisher sends time stamps, otherwise it is not.)";
+inline constexpr char batch_records[] =
+    "A structured array with a row for each message: fid, offset, lost_before, time, size, status.";
+inline constexpr char batch_buffer[] =
+    "The bytes of the messages that were copied, at their offsets, as a read-only array.";
+inline constexpr char batch_gaps[] =
+    "Pairs (fid, count): lost messages after the last message of their fid.";
+inline constexpr char view[] =
+    R"(The bytes of a message as a read-only array, without a copy.
+
+>>> import netio_daq as netio
+>>> publisher = netio.Publisher("127.0.0.1:0")
+>>> subscriber = netio.Subscriber(publisher.address)
+>>> subscriber.subscribe(range(4))
+>>> _ = publisher.wait_for_subscribers(1, timeout=60)
+>>> _ = publisher.publish_batch(1, b"abcdef", offsets=[0, 2, 6])
+>>> batch = subscriber.receive_batch(timeout=60)
+>>> bytes(batch.view(0)), batch.view(0).dtype
+(b'ab', dtype('uint8'))
+)";
+inline constexpr char as_array[] =
+    R"(The messages as elements of a read-only array; each must have
+the size of the type. It is a copy if the publisher sends time stamps, otherwise it is not.
+
+>>> import netio_daq as netio, numpy
+>>> publisher = netio.Publisher("127.0.0.1:0")
+>>> subscriber = netio.Subscriber(publisher.address)
+>>> subscriber.subscribe(range(4))
+>>> _ = publisher.wait_for_subscribers(1, timeout=60)
+>>> hits = numpy.array([(1, 2.5)], dtype=[("channel", "u4"), ("energy", "f4")])
+>>> _ = publisher.publish_batch(1, hits)
+>>> subscriber.receive_batch(timeout=60).as_array(hits.dtype)["energy"]
+array([2.5], dtype=float32)
+)";
 
 // --- others -----------------------------------------------------------------------------------
 
@@ -492,7 +542,16 @@ arrive. When both sides have finished, the connection closes in order.
 >>> [bytes(message) for message in listener.accept(timeout=60)]
 [b'the only message']
 )";
-inline constexpr char abort[] = "Closes at once; what was not sent is lost.";
+inline constexpr char abort[] =
+    R"(Closes at once; what was not sent is lost.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> client.abort()
+>>> client.wait_until_connected(timeout=60)
+False
+)";
 inline constexpr char message_socket_close[] =
     R"(Closes in order: sends what was accepted, and discards what arrives. Waits until the peer has
 confirmed it, as the options session.close_timeout and session.close_limit permit. Messages in the
@@ -521,6 +580,7 @@ inline constexpr char message_socket_counters[] = R"(The counters, as a dict.
 >>> netio.MessageSocket(listener.address).counters()["messages_sent"]
 0
 )";
+inline constexpr char message_socket_connected[] = "Whether there is a connection now.";
 inline constexpr char message_socket_end[] =
     "Why the last connection or attempt has ended, as a text; None if none has.";
 inline constexpr char message_limit[] =
@@ -537,6 +597,8 @@ inline constexpr char incoming_message[] =
 >>> message, bytes(message.data), message.immediate
 (<IncomingMessage size=5>, b'bytes', None)
 )";
+inline constexpr char immediate[] =
+    "The number that a C++ program has sent with the message, or None.";
 inline constexpr char message_listener[] =
     R"(Listens for message sockets. The options have the names and defaults of the C++ class:
 allow_remote_anonymous, peer_limit, connections_per_host, keys, protocol, context; accept_limit, the
@@ -552,8 +614,33 @@ Iterate over it, with `for` or `async for`, to accept one peer after the other.
 ...     server.wait_until_connected(timeout=60), client.wait_until_connected(timeout=60)
 (True, True)
 )";
+inline constexpr char message_listener_accept[] =
+    R"(Returns the next peer that connects. Raises TimeoutError.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> listener.accept(timeout=60).peer_address.split(":")[0]
+'127.0.0.1'
+)";
+inline constexpr char message_listener_stop[] =
+    R"(Stops listening; a waiting accept() raises ClosedError.
+
+>>> import netio_daq as netio
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> listener.stop()
+>>> listener.closed
+True
+)";
 inline constexpr char message_listener_fileno[] =
-    "A descriptor that is readable while connections wait for accept(), and after stop().";
+    R"(A descriptor that is readable while connections wait for accept(), and after stop().
+
+>>> import netio_daq as netio, select
+>>> listener = netio.MessageListener("127.0.0.1:0")
+>>> client = netio.MessageSocket(listener.address)
+>>> select.select([listener], [], [], 60)[0] == [listener]
+True
+)";
 
 // --- requests and replies ---------------------------------------------------------------------
 
@@ -638,8 +725,15 @@ inline constexpr char reply_wait_for[] =
 False
 )";
 inline constexpr char reply_cancel[] =
-    "Ends the request, if it is still open, and notifies the responder. Messages that have arrived "
-    "can still be taken.";
+    R"(Ends the request, if it is still open, and notifies the responder. Messages that have arrived
+can still be taken.
+
+>>> import netio_daq as netio
+>>> reply = netio.Requester("127.0.0.1:9").send("a question")
+>>> reply.cancel()
+>>> reply.ready, reply.end
+(True, 'canceled')
+)";
 inline constexpr char reply_ready[] = "Whether next() need not wait.";
 inline constexpr char reply_end[] =
     "How the request has ended: 'open', 'replied', 'timed_out', 'canceled', 'disconnected', "
@@ -704,7 +798,17 @@ while reply_queue_limit_bytes wait for this requester, at most send_timeout.
 (True, False)
 )";
 inline constexpr char reply_part[] =
-    "Sends one message of a reply, and at least one more follows; otherwise as reply().";
+    R"(Sends one message of a reply, and at least one more follows; otherwise as reply().
+
+>>> import netio_daq as netio
+>>> responder = netio.Responder("127.0.0.1:0")
+>>> reply = netio.Requester(responder.address).send("a question")
+>>> request = responder.receive(timeout=60)
+>>> request.reply_part("one"), request.reply("two")
+(True, True)
+>>> [bytes(part) for part in reply]
+[b'one', b'two']
+)";
 inline constexpr char request_fail[] =
     R"(Ends the request as 'failed' at its requester, which gets up to 4096 bytes of the text.
 
@@ -721,154 +825,8 @@ True
 )";
 inline constexpr char canceled[] = "Whether the requester has canceled, or is gone.";
 
-// --- recordings -------------------------------------------------------------------------------
-
-inline constexpr char recording_reader[] =
-    R"(Reads recordings (docs/recording.md) in the order in which they were recorded: a file, a folder,
-the name of a rotated set without its numbers, or a list of them. Iterate over it for the messages.
-Options: chunk_memory_limit_bytes, on_damage ('refuse', 'skip'), refuse_torn.
-
->>> import netio_daq as netio
->>> with netio.RecordingWriter("run7.mcap") as writer:
-...     for number in range(10):
-...         writer.write_bytes(number % 2, f"message {number}", time=1000 + number)
->>> with netio.RecordingReader("run7.mcap") as reader:
-...     reader.select(fids=1, from_=1004)
-...     [bytes(message) for message in reader]
-[b'message 5', b'message 7', b'message 9']
-)";
-inline constexpr char select[] =
-    R"(Starts again from the beginning, with these fids only, and arrival times from `from_` until, and
-without, `until`: nanoseconds since 1970 (UTC), or a datetime with a time zone. None: all. Events
-are selected by their time.
-
->>> import netio_daq as netio
->>> from datetime import datetime, timezone
->>> netio.RecordingWriter("run7.mcap").close()
->>> reader = netio.RecordingReader("run7.mcap")
->>> reader.select(fids=range(64), from_=datetime(2026, 11, 27, 12, tzinfo=timezone.utc))
-)";
-inline constexpr char rewind[] = "Starts again from the beginning.";
-inline constexpr char reader_next[] =
-    R"(Returns the next message, a RecordedMessage, or event, a RecordedEvent; None at the end. Raises
-RecordingError for damage, unless it is skipped.
-
->>> import netio_daq as netio
->>> with netio.RecordingWriter("run7.mcap") as writer:
-...     writer.write_event("lost", fids=5, count=3)
->>> netio.RecordingReader("run7.mcap").next()
-<RecordedEvent lost>
-)";
-inline constexpr char begin_time[] = "The time of the first message or event, in nanoseconds since "
-                                     "1970 (UTC); None if there is none.";
-inline constexpr char damage_count[] = "The number of skipped parts since the last rewind().";
-inline constexpr char foreign_messages[] = "Messages of channels that are not netio's.";
-inline constexpr char backward_steps[] =
-    "Messages and events whose time was before that of the previous one.";
-inline constexpr char total_bytes[] = "The size of the files.";
-inline constexpr char passed_bytes[] = "How many of these bytes have been passed.";
-inline constexpr char reader_close[] = "Closes the files.";
-inline constexpr char reader_closed[] = "Whether close() was called.";
-inline constexpr char recorded_message[] =
-    R"(A message of a recording: a bytes-like object with fid, status, publisher (HOST:PORT), and
-`sequence`: numbers that are absent within the fid are lost messages. `arrival_time` and
-`publish_time` are in nanoseconds since 1970 (UTC); the latter is None if the publisher sent none.
-
->>> import netio_daq as netio
->>> with netio.RecordingWriter("run7.mcap") as writer:
-...     writer.write_bytes(7, b"bytes", status=1)
->>> message = next(netio.RecordingReader("run7.mcap"))
->>> message, bytes(message)
-(<RecordedMessage fid=0x7 size=5 status=1 sequence=0>, b'bytes')
-)";
-inline constexpr char recorded_event[] =
-    R"(What happened during a recording: time (nanoseconds since 1970, UTC), event, publisher, fids,
-reason, count. Those that do not apply are empty or None.
-
->>> import netio_daq as netio
->>> with netio.RecordingWriter("run7.mcap") as writer:
-...     writer.write_event("lost", fids=(5, 6), count=3)
->>> event = netio.RecordingReader("run7.mcap").next()
->>> event.event, event.fids, event.count
-('lost', '5-6', 3)
-)";
-inline constexpr char recording_writer[] =
-    R"(Records messages into a file; its name must end in ".mcap", and it must not exist. A thread of
-its own writes to the disk. Any thread may call it.
-
-The options have the names and defaults of the C++ class (docs/options.md): chunk_size_bytes,
-compress ('none', 'lz4', 'zstd'), rotate_size_bytes, rotate_interval, min_free_bytes,
-index_limit_bytes, fsync, direct_io, queue_limit_bytes, flush_interval. As a context manager it is
-closed at the end.
-
->>> import netio_daq as netio
->>> publisher = netio.Publisher("127.0.0.1:0")
->>> subscriber = netio.Subscriber(publisher.address)
->>> subscriber.subscribe(7)
->>> _ = publisher.wait_for_subscribers(1, timeout=60)
->>> _ = publisher.publish_batch(7, b"abcdef", offsets=range(7))
->>> publisher.close()
->>> with netio.RecordingWriter("run7.mcap", compress="lz4") as writer:
-...     for batch in subscriber.batches():
-...         _ = writer.write_batch(batch)
->>> sum(1 for message in netio.RecordingReader("run7.mcap"))
-6
-)";
-inline constexpr char write_message[] =
-    R"(Records a Message of a Subscriber, with its losses and time, or a RecordedMessage of another
-recording. Waits while queue_limit_bytes are queued, at most for `timeout`; then it raises
-TimeoutError. Raises RecordingError if the disk has failed.
-
->>> import netio_daq as netio
->>> with netio.RecordingWriter("run7.mcap") as writer:
-...     writer.write_bytes(7, b"bytes")
->>> with netio.RecordingWriter("copy.mcap") as copy:
-...     for message in netio.RecordingReader("run7.mcap"):
-...         copy.write(message)
-)";
-inline constexpr char write_bytes[] =
-    R"(The same for a bytes-like object or a text. `time` is the arrival time: nanoseconds since 1970
-(UTC), or a datetime with a time zone; None: now.
-
->>> import netio_daq as netio
->>> with netio.RecordingWriter("run7.mcap") as writer:
-...     writer.write_bytes(7, "a text", status=1)
-)";
-inline constexpr char write_batch[] =
-    R"(The same for all messages of a Batch, and for its losses. Returns the number of messages;
-`accepted` of a TimeoutError is the number of those that were accepted.)";
-inline constexpr char write_event[] =
-    R"(Records an event, one of the words in docs/recording.md.
-
->>> import netio_daq as netio
->>> with netio.RecordingWriter("run7.mcap") as writer:
-...     writer.write_event("disconnected", publisher="127.0.0.1:9", reason="it was restarted")
-)";
-inline constexpr char skip[] = "Reports that `count` messages of the fid were lost: the sequence "
-                               "of its next message is larger "
-                               "by `count`.";
-inline constexpr char wait_until_writable[] = "Waits until less than half of queue_limit_bytes is "
-                                              "queued, if it was full. Returns False after "
-                                              "the time-out, a failure or close().";
-inline constexpr char full[] =
-    "True from when queue_limit_bytes are queued until half of them are written.";
-inline constexpr char flush_recording[] = "Waits until everything is in the file.";
-inline constexpr char writer_close[] =
-    R"(Writes what is queued and the index of the file, and waits; Ctrl-C ends the wait. Raises
-RecordingError if a message could not be written; what was written before can be read.
-
->>> import netio_daq as netio
->>> writer = netio.RecordingWriter("run7.mcap")
->>> writer.close()
->>> writer.stats().files
-['run7.mcap']
-)";
-inline constexpr char writer_closed[] = "Whether it is closed, and nothing more is written.";
-
-// --- streams ----------------------------------------------------------------------------------
+// --- connections ------------------------------------------------------------------------------
 
 inline constexpr char peer_address[] = "The address of the peer.";
-inline constexpr char accept[] = "Returns the next peer that connects. Raises TimeoutError.";
-inline constexpr char stop[] = "Stops listening; a waiting accept() raises ClosedError.";
 
 } // namespace netio::python::doc

@@ -493,7 +493,7 @@ void add_messages(py::module_& module) {
     py::class_<Incoming> incoming{module, "IncomingMessage", py::buffer_protocol(),
                                   doc::incoming_message};
     add_bytes(incoming, [](const Incoming& its) { return its.bytes.bytes(); });
-    incoming.def_readonly("immediate", &Incoming::immediate)
+    incoming.def_readonly("immediate", &Incoming::immediate, doc::immediate)
         .def("__repr__", [](const Incoming& its) {
             return "<IncomingMessage size=" + std::to_string(its.bytes.size()) + ">";
         });
@@ -515,7 +515,7 @@ void add_messages(py::module_& module) {
         .def("close", &Socket::close_in_order, doc::message_socket_close)
         .def("fileno", &Socket::fileno, doc::message_socket_fileno)
         .def("counters", &Socket::counters, doc::message_socket_counters)
-        .def_property_readonly("connected", &Socket::connected)
+        .def_property_readonly("connected", &Socket::connected, doc::message_socket_connected)
         .def_property_readonly("closed", &Socket::closed, doc::closed)
         .def_property_readonly("end", &Socket::end, doc::message_socket_end)
         .def_property_readonly("peer_address", &Socket::peer_address, doc::peer_address)
@@ -526,13 +526,13 @@ void add_messages(py::module_& module) {
                                   doc::message_listener};
     add_with(listener);
     add_init<Listener>(listener, "MessageListener(addresses, **options)");
-    listener.def("accept", &Listener::accept, timeout, doc::accept)
+    listener.def("accept", &Listener::accept, timeout, doc::message_listener_accept)
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &Listener::next)
         .def("_next_now", &Listener::next_now)
         .def("fileno", &Listener::fileno, doc::message_listener_fileno)
-        .def("stop", &Listener::stop, doc::stop)
-        .def("close", &Listener::stop, doc::stop)
+        .def("stop", &Listener::stop, doc::message_listener_stop)
+        .def("close", &Listener::stop, doc::message_listener_stop)
         .def_property_readonly("address", &Listener::address, doc::publisher_address)
         .def_property_readonly("closed", &Listener::closed, doc::closed);
 }

@@ -332,8 +332,8 @@ void add_publish_socket(py::module_& module) {
                py::arg("context"), doc::buffer);
     py::class_<Publication, std::shared_ptr<Publication>>{module, "Publication", doc::publication}
         .def("wait", &Publication::wait, timeout, doc::publication_wait)
-        .def_property_readonly("done", &Publication::done)
-        .def_property_readonly("outcome", &Publication::outcome);
+        .def_property_readonly("done", &Publication::done, doc::publication_done)
+        .def_property_readonly("outcome", &Publication::outcome, doc::publication_outcome);
     using Its = PythonPublishSocket;
     py::class_<Its> its{module, "PublishSocket", doc::publish_socket};
     add_with(its);

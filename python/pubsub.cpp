@@ -422,7 +422,6 @@ class PythonSubscriber final : public Connected {
                   "closed");
         }
         subscriber_->subscribe(set, to);
-        has_subscribed_ = true;
     }
     void unsubscribe(const py::object& fids) { its().unsubscribe(to_fids(fids)); }
     bool wait_until_subscribed(const py::args& unnamed, const py::object& fids,
@@ -522,16 +521,12 @@ class PythonSubscriber final : public Connected {
     bool take_pending(Timeout timeout, Use use);
     bool refill(milliseconds time);
 
-    static constexpr milliseconds hint_time{5000};
-
     std::optional<Context> context_;
     std::unique_ptr<Subscriber> subscriber_;
     const std::shared_ptr<TakenPool> pool_ = std::make_shared<TakenPool>();
     std::timed_mutex reading_;       // held while a thread waits for messages, without the GIL
     std::shared_ptr<Taken> pending_; // of reading_
     std::atomic<bool> is_at_end_{false};
-    std::atomic<bool> has_subscribed_{false};
-    std::atomic<bool> has_hinted_{false};
 };
 
 // Calls use(taken) with a batch that has items left until it returns true. Returns false after the
@@ -546,12 +541,7 @@ bool PythonSubscriber::take_pending(Timeout timeout, Use use) {
     };
     if (const std::unique_lock lock{reading_, std::try_to_lock}; lock && use_pending()) return true;
     bool used = false;
-    const TimePoint hint_at = Clock::now() + hint_time;
     wait_in_steps(timeout, [&](milliseconds time) {
-        if (!has_subscribed_ && Clock::now() >= hint_at && !has_hinted_.exchange(true)) {
-            write_log("a subscriber waits for messages, but no fid is subscribed: call "
-                      "subscribe(fids)");
-        }
         const std::unique_lock lock{reading_, time};
         if (!lock) return false;
         used = use_pending() || (refill(time) && use_pending());
@@ -645,9 +635,9 @@ void bind_messages(py::module_& module) {
     py::class_<PythonBatch>{module, "Batch", doc::batch}
         .def("__len__", &PythonBatch::size)
         .def("__getitem__", &PythonBatch::at, py::arg("index"))
-        .def_property_readonly("records", &PythonBatch::records)
-        .def_property_readonly("buffer", &PythonBatch::buffer)
-        .def_property_readonly("gaps", &PythonBatch::gaps)
+        .def_property_readonly("records", &PythonBatch::records, doc::batch_records)
+        .def_property_readonly("buffer", &PythonBatch::buffer, doc::batch_buffer)
+        .def_property_readonly("gaps", &PythonBatch::gaps, doc::batch_gaps)
         .def("view", &PythonBatch::view, py::arg("index"), doc::view)
         .def("as_array", &PythonBatch::as_array, py::arg("dtype"), doc::as_array);
 }

@@ -476,77 +476,348 @@ std::string describe(const PythonRecorded& message) {
            " sequence=" + std::to_string(message.sequence) + ">";
 }
 
+namespace recording_doc {
+constexpr char recording_reader[] =
+    R"(Reads recordings (docs/recording.md) in the order in which they were recorded: a file, a folder,
+the name of a rotated set without its numbers, or a list of them. Iterate over it for the messages.
+Options: chunk_memory_limit_bytes, on_damage ('refuse', 'skip'), refuse_torn.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     for number in range(10):
+...         writer.write_bytes(number % 2, f"message {number}", time=1000 + number)
+>>> with netio.RecordingReader("run7.mcap") as reader:
+...     reader.select(fids=1, from_=1004)
+...     [bytes(message) for message in reader]
+[b'message 5', b'message 7', b'message 9']
+)";
+constexpr char select[] =
+    R"(Starts again from the beginning, with these fids only, and arrival times from `from_` until, and
+without, `until`: nanoseconds since 1970 (UTC), or a datetime with a time zone. None: all. Events
+are selected by their time.
+
+>>> import netio_daq as netio
+>>> from datetime import datetime, timezone
+>>> netio.RecordingWriter("run7.mcap").close()
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> reader.select(fids=range(64), from_=datetime(2026, 11, 27, 12, tzinfo=timezone.utc))
+)";
+constexpr char rewind[] =
+    R"(Starts again from the beginning.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, "a text", time=1000)
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> [len(list(reader)), reader.rewind(), len(list(reader))]
+[1, None, 1]
+)";
+constexpr char reader_next[] =
+    R"(Returns the next message, a RecordedMessage, or event, a RecordedEvent; None at the end. Raises
+RecordingError for damage, unless it is skipped.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_event("lost", fids=5, count=3)
+>>> netio.RecordingReader("run7.mcap").next()
+<RecordedEvent lost>
+)";
+constexpr char begin_time[] =
+    R"(The time of the first message or event, in nanoseconds since 1970 (UTC); None if there is none.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, "a text", time=1000)
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> reader.begin_time()
+1000
+)";
+constexpr char damage_count[] =
+    R"(The number of skipped parts since the last rewind().
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, "a text", time=1000)
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> list(reader), reader.damage_count()
+([<RecordedMessage fid=0x7 size=6 status=0 sequence=0>], 0)
+)";
+constexpr char foreign_messages[] =
+    R"(Messages of channels that are not netio's.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, "a text", time=1000)
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> list(reader), reader.foreign_messages()
+([<RecordedMessage fid=0x7 size=6 status=0 sequence=0>], 0)
+)";
+constexpr char backward_steps[] =
+    R"(Messages and events whose time was before that of the previous one.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     for time in (1000, 2000):
+...         writer.write_bytes(7, "a text", time=time)
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> [message.arrival_time for message in reader], reader.backward_steps()
+([1000, 2000], 0)
+)";
+constexpr char total_bytes[] =
+    R"(The size of the files.
+
+>>> import netio_daq as netio, os
+>>> netio.RecordingWriter("run7.mcap").close()
+>>> netio.RecordingReader("run7.mcap").total_bytes() == os.path.getsize("run7.mcap")
+True
+)";
+constexpr char passed_bytes[] =
+    R"(How many of these bytes have been passed.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, "a text", time=1000)
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> message = next(reader)
+>>> 0 < reader.passed_bytes() <= reader.total_bytes()
+True
+)";
+constexpr char reader_close[] =
+    R"(Closes the files.
+
+>>> import netio_daq as netio
+>>> netio.RecordingWriter("run7.mcap").close()
+>>> reader = netio.RecordingReader("run7.mcap")
+>>> reader.close()
+>>> reader.closed
+True
+)";
+constexpr char reader_closed[] = "Whether close() was called.";
+constexpr char recorded_message[] =
+    R"(A message of a recording: a bytes-like object with fid, status, publisher (HOST:PORT), and
+`sequence`: numbers that are absent within the fid are lost messages. `arrival_time` and
+`publish_time` are in nanoseconds since 1970 (UTC); the latter is None if the publisher sent none.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, b"bytes", status=1)
+>>> message = next(netio.RecordingReader("run7.mcap"))
+>>> message, bytes(message)
+(<RecordedMessage fid=0x7 size=5 status=1 sequence=0>, b'bytes')
+)";
+constexpr char recorded_event[] =
+    R"(What happened during a recording: time (nanoseconds since 1970, UTC), event, publisher, fids,
+reason, count. Those that do not apply are empty or None.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_event("lost", fids=(5, 6), count=3)
+>>> event = netio.RecordingReader("run7.mcap").next()
+>>> event.event, event.fids, event.count
+('lost', '5-6', 3)
+)";
+constexpr char recording_writer[] =
+    R"(Records messages into a file; its name must end in ".mcap", and it must not exist. A thread of
+its own writes to the disk. Any thread may call it.
+
+The options have the names and defaults of the C++ class (docs/options.md): chunk_size_bytes,
+compress ('none', 'lz4', 'zstd'), rotate_size_bytes, rotate_interval, min_free_bytes,
+index_limit_bytes, fsync, direct_io, queue_limit_bytes, flush_interval. As a context manager it is
+closed at the end.
+
+>>> import netio_daq as netio
+>>> publisher = netio.Publisher("127.0.0.1:0")
+>>> subscriber = netio.Subscriber(publisher.address)
+>>> subscriber.subscribe(7)
+>>> _ = publisher.wait_for_subscribers(1, timeout=60)
+>>> _ = publisher.publish_batch(7, b"abcdef", offsets=range(7))
+>>> publisher.close()
+>>> with netio.RecordingWriter("run7.mcap", compress="lz4") as writer:
+...     for batch in subscriber.batches():
+...         _ = writer.write_batch(batch)
+>>> sum(1 for message in netio.RecordingReader("run7.mcap"))
+6
+)";
+constexpr char write_message[] =
+    R"(Records a Message of a Subscriber, with its losses and time, or a RecordedMessage of another
+recording. Waits while queue_limit_bytes are queued, at most for `timeout`; then it raises
+TimeoutError. Raises RecordingError if the disk has failed.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, b"bytes")
+>>> with netio.RecordingWriter("copy.mcap") as copy:
+...     for message in netio.RecordingReader("run7.mcap"):
+...         copy.write(message)
+)";
+constexpr char write_bytes[] =
+    R"(The same for a bytes-like object or a text. `time` is the arrival time: nanoseconds since 1970
+(UTC), or a datetime with a time zone; None: now.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, "a text", status=1)
+)";
+constexpr char write_batch[] =
+    R"(The same for all messages of a Batch, and for its losses. Returns the number of messages;
+`accepted` of a TimeoutError is the number of those that were accepted.
+
+>>> import netio_daq as netio
+>>> publisher = netio.Publisher("127.0.0.1:0")
+>>> subscriber = netio.Subscriber(publisher.address)
+>>> subscriber.subscribe(range(4))
+>>> _ = publisher.wait_for_subscribers(1, timeout=60)
+>>> _ = publisher.publish_batch(1, b"abcdef", offsets=[0, 2, 6])
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_batch(subscriber.receive_batch(timeout=60)) > 0
+True
+)";
+constexpr char write_event[] =
+    R"(Records an event, one of the words in docs/recording.md.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_event("disconnected", publisher="127.0.0.1:9", reason="it was restarted")
+)";
+constexpr char skip[] =
+    R"(Reports that `count` messages of the fid were lost: the sequence of its next message is larger
+by `count`.
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.skip(7, 5)
+...     writer.write_bytes(7, "a text")
+>>> next(netio.RecordingReader("run7.mcap")).sequence
+5
+)";
+constexpr char wait_until_writable[] =
+    R"(Waits until less than half of queue_limit_bytes is queued, if it was full. Returns False after
+the time-out, a failure or close().
+
+>>> import netio_daq as netio
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.full, writer.wait_until_writable(timeout=60)
+(False, True)
+)";
+constexpr char full[] =
+    "True from when queue_limit_bytes are queued until half of them are written.";
+constexpr char flush_recording[] =
+    R"(Waits until everything is in the file.
+
+>>> import netio_daq as netio, os
+>>> with netio.RecordingWriter("run7.mcap") as writer:
+...     writer.write_bytes(7, bytes(5000))
+...     writer.flush()
+...     os.path.getsize("run7.mcap") > 5000
+True
+)";
+constexpr char writer_close[] =
+    R"(Writes what is queued and the index of the file, and waits; Ctrl-C ends the wait. Raises
+RecordingError if a message could not be written; what was written before can be read.
+
+>>> import netio_daq as netio
+>>> writer = netio.RecordingWriter("run7.mcap")
+>>> writer.close()
+>>> writer.stats().files
+['run7.mcap']
+)";
+constexpr char writer_closed[] = "Whether it is closed, and nothing more is written.";
+
+constexpr char recorded_fid[] = "The fid under which it was published.";
+constexpr char recorded_status[] = "The status that the publisher gave it, 0 to 255.";
+constexpr char recorded_sequence[] = "Its number within the fid; absent numbers are lost messages.";
+constexpr char recorded_arrival_time[] = "When it was received, in nanoseconds since 1970 (UTC).";
+constexpr char recorded_publish_time[] =
+    "The publisher's time in nanoseconds since 1970 (UTC); None if it sent none.";
+constexpr char recorded_publisher[] = "HOST:PORT of the publisher; empty if it is not known.";
+constexpr char event_time[] = "When it happened, in nanoseconds since 1970 (UTC).";
+constexpr char event_word[] = "What happened: one of the words in docs/recording.md.";
+constexpr char event_fids[] =
+    R"(The fids that it is about, as a text such as "5-6"; otherwise empty.)";
+constexpr char event_reason[] = "The reason, as a text; empty if there is none.";
+constexpr char event_count[] = "The number of messages that it is about; otherwise None.";
+
+} // namespace recording_doc
+
 void bind_reader(py::module_& module) {
     using Message = PythonRecorded;
     py::class_<Message> message{module, "RecordedMessage", py::buffer_protocol(),
-                                doc::recorded_message};
+                                recording_doc::recorded_message};
     add_bytes(message, [](const Message& its) { return its.bytes.bytes(); });
     message
-        .def_property_readonly("fid",
-                               [](const Message& its) { return pubsub::to_integer(its.fid); })
-        .def_readonly("status", &Message::status)
-        .def_readonly("sequence", &Message::sequence)
-        .def_readonly("arrival_time", &Message::arrival_ns)
-        .def_readonly("publish_time", &Message::publish_ns)
-        .def_readonly("publisher", &Message::publisher)
+        .def_property_readonly(
+            "fid", [](const Message& its) { return pubsub::to_integer(its.fid); },
+            recording_doc::recorded_fid)
+        .def_readonly("status", &Message::status, recording_doc::recorded_status)
+        .def_readonly("sequence", &Message::sequence, recording_doc::recorded_sequence)
+        .def_readonly("arrival_time", &Message::arrival_ns, recording_doc::recorded_arrival_time)
+        .def_readonly("publish_time", &Message::publish_ns, recording_doc::recorded_publish_time)
+        .def_readonly("publisher", &Message::publisher, recording_doc::recorded_publisher)
         .def("__repr__", &describe);
-    py::class_<RecordedEvent>{module, "RecordedEvent", doc::recorded_event}
-        .def_property_readonly("time",
-                               [](const RecordedEvent& its) { return to_integer(its.time); })
-        .def_readonly("event", &RecordedEvent::event)
-        .def_readonly("publisher", &RecordedEvent::publisher)
-        .def_readonly("fids", &RecordedEvent::fids)
-        .def_readonly("reason", &RecordedEvent::reason)
-        .def_readonly("count", &RecordedEvent::count)
+    py::class_<RecordedEvent>{module, "RecordedEvent", recording_doc::recorded_event}
+        .def_property_readonly(
+            "time", [](const RecordedEvent& its) { return to_integer(its.time); },
+            recording_doc::event_time)
+        .def_readonly("event", &RecordedEvent::event, recording_doc::event_word)
+        .def_readonly("publisher", &RecordedEvent::publisher, recording_doc::recorded_publisher)
+        .def_readonly("fids", &RecordedEvent::fids, recording_doc::event_fids)
+        .def_readonly("reason", &RecordedEvent::reason, recording_doc::event_reason)
+        .def_readonly("count", &RecordedEvent::count, recording_doc::event_count)
         .def("__repr__",
              [](const RecordedEvent& its) { return "<RecordedEvent " + its.event + ">"; });
     using Its = PythonReader;
-    py::class_<Its> its{module, "RecordingReader", doc::recording_reader};
+    py::class_<Its> its{module, "RecordingReader", recording_doc::recording_reader};
     add_with(its);
     add_init<Its>(its, "RecordingReader(path, **options)");
     its.def("select", &Its::select, py::arg("fids") = py::none{}, py::arg("from_") = py::none{},
-            py::arg("until") = py::none{}, doc::select)
-        .def("rewind", &Its::rewind, doc::rewind)
-        .def("next", &Its::next, doc::reader_next)
+            py::arg("until") = py::none{}, recording_doc::select)
+        .def("rewind", &Its::rewind, recording_doc::rewind)
+        .def("next", &Its::next, recording_doc::reader_next)
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &Its::next_message)
-        .def("begin_time", &Its::begin_time, doc::begin_time)
+        .def("begin_time", &Its::begin_time, recording_doc::begin_time)
         .def("_files", &Its::files)
         .def("_damage", &Its::damage)
         .def("_torn", &Its::torn)
-        .def("damage_count", &Its::number<&RecordingReader::damage_count>, doc::damage_count)
+        .def("damage_count", &Its::number<&RecordingReader::damage_count>,
+             recording_doc::damage_count)
         .def("foreign_messages", &Its::number<&RecordingReader::foreign_messages>,
-             doc::foreign_messages)
-        .def("backward_steps", &Its::number<&RecordingReader::backward_steps>, doc::backward_steps)
-        .def("total_bytes", &Its::number<&RecordingReader::total_bytes>, doc::total_bytes)
-        .def("passed_bytes", &Its::number<&RecordingReader::passed_bytes>, doc::passed_bytes)
-        .def("close", &Its::close, doc::reader_close)
-        .def_property_readonly("closed", &Its::closed, doc::reader_closed);
+             recording_doc::foreign_messages)
+        .def("backward_steps", &Its::number<&RecordingReader::backward_steps>,
+             recording_doc::backward_steps)
+        .def("total_bytes", &Its::number<&RecordingReader::total_bytes>, recording_doc::total_bytes)
+        .def("passed_bytes", &Its::number<&RecordingReader::passed_bytes>,
+             recording_doc::passed_bytes)
+        .def("close", &Its::close, recording_doc::reader_close)
+        .def_property_readonly("closed", &Its::closed, recording_doc::reader_closed);
 }
 
 void bind_writer(py::module_& module) {
     const py::arg_v timeout{"timeout", py::none{}};
     using Its = PythonWriter;
-    py::class_<Its> its{module, "RecordingWriter", doc::recording_writer};
+    py::class_<Its> its{module, "RecordingWriter", recording_doc::recording_writer};
     add_with(its, AtInterrupt::close); // otherwise the file would have no index
     add_init<Its>(its, "RecordingWriter(path, **options)");
-    its.def("write", &Its::write, py::arg("message"), py::kw_only{}, timeout, doc::write_message)
+    its.def("write", &Its::write, py::arg("message"), py::kw_only{}, timeout,
+            recording_doc::write_message)
         .def("write", &Its::write_recorded, py::arg("message"), py::kw_only{}, timeout)
         .def("write_event", &Its::write_event, py::arg("event"), py::kw_only{},
              py::arg("publisher") = "", py::arg("fids") = py::none{}, py::arg("count") = py::none{},
-             py::arg("reason") = "", py::arg("time") = py::none{}, timeout, doc::write_event)
+             py::arg("reason") = "", py::arg("time") = py::none{}, timeout,
+             recording_doc::write_event)
         .def("write_bytes", &Its::write_bytes, py::arg("fid"), py::arg("data"),
              py::arg("status") = 0, py::kw_only{}, py::arg("time") = py::none{}, timeout,
-             doc::write_bytes)
+             recording_doc::write_bytes)
         .def("write_batch", &Its::write_batch, py::arg("batch"), py::kw_only{}, timeout,
-             doc::write_batch)
-        .def("skip", &Its::skip, py::arg("fid"), py::arg("count"), doc::skip)
-        .def("wait_until_writable", &Its::wait_until_writable, timeout, doc::wait_until_writable)
-        .def("flush", &Its::flush, doc::flush_recording)
+             recording_doc::write_batch)
+        .def("skip", &Its::skip, py::arg("fid"), py::arg("count"), recording_doc::skip)
+        .def("wait_until_writable", &Its::wait_until_writable, timeout,
+             recording_doc::wait_until_writable)
+        .def("flush", &Its::flush, recording_doc::flush_recording)
         .def("_stats", &Its::stats)
-        .def("close", &Its::close_in_order, doc::writer_close)
-        .def_property_readonly("full", &Its::is_full, doc::full)
-        .def_property_readonly("closed", &Its::closed, doc::writer_closed);
+        .def("close", &Its::close_in_order, recording_doc::writer_close)
+        .def_property_readonly("full", &Its::is_full, recording_doc::full)
+        .def_property_readonly("closed", &Its::closed, recording_doc::writer_closed);
 }
 
 } // namespace

@@ -496,17 +496,135 @@ local_host, key.
 nothing listens there
 )";
 constexpr char read[] =
-    "Returns what has arrived, from 1 to `size` bytes; b'' at the end of the stream.";
+    R"(Returns what has arrived, from 1 to `size` bytes; b'' at the end of the stream.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept(timeout=60) as server:
+...         server.write(b"bytes")
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     b"".join(iter(client.read, b""))
+b'bytes'
+>>> thread.join()
+)";
 constexpr char read_exactly[] =
-    "Returns `size` bytes. If it cannot, the next read returns those that have arrived.";
+    R"(Returns `size` bytes. If it cannot, the next read returns those that have arrived.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept(timeout=60) as server:
+...         server.write(b"abcdef")
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     client.read_exactly(2), client.read_exactly(4)
+(b'ab', b'cdef')
+>>> thread.join()
+)";
 constexpr char readinto[] =
-    "Reads into a writable buffer what has arrived; returns the number of bytes, 0 at the end.";
-constexpr char write[] = "Writes all bytes. After a time-out, `accepted` of the exception "
-                         "is the number of written bytes.";
-constexpr char shutdown_send[] = "Ends this direction; the peer reads the end of the stream.";
+    R"(Reads into a writable buffer what has arrived; returns the number of bytes, 0 at the end.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept(timeout=60) as server:
+...         server.write(b"bytes")
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     memory = bytearray(64)
+...     memory[:client.readinto(memory)][:1]
+bytearray(b'b')
+>>> thread.join()
+)";
+constexpr char write[] =
+    R"(Writes all bytes. After a time-out, `accepted` of the exception is the number of written bytes.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept(timeout=60) as server:
+...         server.write(b"bytes", timeout=60)
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     client.read_exactly(5)
+b'bytes'
+>>> thread.join()
+)";
+constexpr char shutdown_send[] =
+    R"(Ends this direction; the peer reads the end of the stream.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept(timeout=60) as server:
+...         server.write(bytes(reversed(b"".join(iter(server.read, b"")))))
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     client.write(b"abc")
+...     client.shutdown_send()
+...     client.read_exactly(3)
+b'cba'
+>>> thread.join()
+)";
 constexpr char stream_close[] =
-    "Ends this direction, and waits until the peer has received everything.";
-constexpr char counters[] = "The counters of both directions, as a dict of dicts.";
+    R"(Ends this direction, and waits until the peer has received everything.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept(timeout=60) as server:
+...         server.write(b"bytes")
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     data = client.read_exactly(5)
+...     client.close(timeout=60)
+...     data, client.closed
+(b'bytes', True)
+>>> thread.join()
+)";
+constexpr char counters[] =
+    R"(The counters of both directions, as a dict of dicts.
+
+>>> import netio_daq as netio, threading
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> def serve():
+...     with listener.accept(timeout=60) as server:
+...         server.write(b"bytes")
+>>> thread = threading.Thread(target=serve)
+>>> thread.start()
+>>> with netio.Stream.connect(listener.address, call_timeout=60) as client:
+...     data = client.read_exactly(5)
+...     sorted(client.counters())
+['received', 'sent']
+>>> thread.join()
+)";
+constexpr char accept[] =
+    R"(Returns the next peer that connects. Raises TimeoutError.
+
+>>> import netio_daq as netio
+>>> try:
+...     netio.StreamListener("127.0.0.1:0").accept(timeout=0)
+... except netio.TimeoutError:
+...     print("no peer has connected")
+no peer has connected
+)";
+constexpr char stop[] =
+    R"(Stops listening; a waiting accept() raises ClosedError.
+
+>>> import netio_daq as netio
+>>> listener = netio.StreamListener("127.0.0.1:0")
+>>> listener.stop()
+>>> listener.closed
+True
+)";
 constexpr char stream_listener[] =
     R"(Listens for byte streams. Options as Stream.connect(), and
 allow_remote_anonymous and keys. The listener and its streams share one loop, which runs during
@@ -543,9 +661,9 @@ void add_stream(py::module_& module) {
     py::class_<PythonListener> listener{module, "StreamListener", stream_doc::stream_listener};
     add_with(listener);
     add_init<PythonListener>(listener, "StreamListener(address, **options)");
-    listener.def("accept", &PythonListener::accept, timeout, doc::accept)
-        .def("stop", &PythonListener::stop, doc::stop)
-        .def("close", &PythonListener::stop, doc::stop)
+    listener.def("accept", &PythonListener::accept, timeout, stream_doc::accept)
+        .def("stop", &PythonListener::stop, stream_doc::stop)
+        .def("close", &PythonListener::stop, stream_doc::stop)
         .def_property_readonly("address", &PythonListener::address, doc::publisher_address)
         .def_property_readonly("closed", &PythonListener::closed, doc::closed);
 }

@@ -276,7 +276,9 @@ void add_bytes(py::class_<Its>& its_class, BytesOf bytes_of) {
                                    py::format_descriptor<std::uint8_t>::format(),
                                    static_cast<py::ssize_t>(bytes.size()), true};
         })
-        .def_property_readonly("size", [bytes_of](const Its& its) { return bytes_of(its).size(); })
+        .def_property_readonly(
+            "size", [bytes_of](const Its& its) { return bytes_of(its).size(); },
+            "The number of its bytes.")
         .def("__len__", [bytes_of](const Its& its) { return bytes_of(its).size(); })
         .def_property_readonly(
             "data", [](const py::object& self) { return py::memoryview{self}; },

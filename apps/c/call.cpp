@@ -621,6 +621,38 @@ void add_all(Table<ListenSettings>& table) {
     add_keys(table);
 }
 
+// The connection of a requester, or each one of a responder.
+template <typename Of>
+void add_message_socket(Table<Of>& table) {
+    using o = netio::MessageSocket::Options;
+    const auto socket = [](Of& settings) -> o& { return settings.options.socket; };
+    table.add("socket.", socket, OPTION(o, largest_message_bytes), OPTION(o, page_size_bytes),
+              OPTION(o, page_count));
+    add_session(table, "socket.", socket);
+}
+
+void add_all(Table<RequesterSettings>& table) {
+    using o = netio::Requester::Options;
+    table.add("", options_in, OPTION(o, outstanding_limit), OPTION(o, queue_limit_bytes),
+              OPTION(o, reply_limit_bytes));
+    using s = netio::MessageSocket::Options;
+    table.add(
+        "socket.", [](RequesterSettings& settings) -> s& { return settings.options.socket; },
+        OPTION(s, local_host), OPTION(s, retry_interval), OPTION(s, retry_limit));
+    add_message_socket(table);
+    add_key(table);
+}
+
+void add_all(Table<ResponderSettings>& table) {
+    using o = netio::Responder::Options;
+    table.add("", options_in, OPTION(o, request_limit), OPTION(o, request_limit_bytes),
+              OPTION(o, reply_queue_limit_bytes), OPTION(o, send_timeout),
+              OPTION(o, allow_remote_anonymous), OPTION(o, peer_limit),
+              OPTION(o, connections_per_host));
+    add_message_socket(table);
+    add_keys(table);
+}
+
 #undef OPTION
 
 template <typename Of>
@@ -662,7 +694,9 @@ std::string name_of_kind(std::int32_t kind) {
                                "a subscribe socket",
                                "an unbuffered send socket",
                                "a buffered send socket",
-                               "a listen socket"};
+                               "a listen socket",
+                               "a requester",
+                               "a responder"};
     return std::string{"options of "} + names.at(static_cast<std::size_t>(kind));
 }
 

@@ -9,6 +9,8 @@
 #include "netio/base/status.hpp"
 #include "netio/context.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "netio/messages/requester.hpp"
+#include "netio/messages/responder.hpp"
 #include "netio/messages/sender.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -180,14 +182,21 @@ using SendSettings = Settings<NETIODAQ_SEND_SOCKET_OPTIONS, netio::SendSocket::O
 using BufferedSendSettings =
     Settings<NETIODAQ_BUFFERED_SEND_SOCKET_OPTIONS, netio::BufferedSendSocket::Options>;
 using ListenSettings = Settings<NETIODAQ_LISTEN_SOCKET_OPTIONS, netio::ListenSocket::Options>;
+using RequesterSettings = Settings<NETIODAQ_REQUESTER_OPTIONS, netio::Requester::Options>;
+using ResponderSettings = Settings<NETIODAQ_RESPONDER_OPTIONS, netio::Responder::Options>;
 
 } // namespace netiodaq
+
+struct netiodaq_context {
+    netio::Context context;
+};
 
 struct netiodaq_options {
     std::variant<netiodaq::LoopSettings, netiodaq::PublisherSettings, netiodaq::SubscriberSettings,
                  netiodaq::SenderSettings, netiodaq::StreamSettings, netiodaq::PublishSettings,
                  netiodaq::BufferedPublishSettings, netiodaq::SubscribeSettings,
-                 netiodaq::SendSettings, netiodaq::BufferedSendSettings, netiodaq::ListenSettings>
+                 netiodaq::SendSettings, netiodaq::BufferedSendSettings, netiodaq::ListenSettings,
+                 netiodaq::RequesterSettings, netiodaq::ResponderSettings>
         settings;
 };
 
@@ -211,6 +220,15 @@ Of settings_of(const netiodaq_options* options) {
 inline std::shared_ptr<const netio::ClientKey>
 key_of(const std::optional<netio::ClientKey::Options>& key) {
     return key ? std::make_shared<const netio::ClientKey>(*key) : nullptr;
+}
+
+// The keys of settings, created on the loop of the context; null: none.
+inline std::shared_ptr<netio::ServerKeys>
+keys_of(const std::optional<netio::ServerKeys::Options>& keys, const netio::Context& context) {
+    std::shared_ptr<netio::ServerKeys> made;
+    if (keys)
+        context.run([&] { made = std::make_shared<netio::ServerKeys>(context.loop(), *keys); });
+    return made;
 }
 
 // Addresses separated by commas. Throws as parse_address() does.

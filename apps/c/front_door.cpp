@@ -14,10 +14,6 @@ using netiodaq::done;
 using netiodaq::guarded;
 using netiodaq::required;
 
-struct netiodaq_context {
-    netio::Context context;
-};
-
 struct netiodaq_publisher {
     netiodaq_publisher(netio::AddressList listen, netio::Publisher::Options options)
         : publisher{std::move(listen), std::move(options)}, address{netio::to_string(
@@ -70,12 +66,7 @@ netiodaq_result netiodaq_publisher_new(netiodaq_context* context, const char* ad
         auto listen = netiodaq::addresses_of(addresses);
         const netio::Context its = context != nullptr ? context->context : netio::Context{};
         settings.options.context = its;
-        if (settings.keys) {
-            its.run([&] {
-                settings.options.keys =
-                    std::make_shared<netio::ServerKeys>(its.loop(), *settings.keys);
-            });
-        }
+        settings.options.keys = netiodaq::keys_of(settings.keys, its);
         return new netiodaq_publisher{std::move(listen), std::move(settings.options)};
     });
 }

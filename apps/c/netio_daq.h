@@ -6,7 +6,8 @@
  * language that can call C. docs/c.md has complete programs and the counterparts of NetIO-next's
  * functions.
  *
- * Level 1, for any thread and without callbacks: publisher, subscriber, sender, stream.
+ * Level 1, for any thread and without callbacks: publisher, subscriber, sender, requester,
+ * responder, stream.
  * Level 2, an event loop on one thread with sockets that call back: loop, timer, signal, send,
  * listen, publish and subscribe sockets.
  *
@@ -118,7 +119,9 @@ enum {
     NETIODAQ_SUBSCRIBE_SOCKET_OPTIONS = 8,
     NETIODAQ_SEND_SOCKET_OPTIONS = 9,
     NETIODAQ_BUFFERED_SEND_SOCKET_OPTIONS = 10,
-    NETIODAQ_LISTEN_SOCKET_OPTIONS = 11
+    NETIODAQ_LISTEN_SOCKET_OPTIONS = 11,
+    NETIODAQ_REQUESTER_OPTIONS = 12,
+    NETIODAQ_RESPONDER_OPTIONS = 13
 };
 
 /* Creates options of one of these kinds with their defaults. One thread at a time. */
@@ -133,9 +136,9 @@ void netiodaq_options_free(netiodaq_options* options);
 
 /* --- level 1: context ------------------------------------------------------------------------ */
 
-/* An event loop with a thread of its own. Each publisher, subscriber and sender creates one, unless
- * it is given one that several share. The thread ends when the context and all objects that use it
- * are freed. */
+/* An event loop with a thread of its own. Each publisher, subscriber, sender, requester and
+ * responder creates one, unless it is given one that several share. The thread ends when the
+ * context and all objects that use it are freed. */
 typedef struct netiodaq_context netiodaq_context;
 typedef void (*netiodaq_task)(void* user);
 
@@ -317,6 +320,127 @@ netiodaq_result netiodaq_sender_get_stats(const netiodaq_sender* sender,
                                           netiodaq_sender_stats* stats);
 /* Closes as netiodaq_sender_close does. */
 void netiodaq_sender_free(netiodaq_sender* sender);
+
+/* --- level 1: requests and replies ----------------------------------------------------------- */
+
+/* Sends requests to one responder and receives its replies. */
+typedef struct netiodaq_requester netiodaq_requester;
+/* The reply to one request: one message or more. One thread at a time. It may outlive its
+ * requester. */
+typedef struct netiodaq_reply netiodaq_reply;
+/* Receives requests of requesters, and replies to them. */
+typedef struct netiodaq_responder netiodaq_responder;
+/* A received request. One thread at a time. It may outlive its responder. */
+typedef struct netiodaq_request netiodaq_request;
+
+/* How a request ended. */
+enum {
+    NETIODAQ_REQUEST_OPEN = 0,         /* it has not ended */
+    NETIODAQ_REQUEST_REPLIED = 1,      /* the whole reply has arrived */
+    NETIODAQ_REQUEST_TIMED_OUT = 2,    /* its time is over */
+    NETIODAQ_REQUEST_CANCELED = 3,     /* by netiodaq_reply_cancel or the end of the requester */
+    NETIODAQ_REQUEST_DISCONNECTED = 4, /* it was sent, and the connection ended */
+    NETIODAQ_REQUEST_NO_REPLY = 5,     /* the responder has freed it without a reply */
+    NETIODAQ_REQUEST_FAILED = 6,       /* the responder reports a failure, in a text */
+    NETIODAQ_REQUEST_TOO_LARGE = 7     /* for the responder, or the reply for reply_limit_bytes */
+};
+
+typedef struct netiodaq_requester_stats {
+    uint64_t size_bytes;
+    uint64_t outstanding; /* open now */
+    uint64_t replied;     /* this and the following: requests that ended, by their end */
+    uint64_t timed_out;
+    uint64_t canceled;
+    uint64_t disconnected;
+    uint64_t failed;       /* no reply, a failure, too large */
+    uint64_t late;         /* messages of replies to requests that had ended */
+    uint64_t queued_bytes; /* that wait for the connection */
+    uint64_t reply_bytes;  /* arrived, and not taken */
+    uint64_t connected;    /* 0 or 1 */
+} netiodaq_requester_stats;
+
+typedef struct netiodaq_responder_stats {
+    uint64_t size_bytes;
+    uint64_t peers;    /* connected requesters */
+    uint64_t waiting;  /* requests that wait for netiodaq_responder_receive */
+    uint64_t open;     /* those, and the ones in use */
+    uint64_t requests; /* received */
+    uint64_t replied;
+    uint64_t failed;   /* by netiodaq_request_fail */
+    uint64_t no_reply; /* freed without a reply */
+    uint64_t canceled; /* by their requester, or by its end */
+    uint64_t too_slow; /* requesters that were disconnected after send_timeout */
+} netiodaq_responder_stats;
+
+/* Connects to "HOST:PORT" with the first request, and again when the connection is lost. A request
+ * waits for a responder that is not there yet; it is not repeated. context: NULL for one of its
+ * own. options: NETIODAQ_REQUESTER_OPTIONS, or NULL. */
+netiodaq_result netiodaq_requester_new(netiodaq_context* context, const char* address,
+                                       const netiodaq_options* options, netiodaq_requester** out);
+/* Copies the request and sends it, without waiting for its reply. timeout_ms is the time until the
+ * whole reply has arrived. Waits, within this time, while a limit is reached. AGAIN: it is still
+ * reached. CLOSED. */
+netiodaq_result netiodaq_requester_send(netiodaq_requester* requester, const void* data,
+                                        uint64_t size_bytes, int64_t timeout_ms,
+                                        netiodaq_reply** out);
+/* Ends all open requests as canceled, and the connection. */
+netiodaq_result netiodaq_requester_close(netiodaq_requester* requester);
+netiodaq_result netiodaq_requester_get_stats(const netiodaq_requester* requester,
+                                             netiodaq_requester_stats* stats);
+/* Closes as netiodaq_requester_close does. */
+void netiodaq_requester_free(netiodaq_requester* requester);
+
+/* Stores the next message of the reply, which is valid until the next call of this function for
+ * this reply, or until the reply is freed. TIMED_OUT: it has not arrived within timeout_ms, and the
+ * request goes on. END: after the last message. CLOSED: the request has ended otherwise, after the
+ * messages that had arrived; netiodaq_reply_end has the reason. */
+netiodaq_result netiodaq_reply_next(netiodaq_reply* reply, int64_t timeout_ms, const void** data,
+                                    uint64_t* size_bytes);
+/* One of NETIODAQ_REQUEST_...; -1 for NULL. */
+int32_t netiodaq_reply_end(const netiodaq_reply* reply);
+/* Ends the request, if it is open, and notifies the responder. Messages that have arrived can still
+ * be taken. */
+netiodaq_result netiodaq_reply_cancel(netiodaq_reply* reply);
+/* Cancels the request, if it is open. */
+void netiodaq_reply_free(netiodaq_reply* reply);
+
+/* Listens at the addresses "HOST:PORT", several separated by commas; port 0: any free port.
+ * context: NULL for one of its own. options: NETIODAQ_RESPONDER_OPTIONS, or NULL. */
+netiodaq_result netiodaq_responder_new(netiodaq_context* context, const char* addresses,
+                                       const netiodaq_options* options, netiodaq_responder** out);
+/* The first address where it listens, with the port that was chosen; valid until it is freed. */
+const char* netiodaq_responder_address(const netiodaq_responder* responder);
+/* The next request. TIMED_OUT; END: after netiodaq_responder_close. Several threads may call it:
+ * each request goes to one of them. */
+netiodaq_result netiodaq_responder_receive(netiodaq_responder* responder, int64_t timeout_ms,
+                                           netiodaq_request** out);
+/* Listens no more; requests that wait end without a reply. Sends the replies that were given, and
+ * closes the connections in order, for at most socket.session.close_limit. */
+netiodaq_result netiodaq_responder_close(netiodaq_responder* responder);
+netiodaq_result netiodaq_responder_get_stats(const netiodaq_responder* responder,
+                                             netiodaq_responder_stats* stats);
+/* Closes as netiodaq_responder_close does. */
+void netiodaq_responder_free(netiodaq_responder* responder);
+
+/* For NULL these return 0 and NULL. The data and the address are valid until the request is
+ * freed. */
+const void* netiodaq_request_data(const netiodaq_request* request);
+uint64_t netiodaq_request_size_bytes(const netiodaq_request* request);
+const char* netiodaq_request_peer_address(const netiodaq_request* request);
+/* 1: the requester has canceled, or is gone; a reply has no effect. Otherwise 0. */
+int32_t netiodaq_request_is_canceled(const netiodaq_request* request);
+/* Copies the message, replies with it, and ends the request. Waits while reply_queue_limit_bytes
+ * wait for this requester, at most send_timeout. CLOSED: the request has ended before. TOO_LARGE:
+ * for the requester; the request is still open. */
+netiodaq_result netiodaq_request_reply(netiodaq_request* request, const void* data,
+                                       uint64_t size_bytes);
+/* The same for one message of a reply; at least one more follows. */
+netiodaq_result netiodaq_request_reply_part(netiodaq_request* request, const void* data,
+                                            uint64_t size_bytes);
+/* Ends the request as failed at its requester, which gets up to 4096 bytes of the text. */
+netiodaq_result netiodaq_request_fail(netiodaq_request* request, const char* why);
+/* Ends the request without a reply, if it is open. */
+void netiodaq_request_free(netiodaq_request* request);
 
 /* --- level 1: streams ------------------------------------------------------------------------ */
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -192,7 +193,9 @@ class ReadAhead::State {
             used_ = 0;
             if (!block_) return false;
         }
-        std::ranges::copy(message.bytes, block_->memory.data() + used_);
+        // Not std::ranges::copy: that of GCC 12 copies constant bytes one at a time.
+        if (!message.bytes.empty())
+            std::memcpy(block_->memory.data() + used_, message.bytes.data(), message.bytes.size());
         block_->messages.push_back({.fid = fid,
                                     .status = message.status,
                                     .has_time = message.has_publish_time,

@@ -5,6 +5,7 @@
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/coalesced_task.hpp"
+#include "netio/coalescing/page.hpp"
 #include "netio/session/drain_timer.hpp"
 #include "pubsub/client/publish_queue.hpp"
 #include "pubsub/core/fid_ranges.hpp"
@@ -311,7 +312,7 @@ pubsub::Publication Publisher::Impl::copy_of(Fid fid, std::span<const std::byte>
     const std::size_t before = time_stamp::bytes_of(options.time_stamps);
     auto memory = std::make_shared_for_overwrite<std::byte[]>(before + message.size());
     if (before > 0) wire::store(memory.get(), time);
-    std::ranges::copy(message, memory.get() + before);
+    copy_message(memory.get() + before, message);
     const std::span<const std::byte> copy{memory.get(), before + message.size()};
     return {.fid = fid, .status = status, .bytes = {std::move(memory), copy}};
 }
@@ -367,7 +368,8 @@ std::size_t Publisher::Impl::put_batch(std::span<const Outgoing> messages, TimeP
         for (const Outgoing& message : messages.subspan(accepted, end - accepted)) {
             const std::span<const std::byte> copy{at, before + message.bytes.size()};
             if (before > 0) wire::store(at, time);
-            at = std::ranges::copy(message.bytes, at + before).out;
+            copy_message(at + before, message.bytes);
+            at += copy.size();
             piece.push_back({.fid = message.fid,
                              .status = message.status,
                              .shares_memory = end - accepted > 1,

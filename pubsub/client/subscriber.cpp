@@ -138,12 +138,16 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
                                        if (!impl.queue.hand_over()) pause();
                                    }},
           disconnect{impl.context.loop(), [this] { leave(); }},
+          subscribe_hint{impl.context.loop(), [this] { hint_at_subscribe(); }},
           bus{its_bus == nullptr
                   ? nullptr
                   : pubsub::open_bus(impl.context.loop(), its_bus->where, its_bus->options)},
           subscriptions{impl.context.transport(),
                         subscriptions_options(std::move(publishers), bus.get(), impl.options),
-                        static_cast<Subscriptions::Handler&>(*this)} {}
+                        static_cast<Subscriptions::Handler&>(*this)} {
+        if (impl.options.silence_hint.count() > 0)
+            subscribe_hint.start(std::min(impl.options.silence_hint, longest_time));
+    }
 
     KeptBytes keep(std::span<const std::byte> message) const override {
         return subscriptions.keep(message);
@@ -154,6 +158,12 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     void close();
     void end();
     void log(const std::string& line) { lines.pass(line, impl.context.loop().now(), write_log); }
+    // With Reconnect::never only a connection that was never there is tried again.
+    const char* next_step() const noexcept {
+        return impl.options.reconnect == Reconnect::never ? "; waiting until it can be connected"
+                                                          : "; trying again";
+    }
+    void hint_at_subscribe();
     void add_lost(Fid fid, std::uint64_t count);
     void add_lost_by_totals();
     void refuse(const std::string& text);
@@ -196,6 +206,7 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     pubsub::FidMap<std::uint64_t> lost_before;     // with on_message: not reported yet
     Timer turn_end;
     Timer disconnect; // if the queue stays full
+    Timer subscribe_hint;
     std::unique_ptr<pubsub::Discovery> bus;
     Subscriptions subscriptions;
 };
@@ -223,9 +234,20 @@ void Subscriber::Impl::OnLoop::leave() {
     close();
 }
 
+void Subscriber::Impl::OnLoop::hint_at_subscribe() {
+    {
+        const std::lock_guard lock{impl.mutex};
+        if (closing || impl.calls > 0) return;
+    }
+    log("a subscriber has subscribed to no fid for " +
+        std::to_string(impl.options.silence_hint.count()) +
+        " ms (silence_hint), so it gets no messages: call subscribe(fids)");
+}
+
 void Subscriber::Impl::OnLoop::close() {
     if (std::exchange(closing, true)) return;
     disconnect.cancel();
+    subscribe_hint.cancel();
     subscriptions.close();
     subscriptions.resume(); // discards waiting messages
 }
@@ -350,7 +372,7 @@ void Subscriber::Impl::OnLoop::on_closed(Subscriptions&, const Subscriptions::So
     // Logs each reason once, however often the connection is tried again.
     std::string& last = complaints[source.name];
     const std::string reason{to_string(ending.closed.reason)};
-    if (last != reason) log(text + (ending.retrying ? "; trying again" : ""));
+    if (last != reason) log(text + (ending.retrying ? next_step() : ""));
     last = reason;
 }
 

@@ -69,7 +69,8 @@ class NETIO_EXPORT Subscriber final {
         pubsub::SlowPolicy when_full = pubsub::SlowPolicy::block;
         std::chrono::milliseconds disconnect_after{10000};
         // If nothing has arrived this long after a subscription was accepted, the log reports
-        // whether the publisher publishes these fids at all. 0: never.
+        // whether the publisher publishes these fids at all. It also reports if subscribe() was not
+        // called this long after the construction. 0: never.
         std::chrono::milliseconds silence_hint{5000};
         // The functions are called on the context's thread, in order with on_message. They must not
         // throw, and must not destroy the subscriber. Called for each message, instead of the queue

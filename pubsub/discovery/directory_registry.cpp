@@ -110,6 +110,17 @@ std::string_view name_of(std::string_view file) {
     throw RegistryError{what + ": " + std::generic_category().message(error)};
 }
 
+// The folder of the bus cannot be opened.
+[[noreturn]] void fail_at_folder(const std::string& what, int error) {
+    const std::string text = what + ": " + std::generic_category().message(error);
+    if (error == ENOENT || error == ENOTDIR) {
+        throw RegistryError{text + "; a bus is a folder that all its hosts share: correct the "
+                                   "path, or create the folder (its first publisher does so, too, "
+                                   "if the parent folder exists)"};
+    }
+    throw RegistryError{text};
+}
+
 // Reads regular files up to the limit only, so that no pipe, device or endless file blocks the
 // reader.
 std::string read_whole(int directory, const std::string& file) {
@@ -180,7 +191,7 @@ void DirectoryRegistry::put(const std::string& name, const std::string& text) {
     if (opened < 0 && errno == ENOENT && ::mkdir(path_.c_str(), 0777) == 0)
         opened = open_directory();
     const File directory{opened};
-    if (opened < 0) fail("cannot announce in '" + path_ + "'", errno);
+    if (opened < 0) fail_at_folder("cannot announce in '" + path_ + "'", errno);
     const std::string file = name + std::string{suffix};
     write_whole(directory.get(), file, text);
     if (!std::exchange(swept_, true)) sweep(directory.get(), file);
@@ -264,7 +275,7 @@ void DirectoryRegistry::look(Visitor& visitor) {
         all_next_ = true;
         next_full_look_ = now + poll_;
         if (watch_ >= 0) ::inotify_rm_watch(inotify_, std::exchange(watch_, -1));
-        fail("cannot read '" + path_ + "'", error);
+        fail_at_folder("cannot read '" + path_ + "'", error);
     }
     const std::set<std::string> touched = std::exchange(touched_, {});
     if (!all_next_ && now < next_full_look_) {

@@ -65,7 +65,7 @@ McapInput::McapInput(std::string path, std::size_t limit_bytes)
         if (i == version_at && value > '0' && value <= '9')
             refuse("is MCAP of the newer version " + std::string(1, static_cast<char>(value)) +
                    "; this program reads version 0: use a newer netio");
-        refuse("is no MCAP file; give a file that `netio record` wrote");
+        refuse("is no MCAP file; give a file that `netio record` or a RecordingWriter wrote");
     }
     if (begin.size() < magic.size()) size_ = 0; // its writer was killed at once
 }

@@ -59,6 +59,9 @@ class Programs(InAFolder):
     def test_byte_streams(self):
         self.check("streams")
 
+    def test_requests_and_replies(self):
+        self.check("requests")
+
     def test_the_loop_with_send_and_listen_sockets(self):
         self.check("event_loop")
 

@@ -31,7 +31,7 @@ static void options(void) {
     CHECK(options == NULL);
     CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "out is NULL",
                 netiodaq_options_new(NETIODAQ_PUBLISHER_OPTIONS, NULL));
-    for (int32_t kind = NETIODAQ_LOOP_OPTIONS; kind <= NETIODAQ_LISTEN_SOCKET_OPTIONS; ++kind) {
+    for (int32_t kind = NETIODAQ_LOOP_OPTIONS; kind <= NETIODAQ_RESPONDER_OPTIONS; ++kind) {
         uint64_t count = 0;
         options = new_options(kind);
         while (netiodaq_options_name(kind, count) != NULL) {

@@ -48,6 +48,23 @@ def test_each_public_name_has_an_example():
     assert missing == []
 
 
+def test_each_function_has_an_example_and_each_property_a_text():
+    missing = []
+    for name in netio.__all__:
+        value = getattr(netio, name)
+        if not inspect.isclass(value) or issubclass(value, Exception):
+            continue
+        for part in dir(value):
+            its = inspect.getattr_static(value, part)
+            is_function = callable(getattr(value, part)) or isinstance(its, staticmethod)
+            if part.startswith("_") or not (is_function or isinstance(its, property)):
+                continue
+            text = getattr(value, part).__doc__ or ""
+            if text.strip() == "" or (is_function and ">>>" not in text):
+                missing.append(f"{name}.{part}")
+    assert missing == []
+
+
 def test_each_block_of_the_document_works_alone(tmp_path, monkeypatch):
     """The Python blocks of docs/python.md, each as a program."""
     monkeypatch.chdir(tmp_path)

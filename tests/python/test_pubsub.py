@@ -5,6 +5,7 @@ import asyncio
 import datetime
 import gc
 import pathlib
+import queue
 import select
 import subprocess
 import threading
@@ -564,3 +565,33 @@ def test_a_wait_that_cannot_succeed_ends_at_once():
     assert subscriber.wait_until_subscribed() is False
     with pytest.raises(netio.Error, match="ranges_per_subscriber_limit"):
         subscriber.receive()
+
+
+def test_a_subscriber_without_a_fid_is_reported():
+    lines = queue.SimpleQueue()
+    netio.set_log(lines.put)
+    try:
+        with netio.Subscriber("127.0.0.1:9", silence_hint=0.001, socket={"retry_interval": LONG, "retry_limit": LONG}):
+            while "call subscribe(fids)" not in lines.get(timeout=LONG):
+                pass
+    finally:
+        netio.set_log(None)
+
+
+def test_without_reconnect_no_line_promises_another_attempt():
+    lines = queue.SimpleQueue()
+    netio.set_log(lines.put)
+    try:
+        with netio.Subscriber("127.0.0.1:9", reconnect="never") as subscriber:
+            subscriber.subscribe(1)
+            while "publisher 127.0.0.1:9:" not in (line := lines.get(timeout=LONG)):
+                pass
+            assert line.endswith("; waiting until it can be connected")
+    finally:
+        netio.set_log(None)
+
+
+def test_a_bus_that_is_no_folder_names_the_remedy(tmp_path):
+    for missing in (tmp_path / "none", __file__):
+        with pytest.raises(netio.Error, match="(?s)cannot read .*correct the path, or create the folder"):
+            netio.publishers(missing, timeout=LONG)

@@ -205,3 +205,8 @@ def test_a_writer_that_is_alive_at_the_end_is_closed(tmp_path):
     assert result.returncode == 0, result.stderr
     reader = netio.RecordingReader(tmp_path / "run.mcap")
     assert reader.files()[0].has_summary and sum(1 for _ in reader) == 100_000
+
+
+def test_a_file_that_is_no_recording_names_the_remedy():
+    with pytest.raises(netio.RecordingError, match="test_recording.py: is no MCAP file; give a file .* RecordingWriter"):
+        netio.RecordingReader(__file__)

@@ -200,6 +200,39 @@ TEST_F(FrontDoor, ItWaitsForAPublisherThatIsNotRunningYet) {
     EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("trying again"), HasSubstr("connected to")));
 }
 
+TEST_F(FrontDoor, WithoutReconnectItSaysThatItWaitsForTheStart) {
+    const std::string address = [] { return to_string(Publisher{any_port}.address()); }();
+    Subscriber::Options options = quick();
+    options.reconnect = Reconnect::never;
+    Subscriber subscriber{address, options};
+    subscriber.subscribe(1);
+    lines.wait_for("waiting until it can be connected");
+    {
+        Publisher publisher{address};
+        ASSERT_TRUE(publisher.wait_for_subscribers(1, deadline));
+        EXPECT_TRUE(publisher.publish(1, "a text"));
+    }
+    EXPECT_EQ(subscriber.receive(deadline)->text(), "a text");
+    EXPECT_FALSE(subscriber.receive(deadline));
+    EXPECT_EQ(lines.count("trying again"), 0U);
+}
+
+TEST_F(FrontDoor, TheLogSaysThatNoFidIsSubscribed) {
+    const Publisher publisher{any_port};
+    Context context;
+    Subscriber::Options options = quick();
+    options.context = context;
+    options.silence_hint = 1ms;
+    std::optional<Subscriber> subscribed;
+    context.run([&] { // whose timer cannot expire before it has subscribed
+        subscribed.emplace(to_string(publisher.address()), options);
+        subscribed->subscribe(1);
+    });
+    const Subscriber idle{to_string(publisher.address()), options}; // its timer expires later
+    lines.wait_for("no fid for 1 ms (silence_hint), so it gets no messages: call subscribe(fids)");
+    EXPECT_EQ(lines.count("call subscribe(fids)"), 1U);
+}
+
 TEST_F(FrontDoor, ReconnectsAlsoAfterAnOrderlyEnd) {
     auto publisher = std::make_unique<Publisher>(any_port);
     const Address address = publisher->address();

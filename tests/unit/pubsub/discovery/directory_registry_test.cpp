@@ -373,7 +373,8 @@ TEST_F(DirectoryLooks, ReadEverythingAfterTheDirectoryWasMissing) {
         look_at(reader);
         ADD_FAILURE() << "the directory was there";
     } catch (const RegistryError& error) {
-        EXPECT_EQ(error.what(), "cannot read '" + path().string() + "': No such file or directory");
+        EXPECT_THAT(error.what(), HasSubstr("cannot read '" + path().string() +
+                                            "': No such file or directory; a bus is a folder"));
     }
     fs::rename(elsewhere, path());
     writer.remove("a");
