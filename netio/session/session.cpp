@@ -532,7 +532,8 @@ bool Session::take_arrival(const Completion& completion) {
     if (credits > 0) await_peer();
     if (shutdown_.peer_is_silent()) return protocol_error("sent after it had confirmed the end");
     if (!is_write && arrival.kind < first_service_kind && !take_own_frame(arrival)) return false;
-    // A user that has paused may still send. The peer needs this receive to return credits for that.
+    // A user that has paused may still send. The peer needs this receive to return credits for
+    // that.
     if (receive_.is_paused() && is_done_with(arrival)) return reuse(*arrival.receive);
     receive_.push(arrival);
     return true;

@@ -111,7 +111,8 @@ void RequestOracle::ended(std::uint64_t number, Ended how, TimePoint now, std::u
 
 void RequestOracle::judge(std::uint64_t number, const Request& request, TimePoint now) {
     const bool answered_in_time =
-        request.answer != Ended::open && request.answered_at + seconds{5} < request.since + request.timeout;
+        request.answer != Ended::open &&
+        request.answered_at + seconds{5} < request.since + request.timeout;
     switch (request.end) {
     case Ended::open:
         return;
@@ -121,8 +122,7 @@ void RequestOracle::judge(std::uint64_t number, const Request& request, TimePoin
             violate(RuleId::reply_whole, number, "it ended as replied, and was not");
         return;
     case Ended::timed_out:
-        if (now < request.until)
-            violate(RuleId::request_time, number, "it timed out too early");
+        if (now < request.until) violate(RuleId::request_time, number, "it timed out too early");
         if (answered_in_time && was_calm(request))
             violate(RuleId::reply_given_arrives, number, "it timed out and was answered in time");
         return;
@@ -155,10 +155,11 @@ void RequestOracle::is_over(std::uint64_t number, const std::string& why,
                 std::to_string(request.taken) + " parts of " +
                     std::to_string(request.parts.size()) + " arrived");
     if (request.end == Ended::failed) {
-        const std::string text =
-            text_of_failure(number, std::min(request.failure_bytes, largest_failure));
-        const bool has_text = why.size() >= text.size() && why.ends_with(text);
-        if (!has_text) violate(RuleId::request_failed, number, "with another text: " + why);
+        const std::string full = text_of_failure(number, request.failure_bytes);
+        const std::string text = why.substr(std::min(why.size(), why.find(": ") + 2));
+        const bool is_whole = text.size() >= std::min(full.size(), largest_failure);
+        if (!is_whole || !full.starts_with(text))
+            violate(RuleId::request_failed, number, "with another text: " + text.substr(0, 80));
     }
     if (request.end == Ended::too_large) judge_too_large(number, request, why);
 }

@@ -52,7 +52,7 @@ class RequestOracle {
     // The user sees that it has ended. `newest`: the latest connection of the requester.
     void ended(std::uint64_t request, Ended how, TimePoint now, std::uint64_t newest);
     // The user has taken all messages of the reply. `why`: the text of the error, if there is one;
-    // it may be cut at `largest_failure` bytes.
+    // it may be cut, but not before `largest_failure` bytes.
     void is_over(std::uint64_t request, const std::string& why, std::size_t largest_failure);
     // The user sees now that it is still open.
     void is_open(std::uint64_t request, TimePoint now);

@@ -435,7 +435,8 @@ void RequesterActor::probe() {
 
 void RequesterActor::check_served() {
     if (closing_ || requester_ == nullptr || !world_.serves(server_)) return;
-    if (!last_probe_ || world_.requests().end_of(*last_probe_) != Ended::replied)
+    const Ended end = last_probe_ ? world_.requests().end_of(*last_probe_) : Ended::open;
+    if (end != Ended::replied && end != Ended::too_large)
         violate(RuleId::served_in_the_end, "its last request has no reply");
     if (requester_->stats().reply_bytes != 0)
         violate(RuleId::reply_limit, "bytes of replies are counted, and all were taken");
