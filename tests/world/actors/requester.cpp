@@ -90,6 +90,7 @@ class RequesterActor final : public Actor {
     bool take_next(Asked& asked);
     void keep(const KeptBytes& part);
     void release_kept(std::size_t left);
+    void check_arrived();
     void check_counts();
     std::size_t untaken() const;
     Asked* find(std::uint64_t number);
@@ -255,7 +256,7 @@ void RequesterActor::do_what_is_due() {
         if (asked->reply.end() == RequestEnd::open) {
             world_.requests().is_open(due.number, process_.loop.now());
         } else if (!asked->is_ended && !resume_.armed() &&
-                   world_.oracle().was_free(number_, process_.loop.now() - milliseconds{200})) {
+                   world_.oracle().was_free(number_, world_.oracle().now() - milliseconds{200})) {
             violate(RuleId::request_notified,
                     "the end of request " + std::to_string(due.number) + " was not reported");
         }
@@ -309,12 +310,26 @@ void RequesterActor::on_ready() {
 void RequesterActor::look() {
     for (const auto& asked : asked_)
         see_end(*asked);
+    check_arrived();
     for (std::size_t i = 0; i < asked_.size(); ++i)
         take_all(*asked_[i]);
     std::erase_if(asked_, [](const auto& asked) { return asked->is_over; });
     dropped_ = 0;
     check_counts();
     dawdle(slow_);
+}
+
+// Whole replies have arrived, and the user has not taken them yet.
+void RequesterActor::check_arrived() {
+    if (requester_ == nullptr) return;
+    std::size_t least = 0;
+    for (const auto& asked : asked_)
+        if (asked->reply.end() == RequestEnd::replied)
+            least += world_.requests().untaken_cost(asked->number);
+    if (requester_->stats().reply_bytes < least)
+        violate(RuleId::reply_limit, std::to_string(requester_->stats().reply_bytes) +
+                                         " bytes of replies, and " + std::to_string(least) +
+                                         " have arrived");
 }
 
 void RequesterActor::see_end(Asked& asked) {
@@ -436,7 +451,8 @@ void RequesterActor::probe() {
 void RequesterActor::check_served() {
     if (closing_ || requester_ == nullptr || !world_.serves(server_)) return;
     const Ended end = last_probe_ ? world_.requests().end_of(*last_probe_) : Ended::open;
-    if (end != Ended::replied && end != Ended::too_large)
+    // A reply that is too large for it ends as failed.
+    if (end != Ended::replied && end != Ended::too_large && end != Ended::failed)
         violate(RuleId::served_in_the_end, "its last request has no reply");
     if (requester_->stats().reply_bytes != 0)
         violate(RuleId::reply_limit, "bytes of replies are counted, and all were taken");

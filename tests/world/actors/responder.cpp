@@ -46,7 +46,6 @@ class ResponderActor final : public Actor {
         std::size_t part = 0; // of the reply, the next one
         std::size_t parts = 1;
         std::size_t largest = 0;
-        std::optional<TimePoint> blocked_since{};
         bool has_left = false; // a reply has ended it
     };
 
@@ -87,9 +86,10 @@ class ResponderActor final : public Actor {
     Timer due_;
     Timer resume_;
     Timer end_;
-    std::multimap<TimePoint, std::uint64_t> agenda_; // when a job goes on
-    std::map<std::uint64_t, Job> jobs_;              // by the number of the request
-    std::unique_ptr<Responder> responder_;           // last member: destroyed first
+    std::multimap<TimePoint, std::uint64_t> agenda_;   // when a job goes on
+    std::map<std::uint64_t, Job> jobs_;                // by the number of the request
+    std::map<std::uint64_t, TimePoint> blocked_since_; // connections that take no replies
+    std::unique_ptr<Responder> responder_;             // last member: destroyed first
 };
 
 ResponderActor::ResponderActor(World& world, Process& process)
@@ -127,9 +127,7 @@ std::string ResponderActor::state() const {
     if (resume_.armed()) return "paused";
     const Responder::Stats stats = responder_->stats();
     if (stats.open >= request_limit()) return "full";
-    if (std::ranges::any_of(jobs_,
-                            [](const auto& job) { return job.second.blocked_since.has_value(); }))
-        return "again";
+    if (!blocked_since_.empty()) return "again";
     if (stats.open > 0) return "busy";
     return stats.peers > 0 ? "quiet" : "alone";
 }
@@ -268,7 +266,7 @@ bool ResponderActor::reply(Job& job) {
             world_.requests().not_given(job.number, job.request.is_canceled(), excuses(job));
             return true;
         }
-        job.blocked_since.reset();
+        blocked_since_.erase(job.connection);
         world_.requests().part_given(job.number, bytes.size(), is_last);
         ++job.part;
         job.has_left = is_last;
@@ -301,7 +299,7 @@ bool ResponderActor::is_refused(Job& job, const Error& error, std::size_t bytes)
     if (error.status() == Status::again) {
         free_since_ = world_.oracle().now();
         note("again", job.number);
-        if (!job.blocked_since) job.blocked_since = process_.loop.now();
+        blocked_since_.emplace(job.connection, process_.loop.now());
         go_on_later(job, again_after);
         react(Event::again);
         return false;
@@ -322,8 +320,9 @@ bool ResponderActor::is_refused(Job& job, const Error& error, std::size_t bytes)
 
 // Its requester may have been disconnected because it has received nothing for too long.
 bool ResponderActor::excuses(const Job& job) const {
+    const auto found = blocked_since_.find(job.connection);
     return closing_ || responder_ == nullptr ||
-           (job.blocked_since && process_.loop.now() - *job.blocked_since >= send_timeout());
+           (found != blocked_since_.end() && process_.loop.now() - found->second >= send_timeout());
 }
 
 void ResponderActor::finish(std::uint64_t number) {
