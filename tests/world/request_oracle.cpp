@@ -15,7 +15,7 @@ using std::chrono::seconds;
 // A loop that nothing delays sees a deadline within this time.
 constexpr Duration patience = milliseconds{50};
 // Without a fault, what is sent arrives within this time.
-constexpr Duration transit = seconds{1};
+constexpr Duration transit = milliseconds{100};
 constexpr std::size_t part_cost = 64; // "plus 64 bytes for each of their messages"
 constexpr std::size_t failure_text_bytes = 4096;
 constexpr std::uint64_t request_part = UINT64_MAX;

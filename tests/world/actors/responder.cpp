@@ -228,7 +228,7 @@ bool ResponderActor::go_on(Job& job) {
     world_.requests().is_held(job.number, is_canceled, free_since_);
     if (is_canceled && dice_.percent(60)) return true;
     if (job.fate == Fate::hold && !behaves_ && !is_canceled) {
-        go_on_later(job, microseconds{dice_.between(1'000, 3'000'000)});
+        go_on_later(job, microseconds{dice_.between(1'000, 300'000)});
         return false;
     }
     if (job.fate == Fate::drop && !behaves_) return true;
@@ -369,6 +369,7 @@ void ResponderActor::behave() {
     behaves_ = true;
     resume_.cancel();
     for (auto& [number, job] : jobs_) {
+        world_.requests().is_held(number, job.request.is_canceled(), free_since_);
         job.fate = Fate::reply;
         go_on_later(job, Duration::zero());
     }
