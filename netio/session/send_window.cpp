@@ -109,8 +109,7 @@ void SendWindow::open(const Terms& terms) {
 // --- what may be sent -----------------------------------------------------------------------
 
 bool SendWindow::can_send() const noexcept {
-    // The last credit is reserved for a frame that returns credits, the last slot for a credit
-    // frame.
+    // The last credit and the last slot are reserved for a credit frame.
     return credits_ && free_slots_.size() > 1 && !memory_.is_short() && credits_->can_send_frame();
 }
 
@@ -143,7 +142,7 @@ bool SendWindow::take_wish() noexcept {
 }
 
 bool SendWindow::can_send_own() const noexcept {
-    return !free_slots_.empty() && credits_->can_send_frame();
+    return !free_slots_.empty() && credits_->can_send_own_frame();
 }
 
 std::size_t SendWindow::segment_limit() const noexcept {

@@ -8,9 +8,11 @@
 // Every message on a connection, of either direction and of every kind, uses one receive that the
 // peer has posted. One receive is reserved, so that credits can be returned when everything else
 // must wait. One object per endpoint, a plain value; not thread-safe. Messages are:
-//   frame   returns the credits that are owed; may use the reserve if there are any
+//   frame   returns the credits that are owed
 //   write   a remote write with notification by the fabric: it has no space for credits
-//   credit  a frame with nothing but credits
+//   own     a frame of the session itself, with nothing but credits for example. Only it may use
+//           the reserve. A peer whose user has paused keeps the receive of a frame, and this side
+//           could return nothing more
 // The rules, R13 and R14 of docs/stream-protocol.md, are explored exhaustively in
 // tests/model/credits_model_test.cpp: no receive queue is overrun, no endpoint waits forever, and
 // idle endpoints become silent.
@@ -80,7 +82,8 @@ class Credits {
         threshold_ = threshold;
     }
 
-    bool can_send_frame() const noexcept {
+    bool can_send_frame() const noexcept { return available_ > reserve(); }
+    bool can_send_own_frame() const noexcept {
         return available_ > reserve() ||
                (available_ == 1 && owed_ > 0); // the peer gets a credit by it
     }
@@ -93,7 +96,7 @@ class Credits {
 
     // Returns the credits to put into the frame.
     std::uint32_t on_frame_sent() {
-        NETIO_CHECK_MSG(can_send_frame() || must_return(), "a frame sent without a credit");
+        NETIO_CHECK_MSG(can_send_own_frame() || must_return(), "a frame sent without a credit");
         use_one();
         const std::uint32_t returned = owed_;
         granted_ += returned;

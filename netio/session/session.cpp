@@ -532,8 +532,18 @@ bool Session::take_arrival(const Completion& completion) {
     if (credits > 0) await_peer();
     if (shutdown_.peer_is_silent()) return protocol_error("sent after it had confirmed the end");
     if (!is_write && arrival.kind < first_service_kind && !take_own_frame(arrival)) return false;
+    // A user that has paused may still send. The peer needs this receive to return credits for
+    // that.
+    if (receive_.is_paused() && is_done_with(arrival)) return reuse(*arrival.receive);
     receive_.push(arrival);
     return true;
+}
+
+// A frame of the session of which nothing is left to deliver.
+bool Session::is_done_with(const ReceiveWindow::Arrival& arrival) noexcept {
+    return arrival.kind < first_service_kind &&
+           arrival.kind != static_cast<std::uint8_t>(FrameKind::written) &&
+           arrival.kind != static_cast<std::uint8_t>(FrameKind::shutdown);
 }
 
 // Processes frames of the session itself that need not wait for earlier arrivals.

@@ -16,16 +16,19 @@ namespace {
 constexpr std::int64_t few_fids = 6;
 constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
 constexpr std::uint64_t dialog_salt = 0x6469616c6f6a;
+constexpr std::uint64_t request_salt = 0x72657175657374;
 
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
-          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
-                                                                                    0x6c6f6f70},
-          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279},
-          keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^ 0x6f776e}, time_dice_{seed ^ 0x74696d65},
-          history_dice_{seed ^ 0x68697374}, dialog_dice_{seed ^ dialog_salt} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
+                                                                                      (seed << 32)},
+          copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
+                                                                                    0x636c6f7365},
+          memory_dice_{seed ^ 0x6d656d6f7279}, keep_dice_{seed ^ 0x6b656570}, own_dice_{seed ^
+                                                                                        0x6f776e},
+          time_dice_{seed ^ 0x74696d65}, history_dice_{seed ^ 0x68697374},
+          dialog_dice_{seed ^ dialog_salt}, request_dice_{seed ^ request_salt} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -37,11 +40,13 @@ class Drawing {
         if (found_dice_.percent(10)) return draw_found();
         if (copies_.are_alone()) return draw_copied();
         if (dialog_dice_.percent(12)) return draw_dialogs_only();
+        if (request_dice_.percent(12)) return draw_requests_only();
         const std::int64_t kind = dice_.between(0, 99);
         if (kind < 70) draw_publishing();
         if (kind >= 60 && kind < 85) draw_messages();
         if (kind >= 80) draw_streams();
         if (dialog_dice_.percent(4)) draw_dialogs();
+        if (request_dice_.percent(3)) draw_requests();
         if (copies_.are_among_others()) copies_.draw(schedule_, span_us_);
         faults_.draw(schedule_, span_us_, fids_);
         draw_names();
@@ -500,6 +505,98 @@ class Drawing {
             schedule_.at(moment(), number, "pause").with.set("us", dice.between(1, 30'000));
     }
 
+    // --- requests and replies ---
+    Schedule draw_requests_only() {
+        draw_requests();
+        faults_.draw(schedule_, span_us_, fids_);
+        draw_names();
+        draw_keys();
+        std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
+        return std::move(schedule_);
+    }
+    void draw_requests() {
+        Dice& dice = request_dice_;
+        const std::uint32_t first = schedule_.next_number();
+        const std::int64_t responders = dice.percent(60) ? 1 : dice.between(2, 3);
+        for (std::int64_t i = 0; i < responders; ++i)
+            draw_responder();
+        const std::int64_t requesters = dice.between(1, 3);
+        for (std::int64_t i = 0; i < requesters; ++i)
+            draw_requester(first + static_cast<std::uint32_t>(
+                                       i < responders ? i : dice.between(0, responders - 1)));
+    }
+    void draw_responder() {
+        Dice& dice = request_dice_;
+        const std::uint32_t number = schedule_.next_number();
+        Values& options = schedule_.add("responder").options;
+        draw_request_sockets(options);
+        if (dice.percent(60)) options.set("requests", dice.between(1, 12));
+        if (dice.percent(25)) options.set("request_bytes", dice.between(1, 3000));
+        if (dice.percent(40)) options.set("queue", dice.between(1, 4000));
+        if (dice.percent(30)) options.set("send_timeout_ms", dice.between(5, 3000));
+        if (dice.percent(30)) options.set("depth", dice.between(1, 6));
+        if (dice.percent(70)) options.set("think_us", dice.while_us() % 3'000'000);
+        if (dice.percent(50)) options.set("odd_percent", dice.between(5, 90));
+        options.set("parts", dice.percent(50) ? 1 : dice.between(2, 12));
+        options.set("reply_bytes", dice.percent(60) ? dice.between(0, 300) : draw_message_size());
+        if (dice.percent(20)) options.set("reply_bytes", dice.between(8'000, 30'000));
+        if (dice.percent(10)) options.set("late_us", dice.between(0, span_us_));
+        if (dice.percent(20))
+            schedule_.at(dice.between(0, span_us_), number, "pause")
+                .with.set("us", dice.between(1, 300'000));
+        if (dice.percent(15)) schedule_.at(dice.between(0, span_us_), number, "close");
+    }
+    void draw_request_sockets(Values& options) {
+        Dice& dice = request_dice_;
+        draw_session(options);
+        options.set("receive_buffer_bytes",
+                    dice.one_of(std::vector<std::int64_t>{256, 600, 1000, 4096}));
+        if (dice.percent(15)) options.set("keep_limit", dice.between(0, 60'000));
+        if (dice.percent(40)) options.set("page_size_bytes", dice.between(256, 4096));
+        if (dice.percent(60)) options.set("pages", dice.between(2, 6));
+        if (dice.percent(20)) options.set("largest", dice.between(100, 4000));
+        if (dice.percent(30)) {
+            options.set("session_close_ms", dice.between(100, 2000));
+            options.set("close_limit_ms", dice.between(2000, 6000));
+        }
+    }
+    void draw_requester(std::uint32_t responder) {
+        Dice& dice = request_dice_;
+        const std::uint32_t number = schedule_.next_number();
+        Values& options = schedule_.add("requester").options;
+        options.set("of", responder);
+        draw_request_sockets(options);
+        if (dice.percent(30)) options.set("retry_ms", dice.between(1, 500));
+        if (dice.percent(40)) options.set("outstanding", dice.between(1, 20));
+        if (dice.percent(40)) options.set("queue", dice.between(0, 2000));
+        if (dice.percent(40)) options.set("reply_limit", dice.between(0, 20'000));
+        if (dice.percent(40)) options.set("request_ms", dice.between(0, 3000));
+        if (dice.percent(40)) options.set("cancel_percent", dice.between(1, 80));
+        if (dice.percent(30)) options.set("keep_percent", dice.between(5, 100));
+        if (dice.percent(15)) options.set("slow_us", dice.between(1, 3000));
+        if (dice.percent(10)) options.set("late_us", dice.between(0, span_us_));
+        const std::int64_t late = options.get("late_us");
+        const std::int64_t flows = dice.between(1, 4);
+        for (std::int64_t i = 0; i < flows; ++i) {
+            Step& step = schedule_.at(late + dice.between(0, span_us_), number, "request");
+            step.with.set("count", dice.percent(80) ? dice.between(1, 30) : dice.between(30, 200));
+            step.with.set("bytes", draw_message_size());
+            step.with.set("gap_us", dice.one_of(std::vector<std::int64_t>{0, 0, 10, 100, 1000}));
+            if (dice.percent(40))
+                step.with.set("timeout_ms",
+                              dice.percent(60) ? dice.between(0, 50) : dice.between(50, 5000));
+        }
+        if (dice.percent(25)) {
+            Step& step = schedule_.at(late + dice.between(0, span_us_), number, "cancel");
+            step.with.set("count", dice.between(1, 30));
+            step.with.set("drops", dice.between(0, 1));
+        }
+        if (dice.percent(25))
+            schedule_.at(late + dice.between(0, span_us_), number, "pause")
+                .with.set("us", dice.between(1, 300'000));
+        if (dice.percent(10)) schedule_.at(late + dice.between(0, span_us_), number, "close");
+    }
+
     // --- streams ---
     void draw_streams() {
         const std::uint32_t server = schedule_.next_number();
@@ -571,6 +668,7 @@ class Drawing {
     Dice time_dice_;
     Dice history_dice_;
     Dice dialog_dice_;
+    Dice request_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

@@ -8,6 +8,8 @@ namespace netio::world {
 namespace {
 
 constexpr const char* message_socket = "netio/messages/message_socket.hpp";
+constexpr const char* requester = "netio/messages/requester.hpp";
+constexpr const char* responder = "netio/messages/responder.hpp";
 
 constexpr std::array all_rules{
     Rule{RuleId::once_in_order, "once and in order",
@@ -159,6 +161,67 @@ constexpr std::array all_rules{
          "retries until a listener has accepted, and reconnects after a connection was lost or "
          "ended by the peer, but not after finish().",
          message_socket},
+    Rule{RuleId::request_ends_once, "a request ends once",
+         "Every request ends exactly once: replied, timed out, canceled, disconnected, or failed.",
+         requester},
+    Rule{RuleId::request_whole, "a request arrives as it was sent",
+         "Sends requests to one responder, and receives its replies, from any thread", requester},
+    Rule{RuleId::request_not_repeated, "a request arrives once", "A request is not repeated.",
+         requester},
+    Rule{RuleId::request_time, "a request has its time",
+         "Of requests without a time of their own, from the call until the whole reply.",
+         requester},
+    Rule{RuleId::request_canceled, "its user cancels it",
+         "canceled,     // by Reply::cancel(), by destroying the Reply, or by the end of the "
+         "Requester",
+         requester},
+    Rule{RuleId::request_disconnected, "who is disconnected had no connection",
+         "disconnected, // it was sent, and the connection was lost or ended", requester},
+    Rule{RuleId::request_no_reply, "who gets no reply was given up",
+         "no_reply,     // the responder has given it up without a reply", requester},
+    Rule{RuleId::request_failed, "a failure comes with its text",
+         "failed,       // the responder reports a failure, in a text", requester},
+    Rule{RuleId::request_too_large, "what is too large exceeds a limit",
+         "too_large,    // the request for the responder, or the reply for reply_limit_bytes",
+         requester},
+    Rule{RuleId::request_limits, "a request waits for a limit only",
+         "Throws Error: again (a limit is reached; on the context's thread, without waiting), "
+         "closed.",
+         requester},
+    Rule{RuleId::request_notified, "a requester reports what has happened",
+         "Called on the context's thread after messages of replies have arrived, or requests have "
+         "ended",
+         requester},
+    Rule{RuleId::request_cancel_arrives, "the responder knows what is not wanted",
+         "The responder is notified of a request that timed out or was canceled.", requester},
+    Rule{RuleId::request_cancel_cause, "what is canceled is not wanted",
+         "The requester has canceled, or is gone: a reply has no effect.", responder},
+    Rule{RuleId::request_counts, "requests are counted by their end",
+         "Requests that ended, by their end.", requester},
+    Rule{RuleId::reply_in_order, "a reply in order",
+         "The reply to one request: one message or more, which arrive in order.", requester},
+    Rule{RuleId::reply_whole, "a reply is whole", "replied,      // the whole reply has arrived",
+         requester},
+    Rule{RuleId::reply_limit, "replies within their limit",
+         "Limit of the bytes of all replies, plus 64 bytes for each of their messages, that have "
+         "arrived and were not taken by next().",
+         requester},
+    Rule{RuleId::reply_accepted, "an open request takes its reply",
+         "Returns false, without an effect, if the request had ended before (by a reply, because "
+         "the requester has canceled, or because it is gone), and after Responder::close().",
+         responder},
+    Rule{RuleId::reply_given_arrives, "a reply that was given arrives",
+         "Sends the replies that were given, and closes the connections in order, for at most "
+         "socket.session.close_limit.",
+         responder},
+    Rule{RuleId::responder_limits, "a responder within its limits",
+         "The limits of open requests and of their bytes cause backpressure: no further request is "
+         "received until one has ended. One peer gets at most half of them.",
+         responder},
+    Rule{RuleId::responder_notified, "a responder reports what has happened",
+         "Called on the context's thread after requests have arrived or were canceled, and when "
+         "close() is complete",
+         responder},
 };
 
 } // namespace

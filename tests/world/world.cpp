@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/world/world.hpp"
 
+#include "netio/context.hpp"
 #include "tests/world/actors/actor.hpp"
 #include "tests/world/told_end.hpp"
 
@@ -45,6 +46,7 @@ World::World(const Schedule& schedule, std::function<void(const std::string&)> s
       start_{clock_.now()} {
     oracle_.show = std::move(show);
     spdlog::set_level(spdlog::level::off); // a copy server logs each peer's actions
+    set_log({});                           // so do requesters and responders
     network_.reset_percent(static_cast<unsigned>(schedule.world.get("reset_percent", 50)));
     if (!schedule_.world.has("protection")) return;
     keys_ = std::make_unique<SiteKeys>(
@@ -91,7 +93,8 @@ Outcome World::run() {
     end_all();
     Outcome outcome{.violations = oracle_.violations(),
                     .trace_hash = oracle_.trace_hash(),
-                    .delivered = pubsub_.delivered() + pipes_.arrived_count() + found_.delivered(),
+                    .delivered = pubsub_.delivered() + pipes_.arrived_count() + found_.delivered() +
+                                 requests_.replied_count(),
                     .turns = scheduler_.turns(),
                     .meetings = std::move(meetings_)};
     return outcome;
@@ -326,6 +329,7 @@ void World::kill(std::uint32_t process, bool host) {
     pubsub_.vanishes(process);
     pubsub_.ended(process, false, true);
     pipes_.forget(process);
+    requests_.ends(process);
     // Its memory vanishes without any notification.
     auto found = processes_.extract(process);
     found.mapped()->for_each_loop([&](auto& poller, auto&) { scheduler_.remove(poller); });

@@ -18,6 +18,7 @@
 #include "tests/world/pipe_oracle.hpp"
 #include "tests/world/process.hpp"
 #include "tests/world/pubsub_oracle.hpp"
+#include "tests/world/request_oracle.hpp"
 #include "tests/world/schedule.hpp"
 #include "tests/world/site_keys.hpp"
 
@@ -57,6 +58,7 @@ class World {
     Oracle& oracle() noexcept { return oracle_; }
     PubSubOracle& pubsub() noexcept { return pubsub_; }
     PipeOracle& pipes() noexcept { return pipes_; }
+    RequestOracle& requests() noexcept { return requests_; }
     FoundOracle& found() noexcept { return found_; }
     BusTexts& bus() noexcept { return bus_; }
     // The processes that can be found in the registry, alive or not.
@@ -118,6 +120,7 @@ class World {
     Oracle oracle_{clock_};
     PubSubOracle pubsub_{oracle_};
     PipeOracle pipes_{oracle_};
+    RequestOracle requests_{oracle_};
     FoundOracle found_{oracle_};
     BusTexts bus_;
     FileOracle files_{oracle_};

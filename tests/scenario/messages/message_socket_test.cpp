@@ -277,6 +277,23 @@ TEST_P(BothWays, APausedReceiverBlocksItsPeerAndTheOtherDirectionGoesOn) {
     ASSERT_TRUE(bed.run_until([&] { return far.messages.size() == sent && near.writable == 1; }));
 }
 
+// Its receives are full of messages that its user does not take, but for the credits of the peer.
+TEST_P(BothWays, APausedSideGoesOnSending) {
+    const SessionOptions few{.receive_count = 4, .window_limit = 0};
+    pair.listen({.session = few});
+    pair.connect({.session = few});
+    far.socket->pause();
+    unsigned sent = 0;
+    for (unsigned answers = 0; answers < 200; ++answers) {
+        while (sent < 500 && near.socket->send(content(60'000, sent)) == Status::ok)
+            ++sent;
+        pair.send(far, content(60'000, answers));
+        ASSERT_TRUE(bed.run_until([&] { return near.messages.size() == answers + 1; }));
+    }
+    ASSERT_LT(sent, 500U);
+    EXPECT_TRUE(far.messages.empty());
+}
+
 TEST_P(BothWays, AKeptMessageOutlivesTheSocketAndIsNotCopied) {
     pair.listen();
     pair.connect();

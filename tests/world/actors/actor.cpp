@@ -109,6 +109,8 @@ std::unique_ptr<Actor> make_actor(World& world, Process& process) {
     if (kind == "sender") return make_sender(world, process);
     if (kind == "receiver") return make_receiver(world, process);
     if (kind == "messenger") return make_messenger(world, process);
+    if (kind == "requester") return make_requester(world, process);
+    if (kind == "responder") return make_responder(world, process);
     if (kind == "stream") return make_stream(world, process);
     if (kind == "announced") return make_announced(world, process);
     if (kind == "finder") return make_finder(world, process);

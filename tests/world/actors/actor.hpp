@@ -106,6 +106,8 @@ std::unique_ptr<Actor> make_subscriber(World& world, Process& process);
 std::unique_ptr<Actor> make_sender(World& world, Process& process);
 std::unique_ptr<Actor> make_receiver(World& world, Process& process);
 std::unique_ptr<Actor> make_messenger(World& world, Process& process);
+std::unique_ptr<Actor> make_requester(World& world, Process& process);
+std::unique_ptr<Actor> make_responder(World& world, Process& process);
 std::unique_ptr<Actor> make_stream(World& world, Process& process);
 std::unique_ptr<Actor> make_announced(World& world, Process& process);
 std::unique_ptr<Actor> make_finder(World& world, Process& process);
