@@ -98,7 +98,8 @@ SendWindow::SendWindow(std::size_t slot_count, ByteBudget& budget)
 void SendWindow::open(const Terms& terms) {
     credits_.emplace(
         CreditOptions{.receive_count = static_cast<std::uint32_t>(terms.receive_count),
-                      .peer_receive_count = static_cast<std::uint32_t>(terms.peer_receive_count)});
+                      .peer_receive_count = static_cast<std::uint32_t>(terms.peer_receive_count),
+                      .two_way = terms.two_way});
     body_limit_ =
         terms.frame_bytes > frame_header_bytes ? terms.frame_bytes - frame_header_bytes : 0;
     segment_limit_ = terms.segment_limit;
@@ -109,7 +110,8 @@ void SendWindow::open(const Terms& terms) {
 // --- what may be sent -----------------------------------------------------------------------
 
 bool SendWindow::can_send() const noexcept {
-    // The last credit and the last slot are reserved for a credit frame.
+    // The last credit is reserved for a frame that returns credits, the last slot for a credit
+    // frame.
     return credits_ && free_slots_.size() > 1 && !memory_.is_short() && credits_->can_send_frame();
 }
 

@@ -8,11 +8,11 @@
 // Every message on a connection, of either direction and of every kind, uses one receive that the
 // peer has posted. One receive is reserved, so that credits can be returned when everything else
 // must wait. One object per endpoint, a plain value; not thread-safe. Messages are:
-//   frame   returns the credits that are owed
+//   frame   returns the credits that are owed; may use the reserve if there are any
 //   write   a remote write with notification by the fabric: it has no space for credits
-//   own     a frame of the session itself, with nothing but credits for example. Only it may use
-//           the reserve. A peer whose user has paused keeps the receive of a frame, and this side
-//           could return nothing more
+//   own     a frame of the session itself, with nothing but credits for example
+// On a two-way connection only own frames use the reserve: a peer whose user has paused keeps the
+// receive of any other frame, and then nothing could return credits for what the peer sends.
 // The rules, R13 and R14 of docs/stream-protocol.md, are explored exhaustively in
 // tests/model/credits_model_test.cpp: no receive queue is overrun, no endpoint waits forever, and
 // idle endpoints become silent.
@@ -54,6 +54,7 @@ struct CreditOptions {
     // receive_count - 1. With 1, two idle endpoints would return each other's credits forever. 0:
     // half of receive_count.
     std::uint32_t return_threshold_count = 0;
+    bool two_way = false; // both users send messages, and either may pause
 };
 
 // A violation of the credit rules by the peer; the connection cannot be used any more.
@@ -82,7 +83,9 @@ class Credits {
         threshold_ = threshold;
     }
 
-    bool can_send_frame() const noexcept { return available_ > reserve(); }
+    bool can_send_frame() const noexcept {
+        return options_.two_way ? available_ > reserve() : can_send_own_frame();
+    }
     bool can_send_own_frame() const noexcept {
         return available_ > reserve() ||
                (available_ == 1 && owed_ > 0); // the peer gets a credit by it
@@ -298,6 +301,7 @@ class SendWindow {
         std::size_t frame_bytes = 0;        // the largest frame that peer and provider take
         std::size_t segment_limit = 1;
         bool by_immediate = false; // the fabric notifies the peer of writes
+        bool two_way = false;      // as CreditOptions
     };
     void open(const Terms& terms);
     bool is_open() const noexcept { return credits_.has_value(); }

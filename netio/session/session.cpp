@@ -122,13 +122,14 @@ void Session::open_windows() {
     const Capabilities& can = connection_->capabilities();
     const access::Protection protection = handshake_.protection();
     const std::size_t behind = access::seal_bytes(protection);
-    send_.open({.receive_count = options_.receive_count,
-                .peer_receive_count = peer.receive_count,
-                .frame_bytes =
-                    std::min<std::size_t>(peer.receive_buffer_bytes, can.message_bytes - behind),
-                .segment_limit = can.segment_limit,
-                .by_immediate =
-                    !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
+    send_.open(
+        {.receive_count = options_.receive_count,
+         .peer_receive_count = peer.receive_count,
+         .frame_bytes =
+             std::min<std::size_t>(peer.receive_buffer_bytes, can.message_bytes - behind),
+         .segment_limit = can.segment_limit,
+         .by_immediate = !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t),
+         .two_way = (peer.features & two_way_feature) != 0});
     if (protection != access::Protection::peers) return; // no seals, or the keys follow
     const bool accepting = handshake_.is_accepting();
     const access::AuthKeys& keys = *handshake_.keys();

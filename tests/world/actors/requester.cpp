@@ -291,6 +291,7 @@ void RequesterActor::cancel_some(std::size_t count, bool destroys) {
 
 void RequesterActor::pause(Duration time) {
     note("pause");
+    world_.oracle().lasts(Trouble::busy, number_, time);
     resume_.start(time);
 }
 

@@ -224,6 +224,7 @@ void ResponderActor::do_what_is_due() {
 // --- replies --------------------------------------------------------------------------------
 
 bool ResponderActor::go_on(Job& job) {
+    check_limits();
     const bool is_canceled = job.request.is_canceled();
     world_.requests().is_held(job.number, is_canceled, free_since_);
     if (is_canceled && dice_.percent(60)) return true;
@@ -368,6 +369,7 @@ void ResponderActor::behave() {
     Actor::behave();
     behaves_ = true;
     resume_.cancel();
+    check_limits();
     for (auto& [number, job] : jobs_) {
         world_.requests().is_held(number, job.request.is_canceled(), free_since_);
         job.fate = Fate::reply;

@@ -29,14 +29,27 @@ TEST(Credits, R13KeepsOneInReserve) {
     EXPECT_EQ(credits.available(), 1U);
 }
 
-TEST(Credits, R13OnlyAnOwnFrameThatReturnsCreditsMayTakeTheReserve) {
+TEST(Credits, R13AFrameThatReturnsCreditsMayTakeTheReserve) {
     Credits credits{{.receive_count = 8, .peer_receive_count = 3}};
     credits.on_write_sent();
     credits.on_write_sent();
     receive(credits);
 
     EXPECT_FALSE(credits.can_write());
-    EXPECT_FALSE(credits.can_send_frame()); // the user of the peer may have paused
+    ASSERT_TRUE(credits.can_send_frame());
+    EXPECT_EQ(credits.on_frame_sent(), 1U);
+    EXPECT_FALSE(credits.can_send_own_frame());
+    EXPECT_EQ(credits.available(), 0U);
+}
+
+// The user of the peer may have paused.
+TEST(Credits, R13OnATwoWayConnectionOnlyAnOwnFrameMayTakeTheReserve) {
+    Credits credits{{.receive_count = 8, .peer_receive_count = 3, .two_way = true}};
+    credits.on_write_sent();
+    credits.on_write_sent();
+    receive(credits);
+
+    EXPECT_FALSE(credits.can_send_frame());
     ASSERT_TRUE(credits.can_send_own_frame());
     EXPECT_EQ(credits.on_frame_sent(), 1U);
     EXPECT_FALSE(credits.can_send_own_frame());
