@@ -254,7 +254,8 @@ void RequestOracle::is_held(std::uint64_t number, bool is_canceled, TimePoint fr
     const Request& request = at(number);
     if (!was_calm(request)) return;
     // After the time-out, the requester's user may not have looked yet.
-    const bool waits = request.end == Ended::open && oracle_.now() < request.since + request.timeout;
+    const bool waits =
+        request.end == Ended::open && oracle_.now() < request.since + request.timeout;
     if (is_canceled && waits)
         violate(RuleId::request_cancel_cause, number, "it is canceled, and its requester waits");
     const bool is_unwanted = request.end == Ended::timed_out || request.end == Ended::canceled;
