@@ -53,6 +53,22 @@ std::string complaint(access::AuthClient::Answer answer) {
 
 // --- hello and rejection --------------------------------------------------------------------
 
+namespace {
+
+std::string name_of(Service service) {
+    switch (service) {
+    case Service::messages:
+        return "messages (send, receive and message sockets, requests)";
+    case Service::publish_subscribe:
+        return "publish/subscribe";
+    case Service::stream:
+        return "byte streams";
+    }
+    return "service " + std::to_string(static_cast<unsigned>(service));
+}
+
+} // namespace
+
 std::string_view to_string(RejectCode code) noexcept {
     switch (code) {
     case RejectCode::none:
@@ -311,6 +327,12 @@ void Handshake::explain(Closed& closed) const {
     if (rejection_.code == RejectCode::prove_key && !auth_)
         closed.detail += "; this side was given none (set key, --key FILE)";
     if (rejection_.required_bytes == 0) return;
+    if (rejection_.code == RejectCode::other_service) {
+        closed.detail += ": " + name_of(static_cast<Service>(rejection_.required_bytes)) +
+                         "; this side is for " + name_of(hello_.service) +
+                         ": connect to another port";
+        return;
+    }
     if (rejection_.code == RejectCode::missing_feature) {
         if ((rejection_.required_bytes & two_way_feature) != 0)
             closed.detail += "; it carries messages in both directions: connect a MessageSocket";

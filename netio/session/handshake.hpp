@@ -178,7 +178,7 @@ constexpr RetryPolicy::Refusal refusal_of(RejectCode code) noexcept {
 struct Rejection {
     RejectCode code = RejectCode::not_this_protocol;
     // receive_too_small: bytes of a receive buffer; messages_too_large: bytes of a message;
-    // missing_feature: its bits.
+    // missing_feature: its bits; other_service: the service there.
     std::uint32_t required_bytes = 0;
 };
 

@@ -129,7 +129,7 @@ void Session::open_windows() {
              std::min<std::size_t>(peer.receive_buffer_bytes, can.message_bytes - behind),
          .segment_limit = can.segment_limit,
          .by_immediate = !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t),
-         .two_way = (peer.features & two_way_feature) != 0});
+         .two_way = is_two_way()});
     if (protection != access::Protection::peers) return; // no seals, or the keys follow
     const bool accepting = handshake_.is_accepting();
     const access::AuthKeys& keys = *handshake_.keys();
@@ -535,9 +535,15 @@ bool Session::take_arrival(const Completion& completion) {
     if (!is_write && arrival.kind < first_service_kind && !take_own_frame(arrival)) return false;
     // A user that has paused may still send. The peer needs this receive to return credits for
     // that.
-    if (receive_.is_paused() && is_done_with(arrival)) return reuse(*arrival.receive);
+    if (is_two_way() && receive_.is_paused() && is_done_with(arrival))
+        return reuse(*arrival.receive);
     receive_.push(arrival);
     return true;
+}
+
+// Both users send messages, and either may pause.
+bool Session::is_two_way() const noexcept {
+    return (handshake_.peer().features & two_way_feature) != 0;
 }
 
 // A frame of the session of which nothing is left to deliver.

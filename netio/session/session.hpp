@@ -187,6 +187,7 @@ class Session final : private Connection::Handler {
     bool take_arrival(const Completion& completion);
     bool reuse(std::uint32_t index);
     bool take_own_frame(ReceiveWindow::Arrival& arrival);
+    bool is_two_way() const noexcept;
     static bool is_done_with(const ReceiveWindow::Arrival& arrival) noexcept;
     bool send_own(FrameKind kind, std::span<const std::byte> body = {});
     bool refuse_open(std::uint16_t option);

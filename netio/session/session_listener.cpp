@@ -296,7 +296,9 @@ void SessionListener::let_in(ConnectionRequest& request, std::string& refusal) {
         return reject_request(request, {.code = problem});
     }
     if (peer.service != options_.service) {
-        return reject_request(request, {.code = RejectCode::other_service});
+        return reject_request(request,
+                              {.code = RejectCode::other_service,
+                               .required_bytes = static_cast<std::uint32_t>(options_.service)});
     }
     std::unique_ptr<AdmittedPeer> admitted;
     if (!authenticate(request, peer, admitted, refusal)) return;

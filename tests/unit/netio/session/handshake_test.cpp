@@ -309,6 +309,19 @@ TEST(Handshake, ARejectionIsReportedWithTheRequirement) {
     EXPECT_EQ(large.required_receive_bytes, 0U) << "larger receives would not help";
 }
 
+TEST(Handshake, ARejectionForAnotherServiceNamesBoth) {
+    const auto publisher = static_cast<std::uint32_t>(Service::publish_subscribe);
+    const Rejection rejection{.code = RejectCode::other_service, .required_bytes = publisher};
+    EXPECT_EQ(explained(rejection).detail, told(RejectCode::other_service) +
+                                               ": publish/subscribe; this side is for "
+                                               "messages (send, receive and message sockets, "
+                                               "requests): connect to another port");
+    EXPECT_EQ(explained({.code = RejectCode::other_service, .required_bytes = 77}).detail,
+              told(RejectCode::other_service) +
+                  ": service 77; this side is for messages (send, receive and message "
+                  "sockets, requests): connect to another port");
+}
+
 TEST(Handshake, AMissingKeyIsMentionedOnlyIfOneIsRequired) {
     EXPECT_EQ(explained({.code = RejectCode::prove_key}).detail,
               told(RejectCode::prove_key) + "; this side was given none (set key, --key FILE)");
