@@ -198,7 +198,7 @@ TEST(ListenerRules, AnAddressInUseIsBlamedOnTheListWhereOneOfItMeansTheSame) {
 
 // --- rejections -----------------------------------------------------------------------------
 
-TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
+TEST(ListenerRules, ARejectionBringsWhatIsRequired) {
     TestBed bed{Bed::sim_tcp};
     Nobody nobody;
     const SessionListener listener{bed.transport(),
@@ -224,7 +224,7 @@ TEST(ListenerRules, OnlyTooSmallReceivesAreToldTheRequiredSize) {
     EXPECT_EQ(rejection_of(few).required_bytes, 0U);
     Hello other = gate_hello(Service::stream);
     EXPECT_EQ(rejection_of(other).code, RejectCode::other_service);
-    EXPECT_EQ(rejection_of(other).required_bytes, 0U);
+    EXPECT_EQ(rejection_of(other).required_bytes, 1U) << "the service here";
 }
 
 // --- memory ---------------------------------------------------------------------------------
