@@ -61,7 +61,7 @@ class ReceiveBuffers {
         if (users_) users_->forget(this);
         if (first_) release(first_, 0, first_count_);
         for (const Piece& piece : pieces_)
-            release(piece.memory, piece.begin, count_of(piece));
+            release(piece.memory, piece.begin, buffers_in(piece));
         for (const auto& spare : all_spares_)
             spare->deregister();
     }
@@ -115,7 +115,7 @@ class ReceiveBuffers {
             spares_.push_back(std::exchange(slots_[index].spare, {}).memory);
         if (--pieces_.back().left > 0) return false;
         const std::size_t bytes = pieces_.back().memory->size();
-        release(pieces_.back().memory, pieces_.back().begin, count_of(pieces_.back()));
+        release(pieces_.back().memory, pieces_.back().begin, buffers_in(pieces_.back()));
         slots_.resize(pieces_.back().begin);
         pieces_.pop_back();
         share_.give(bytes);
@@ -212,7 +212,7 @@ class ReceiveBuffers {
             slot.is_home_lent = true;
         }
     }
-    std::uint32_t count_of(const Piece& piece) const noexcept {
+    std::uint32_t buffers_in(const Piece& piece) const noexcept {
         return static_cast<std::uint32_t>(piece.memory->size() / receive_bytes_);
     }
     // The session no longer needs this memory. The part of it that is not lent is returned to the

@@ -25,7 +25,7 @@ constexpr std::uint64_t all_ones(unsigned bits) noexcept {
 }
 
 // The number of ranges, without creating them.
-std::size_t count_of(const SteppedRange& range) {
+std::size_t size_of_range(const SteppedRange& range) {
     if (range.last < range.first) refuse_selection("ends before it begins");
     if (range.step == 0) refuse_selection("has the step 0");
     if (range.step == 1) return 1;
@@ -39,7 +39,7 @@ void append_range(std::vector<FidRange>& ranges, const SteppedRange& range) {
         ranges.push_back({.first = Fid{range.first}, .last = Fid{range.last}});
         return;
     }
-    const std::size_t count = count_of(range);
+    const std::size_t count = size_of_range(range);
     for (std::size_t at = 0; at < count; ++at) {
         const Fid fid{range.first + at * range.step};
         ranges.push_back({.first = fid, .last = fid});
@@ -89,7 +89,7 @@ std::vector<FidRange> values_of(const FidLayout::Field& field,
     std::size_t count = 0;
     for (const SteppedRange& choice : choices) {
         try {
-            count += count_of(choice);
+            count += size_of_range(choice);
             if (count > selected_ranges_limit) refuse_number();
         } catch (const std::invalid_argument& error) {
             refuse_selection(field.name + ": " + error.what());
@@ -201,7 +201,7 @@ std::vector<FidRange> masked_fids(std::uint64_t mask, std::uint64_t value) {
 }
 
 std::vector<FidRange> stepped_fids(const SteppedRange& range) {
-    static_cast<void>(count_of(range));
+    static_cast<void>(size_of_range(range));
     std::vector<FidRange> fids;
     append_range(fids, range);
     return fids;
