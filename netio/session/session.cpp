@@ -535,7 +535,7 @@ bool Session::take_arrival(const Completion& completion) {
     if (!is_write && arrival.kind < first_service_kind && !take_own_frame(arrival)) return false;
     // A user that has paused may still send. The peer needs this receive to return credits for
     // that.
-    if (is_two_way() && receive_.is_paused() && is_done_with(arrival))
+    if (receive_.is_paused() && is_two_way() && is_done_with(arrival))
         return reuse(*arrival.receive);
     receive_.push(arrival);
     return true;

@@ -203,7 +203,7 @@ void RequestOracle::responder_begins(std::uint32_t responder) {
 void RequestOracle::arrived(std::uint32_t responder, std::uint64_t connection,
                             std::span<const std::byte> bytes) {
     const std::uint64_t number = number_in(bytes);
-    if (!is_known(number)) return violate(RuleId::request_whole, number, "nobody has sent it");
+    if (!is_known(number)) return violate(RuleId::request_whole, number, "it was never sent");
     Request& request = at(number);
     std::vector<std::byte> expected(request.bytes);
     fill_request(number, expected);
