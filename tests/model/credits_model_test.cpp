@@ -160,7 +160,7 @@ std::string name_of(const CreditSizes& sizes) {
 // A line of the output of `./dev verify`.
 void report(const std::string& name, const char* verdict, const Exploration& result,
             const char* what) {
-    std::cout << "  " << std::left << std::setw(36) << name << std::setw(7) << verdict << std::right
+    std::cout << "  " << std::left << std::setw(44) << name << std::setw(7) << verdict << std::right
               << std::setw(9) << result.state_count << " states  " << what << '\n';
 }
 
