@@ -198,9 +198,9 @@ def test_objects_may_be_alive_at_the_end():
         responder = netio.Responder('127.0.0.1:0')
         requester = netio.Requester(responder.address)
         reply = requester.send(b'a')
-        request = responder.receive()
-        for wait in (peer.receive, lambda: peers.accept().receive(), peers.accept, reply.next, responder.receive,
-                     lambda: requester.request(b'b')):
+        requests = [responder.receive()]  # one that is dropped would end the other side's wait
+        for wait in (peer.receive, lambda: peers.accept().receive(), peers.accept, reply.next,
+                     lambda: requests.append(responder.receive()), lambda: requester.request(b'b')):
             threading.Thread(target=wait, daemon=True).start()
         for _ in range(1000):
             publisher.publish(1, b'a')
