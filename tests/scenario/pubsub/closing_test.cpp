@@ -220,9 +220,10 @@ TEST_P(Closing, TheAddressIsFreeWhenTheCloseBegins) {
     paused.socket->pause();
     ASSERT_EQ(publish(*first, Fid{1}, 0, 40), Status::ok);
     first->close();
-    BufferedPublishSocket second{transport(),
-                                 {.publisher = {.listen = {address}}},
-                                 static_cast<PublishSocketBase::Handler&>(publisher_actor)};
+    BufferedPublishSocket second{
+        transport(),
+        {.publisher = {.listen = {address}, .allow_remote_anonymous = true}},
+        static_cast<PublishSocketBase::Handler&>(publisher_actor)};
     EXPECT_EQ(first->endpoints().front().address, address);
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
