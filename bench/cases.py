@@ -178,7 +178,7 @@ def w14():
 
 def w15():
     """A client for all threads with its ways to deliver messages, compared with the socket of one thread."""
-    for size in (40, 1024):
+    for size in (40, 1024, 65536, 1 << 18):
         for form in ("buffered", "callback", "batches", "messages"):
             yield Case("W15", "netio", "netio", {"size": size, "form": form}, {"size": size, "form": form})
 

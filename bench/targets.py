@@ -100,6 +100,10 @@ def throughput(results):
                             ("messages", None)):
             found = ratio(results.best("W15", "netio", "messages_per_s", size=size, form=form), socket)
             yield "W15", f"{size} B, a client, {form}: of the socket of one thread", "at least", least, found
+        if size >= 65536:  # kept where they arrived and read by another thread
+            ours, read = (results.best("W15", "netio", "messages_per_s", size=size, form=form)
+                          for form in ("messages", "callback"))
+            yield "W15", f"{size} B, read by another thread: of read in the function", "at least", 0.95, ratio(ours, read)
 
 
 def sizes(results, fraction):

@@ -177,7 +177,7 @@ Conversation::Conversation(netio::EventLoop& loop, const Settings& settings, std
       look_timer_{loop, [this] { look(); }}, first_byte_timer_{loop,
                                                                [this] { first_byte_is_late(); }},
       end_timer_{loop, [this] { events_.on_end(); }} {
-    look_timer_.start_at(inactivity_.look_end(last_look_));
+    look_timer_.start_at(inactivity_.poll_deadline(last_look_));
 }
 
 Conversation::Conversation(netio::EventLoop& loop, netio::Transport& transport,
@@ -376,9 +376,9 @@ std::uint64_t Conversation::moved_bytes() const {
 void Conversation::look() {
     const netio::TimePoint now = netio::Clock::now();
     const std::uint64_t moved = moved_bytes();
-    inactivity_.on_looked(now - std::exchange(last_look_, now),
+    inactivity_.on_polled(now - std::exchange(last_look_, now),
                           moved != std::exchange(seen_moved_bytes_, moved));
-    if (!inactivity_.has_expired()) return look_timer_.start_at(inactivity_.look_end(now));
+    if (!inactivity_.has_expired()) return look_timer_.start_at(inactivity_.poll_deadline(now));
     has_timed_out_ = true;
     const std::size_t waiting = output_.queued_bytes();
     fail(fmt::format(

@@ -131,7 +131,7 @@ ServedFolder::ServedFolder(const std::string& path) : root_{::open(path.c_str(),
     if (::flock(root_.get(), LOCK_SH | LOCK_NB) == 0) {
         ::flock(root_.get(), LOCK_UN);
     } else if (errno != EWOULDBLOCK && errno != EINTR) {
-        shortcoming_ = no_locks_text(path, errno, "run only one server on this folder");
+        limitation_ = no_locks_text(path, errno, "run only one server on this folder");
     }
 }
 

@@ -59,11 +59,11 @@ class ServedFolder {
     // Throws std::system_error that names the folder.
     Descriptor open_folder(const std::string& relative, const std::string& within = {}) const;
     // A warning about missing features of this folder's file system; empty: none.
-    const std::string& shortcoming() const noexcept { return shortcoming_; }
+    const std::string& limitation() const noexcept { return limitation_; }
 
   private:
     Descriptor root_;
-    std::string shortcoming_;
+    std::string limitation_;
 };
 
 } // namespace apps::copy

@@ -428,7 +428,7 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
                                      .allow_remote_anonymous = options_.allow_remote_anonymous,
                                      .keys = options_.keys},
                                     *this} {
-    if (!folder_.shortcoming().empty()) log_.warn(folder_.shortcoming());
+    if (!folder_.limitation().empty()) log_.warn(folder_.limitation());
 }
 
 Server::Counters Server::counters() const {

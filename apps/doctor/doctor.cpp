@@ -538,7 +538,7 @@ std::vector<Finding> diagnose(const Machine& machine) {
     return findings;
 }
 
-bool is_well(const std::vector<Finding>& findings) noexcept {
+bool all_passed(const std::vector<Finding>& findings) noexcept {
     return std::ranges::none_of(
         findings, [](const Finding& finding) { return finding.kind == Finding::Kind::change; });
 }
@@ -662,7 +662,7 @@ bool ask(const DoctorArguments& arguments, Json& report, std::vector<std::string
 int examine(const DoctorArguments& arguments) {
     const Machine machine = read_machine();
     const std::vector<Finding> findings = diagnose(machine);
-    bool well = is_well(findings);
+    bool well = all_passed(findings);
     std::string text;
     Json report{{"role", "doctor"},
                 {"report_version", report_version},

@@ -38,7 +38,7 @@ std::string_view to_string(Finding::Kind kind) noexcept;
 // Ordered from the device upwards: a later finding often follows from an earlier one.
 std::vector<Finding> diagnose(const Machine& machine);
 // Returns true if nothing has to be changed.
-bool is_well(const std::vector<Finding>& findings) noexcept;
+bool all_passed(const std::vector<Finding>& findings) noexcept;
 
 // Tests the path between two machines, on sessions like those for data: round-trip times,
 // bandwidth, and the largest frame. ProbeServer answers, PathProbe asks. Both belong to the loop's

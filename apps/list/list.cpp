@@ -88,7 +88,7 @@ std::string listed_as_json(const Announcement& announcement, std::string_view ev
     return json_line(object);
 }
 
-std::string gone_as_json(const std::string& name) {
+std::string removed_as_json(const std::string& name) {
     return json_line(Json{
         {"role", "list"}, {"report_version", report_version}, {"event", "gone"}, {"name", name}});
 }
@@ -264,7 +264,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
             show_present(publisher->second, was_there);
         } else {
             shown_.erase(name);
-            lines_.print(arguments_.json ? gone_as_json(name) + "\n" : "gone " + name + "\n");
+            lines_.print(arguments_.json ? removed_as_json(name) + "\n" : "gone " + name + "\n");
         }
     }
     void show_present(const Announcement& announcement, bool was_there) {

@@ -21,7 +21,7 @@ std::string listed_as_text(const netio::pubsub::Announcement& announcement,
 // Returns one JSON object, without a line end; `event` may be empty.
 std::string listed_as_json(const netio::pubsub::Announcement& announcement,
                            std::string_view event = {});
-std::string gone_as_json(const std::string& name);
+std::string removed_as_json(const std::string& name);
 std::string listed_as_json(const Publishers& publishers);
 
 // The answer of a publisher.

@@ -191,10 +191,10 @@ void HttpDoor::look(bool somebody_is_new, std::span<const short> events) {
         visitor.is_gone = visitor.is_gone || now >= visitor.until;
     }
     std::erase_if(visitors_, [](const Visitor& each) { return each.is_gone; });
-    if (somebody_is_new) let_in();
+    if (somebody_is_new) admit_peer();
 }
 
-void HttpDoor::let_in() {
+void HttpDoor::admit_peer() {
     const int socket = ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) {
         // A client that stays in the queue would be reported again immediately.

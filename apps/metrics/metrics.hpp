@@ -103,7 +103,7 @@ class HttpDoor {
     void take(Visitor& visitor) const;
     void respond(const Respond& respond);
     void send_to(Visitor& visitor) const;
-    void let_in();
+    void admit_peer();
 
     Options options_;
     Descriptor listening_;

@@ -303,7 +303,7 @@ Announcement announcement_here(const PublisherConfig& config,
 std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,
                                              const std::vector<netio::Endpoint>& endpoints) {
     if (config.bus.where.empty()) return nullptr;
-    return told_at(config, "bus", [&] {
+    return with_config_key(config, "bus", [&] {
         return std::make_unique<BusPlace>(loop, config.bus, announcement_here(config, endpoints));
     });
 }
@@ -311,7 +311,7 @@ std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const Publi
 void check_announcement(netio::EventLoop& loop, const PublisherConfig& config,
                         const std::vector<netio::Endpoint>& endpoints) {
     if (config.bus.where.empty()) return;
-    told_at(config, "bus", [&] {
+    with_config_key(config, "bus", [&] {
         static_cast<void>(to_text(announcement_here(config, endpoints)));
         static_cast<void>(
             netio::pubsub::open_bus(loop, config.bus.where, {.lease = config.bus.lease}));

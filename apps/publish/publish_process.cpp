@@ -181,12 +181,13 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
       feed_ended_{fed_.empty()}, budget_{budget}, subscribers_{loop},
       continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
       outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
-      metrics_{told_at(config, "metrics",
-                       [&] {
-                           return show_metrics(loop, config.metrics,
-                                               with_gate(config.buffered_options.publisher.keys,
-                                                         [this] { return figures(); }));
-                       })},
+      metrics_{with_config_key(config, "metrics",
+                               [&] {
+                                   return show_metrics(
+                                       loop, config.metrics,
+                                       with_gate(config.buffered_options.publisher.keys,
+                                                 [this] { return figures(); }));
+                               })},
       on_ended_{std::move(on_ended)} {
     open_players();
     subscribers_.decode_by(find_layout(arguments.decode));
@@ -447,7 +448,8 @@ class PublishLoop {
 
 // Gives a publisher the keys from its configuration. Throws ConfigError.
 void serve_keys(netio::EventLoop& loop, PublisherConfig& config) {
-    const auto keys = told_at(config, "keys", [&] { return server_keys(loop, config.keys); });
+    const auto keys =
+        with_config_key(config, "keys", [&] { return server_keys(loop, config.keys); });
     config.buffered_options.publisher.keys = keys;
     config.unbuffered_options.publisher.keys = keys;
 }
@@ -770,7 +772,7 @@ void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
 // Does everything that a start does, but at free ports: it fails if a start would fail, except that
 // it does not detect ports in use.
 std::string check(netio::Transport& transport, PublisherConfig config) {
-    told_at(config, "metrics", [&] { check_metrics(transport.loop(), config.metrics); });
+    with_config_key(config, "metrics", [&] { check_metrics(transport.loop(), config.metrics); });
     const std::string places = places_of(config);
     for (auto* const options :
          {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {

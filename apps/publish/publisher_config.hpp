@@ -119,7 +119,7 @@ struct PublisherConfig {
 // Returns make(). If it throws, the error names the place of the key and the addresses as written
 // in the file, because a check listens at port 0 instead.
 template <typename Make>
-auto told_at(const PublisherConfig& config, std::string_view key, Make make) {
+auto with_config_key(const PublisherConfig& config, std::string_view key, Make make) {
     try {
         return make();
     } catch (const ConfigError&) {

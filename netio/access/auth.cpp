@@ -327,7 +327,7 @@ Verdict AccessControl::judge(const AuthServer::Request& request, TimePoint now, 
         slot = std::move(entry.slot);
         return verdict;
     }
-    server_.turn_away();
+    server_.reject_client();
     verdict.outcome = Outcome::busy;
     verdict.shortage =
         entry.limit == PeerLimiter::Limit::key ? Shortage::links_of_key : Shortage::links_of_host;

@@ -300,7 +300,7 @@ class AuthServer {
     void use(KeyRing ring) { ring_ = std::move(ring); }
     Verdict judge(const Request& request, TimePoint now);
     // The peer that was admitted last exceeds a limit of connections: counts it as busy.
-    void turn_away() noexcept {
+    void reject_client() noexcept {
         --counters_.admitted;
         ++counters_.busy;
     }

@@ -84,15 +84,15 @@ class RetryPolicy {
         // A peer that has admitted this side before may lack its key file for a while, or this side
         // may get another key.
         const bool may_pass =
-            refusal == Refusal::passing || (refusal == Refusal::not_admitted && was_let_in_);
+            refusal == Refusal::passing || (refusal == Refusal::not_admitted && was_admitted_);
         may_be_let_in_later_ = may_be_let_in_later_ || may_pass;
     }
     // The connection is open.
-    void on_let_in() noexcept { was_let_in_ = true; }
+    void on_admitted() noexcept { was_admitted_ = true; }
 
     // Called after all routes of an attempt have failed; `closed` has the most informative reason.
     bool may_change(const Closed& closed) const noexcept {
-        if (was_let_in_ && proof_ == Proof::by_key) return true;
+        if (was_admitted_ && proof_ == Proof::by_key) return true;
         // Failures that only a change of the configuration can remove are not retried.
         return closed.reason != CloseReason::protocol_error &&
                closed.reason != CloseReason::not_admitted &&
@@ -101,7 +101,7 @@ class RetryPolicy {
 
   private:
     Proof proof_;
-    bool was_let_in_ = false;
+    bool was_admitted_ = false;
     bool may_be_let_in_later_ = false; // on some route of this attempt
 };
 

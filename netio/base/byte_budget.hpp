@@ -44,7 +44,7 @@ class ByteShare {
     }
     // Whether this owner, after taking the bytes, would hold no more than the budget has left then.
     // So a single owner gets half of the budget, and some is always left for the next owner.
-    [[nodiscard]] bool has_fairly(std::size_t bytes) const noexcept {
+    [[nodiscard]] bool has_fair_share(std::size_t bytes) const noexcept {
         const std::size_t left = budget_.left();
         return bytes <= left / 2 && held_ <= left - 2 * bytes;
     }

@@ -193,10 +193,10 @@ class FlushPace {
         last_ = now;
         pause_ = flush_time_;
         cost_ = pages.nearly_empty * page_time;
-        look_pause_ = std::max<Duration>(flush_time_, pages.kept * look_time);
+        check_interval_ = std::max<Duration>(flush_time_, pages.kept * look_time);
     }
     // How long kept pages wait until the timer checks them again.
-    Duration look_pause() const noexcept { return look_pause_; }
+    Duration check_interval() const noexcept { return check_interval_; }
 
   private:
     // The minimum cost of sending a page. Up to five pages do not change a flush time of 40 us.
@@ -207,7 +207,7 @@ class FlushPace {
     Duration flush_time_;
     Duration pause_ = flush_time_;
     Duration cost_{0}; // of the last flush, until next() has used it
-    Duration look_pause_ = flush_time_;
+    Duration check_interval_ = flush_time_;
     TimePoint last_ = TimePoint::min();
 };
 

@@ -492,7 +492,7 @@ void Connection::close_endpoint() noexcept {
     events_.leave(&endpoint_.handle().fid);
     answer_check_.reset();
     life_.socket = {};
-    if (endpoint_.waits_to_close() && events_.tells_of_abandoned(accepting_)) {
+    if (endpoint_.waits_to_close() && events_.reports_abandoned(accepting_)) {
         return events_.abandon(
             std::make_unique<AbandonedEndpoint>(queue_ref_.reservation(), endpoint_.release()));
     }
@@ -542,7 +542,7 @@ TimePoint Connection::last_sign_of_life(Duration interval) {
     // On iWARP, the completion of a write only means that it was passed to TCP, so it is no sign of
     // life.
     if (capabilities().connector_speaks_first) return TimePoint::min();
-    ask_for_sign_of_life();
+    probe_peer();
     return life_.last_acknowledged;
 }
 
@@ -557,7 +557,7 @@ void Connection::audit(bool all_told) {
 // Writes zero bytes. The peer's device acknowledges this, whether its process runs, is stopped or
 // has no receive left. The write needs neither a credit nor a key (InfiniBand Architecture 1.x,
 // C9-88: the key of a request of no bytes is not checked).
-void Connection::ask_for_sign_of_life() {
+void Connection::probe_peer() {
     const bool answer_due = sends_outstanding_ > 0 || life_.question != OperationTable::none;
     if (state_ != State::open || answer_due) return;
     life_.question = begin(Completion::Kind::write, Cookie{});

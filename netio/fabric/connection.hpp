@@ -209,7 +209,7 @@ class Connection final : public netio::Connection {
     Status posted(long result, std::uint32_t operation, const char* step);
     void close_endpoint() noexcept;
     void give_up_outstanding();
-    void ask_for_sign_of_life();
+    void probe_peer();
 
     // The event queue of a single attempt, released with this object.
     class OwnEvents {

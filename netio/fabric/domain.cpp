@@ -86,7 +86,7 @@ bool EventQueue::takes_attempt() const {
                                 [](const auto& member) { return member.second->is_attempt(); });
 }
 
-bool EventQueue::tells_of_abandoned(bool accepting) const {
+bool EventQueue::reports_abandoned(bool accepting) const {
     return accepting ? failure_ == 0 : takes_attempt();
 }
 

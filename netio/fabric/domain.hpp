@@ -99,7 +99,7 @@ class EventQueue final : public EventSource {
     // Whether the queue works and no attempt on it waits for an answer.
     bool takes_attempt() const;
     // Whether the queue will report the answer to an abandoned endpoint.
-    bool tells_of_abandoned(bool accepting) const;
+    bool reports_abandoned(bool accepting) const;
     // Keeps the endpoint until then.
     void abandon(std::unique_ptr<AbandonedEndpoint> endpoint);
     // Waits for the answers, as long as the kernel does.

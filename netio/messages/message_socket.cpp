@@ -287,7 +287,7 @@ void MessageCore::on_open(Session& session) {
                                 " has accepted and is no MessageListener of the same protocol");
     }
     connector_.cancel();
-    retry_policy_.on_let_in();
+    retry_policy_.on_admitted();
     ++counters.connections;
     opened_ = loop().now();
     provider = session.capabilities().provider;
@@ -552,7 +552,7 @@ void MessageCore::on_closed(Session& over, const Closed& closed) {
     // After a listener has accepted this socket, or a connection lasted, the first retry is soon.
     const bool is_attempt = connector_.is_connecting();
     const bool stood = !is_attempt && loop().now() - opened_ >= options.retry_limit;
-    if (stood || over.has_heard()) back_off_.reset();
+    if (stood || over.has_received()) back_off_.reset();
     forget_connection(last);
     session_.reset();
     if (!is_attempt) return conclude(last, may_change);

@@ -126,7 +126,7 @@ SendSocket::Counters SendSocket::Impl::counters() const noexcept {
 
 void SendSocket::Impl::on_open(Session&) {
     connector.cancel();
-    retry_policy.on_let_in();
+    retry_policy.on_admitted();
     ++connections;
     opened = transport.loop().now();
     handler.on_connected(socket);
@@ -150,7 +150,7 @@ void SendSocket::Impl::on_closed(Session& last, const Closed& closed) {
     // After a listener has accepted this socket, or a connection lasted, the first retry is soon.
     const bool stood =
         !connector.is_connecting() && transport.loop().now() - opened >= options.retry_limit;
-    if (stood || last.has_heard()) back_off.reset();
+    if (stood || last.has_received()) back_off.reset();
     ended = counters();
     session.reset();
     if (!connector.is_connecting()) return conclude(closed, true);

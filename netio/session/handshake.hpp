@@ -45,8 +45,8 @@ class Authenticator final {
     bool is_of(const EventLoop& loop) const noexcept { return &loop == &loop_; }
     access::AuthServer::Verdict judge(const ConnectionRequest& request, access::PeerSlot& slot);
     // Reports a refused peer to the observer; after the answer to the peer.
-    void tell_refused(const std::string& peer_address,
-                      const access::AuthServer::Verdict& verdict) const;
+    void report_refused(const std::string& peer_address,
+                        const access::AuthServer::Verdict& verdict) const;
     // For operators: the key of a busy verdict, and the limit that it exceeds.
     std::string shortage(const access::AuthServer::Verdict& verdict) const;
 

@@ -407,7 +407,7 @@ class ReceiveWindow {
         ++expected_sequence_;
         return true;
     }
-    bool has_heard() const noexcept { return expected_sequence_ > 0; }
+    bool has_received() const noexcept { return expected_sequence_ > 0; }
 
     // All frames from now on are sealed.
     void open_with(access::FrameOpener opener) { opener_.emplace(std::move(opener)); }

@@ -80,7 +80,7 @@ void SendBufferPool::drop(Buffer& memory) noexcept {
 }
 
 SendBufferPool::Buffer SendBufferPool::allocate(std::size_t bytes) {
-    while (used_count_ > 0 && bytes > small_bytes && !share_.has_fairly(bytes)) {
+    while (used_count_ > 0 && bytes > small_bytes && !share_.has_fair_share(bytes)) {
         Buffer kept = take_kept();
         if (!kept) return nullptr;
         drop(kept);
@@ -137,7 +137,7 @@ bool SendWindow::request_write() noexcept {
     return false;
 }
 
-bool SendWindow::take_wish() noexcept {
+bool SendWindow::take_writable_request() noexcept {
     const bool granted = (wishes_.send && can_send()) || (wishes_.write && can_write());
     if (granted) wishes_.send = wishes_.write = false;
     return granted;

@@ -312,12 +312,13 @@ class SendWindow {
 
     bool can_send() const noexcept;
     bool can_write() const noexcept;
-    // Both return whether it is possible now; if not, take_wish() returns true once it is.
+    // Both return whether it is possible now; if not, take_writable_request() returns true once it
+    // is.
     bool request_send() noexcept;
     bool request_write() noexcept;
     // Whether a send or write that was impossible when requested is possible now. Resets the
     // request.
-    bool take_wish() noexcept;
+    bool take_writable_request() noexcept;
 
     // Return ok, again, closed (the connection), too_large or too_many_segments. Both throw
     // FabricError if memory cannot be registered.

@@ -78,8 +78,8 @@ access::AuthServer::Verdict Authenticator::judge(const ConnectionRequest& reques
         loop_.now(), slot);
 }
 
-void Authenticator::tell_refused(const std::string& peer_address,
-                                 const access::AuthServer::Verdict& verdict) const {
+void Authenticator::report_refused(const std::string& peer_address,
+                                   const access::AuthServer::Verdict& verdict) const {
     Observer* const observer = loop_.observer;
     if (observer == nullptr) return;
     observer->on_not_admitted({.peer = peer_address,

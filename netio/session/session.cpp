@@ -282,7 +282,8 @@ void Session::go_on() {
         if (!send_own(FrameKind::credit)) return;
     }
     advance_shutdown();
-    if (is_open() && send_.take_wish()) handler_.on_writable(*this); // may destroy the session
+    if (is_open() && send_.take_writable_request())
+        handler_.on_writable(*this); // may destroy the session
 }
 
 // --- timers ---------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ void Session::beat() {
     const Liveness::Look look{
         .now = loop_.now(), .caught_up = loop_.caught_up(), .stalled = loop_.stalled()};
     const Duration interval = liveness_.interval().value_or(Duration{0});
-    if (liveness_.is_doubtful(look)) {
+    if (liveness_.is_suspect(look)) {
         const TimePoint sign = connection_->last_sign_of_life(interval);
         if (liveness_.is_dead(look, sign, send_.flow().can_peer_send())) {
             return fail(CloseReason::silent,
@@ -386,7 +387,8 @@ void Session::advance_shutdown() {
 void Session::abort_with(Closed verdict, const AbortReason& reason) {
     if (state_ == State::parting) return;
     // The accepting side sends nothing before the first frame of the peer (required by iWARP).
-    const bool may_send = state_ == State::open || (state_ == State::awaiting_open && has_heard());
+    const bool may_send =
+        state_ == State::open || (state_ == State::awaiting_open && has_received());
     const bool may_tell = may_send && send_.is_idle() && !shutdown_.is_silent();
     if (!may_tell) return fail(verdict.reason, std::move(verdict.detail));
     const auto body = encode(reason);

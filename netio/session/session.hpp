@@ -137,7 +137,7 @@ class Session final : private Connection::Handler {
     // Whether frames may be sent.
     bool is_open() const noexcept { return state_ == State::open && shutdown_.may_send(); }
     // Whether a frame of the peer has arrived: it did more than accept the connection.
-    bool has_heard() const noexcept { return receive_.has_heard(); }
+    bool has_received() const noexcept { return receive_.has_received(); }
     const Hello& peer() const noexcept { return handshake_.peer(); }
     // What the peer may do here; null: everything.
     const access::Rights* rights() const noexcept { return handshake_.rights(); }

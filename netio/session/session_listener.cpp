@@ -229,7 +229,7 @@ bool SessionListener::authenticate(ConnectionRequest& request, const Hello& peer
         break;
     }
     reject_request(request, {.code = RejectCode::not_admitted});
-    authenticator.tell_refused(request.peer_address(), verdict);
+    authenticator.report_refused(request.peer_address(), verdict);
     return false;
 }
 
@@ -281,7 +281,7 @@ void SessionListener::take_request(ConnectionRequest& request, std::string& refu
         handler_.on_accept_failed(request.peer_address(), why); // may destroy this listener
     };
     try {
-        let_in(request, refusal);
+        admit_peer(request, refusal);
     } catch (const FabricError& error) {
         fail(error);
     } catch (const std::bad_alloc&) {
@@ -289,7 +289,7 @@ void SessionListener::take_request(ConnectionRequest& request, std::string& refu
     }
 }
 
-void SessionListener::let_in(ConnectionRequest& request, std::string& refusal) {
+void SessionListener::admit_peer(ConnectionRequest& request, std::string& refusal) {
     Hello peer;
     const RejectCode problem = decode(request.data(), options_.service_bytes, peer);
     if (problem == RejectCode::not_this_protocol) {

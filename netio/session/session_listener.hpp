@@ -113,7 +113,7 @@ class SessionListener final : private Listener::Handler {
     // `refusal`: why the peer is rejected, if there is more to report than the code. It outlives
     // the listener.
     void take_request(ConnectionRequest& request, std::string& refusal);
-    void let_in(ConnectionRequest& request, std::string& refusal);
+    void admit_peer(ConnectionRequest& request, std::string& refusal);
     // Returns false if the request was answered; the peer may be gone then.
     bool authenticate(ConnectionRequest& request, const Hello& peer,
                       std::unique_ptr<AdmittedPeer>& admitted, std::string& refusal);

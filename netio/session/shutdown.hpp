@@ -112,7 +112,7 @@ Closed closed_by(const AbortReason& reason, const std::string& peer_address);
 // the own loop was running, and ends with a sign of life that the provider saw below our messages.
 // Takes times, returns decisions; a plain value, not thread-safe.
 //
-//     if (liveness.is_doubtful(look)) dead = liveness.is_dead(look, provider's sign, ...);
+//     if (liveness.is_suspect(look)) dead = liveness.is_dead(look, provider's sign, ...);
 //     if (liveness.must_beat(look)) send a heartbeat
 //     look again after liveness.interval()
 
@@ -156,7 +156,7 @@ class Liveness {
     // caller then asks the provider for a sign of life. It must not ask later, because the provider
     // may not know signs of the peer's host from before the first request; the silence of a process
     // would look like that of its host.
-    bool is_doubtful(const Look& look) const noexcept {
+    bool is_suspect(const Look& look) const noexcept {
         return dead_after_ > Duration{0} &&
                silence(look, heard_) > std::min(*interval() * 3 / 2, dead_after_ / 2);
     }

@@ -50,7 +50,7 @@ PublisherConnection* DiscoveredPublishers::named_for(const PublisherConnection& 
     });
 }
 
-PublisherConnection* DiscoveredPublishers::twin_of(PublisherConnection& connection) const {
+PublisherConnection* DiscoveredPublishers::duplicate_of(PublisherConnection& connection) const {
     const std::uint64_t instance = connection.socket()->publisher_instance();
     return find_connection(all_, [&](PublisherConnection& each) {
         return is_configured(each.id()) != is_configured(connection.id()) && each.is_connected() &&

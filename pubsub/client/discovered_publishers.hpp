@@ -52,7 +52,7 @@ class DiscoveredPublishers {
     // The reverse: a publisher that is not asked for anything yet. nullptr: none.
     PublisherConnection* named_for(const PublisherConnection& answering) const;
     // A configured and a found connection to the same publish socket. nullptr: none.
-    PublisherConnection* twin_of(PublisherConnection& connection) const;
+    PublisherConnection* duplicate_of(PublisherConnection& connection) const;
     // Exchanges their names, with all that the bus announced.
     void exchange_names(PublisherConnection& one, PublisherConnection& other);
 

@@ -52,7 +52,7 @@ void PublisherConnection::become(PublisherId id, const std::string& name,
     source_ = {.name = name, .address = addresses.front()};
     addresses_ = std::move(addresses);
     first_ = 0;
-    moved_ = is_to_be_told();
+    moved_ = has_unreported_end();
 }
 
 std::shared_ptr<ResumeState> PublisherConnection::resume_state() const {
@@ -61,7 +61,7 @@ std::shared_ptr<ResumeState> PublisherConnection::resume_state() const {
 
 void PublisherConnection::forget(const FidRange& range) {
     // Another publisher may own the fids by now, so that this socket is still subscribed.
-    if (is_to_be_told()) socket_->unsubscribe(range);
+    if (has_unreported_end()) socket_->unsubscribe(range);
     if (const auto positions = resume_state()) positions->forget_tails(range);
 }
 

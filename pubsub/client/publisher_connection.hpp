@@ -129,7 +129,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     bool is_connected() const noexcept { return socket_ && socket_->is_connected(); }
     // The connection has ended, but the user has paused: its messages and its end are still to be
     // reported.
-    bool is_to_be_told() const noexcept { return open_ && !is_connected(); }
+    bool has_unreported_end() const noexcept { return open_ && !is_connected(); }
     bool is_finished() const noexcept { return finished_; } // no events follow
 
     // A publisher whose announcement has expired stays as long as its connection.

@@ -87,7 +87,7 @@ Subscriptions::Sums PublisherHistory::sums() const {
 
 SubscriptionsSnapshot PublisherHistory::snapshot(std::size_t fids) {
     SubscriptionsSnapshot snapshot;
-    shown_.begin_look(fids);
+    shown_.begin_listing(fids);
     for (const auto& [id, connection] : current_)
         connection->add_to(snapshot, shown_);
     for (const auto& connection : departed_)

@@ -309,7 +309,7 @@ void Subscriptions::Impl::apply(const Announcement& announcement) {
     }
     PublisherConnection* known = discovered.find(announcement.name);
     if (known != nullptr && known->addresses() != addresses) {
-        if (known->is_to_be_told()) {
+        if (known->has_unreported_end()) {
             known->become(known->id(), announcement.name, addresses);
             known->process.move();
         } else {
@@ -345,13 +345,13 @@ void Subscriptions::Impl::apply_gone(const std::string& name) {
     if (known == nullptr) return;
     PublisherConnection& connection = *known;
     // A lost bus ends neither a connection nor the events that wait for a paused user.
-    const bool waits = connection.is_to_be_told();
+    const bool waits = connection.has_unreported_end();
     if (!connection.is_connected() && !waits) return drop(connection.id());
     connection.process.expire();
     if (waits) return carry_out(assignment.yield(connection.id(), true).orders);
     // A process that got the port of the publisher does not keep fids from announced publishers.
     if (!connection.process.is_replaced()) return;
-    carry_out(assignment.doubt(connection.id()).orders);
+    carry_out(assignment.suspect(connection.id()).orders);
     schedule_trials();
 }
 
@@ -497,7 +497,7 @@ bool Subscriptions::Impl::on_identified(PublisherConnection& connection) {
         return !watch.destroyed();
     }
     // If a configured and a found publisher are the same, the configured one is asked for all fids.
-    PublisherConnection* const twin = discovered.twin_of(connection);
+    PublisherConnection* const twin = discovered.duplicate_of(connection);
     if (twin == nullptr) return true;
     const bool is_over = discovered.is_configured(twin->id());
     if (is_over) { // the twin brings its messages

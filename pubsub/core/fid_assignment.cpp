@@ -145,7 +145,7 @@ std::vector<FidRange> FidAssignment::owned(PublisherId publisher, std::span<cons
 }
 
 // The publishers that may own what `publisher` releases, in cyclic order; reached ones first.
-std::vector<PublisherId> FidAssignment::heirs(PublisherId publisher, PublisherId after) const {
+std::vector<PublisherId> FidAssignment::successors(PublisherId publisher, PublisherId after) const {
     std::vector<PublisherId> all;
     const auto begin = claims_.upper_bound(after);
     const auto add = [&](auto from, auto end) {
@@ -197,7 +197,7 @@ void FidAssignment::release(PublisherId publisher, std::span<const FidRange> fid
         owners_.erase(range);
     order(publisher, false, left, outcome);
     if (left.empty()) return;
-    for (const PublisherId other : heirs(publisher, PublisherId{0})) {
+    for (const PublisherId other : successors(publisher, PublisherId{0})) {
         if (left.empty()) return;
         const std::vector<FidRange> taken = common(left, claims_.at(other).fids, steps_);
         assign_free(other, taken, outcome);
@@ -205,8 +205,8 @@ void FidAssignment::release(PublisherId publisher, std::span<const FidRange> fid
     }
 }
 
-void FidAssignment::note_contests(PublisherId publisher, Claim& claim,
-                                  std::span<const FidRange> fids) {
+void FidAssignment::record_conflicts(PublisherId publisher, Claim& claim,
+                                     std::span<const FidRange> fids) {
     for (const FidRange& range : fids) {
         ++steps_;
         for (const auto& owned : owners_.pieces(range)) {
@@ -290,17 +290,17 @@ void FidAssignment::change(PublisherId publisher, Claim& claim, Fid last, Outcom
     put_between(claim.fids, claim.from, last, now);
     release(publisher, without(before, now, steps_), outcome);
     const std::vector<FidRange> fresh = without(now, before, steps_);
-    note_contests(publisher, claim, fresh);
+    record_conflicts(publisher, claim, fresh);
     if (reached_.count(publisher) > 0) take_over(publisher, fresh, outcome);
     assign_free(publisher, fresh, outcome);
 }
 
-// Passes its fids to the heirs in order, as far as they claim them. Returns the rest.
+// Passes its fids to the successors in order, as far as they claim them. Returns the rest.
 std::vector<FidRange> FidAssignment::hand_over(PublisherId publisher,
-                                               std::span<const PublisherId> heirs,
+                                               std::span<const PublisherId> successors,
                                                Outcome& outcome) {
     std::vector<FidRange> left = owned(publisher, claims_.at(publisher).fids);
-    for (const PublisherId next : heirs) {
+    for (const PublisherId next : successors) {
         if (left.empty()) break;
         const std::vector<FidRange> taken = common(left, claims_.at(next).fids, steps_);
         for (const FidRange& range : taken)
@@ -319,12 +319,12 @@ FidAssignment::Outcome FidAssignment::ask(PublisherId publisher) {
     return outcome;
 }
 
-FidAssignment::Outcome FidAssignment::doubt(PublisherId publisher) {
+FidAssignment::Outcome FidAssignment::suspect(PublisherId publisher) {
     Outcome outcome;
     lose(publisher);
     const auto own = claims_.find(publisher);
     if (own == claims_.end() || own->second.leaving) return outcome;
-    std::vector<PublisherId> there = heirs(publisher, publisher);
+    std::vector<PublisherId> there = successors(publisher, publisher);
     std::erase_if(there, [this](PublisherId id) { return reached_.count(id) == 0; });
     hand_over(publisher, there, outcome);
     return outcome;
@@ -335,7 +335,8 @@ FidAssignment::Outcome FidAssignment::yield(PublisherId publisher, bool for_good
     const auto own = claims_.find(publisher);
     if (own == claims_.end() || own->second.leaving) return outcome;
     // In cyclic order, so that each publisher gets its turn.
-    const std::vector<FidRange> left = hand_over(publisher, heirs(publisher, publisher), outcome);
+    const std::vector<FidRange> left =
+        hand_over(publisher, successors(publisher, publisher), outcome);
     if (!for_good) return outcome;
     for (const FidRange& range : left)
         owners_.erase(range);

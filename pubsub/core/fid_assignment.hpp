@@ -75,8 +75,8 @@ class FidAssignment {
     Outcome reach(PublisherId publisher);
     void lose(PublisherId publisher) { reached_.erase(publisher); }
     // Another process answers at its address: its fids go to reached publishers that claim them
-    // too. reach() ends the doubt.
-    Outcome doubt(PublisherId publisher);
+    // too. reach() ends the suspicion.
+    Outcome suspect(PublisherId publisher);
     // Its current claim, even if it is not applied completely.
     std::vector<FidRange> claimed(PublisherId publisher) const;
     // It claimed fids that another publisher owned, or the reverse.
@@ -108,12 +108,12 @@ class FidAssignment {
 
     Outcome begin_change(PublisherId publisher, Claim& claim);
     void change(PublisherId publisher, Claim& claim, Fid last, Outcome& outcome);
-    void note_contests(PublisherId publisher, Claim& claim, std::span<const FidRange> fids);
+    void record_conflicts(PublisherId publisher, Claim& claim, std::span<const FidRange> fids);
     void assign_free(PublisherId publisher, std::span<const FidRange> fids, Outcome& outcome);
     void release(PublisherId publisher, std::span<const FidRange> fids, Outcome& outcome);
     void take_over(PublisherId publisher, std::span<const FidRange> fids, Outcome& outcome);
-    std::vector<PublisherId> heirs(PublisherId publisher, PublisherId after) const;
-    std::vector<FidRange> hand_over(PublisherId publisher, std::span<const PublisherId> heirs,
+    std::vector<PublisherId> successors(PublisherId publisher, PublisherId after) const;
+    std::vector<FidRange> hand_over(PublisherId publisher, std::span<const PublisherId> successors,
                                     Outcome& outcome);
     std::vector<FidRange> owned(PublisherId publisher, std::span<const FidRange> fids);
     bool is_leaving(PublisherId publisher) const;

@@ -219,7 +219,7 @@ class FidCountStore {
 // time series ends. Their values are summed for each snapshot; further fids, even a million, cost
 // nothing. No I/O.
 //
-//     shown.begin_look(1000);
+//     shown.begin_listing(1000);
 //     shown.add(counts, [](Figures& sum, Fid, std::uint64_t count) { sum.messages += count; });
 //     std::vector<Figures> rows = shown.figures();
 
@@ -229,7 +229,7 @@ namespace netio::pubsub::inline v0_3 {
 template <typename Figures>
 class ShownFids {
   public:
-    void begin_look(std::size_t limit) noexcept {
+    void begin_listing(std::size_t limit) noexcept {
         limit_ = limit;
         sums_.for_each([](Fid, Figures& sum) { sum = {}; });
     }

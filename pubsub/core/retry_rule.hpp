@@ -36,10 +36,10 @@ class RetryRule {
     void on_open() noexcept {
         was_open_ = true;
         options_.receive_buffer_bytes = receive_bytes_; // the publisher required this size
-        if (options_.reconnect) retry_policy_.on_let_in();
+        if (options_.reconnect) retry_policy_.on_admitted();
     }
     // A publisher that accepted and never sent anything was too busy: this counts as not connected.
-    void on_closed(bool has_heard) noexcept { was_open_ = was_open_ && has_heard; }
+    void on_closed(bool has_received) noexcept { was_open_ = was_open_ && has_received; }
     // The publisher has answered a request.
     void on_answered() noexcept { back_off_.reset(); }
     // The user has been notified of the end.

@@ -291,7 +291,7 @@ bool leads_there_from(std::string_view reader_host, const Announcement& announce
     return !elsewhere || !is_of_one_host(address);
 }
 
-bool says_the_same(const Announcement& one, const Announcement& other) {
+bool have_same_content(const Announcement& one, const Announcement& other) {
     Announcement same_lease = other;
     same_lease.counter = one.counter;
     return one == same_lease;

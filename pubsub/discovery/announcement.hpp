@@ -85,6 +85,6 @@ NETIO_EXPORT bool is_of_one_host(const Address& address);
 NETIO_EXPORT bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
                                    const Address& address);
 // Whether only the counter differs.
-NETIO_EXPORT bool says_the_same(const Announcement& one, const Announcement& other);
+NETIO_EXPORT bool have_same_content(const Announcement& one, const Announcement& other);
 
 } // namespace netio::pubsub::inline v0_3

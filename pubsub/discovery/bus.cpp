@@ -41,14 +41,14 @@ class BusDiscovery final : public Discovery {
   private:
     struct Mail {
         std::mutex mutex;
-        RegistryNews news;
+        RegistryChanges news;
     };
 
     static void read(RegistryThread::Shared& shared, Mail& mail, const BusOptions& options) {
         RegistryReader reader{options.lease, options.publisher_limit};
         while (!shared.ended()) {
             reader.look(shared.registry(), Clock::now());
-            RegistryNews news = reader.take_news();
+            RegistryChanges news = reader.take_news();
             if (!news.empty()) {
                 const std::lock_guard lock{mail.mutex};
                 mail.news.add(std::move(news));
@@ -92,7 +92,7 @@ class BusDiscovery final : public Discovery {
     BusOptions options_;
     Handler* handler_ = nullptr;
     std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
-    RegistryNews news_; // taken, and not yet reported
+    RegistryChanges news_; // taken, and not yet reported
     bool* destroyed_ = nullptr;
     std::optional<RegistryThread> thread_;
 };

@@ -286,11 +286,11 @@ void DirectoryRegistry::look(Visitor& visitor) {
     watch_directory(); // before reading, so that no change is missed
     next_full_look_ = now + poll_;
     all_next_ = true; // until the reading succeeds
-    look_at_all(directory.get(), visitor);
+    scan_all(directory.get(), visitor);
     all_next_ = false;
 }
 
-void DirectoryRegistry::look_at_all(int directory, Visitor& visitor) {
+void DirectoryRegistry::scan_all(int directory, Visitor& visitor) {
     std::set<std::string> names;
     bool too_many = false;
     try {

@@ -144,7 +144,7 @@ class DirectoryRegistry final : public Registry {
     int open_directory() const;
     void write_whole(int directory, const std::string& file, const std::string& text) const;
     void sweep(int directory, const std::string& own_file) const;
-    void look_at_all(int directory, Visitor& visitor);
+    void scan_all(int directory, Visitor& visitor);
     void look_at(int directory, const std::string& name, Visitor& visitor);
     void watch_directory();
     void take_inotify_events();

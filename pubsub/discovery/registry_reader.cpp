@@ -50,7 +50,7 @@ LeaseTracker::Seen LeaseTracker::take(Held& held, const Announcement& announceme
     if (held.refused) return refuse();
     if (bytes_of(announcement) < before) full_ = false;
     bytes_ += bytes_of(announcement) - before;
-    Seen seen = says_the_same(held.last, announcement) ? Seen::alive : Seen::changed;
+    Seen seen = have_same_content(held.last, announcement) ? Seen::alive : Seen::changed;
     if (!std::exchange(held.alive, true)) {
         ++alive_;
         seen = Seen::found;
@@ -96,7 +96,7 @@ std::vector<std::string> LeaseTracker::expire(TimePoint now) {
     return gone;
 }
 
-void LeaseTracker::excuse_all(TimePoint now) {
+void LeaseTracker::renew_all(TimePoint now) {
     for (auto& [name, held] : held_)
         held.moved = now;
 }
@@ -108,7 +108,7 @@ TimePoint LeaseTracker::next_expiry() const {
     return next;
 }
 
-void RegistryNews::add(RegistryNews&& later) {
+void RegistryChanges::add(RegistryChanges&& later) {
     for (auto& [name, announcement] : later.publishers)
         publishers.insert_or_assign(name, std::move(announcement));
     caught_up = caught_up || later.caught_up;
@@ -124,7 +124,7 @@ void RegistryReader::look(Registry& registry, TimePoint now) {
     } catch (const RegistryError& error) {
         warn(std::string{error.what()} +
              (was_read_ ? "; known publishers are assumed to be there still" : ""));
-        tracker_.excuse_all(now);
+        tracker_.renew_all(now);
         return;
     }
     if (!std::exchange(was_read_, true)) news_.caught_up = true;
@@ -132,7 +132,7 @@ void RegistryReader::look(Registry& registry, TimePoint now) {
         news_.publishers.insert_or_assign(name, std::nullopt);
 }
 
-RegistryNews RegistryReader::take_news() {
+RegistryChanges RegistryReader::take_news() {
     return std::exchange(news_, {});
 }
 

@@ -71,7 +71,7 @@ class LeaseTracker {
     // Returns the publishers whose lease ended, in order of their names.
     std::vector<std::string> expire(TimePoint now);
     // The registry could not be read: renews all leases.
-    void excuse_all(TimePoint now);
+    void renew_all(TimePoint now);
 
     TimePoint next_expiry() const; // TimePoint::max(): no lease
     std::size_t alive() const noexcept { return alive_; }
@@ -106,14 +106,14 @@ class LeaseTracker {
 
 // The changes since the last call. Bounded by the number of publishers, and by
 // RateLimitedWarnings::limit.
-struct RegistryNews {
+struct RegistryChanges {
     std::map<std::string, std::optional<Announcement>> publishers; // nullopt: gone
     std::vector<std::string> troubles;
     bool caught_up = false; // the registry was read for the first time
 
     bool empty() const noexcept { return publishers.empty() && troubles.empty() && !caught_up; }
     // Merges later changes.
-    void add(RegistryNews&& later);
+    void add(RegistryChanges&& later);
 };
 
 // Converts the texts of a registry into changes of publishers and warnings. Does no I/O except
@@ -125,7 +125,7 @@ class RegistryReader final : private Registry::Visitor {
 
     // Reads the registry. Does not throw: errors become warnings.
     void look(Registry& registry, TimePoint now);
-    RegistryNews take_news();
+    RegistryChanges take_news();
     TimePoint next_expiry() const { return tracker_.next_expiry(); }
 
   private:
@@ -138,7 +138,7 @@ class RegistryReader final : private Registry::Visitor {
     std::size_t publisher_limit_;
     LeaseTracker tracker_;
     RateLimitedWarnings warnings_;
-    RegistryNews news_;
+    RegistryChanges news_;
     TimePoint now_; // of this call of look()
     bool was_read_ = false;
 };

@@ -92,11 +92,11 @@ class MemoryBudget {
     }
     // Half of the pool stays free if `amount` more is queued. `free`: without the memory that open
     // pages may still fill.
-    bool is_plenty(std::size_t amount, std::size_t free) const noexcept {
+    bool has_ample_space(std::size_t amount, std::size_t free) const noexcept {
         return free >= amount + (pool_ - pool_ / 2);
     }
     // What a `block` or `disconnect` subscriber that cannot be sent anything now may hold where
-    // is_plenty() is false.
+    // has_ample_space() is false.
     std::size_t waiting_limit(std::size_t free) const noexcept {
         return (free - std::min(free, reserve_)) / (others + subscribers_);
     }

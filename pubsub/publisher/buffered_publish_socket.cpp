@@ -223,7 +223,7 @@ Status BufferedPublisher::publish_whole(Fid fid, MessageParts parts, std::size_t
 
     const FanOut::Found found = fan_out().lookup(fid);
     const bool is_wanted = !found.group->members.empty() || found.group->has_late;
-    if (!is_wanted && fan_out().is_elsewhere(*found.group)) return Status::not_owned;
+    if (!is_wanted && fan_out().is_owned_elsewhere(*found.group)) return Status::not_owned;
     if (history_ && must_wait_for_late(fid, bytes)) return refuse(fid);
     if (!found.group->members.empty()) {
         const bool fits = bytes + page::header_bytes <= limits_.page_size_bytes();
@@ -421,10 +421,10 @@ Admit BufferedPublisher::admit(const Interest& member, const PageBudget::Offer& 
 
 // Whether publishing to these members has to wait for one of them. If so, on_progress() follows.
 bool BufferedPublisher::must_wait_for(std::span<const Interest> members, PageBudget::Offer offer) {
-    const bool is_plenty = budget().is_plenty(offer.bytes, offer.free);
+    const bool has_ample_space = budget().has_ample_space(offer.bytes, offer.free);
     bool wait = false;
     for (const Interest& member : members) {
-        offer.is_confined = !is_plenty && !subscriber_of(member).can_send_now(offer.bytes);
+        offer.is_confined = !has_ample_space && !subscriber_of(member).can_send_now(offer.bytes);
         if (admit(member, offer) != Admit::block) continue;
         wait_for(member);
         wait = true;

@@ -294,7 +294,7 @@ class FlushClock {
         pace_.on_flushed(loop_.now(), pages);
         sleeps_ = loop_.wait_count();
         turns_ = loop_.turns().count();
-        if (pages.kept > 0) old_timer_.start(pace_.look_pause());
+        if (pages.kept > 0) old_timer_.start(pace_.check_interval());
     }
     // No page is open.
     void on_all_flushed() noexcept { old_timer_.cancel(); }

@@ -130,7 +130,7 @@ Status ZeroCopyPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie
     const FanOut::Found found = fan_out().lookup(fid);
     const Group& group = *found.group;
     if (group.members.empty()) {
-        if (fan_out().is_elsewhere(group)) return Status::not_owned;
+        if (fan_out().is_owned_elsewhere(group)) return Status::not_owned;
         ++found.published;
         ++counters_.without_subscribers;
         return Status::no_subscribers;
@@ -160,7 +160,8 @@ PublishSocket::Attempt ZeroCopyPublisher::try_publish(Fid fid, std::span<const S
     const Status possible = check(slices, extras, total_bytes);
     if (possible != Status::ok) return {.status = possible, .ticket = {}};
     const FanOut::Found found = fan_out().lookup(fid);
-    if (fan_out().is_elsewhere(*found.group)) return {.status = Status::not_owned, .ticket = {}};
+    if (fan_out().is_owned_elsewhere(*found.group))
+        return {.status = Status::not_owned, .ticket = {}};
     const std::vector<Interest>& members = found.group->members;
     // Nothing is queued: a subscriber with policy drop misses the message instead.
     const auto can_take = [this](const Interest& each) {
@@ -250,7 +251,7 @@ bool ZeroCopyPublisher::may_wait(const Subscriber& subscriber) noexcept {
     const MemoryBudget& memory = budget();
     if (subscriber.queue().gaps_are_full()) return false;
     return usage.waiting < options_.queue_limit_messages &&
-           (memory.is_plenty(1, memory.free()) ||
+           (memory.has_ample_space(1, memory.free()) ||
             usage.all() < memory.waiting_limit(memory.free()));
 }
 

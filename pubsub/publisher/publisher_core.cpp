@@ -528,7 +528,7 @@ PublisherSnapshot PublisherCore::take_snapshot(const SnapshotLimits& limits) {
             snapshot.subscribers.push_back(each.take_figures(loop_.now()));
     });
     const auto& fids = fan_out_.fids().fids;
-    shown_.fids.begin_look(limits.fids);
+    shown_.fids.begin_listing(limits.fids);
     shown_.fids.add(fids, [&](FidFigures& figures, Fid fid, const detail::FidState& state) {
         figures = {.fid = fid,
                    .messages = state.published,

@@ -139,7 +139,9 @@ class FanOut {
         return {.published = state->published, .group = static_cast<Group*>(state->group)};
     }
     // The group is that of the fids that are not published here, which may have subscribers.
-    bool is_elsewhere(const Group& group) const noexcept { return &group == &elsewhere_group_; }
+    bool is_owned_elsewhere(const Group& group) const noexcept {
+        return &group == &elsewhere_group_;
+    }
     // For inline lookups.
     detail::FidTable& fids() noexcept { return fids_; }
 

@@ -467,7 +467,7 @@ void SubscribeSocket::Impl::abort() {
 void SubscribeSocket::Impl::on_closed(Session& over, const Closed& closed) {
     const Closed last = closed; // NOLINT: a needed copy, since the session is destroyed here
     const RejectCode rejection = over.rejection();
-    retry_rule.on_closed(over.has_heard());
+    retry_rule.on_closed(over.has_received());
     session.reset();
     // The publisher closes in order if nothing is wanted. A subscriber that closes wants nothing
     // either, whether the publisher confirms the end or not.

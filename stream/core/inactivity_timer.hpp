@@ -6,8 +6,8 @@
 // count.
 //
 //     while (!inactivity.has_expired()) {
-//         look, until inactivity.look_end(now) at most
-//         inactivity.on_looked(how long the look took, whether a byte has moved);
+//         poll, until inactivity.poll_deadline(now) at most
+//         inactivity.on_polled(how long the poll took, whether a byte has moved);
 //     }
 
 #include "netio/base/time.hpp"
@@ -23,16 +23,16 @@ class InactivityTimer {
     explicit InactivityTimer(std::chrono::milliseconds limit) noexcept : limit_{limit} {}
 
     // Short checks limit how much of a stop is counted: at most a quarter of the limit.
-    TimePoint look_end(TimePoint begin) const noexcept {
-        return limit_ > Duration{0} ? begin + longest_look() : TimePoint::max();
+    TimePoint poll_deadline(TimePoint begin) const noexcept {
+        return limit_ > Duration{0} ? begin + longest_poll() : TimePoint::max();
     }
-    void on_looked(Duration took, bool moved) noexcept {
-        inactive_ = moved ? Duration{0} : inactive_ + std::min(took, longest_look());
+    void on_polled(Duration took, bool moved) noexcept {
+        inactive_ = moved ? Duration{0} : inactive_ + std::min(took, longest_poll());
     }
     bool has_expired() const noexcept { return limit_ > Duration{0} && inactive_ >= limit_; }
 
   private:
-    Duration longest_look() const noexcept { return limit_ / 4; }
+    Duration longest_poll() const noexcept { return limit_ / 4; }
 
     Duration limit_;
     Duration inactive_{0};

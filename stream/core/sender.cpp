@@ -97,7 +97,7 @@ std::optional<Transfer> Sender::next_transfer(std::span<Piece> pieces, std::size
     if (!ring_allowed) {
         return wait(options_.mode == TransferMode::direct_only ? Wait::for_advert : Wait::for_ring);
     }
-    if (hopes_for_advert()) return wait(Wait::for_advert);
+    if (expects_advert()) return wait(Wait::for_advert);
     if (waits_for_drain()) return wait(Wait::for_drain);
     return send_indirect(pieces, joined_count);
 }
@@ -197,7 +197,7 @@ bool Sender::has_ring_space() const {
 // sent directly since adverts were last short, wait also until the peer has answered the last of
 // them: it sends an advert, or reports that it has none (P10). Short sends would not use an advert
 // (P2).
-bool Sender::hopes_for_advert() {
+bool Sender::expects_advert() {
     if (options_.mode != TransferMode::dynamic || !phase_.is_direct() || prefers_ring())
         return false;
     if (backlog_bytes_ > options_.backlog_limit_bytes) return true;

@@ -119,7 +119,7 @@ class Sender {
     bool is_corked(std::size_t piece_limit, bool direct) const;
     bool prefers_ring() const;
     bool has_ring_space() const;
-    bool hopes_for_advert();
+    bool expects_advert();
     bool waits_for_drain();
     void begin_excursion();
     // Limit of the bytes in all rings together.

@@ -292,8 +292,8 @@ Hello hello_of(const SenderOptions& sender, const ReceiverOptions& receiver, boo
             .lends_memory = lends};
 }
 
-std::string_view misfit(const SenderOptions& sender, const ReceiverOptions& receiver,
-                        const Hello& peer) {
+std::string_view incompatibility(const SenderOptions& sender, const ReceiverOptions& receiver,
+                                 const Hello& peer) {
     if (peer.needs_adverts && receiver.mode == TransferMode::indirect_only) {
         return "is direct-only, and this side advertises nothing (indirect-only)";
     }

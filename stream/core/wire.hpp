@@ -175,8 +175,8 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept;
 Hello hello_of(const SenderOptions& sender, const ReceiverOptions& receiver, bool lends);
 
 // Why the two sides cannot work together, from the view of the peer; empty if they can.
-std::string_view misfit(const SenderOptions& sender, const ReceiverOptions& receiver,
-                        const Hello& peer);
+std::string_view incompatibility(const SenderOptions& sender, const ReceiverOptions& receiver,
+                                 const Hello& peer);
 
 // The options of this side's receiver with this peer; `lends`: the peer writes into the memory
 // here.

@@ -111,11 +111,11 @@ bool BlockingCall::run_until(const std::function<bool()>& done, TimePoint end) {
     TimePoint now = loop.now();
     while (!done()) {
         if (now >= end || inactivity_.has_expired()) return false;
-        loop.run_once(std::min(end, inactivity_.look_end(now)));
+        loop.run_once(std::min(end, inactivity_.poll_deadline(now)));
         engine_.run_interrupts();
         const TimePoint begin = std::exchange(now, loop.now());
         const std::uint64_t last = std::exchange(seen_bytes_, moved_bytes_());
-        inactivity_.on_looked(now - begin, seen_bytes_ != last);
+        inactivity_.on_polled(now - begin, seen_bytes_ != last);
     }
     return true;
 }

@@ -234,7 +234,7 @@ void StreamConnection::on_open(Session& session) {
     if (peer_.lends_memory && !in_.mode().peer_may_enable()) {
         return fail("offers memory for writes, which sealed frames exclude");
     }
-    if (const auto why = misfit(options.sender, options.receiver, peer_); !why.empty()) {
+    if (const auto why = incompatibility(options.sender, options.receiver, peer_); !why.empty()) {
         return fail(std::string{why});
     }
     RemoteRing ring;

@@ -70,7 +70,7 @@ void SimConnection::request(const Bytes& data) {
     SimListener* const listener =
         network_.listener_at({profile_.capabilities.provider, remote_->host, remote_->port});
     if (listener == nullptr) {
-        if (!network_.ignore_connects_) network_.turn_away(number_, CloseReason::refused, {});
+        if (!network_.ignore_connects_) network_.reject_client(number_, CloseReason::refused, {});
         return;
     }
     const std::uint32_t there = listener->process();
@@ -128,8 +128,8 @@ void SimConnection::tell_peer_of_end() {
         });
     } else if (!remote_) {
         // An endpoint that was created for a request but not opened rejects it.
-        network_.turn_away(peer_, state_ == State::made ? CloseReason::rejected : CloseReason::lost,
-                           {});
+        network_.reject_client(
+            peer_, state_ == State::made ? CloseReason::rejected : CloseReason::lost, {});
     }
 }
 

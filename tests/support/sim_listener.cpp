@@ -42,7 +42,7 @@ class SimListener::Request final : public ConnectionRequest {
         if (data.size() > connection_data_limit) {
             transport_.network().violation("rejection data too long");
         }
-        transport_.network().turn_away(connection_, CloseReason::rejected, data);
+        transport_.network().reject_client(connection_, CloseReason::rejected, data);
     }
     MemoryDomain& domain() override { return domain_; }
     bool guards_memory() const noexcept override { return profile_.guards_memory; }
@@ -76,7 +76,7 @@ SimListener::~SimListener() {
     if (destroyed_ != nullptr) *destroyed_ = true;
     if (pending_ != nullptr) pending_->abandon();
     for (const Asking& asking : requests_)
-        network_.turn_away(asking.connection, CloseReason::refused, {});
+        network_.reject_client(asking.connection, CloseReason::refused, {});
     transport_.loop_.remove(*this);
     std::erase_if(network_.listeners_, [&](const auto& entry) { return entry.second == this; });
     --transport_.users_;
@@ -84,7 +84,7 @@ SimListener::~SimListener() {
 
 void SimListener::die(bool host) {
     for (const Asking& asking : std::exchange(requests_, {}))
-        if (!host) network_.turn_away(asking.connection, CloseReason::refused, {});
+        if (!host) network_.reject_client(asking.connection, CloseReason::refused, {});
 }
 
 void SimListener::request(Asking asking) {

@@ -47,8 +47,8 @@ SimListener* SimNetwork::listener_at(const Place& place) const {
     return nullptr;
 }
 
-void SimNetwork::turn_away(std::uint64_t connection, CloseReason how,
-                           std::span<const std::byte> data) {
+void SimNetwork::reject_client(std::uint64_t connection, CloseReason how,
+                               std::span<const std::byte> data) {
     const SimConnection* const asking = find(connection);
     if (asking == nullptr) return;
     const SimProfile& profile = asking->profile();

@@ -157,7 +157,7 @@ class SimNetwork {
     SimListener* listener_at(const Place& place) const;
     // The answer to a connecting end that is not accepted: rejected (with data), refused (no
     // listener any more) or lost.
-    void turn_away(std::uint64_t connection, CloseReason how, std::span<const std::byte> data);
+    void reject_client(std::uint64_t connection, CloseReason how, std::span<const std::byte> data);
     const Way* way(std::uint32_t from, std::uint32_t to) const;
 
     SimClock& clock_;

@@ -110,7 +110,7 @@ class BusWatch final : public pubsub::Discovery {
         if (handler_ == nullptr) return;
         reader_.look(view_, loop_.now());
         due_.start(bus_lease / 6);
-        pubsub::RegistryNews news = reader_.take_news();
+        pubsub::RegistryChanges news = reader_.take_news();
         for (const std::string& trouble : news.troubles)
             if (handler_ != nullptr) handler_->on_trouble(trouble);
         for (const auto& [name, announcement] : news.publishers) {

@@ -35,7 +35,7 @@ class Mute {
         watch_.emplace(loop, listener_, DescriptorWatch::Interest::readable, [&loop, this] {
             peer_ = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
             watch_.emplace(loop, peer_, DescriptorWatch::Interest::readable,
-                           [this] { has_heard = has_heard || read() > 0; });
+                           [this] { has_received = has_received || read() > 0; });
         });
     }
     ~Mute() {
@@ -50,7 +50,7 @@ class Mute {
     bool is_still_asked() { return read() < 0 && errno == EAGAIN; }
 
     Address address;
-    bool has_heard = false;
+    bool has_received = false;
 
   private:
     long read() {
@@ -78,7 +78,7 @@ TEST_P(Unanswered, AnAttemptIsGivenUpWithoutAWaitForTheAnswer) {
         sender = {};
         SendSocket socket{bed.transport(), {}, sender};
         socket.connect(mute.address);
-        ASSERT_TRUE(bed.run_until([&] { return mute.has_heard || !sender.closed.empty(); }));
+        ASSERT_TRUE(bed.run_until([&] { return mute.has_received || !sender.closed.empty(); }));
         if (!sender.closed.empty()) GTEST_SKIP() << "needs tcp or iWARP, as on siw in CI";
         (socket.*end)();
         if (GetParam() == Bed::fabric_verbs) {

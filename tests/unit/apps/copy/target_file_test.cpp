@@ -254,9 +254,9 @@ TEST_F(TargetFileTest, KeepsTwoWritersApartWhereLocksAreUnavailable) {
 }
 
 TEST_F(TargetFileTest, AServerWarnsWhereLocksAreUnavailable) {
-    EXPECT_EQ(folder->shortcoming(), "");
+    EXPECT_EQ(folder->limitation(), "");
     const apps::test::Refusal refusal{apps::test::refused_calls().flock, ENOLCK};
-    EXPECT_THAT(ServedFolder{root}.shortcoming(), HasSubstr("run only one server on this folder"));
+    EXPECT_THAT(ServedFolder{root}.limitation(), HasSubstr("run only one server on this folder"));
 }
 
 TEST_F(TargetFileTest, NeedsNoFsyncOfItsFolder) {

@@ -54,13 +54,13 @@ Finding found(const Machine& machine, Kind kind, const std::string& what) {
 
 void expect_change(const Machine& machine, const std::string& what, const std::string& remedy) {
     EXPECT_THAT(found(machine, Kind::change, what).remedy, HasSubstr(remedy));
-    EXPECT_FALSE(is_well(diagnose(machine)));
+    EXPECT_FALSE(all_passed(diagnose(machine)));
 }
 
 TEST(Diagnosis, ASoundMachineHasNothingToChangeNorToNote) {
     for (const Finding& finding : diagnose(sound_machine()))
         EXPECT_EQ(finding.kind, Kind::good) << finding.what;
-    EXPECT_TRUE(is_well(diagnose(sound_machine())));
+    EXPECT_TRUE(all_passed(diagnose(sound_machine())));
     found(sound_machine(), Kind::good, "provider for 10.0.0.1: verbs");
 }
 
@@ -71,7 +71,7 @@ TEST(Diagnosis, AMachineWithoutADeviceIsWellAndNamesItsProvider) {
     machine.locked_bytes_limit = 65536; // no memory is locked without a device
     machine.huge_pages->free_count = 0;
     found(machine, Kind::note, "tcp is used instead");
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
 }
 
 TEST(Diagnosis, APortThatIsDownIsNamedWithItsInterface) {
@@ -93,7 +93,7 @@ TEST(Diagnosis, ASmallMtuIsNotedOnEthernetOnly) {
     Machine machine = sound_machine();
     machine.devices[0].ports[0].interface_mtu = 1500;
     EXPECT_THAT(found(machine, Kind::note, "MTU of 1500").remedy, HasSubstr("mtu 9000"));
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
     machine.devices[0].ports[0].link_layer = "InfiniBand";
     for (const Finding& finding : diagnose(machine))
         EXPECT_THAT(finding.what, Not(HasSubstr("MTU")));
@@ -123,7 +123,7 @@ TEST(Diagnosis, SoftwareAndMissingImmediateDataAreNoted) {
     machine.fabric[0].capabilities.immediate_bytes = 0;
     found(machine, Kind::note, "mlx5_0 is a software device");
     found(machine, Kind::note, "no writes with immediate data");
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
 }
 
 TEST(Diagnosis, TooLittleLockedMemoryNamesBothWaysToRaiseIt) {
@@ -132,7 +132,7 @@ TEST(Diagnosis, TooLittleLockedMemoryNamesBothWaysToRaiseIt) {
     expect_change(machine, "only 8 MiB of memory may be locked", "ulimit -l unlimited");
     expect_change(machine, "only 8 MiB of memory may be locked", "LimitMEMLOCK=infinity");
     machine.locked_bytes_limit = std::uint64_t{1} << 34U;
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
 }
 
 TEST(Diagnosis, TooFewDescriptorsNameTheWayToMore) {
@@ -140,7 +140,7 @@ TEST(Diagnosis, TooFewDescriptorsNameTheWayToMore) {
     machine.descriptor_limit = 256;
     expect_change(machine, "only 256 descriptors", "LimitNOFILE=");
     machine.descriptor_limit.reset();
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
 }
 
 TEST(Diagnosis, VersionsThatAreKnownToBeBadAreNamed) {
@@ -152,7 +152,7 @@ TEST(Diagnosis, VersionsThatAreKnownToBeBadAreNamed) {
     for (const Version version : {Version{1, 17}, Version{2, 5}}) {
         Machine machine = sound_machine();
         machine.libfabric = version;
-        EXPECT_TRUE(is_well(diagnose(machine))) << to_string(version);
+        EXPECT_TRUE(all_passed(diagnose(machine))) << to_string(version);
     }
     Machine machine = sound_machine();
     machine.kernel = {5, 10};
@@ -164,12 +164,12 @@ TEST(Diagnosis, FaultsThatAPeerCanUseAreNotedWhereThereIsTcp) {
     machine.fabric.push_back({.provider = "tcp"});
     EXPECT_THAT(found(machine, Kind::note, "an unsolicited acknowledgement").remedy,
                 HasSubstr("unasked-ack"));
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
     EXPECT_THAT(found(machine, Kind::note, "with empty packets").remedy, Not(HasSubstr("patch")));
     machine.libfabric = {2, 7};
     EXPECT_THAT(found(machine, Kind::note, "an unsolicited acknowledgement").what,
                 HasSubstr("newer than 2.6"));
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
 }
 
 TEST(Diagnosis, WithoutAnyProviderLibfabricIsToBeInstalled) {
@@ -227,10 +227,10 @@ TEST(Diagnosis, AChoiceOfProvidersThatLeavesNothingOutIsRight) {
     machine.provider_choice = "tcp,verbs";
     machine.fabric.push_back(machine.fabric.front());
     machine.fabric.back().provider = "tcp";
-    EXPECT_TRUE(is_well(diagnose(machine)));
+    EXPECT_TRUE(all_passed(diagnose(machine)));
     machine.devices.clear();
     machine.fabric.erase(machine.fabric.begin());
-    EXPECT_TRUE(is_well(diagnose(machine))) << "verbs is not needed";
+    EXPECT_TRUE(all_passed(diagnose(machine))) << "verbs is not needed";
 }
 
 class FakeSystem : public testing::Test {

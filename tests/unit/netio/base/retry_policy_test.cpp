@@ -44,7 +44,7 @@ TEST(RetryPolicy, OneRouteThatMayLetUsInLaterIsEnoughForAnAttempt) {
 TEST(RetryPolicy, IsGoodIfAuthenticationSucceededBefore) {
     for (const bool was_let_in : {false, true}) {
         RetryPolicy retry_policy{Proof::none};
-        if (was_let_in) retry_policy.on_let_in();
+        if (was_let_in) retry_policy.on_admitted();
         retry_policy.begin_attempt();
         retry_policy.on_refused(Refusal::not_admitted);
         EXPECT_EQ(retry_policy.may_change(ended(CloseReason::rejected)), was_let_in);
@@ -53,7 +53,7 @@ TEST(RetryPolicy, IsGoodIfAuthenticationSucceededBefore) {
 
 TEST(RetryPolicy, IsNotSpoiltOnceThePeerHasAuthenticated) {
     RetryPolicy retry_policy{Proof::by_key};
-    retry_policy.on_let_in();
+    retry_policy.on_admitted();
     for (const Refusal refusal : all_refusals) {
         retry_policy.begin_attempt();
         retry_policy.on_refused(refusal);
@@ -66,7 +66,7 @@ TEST(RetryPolicy, IsNotSpoiltOnceThePeerHasAuthenticated) {
 
 TEST(RetryPolicy, WithoutAuthenticationAnyAnswerCounts) {
     RetryPolicy retry_policy{Proof::none};
-    retry_policy.on_let_in();
+    retry_policy.on_admitted();
     retry_policy.begin_attempt();
     retry_policy.on_refused(Refusal::lasting);
     for (const CloseReason reason :

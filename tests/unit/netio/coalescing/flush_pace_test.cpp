@@ -67,9 +67,9 @@ TEST(FlushPace, FullerPagesLeaveInTheFlushTimeAgain) {
 TEST(FlushPace, PagesThatStayAreNotLookedAtAllTheTime) {
     FlushPace pace{40us};
     pace.on_flushed(start, {.nearly_empty = 0, .kept = 10});
-    EXPECT_EQ(pace.look_pause(), 40us);
+    EXPECT_EQ(pace.check_interval(), 40us);
     pace.on_flushed(start, {.nearly_empty = 0, .kept = 1000});
-    EXPECT_EQ(pace.look_pause(), 2ms);
+    EXPECT_EQ(pace.check_interval(), 2ms);
 }
 
 } // namespace

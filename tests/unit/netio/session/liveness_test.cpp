@@ -58,7 +58,7 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
                 const auto dead = [&](TimePoint sign) {
                     return Liveness{liveness}.is_dead(at(silence), sign, may_speak);
                 };
-                EXPECT_EQ(liveness.is_doubtful(at(silence)), silence > 7s) << "1.5 heartbeats";
+                EXPECT_EQ(liveness.is_suspect(at(silence)), silence > 7s) << "1.5 heartbeats";
                 EXPECT_EQ(dead(start), silence > 30s) << "no sign of life from the host";
                 EXPECT_FALSE(dead(start + silence)) << "the host is alive";
                 EXPECT_EQ(dead(start + silence - 31s), silence >= 31s);
@@ -71,14 +71,14 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
 
 TEST(Liveness, WithoutALimitNoPeerIsDead) {
     Liveness liveness = heard_at_start(5s, 0s, 5s);
-    EXPECT_FALSE(liveness.is_doubtful(at(1000h)));
+    EXPECT_FALSE(liveness.is_suspect(at(1000h)));
     EXPECT_FALSE(liveness.is_dead(at(1000h), start, true));
     EXPECT_FALSE(liveness.is_dead(at(1000h), unknown, true));
 }
 
 TEST(Liveness, SilenceCountsOnlyWhileTheLoopLooked) {
     Liveness liveness = heard_at_start(5s, 30s, 5s);
-    EXPECT_FALSE(liveness.is_doubtful(at(45s, 44s)));
+    EXPECT_FALSE(liveness.is_suspect(at(45s, 44s)));
     EXPECT_FALSE(liveness.is_dead(at(45s, 44s), start, true)) << "this process was stopped";
     EXPECT_FALSE(liveness.is_dead(at(45s, 44s), unknown, true));
     EXPECT_TRUE(liveness.is_dead(at(80s, 44s), start, true)) << "and polled long enough since then";
@@ -117,11 +117,11 @@ TEST(Liveness, AnArrivedButUnprocessedFrameMayBeTheSign) {
 
 TEST(Liveness, ASilenceOfExactlyItsTimeIsNotDoubtfulYet) {
     const Liveness by_beats = heard_at_start(5s, 30s, 5s);
-    EXPECT_FALSE(by_beats.is_doubtful(at(7500ms)));
-    EXPECT_TRUE(by_beats.is_doubtful(at(7500ms + 1ns)));
+    EXPECT_FALSE(by_beats.is_suspect(at(7500ms)));
+    EXPECT_TRUE(by_beats.is_suspect(at(7500ms + 1ns)));
     const Liveness by_limit = heard_at_start(5s, 12s, 5s);
-    EXPECT_FALSE(by_limit.is_doubtful(at(6s))) << "half of the time after which it is dead";
-    EXPECT_TRUE(by_limit.is_doubtful(at(6s + 1ns)));
+    EXPECT_FALSE(by_limit.is_suspect(at(6s))) << "half of the time after which it is dead";
+    EXPECT_TRUE(by_limit.is_suspect(at(6s + 1ns)));
 }
 
 TEST(Liveness, AnOlderSignDoesNotReplaceANewerOne) {

@@ -50,14 +50,14 @@ TEST(SendWindow, AFailedRequestIsNotifiedOnce) {
     for (const bool write : {false, true}) {
         SendWindow window{8, plenty};
         EXPECT_FALSE(write ? window.request_write() : window.request_send());
-        EXPECT_FALSE(window.take_wish());
+        EXPECT_FALSE(window.take_writable_request());
         window.open({.receive_count = 8,
                      .peer_receive_count = 8,
                      .frame_bytes = 1024,
                      .segment_limit = 4,
                      .by_immediate = true});
-        EXPECT_TRUE(window.take_wish());
-        EXPECT_FALSE(window.take_wish());
+        EXPECT_TRUE(window.take_writable_request());
+        EXPECT_FALSE(window.take_writable_request());
     }
 }
 
@@ -88,7 +88,7 @@ TEST(SendWindow, ASuccessfulRequestIsNotNotifiedLater) {
     OpenWindow window{8, true};
     EXPECT_TRUE(window.request_send());
     EXPECT_TRUE(window.request_write());
-    EXPECT_FALSE(window.take_wish());
+    EXPECT_FALSE(window.take_writable_request());
 }
 
 // --- copied frames --------------------------------------------------------------------------
@@ -147,9 +147,9 @@ TEST_F(CopiedFrames, AreRefusedWhereTheBudgetIsUsedUpUntilOneHasLeft) {
         ++count;
     EXPECT_EQ(count, 3) << "half of the budget; a frame needs little more than an eighth";
     EXPECT_FALSE(window.can_send());
-    EXPECT_FALSE(window.take_wish());
+    EXPECT_FALSE(window.take_writable_request());
     static_cast<void>(window.release(pipe.under_way.front()));
-    EXPECT_TRUE(window.take_wish());
+    EXPECT_TRUE(window.take_writable_request());
     EXPECT_EQ(send(), Status::ok);
     EXPECT_EQ(send(), Status::again);
 }
@@ -378,7 +378,7 @@ TEST_F(SendRules, AWriteNeedsACreditWithAnyNotice) {
             ASSERT_EQ(send(), Status::ok);
         EXPECT_FALSE(window->can_write()) << by_immediate;
         EXPECT_FALSE(window->request_write());
-        EXPECT_FALSE(window->take_wish());
+        EXPECT_FALSE(window->take_writable_request());
     }
 }
 
@@ -497,7 +497,7 @@ TEST_F(SendRules, WithoutMemoryToGatherInAFrameWaitsForTheOneBefore) {
     EXPECT_EQ(window->counters().frames_sent, 1U);
     EXPECT_EQ(window->counters().gathered, 1U);
     static_cast<void>(window->release(Cookie{0}));
-    EXPECT_TRUE(window->take_wish());
+    EXPECT_TRUE(window->take_writable_request());
     EXPECT_EQ(send(2000, 8), Status::ok);
     EXPECT_EQ(pipe.sent.size(), 2U);
 }

@@ -97,7 +97,8 @@ TEST_F(AssignmentTest, FidsOfADoubtedPublisherGoToConnectedClaimants) {
     claim(b, range(0, 2));
     claim(c, range(2, 4));
     assignment.reach(c);
-    EXPECT_THAT(assignment.doubt(a).orders, ElementsAre(leave(a, range(2, 4)), ask(c, range(2, 4))))
+    EXPECT_THAT(assignment.suspect(a).orders,
+                ElementsAre(leave(a, range(2, 4)), ask(c, range(2, 4))))
         << "the other one is not authenticated";
     EXPECT_THAT(claim(c, range(2, 5)).orders,
                 ElementsAre(leave(a, range(5, 5)), ask(c, range(5, 5))));
@@ -105,7 +106,7 @@ TEST_F(AssignmentTest, FidsOfADoubtedPublisherGoToConnectedClaimants) {
                 ElementsAre(leave(a, range(0, 1)), ask(b, range(0, 1))));
     assignment.reach(a);
     EXPECT_THAT(claim(c, range(2, 6)).orders, IsEmpty()) << "it is connected again";
-    EXPECT_THAT(assignment.doubt(PublisherId{9}).orders, IsEmpty());
+    EXPECT_THAT(assignment.suspect(PublisherId{9}).orders, IsEmpty());
 }
 
 TEST_F(AssignmentTest, ALaterRequestCoversTheFidsOwnedByThen) {
@@ -603,7 +604,7 @@ TEST_F(AssignmentOfOneThatLeaves, ItsAuthenticationDoesNotCount) {
 }
 
 TEST_F(AssignmentOfOneThatLeaves, ItsFidsAreReleasedOnceByItsChange) {
-    EXPECT_THAT(tested.doubt(a).orders, IsEmpty());
+    EXPECT_THAT(tested.suspect(a).orders, IsEmpty());
     EXPECT_THAT(tested.yield(a, false).orders, IsEmpty());
     EXPECT_THAT(tested.yield(a, true).orders, IsEmpty());
     EXPECT_THAT(tested.settle().orders, ElementsAre(ask(b, range(2, 2))));

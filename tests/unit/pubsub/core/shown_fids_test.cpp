@@ -18,7 +18,7 @@ struct Figures {
 using Shown = ShownFids<Figures>;
 
 void look(Shown& shown, std::size_t limit, const ArrivalCounter& arrivals) {
-    shown.begin_look(limit);
+    shown.begin_listing(limit);
     shown.add(arrivals.fids(),
               [](Figures& sum, Fid, const Arrivals& arrived) { sum.messages += arrived.messages; });
 }

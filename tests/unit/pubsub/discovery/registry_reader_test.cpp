@@ -153,7 +153,7 @@ TEST_F(Leases, OnABusWithLeasesRefusedOnesAreTakenOnceThereIsRoom) {
 
 TEST_F(Leases, TimeWithoutReadsDoesNotCount) {
     tracker.saw(of("a", 1, 1), start);
-    tracker.excuse_all(start + seconds{30});
+    tracker.renew_all(start + seconds{30});
     EXPECT_THAT(tracker.expire(start + seconds{39}), IsEmpty());
     EXPECT_THAT(tracker.expire(start + seconds{40}), ElementsAre("a"));
 }
@@ -332,7 +332,7 @@ Announcement of(const std::string& name, std::uint64_t instance) {
 
 class BusTexts : public testing::Test {
   protected:
-    RegistryNews look(TimePoint now) {
+    RegistryChanges look(TimePoint now) {
         reader.look(board, now);
         return reader.take_news();
     }
@@ -346,7 +346,7 @@ class BusTexts : public testing::Test {
 
 TEST_F(BusTexts, AWrittenOneIsFoundAndARefreshIsNoChange) {
     writer.refresh(board, start);
-    const RegistryNews news = look(start);
+    const RegistryChanges news = look(start);
     EXPECT_TRUE(news.caught_up);
     ASSERT_EQ(news.publishers.size(), 1U);
     EXPECT_EQ(news.publishers.at("a")->host, "h");
@@ -367,7 +367,7 @@ TEST_F(BusTexts, ABrokenAnnouncementIsReportedAndOthersAreRead) {
     writer.refresh(board, start);
     board.texts["b"] = board.texts["a"].substr(0, 20);
     board.texts["c"] = board.texts["a"];
-    const RegistryNews news = look(start);
+    const RegistryChanges news = look(start);
     EXPECT_EQ(news.publishers.size(), 1U);
     EXPECT_THAT(news.troubles,
                 ElementsAre("the announcement 'b' is ignored: announcement: it is not JSON",
@@ -417,7 +417,7 @@ TEST_F(BusTexts, WithLeasesARefusedPublisherIsFoundOnceThereIsRoom) {
     EXPECT_TRUE(look(start + seconds{1}).publishers.empty());
     EXPECT_EQ(board.readings, 0) << "no publisher has gone";
     writers[0].withdraw(board);
-    const RegistryNews news = look(start + seconds{2});
+    const RegistryChanges news = look(start + seconds{2});
     EXPECT_EQ(news.publishers.at("a"), std::nullopt);
     EXPECT_TRUE(news.publishers.at("c").has_value());
     EXPECT_FALSE(news.publishers.contains("d"));
@@ -462,7 +462,7 @@ TEST_F(BusTexts, WithLeasesAContestedNameChangesItsOwnerOnce) {
     EXPECT_THAT(look(start + seconds{1}).troubles, ElementsAre(HasSubstr("two publishers")));
     EXPECT_TRUE(look(start + seconds{9}).empty());
     look(start + seconds{10});
-    const RegistryNews news = look(start + seconds{11});
+    const RegistryChanges news = look(start + seconds{11});
     ASSERT_TRUE(news.publishers.contains("a"));
     EXPECT_EQ(news.publishers.at("a")->instance, 1U);
     for (int second = 12; second < 60; ++second)
@@ -476,7 +476,7 @@ void BusTexts::looks_at_two() {
     for (int round = 1; round < 20; ++round) {
         writer.refresh(board, start + seconds{round});
         later.refresh(board, start + seconds{round});
-        const RegistryNews news = look(start + seconds{round});
+        const RegistryChanges news = look(start + seconds{round});
         if (round == 1) {
             EXPECT_EQ(news.publishers.at("a")->instance, 2U);
         } else {
@@ -501,7 +501,7 @@ TEST_F(BusTexts, APublisherWithoutItsNameDoesNotWithdrawTheOther) {
 TEST_F(BusTexts, MorePublishersThanTheLimitArePassedOverWithAWord) {
     for (const char* name : {"a", "b", "c", "d"})
         RegistryWriter{of(name, 1), seconds{10}}.refresh(board, start);
-    const RegistryNews news = look(start);
+    const RegistryChanges news = look(start);
     EXPECT_EQ(news.publishers.size(), 2U);
     EXPECT_THAT(news.troubles, ElementsAre(HasSubstr("more than 2 publishers")));
 }

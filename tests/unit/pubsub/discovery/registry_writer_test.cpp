@@ -180,17 +180,17 @@ TEST_F(AnnouncementOnABoard, ReportsALimitedNumberOfTroublesAtOnce) {
                             "1; new subscribers may not find this publisher"));
 }
 
-RegistryNews news_of(std::vector<std::string> troubles) {
-    RegistryNews news;
+RegistryChanges news_of(std::vector<std::string> troubles) {
+    RegistryChanges news;
     news.troubles = std::move(troubles);
     return news;
 }
 
-TEST(RegistryNews, TheLatestNewsOfEachPublisherCounts) {
-    RegistryNews news;
+TEST(RegistryChanges, TheLatestNewsOfEachPublisherCounts) {
+    RegistryChanges news;
     news.publishers["a"] = Announcement{.name = "a", .mode = "buffered"};
     news.publishers["b"] = std::nullopt;
-    RegistryNews later;
+    RegistryChanges later;
     later.publishers["b"] = Announcement{.name = "b"};
     later.publishers["a"] = std::nullopt;
     news.add(std::move(later));
@@ -198,10 +198,10 @@ TEST(RegistryNews, TheLatestNewsOfEachPublisherCounts) {
     EXPECT_TRUE(news.publishers.at("b").has_value());
 }
 
-TEST(RegistryNews, CaughtUpStaysSetWhateverFollows) {
-    RegistryNews news;
+TEST(RegistryChanges, CaughtUpStaysSetWhateverFollows) {
+    RegistryChanges news;
     EXPECT_TRUE(news.empty());
-    RegistryNews first;
+    RegistryChanges first;
     first.caught_up = true;
     news.add(std::move(first));
     EXPECT_FALSE(news.empty());
@@ -209,12 +209,12 @@ TEST(RegistryNews, CaughtUpStaysSetWhateverFollows) {
     EXPECT_TRUE(news.caught_up);
 }
 
-TEST(RegistryNews, UnreadTroublesAreLimited) {
-    RegistryNews news = news_of(std::vector<std::string>(RateLimitedWarnings::limit - 2, "old"));
+TEST(RegistryChanges, UnreadTroublesAreLimited) {
+    RegistryChanges news = news_of(std::vector<std::string>(RateLimitedWarnings::limit - 2, "old"));
     news.add(news_of({"one", "two"}));
     EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
     EXPECT_EQ(news.troubles.back(), "two");
-    RegistryNews later = news_of({"three"});
+    RegistryChanges later = news_of({"three"});
     later.publishers["a"] = std::nullopt;
     news.add(std::move(later));
     EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));

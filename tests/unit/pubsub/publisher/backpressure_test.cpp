@@ -79,11 +79,11 @@ TEST(MemoryBudget, PostsHoldTooMuchForTheNeededMessage) {
 }
 
 TEST(MemoryBudget, KeepsHalfOfThePoolFreeOfBlockedQueues) {
-    EXPECT_FALSE(MemoryBudget{1}.is_plenty(1, 1));
-    EXPECT_TRUE(MemoryBudget{2}.is_plenty(1, 2));
-    EXPECT_FALSE(MemoryBudget{2}.is_plenty(1, 1));
-    EXPECT_TRUE(MemoryBudget{3}.is_plenty(1, 3));
-    EXPECT_FALSE(MemoryBudget{3}.is_plenty(1, 2)) << "more than half would be blocked";
+    EXPECT_FALSE(MemoryBudget{1}.has_ample_space(1, 1));
+    EXPECT_TRUE(MemoryBudget{2}.has_ample_space(1, 2));
+    EXPECT_FALSE(MemoryBudget{2}.has_ample_space(1, 1));
+    EXPECT_TRUE(MemoryBudget{3}.has_ample_space(1, 3));
+    EXPECT_FALSE(MemoryBudget{3}.has_ample_space(1, 2)) << "more than half would be blocked";
     MemoryBudget budget{400};
     budget.set_subscribers(6);
     EXPECT_EQ(budget.piece(100, 200), 100U);
@@ -118,7 +118,7 @@ TEST(MemoryBudget, AQuarterDoesNotWaitHoweverManyAreWaitedFor) {
         for (int step = 0; step < 20000; ++step) {
             std::size_t& one = held[random() % held.size()];
             const std::size_t message = 1 + random() % (random() % 4 == 0 ? 4 << 20 : 4096);
-            if (!budget.is_plenty(message, budget.free()) &&
+            if (!budget.has_ample_space(message, budget.free()) &&
                 one + message > budget.waiting_limit(budget.free()))
                 continue;
             one += message;

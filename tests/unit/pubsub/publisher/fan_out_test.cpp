@@ -160,21 +160,21 @@ TEST(FanOut, FindsNoSubscriberForAFidPublishedElsewhere) {
     ASSERT_EQ(fan_out.subscribe(a, wanting({range(0, 100)})), SubscriptionResult::accepted);
     for (const std::uint64_t fid : {0U, 9U, 20U, 29U, 40U, 100U}) {
         const FanOut::Found found = fan_out.lookup(Fid{fid});
-        EXPECT_TRUE(fan_out.is_elsewhere(*found.group)) << fid;
+        EXPECT_TRUE(fan_out.is_owned_elsewhere(*found.group)) << fid;
         EXPECT_THAT(found.group->members, IsEmpty()) << fid;
     }
     EXPECT_EQ(fan_out.fids().fids.size(), 0U);
     for (const std::uint64_t fid : {10U, 19U, 30U, 39U}) {
         const FanOut::Found found = fan_out.lookup(Fid{fid});
-        EXPECT_FALSE(fan_out.is_elsewhere(*found.group)) << fid;
+        EXPECT_FALSE(fan_out.is_owned_elsewhere(*found.group)) << fid;
         EXPECT_THAT(found.group->members, ElementsAre(Interest{a, SlowPolicy::block})) << fid;
         ++found.published;
     }
     EXPECT_EQ(totals_of(fan_out, a).size(), 4U);
     FanOut all{SlowPolicy::block, 100};
-    EXPECT_FALSE(all.is_elsewhere(*all.lookup(Fid{0}).group));
+    EXPECT_FALSE(all.is_owned_elsewhere(*all.lookup(Fid{0}).group));
     FanOut none{SlowPolicy::block, 100, std::vector<FidRange>{}};
-    EXPECT_TRUE(none.is_elsewhere(*none.lookup(Fid{0}).group));
+    EXPECT_TRUE(none.is_owned_elsewhere(*none.lookup(Fid{0}).group));
 }
 
 TEST(FanOut, CarriesOutARequestWhollyOrNotAtAll) {

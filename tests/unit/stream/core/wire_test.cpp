@@ -316,12 +316,12 @@ TEST(Agreement, ModesThatDoNotFitAreNamed) {
     ReceiverOptions silent = improved_receiver(100);
     silent.mode = TransferMode::indirect_only;
     const Hello usual = hello_of(improved_sender(0), improved_receiver(100), true);
-    EXPECT_EQ(misfit(direct, silent, usual), "");
-    EXPECT_THAT(std::string{misfit(improved_sender(0), silent,
-                                   hello_of(direct, improved_receiver(1), true))},
+    EXPECT_EQ(incompatibility(direct, silent, usual), "");
+    EXPECT_THAT(std::string{incompatibility(improved_sender(0), silent,
+                                            hello_of(direct, improved_receiver(1), true))},
                 HasSubstr("is direct-only"));
-    EXPECT_THAT(std::string{misfit(direct, improved_receiver(1),
-                                   hello_of(improved_sender(0), silent, true))},
+    EXPECT_THAT(std::string{incompatibility(direct, improved_receiver(1),
+                                            hello_of(improved_sender(0), silent, true))},
                 HasSubstr("advertises nothing"));
 }
 
@@ -334,15 +334,17 @@ TEST(Agreement, NoMoreAdvertsAreSentThanThePeerTakes) {
 TEST(Agreement, WithoutAdvertsTheRingIsUsedOrTheReasonIsNamed) {
     const Hello none{.advert_limit_count = 0, .advertises = true};
     const ReceiverOptions options = improved_receiver(100);
-    EXPECT_EQ(misfit(improved_sender(0), options, none), "");
+    EXPECT_EQ(incompatibility(improved_sender(0), options, none), "");
     EXPECT_EQ(agreed(options, none, true).mode, TransferMode::indirect_only);
     EXPECT_NO_THROW(validate(agreed(options, none, true)));
     Hello needy = none;
     needy.needs_adverts = true;
-    EXPECT_THAT(std::string{misfit(improved_sender(0), options, needy)}, HasSubstr("no adverts"));
+    EXPECT_THAT(std::string{incompatibility(improved_sender(0), options, needy)},
+                HasSubstr("no adverts"));
     ReceiverOptions direct = published_receiver(0);
     direct.mode = TransferMode::direct_only;
-    EXPECT_THAT(std::string{misfit(improved_sender(0), direct, none)}, HasSubstr("no adverts"));
+    EXPECT_THAT(std::string{incompatibility(improved_sender(0), direct, none)},
+                HasSubstr("no adverts"));
 }
 
 TEST(Agreement, AdvertisesShortReceivesToADirectOnlyPeer) {
