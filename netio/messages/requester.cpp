@@ -447,7 +447,7 @@ void Requester::Impl::OnLoop::await_deadline() {
 
 void Requester::Impl::OnLoop::expire() {
     armed_for = TimePoint::max();
-    std::string why = "no reply in time";
+    std::string why;
     for (;;) {
         std::optional<RequestTable<std::shared_ptr<ReplyState>>::Expired> expired;
         {
@@ -460,7 +460,12 @@ void Requester::Impl::OnLoop::expire() {
             } else if (!core.closed) {
                 core.push_cancel(expired->number);
             }
-            if (!core.complaint.empty()) why = "no reply in time; " + core.complaint;
+            why = "no reply in time";
+            if (!core.complaint.empty()) {
+                why += "; " + core.complaint;
+            } else if (!impl.connected) {
+                why += "; not connected: there is no answer yet to the attempt to connect";
+            }
         }
         expired->value->finish(RequestEnd::timed_out, why);
         notify();
