@@ -23,8 +23,13 @@ struct CompletionQueue::Impl {
         require_option(options.queue_limit_bytes > 0, "queue_limit_bytes must be at least 1");
     }
     ~Impl() {
-        NETIO_CHECK_MSG(writers == 0 && dequeuing == 0,
-                        "destroy the sockets of a completion queue before it, and end dequeue()");
+        {
+            std::unique_lock lock{mutex};
+            NETIO_CHECK_MSG(writers == 0, "destroy the sockets of a completion queue before it");
+            is_closed = true;
+            changed.notify_all();
+            left.wait(lock, [this] { return dequeuing == 0; });
+        }
         if (fd >= 0) ::close(fd);
     }
     Impl(const Impl&) = delete;
@@ -39,6 +44,7 @@ struct CompletionQueue::Impl {
     const Options options;
     mutable std::mutex mutex; // of what follows
     std::condition_variable changed;
+    std::condition_variable left; // for the destructor: no thread waits
     RingQueue<QueueEvent> events;
     std::size_t bytes = 0;
     std::size_t reserved = 0;  // outstanding operations
@@ -90,7 +96,7 @@ std::size_t CompletionQueue::dequeue(std::span<QueueEvent> events,
         ++impl.dequeuing;
         impl.changed.wait_for(lock, std::min(timeout, longest_time),
                               [&] { return impl.is_closed || !impl.events.empty(); });
-        --impl.dequeuing;
+        if (--impl.dequeuing == 0 && impl.is_closed) impl.left.notify_all();
     }
     const std::size_t count = std::min(events.size(), impl.events.size());
     for (QueueEvent& event : events.first(count)) {

@@ -82,7 +82,8 @@ class NETIO_EXPORT CompletionQueue final {
     CompletionQueue() : CompletionQueue{Options{}} {}
     // Throws std::invalid_argument for an invalid option.
     explicit CompletionQueue(const Options& options);
-    // Its sockets must be destroyed before (checked), and no thread may be in dequeue().
+    // As close(), and waits until the threads that are in dequeue() have left it. Its sockets must
+    // be destroyed before (checked).
     ~CompletionQueue();
     CompletionQueue(const CompletionQueue&) = delete;
     CompletionQueue& operator=(const CompletionQueue&) = delete;

@@ -5,6 +5,7 @@
 //   process_subject exit_elsewhere KIND  another thread calls exit() while main uses the object
 //   process_subject exit_while_waiting KIND  the same while main waits for nothing; exit() destroys
 //                                     the object
+//   process_subject exit_in_call KIND the same while main waits in a call of the object
 //   process_subject running KIND      main returns while another thread runs the loop
 //   process_subject fork HOW          a child is forked; HOW: fresh, exit, destroy, use
 //   process_subject fork_with KIND    a child is forked while the object is in use, and calls
@@ -45,6 +46,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -73,6 +75,7 @@ struct Subject {
     Subject(const Subject&) = delete;
     Subject& operator=(const Subject&) = delete;
     virtual void use() = 0;
+    virtual void wait() { ::pause(); } // longer than a test, unless the object ends it
 };
 
 void run_until(EventLoop& loop, const std::function<bool()>& done) {
@@ -405,6 +408,10 @@ struct FrontDoor final : Subject {
     void use() override {
         static_cast<void>(publisher.try_publish(1, std::array<std::byte, 100>{}));
     }
+    void wait() override {
+        while (subscriber.receive(1h)) {
+        }
+    }
 };
 
 // They find each other through a registry.
@@ -561,6 +568,20 @@ struct Requests final : Subject {
         if (!part) std::abort();
         reply = *std::move(part);
     }
+    void wait() override { static_cast<void>(responder.receive(1h)); }
+};
+
+// It waits for a reply.
+struct Requesting final : Subject {
+    netio::Responder responder{any_port};
+    netio::Requester requester{responder.endpoints().front().address};
+    void use() override {}
+    void wait() override {
+        try {
+            static_cast<void>(requester.request("a request without a reply", 1h));
+        } catch (const netio::Error&) { // it was closed
+        }
+    }
 };
 
 // Sockets of a loop that deliver into a queue, and a thread that takes out of it.
@@ -596,6 +617,15 @@ struct Queueing final : Loop {
     void use() override {
         static_cast<void>(sender.send(memory.slice(), netio::Cookie{1}));
         Loop::use();
+    }
+};
+
+struct EmptyQueue final : Subject {
+    netio::CompletionQueue queue;
+    void use() override {}
+    void wait() override {
+        std::vector<netio::QueueEvent> events(8);
+        static_cast<void>(queue.dequeue(events, 1h));
     }
 };
 
@@ -665,6 +695,8 @@ std::unique_ptr<Subject> make(std::string_view kind) {
     if (kind == "two_way_with_keys") return std::make_unique<TwoWay>(Keys::privacy);
     if (kind == "starved") return std::make_unique<Starved>();
     if (kind == "requests") return std::make_unique<Requests>();
+    if (kind == "requesting") return std::make_unique<Requesting>();
+    if (kind == "empty_queue") return std::make_unique<EmptyQueue>();
     if (kind == "queue") return std::make_unique<Queueing>();
     if (kind == "kept_messages") return std::make_unique<Keeping>();
     if (kind == "recording") return std::make_unique<Recording>();
@@ -701,6 +733,28 @@ int end_elsewhere(std::string_view kind) {
 int end_elsewhere_while_waiting(std::string_view kind) {
     first = make(kind);
     std::thread{[] { std::exit(0); }}.detach();
+    for (;;)
+        ::pause();
+}
+
+bool is_asleep(pid_t thread) {
+    std::ifstream file{"/proc/self/task/" + std::to_string(thread) + "/stat"};
+    std::string text;
+    std::getline(file, text);
+    return text.find(") S") != std::string::npos;
+}
+
+// The object is destroyed by another thread than the one that waits in it.
+int end_in_call(std::string_view kind) {
+    first = make(kind);
+    std::atomic<bool> calls{false};
+    std::thread{[&calls, main_thread = ::gettid()] {
+        while (!calls || !is_asleep(main_thread))
+            std::this_thread::yield();
+        std::exit(0);
+    }}.detach();
+    calls = true;
+    first->wait();
     for (;;)
         ::pause();
 }
@@ -791,6 +845,7 @@ int main(int argc, char** argv) try {
     if (what == "exit") status = end_with(kind, argc > 3 ? argv[3] : "");
     if (what == "exit_elsewhere") status = end_elsewhere(kind);
     if (what == "exit_while_waiting") status = end_elsewhere_while_waiting(kind);
+    if (what == "exit_in_call") status = end_in_call(kind);
     if (what == "running" && kind == "buffered") status = end_while_running<Buffered>();
     if (what == "running" && kind == "watches") status = end_while_running<Watches>();
     if (what == "fork") status = fork_and_go_on(kind);

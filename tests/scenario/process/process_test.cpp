@@ -94,6 +94,15 @@ TEST_P(GlobalObject, IsDestroyedByExitInAnotherThread) {
     EXPECT_THAT(ended.output, Eq(""));
 }
 
+// Its destructor ends the call.
+TEST(GlobalObject, IsDestroyedByExitWhileAnotherThreadWaitsInIt) {
+    for (const char* const kind : {"front_door", "requests", "requesting", "empty_queue"}) {
+        const Ended ended = run(std::string{"exit_in_call "} + kind);
+        EXPECT_EQ(ended.status, 0) << kind;
+        EXPECT_THAT(ended.output, Eq("")) << kind;
+    }
+}
+
 TEST_P(GlobalObject, IsLeftAloneByAChildThatEnds) {
     const Ended ended = run(std::string{"fork_with "} + GetParam());
     EXPECT_EQ(ended.status, 0);
