@@ -4,135 +4,173 @@
 #include "netio/base/check.hpp"
 #include "netio/base/descriptor_error.hpp"
 #include "netio/base/option_check.hpp"
+#include "netio/base/ring_queue.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 namespace netio::inline v0_3 {
 
-CompletionQueue::CompletionQueue(const Options& options) : options_{options} {
-    require_option(options.queue_limit_events > 0, "queue_limit_events must be at least 1");
-    require_option(options.queue_limit_bytes > 0, "queue_limit_bytes must be at least 1");
+struct CompletionQueue::Impl {
+    explicit Impl(const Options& its_options) : options{its_options} {
+        require_option(options.queue_limit_events > 0, "queue_limit_events must be at least 1");
+        require_option(options.queue_limit_bytes > 0, "queue_limit_bytes must be at least 1");
+    }
+    ~Impl() {
+        {
+            std::unique_lock lock{mutex};
+            NETIO_CHECK_MSG(writers == 0, "destroy the sockets of a completion queue before it");
+            is_closed = true;
+            changed.notify_all();
+            left.wait(lock, [this] { return dequeuing == 0; });
+        }
+        if (fd >= 0) ::close(fd);
+    }
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
+    // The functions below require the mutex.
+    bool is_full() const noexcept;
+    void set_readable(bool readable) noexcept;
+    // Notifies the writers that wait for space, if there is some.
+    void notify_waiting();
+
+    const Options options;
+    mutable std::mutex mutex; // of what follows
+    std::condition_variable changed;
+    std::condition_variable left; // for the destructor: no thread waits
+    RingQueue<QueueEvent> events;
+    std::size_t bytes = 0;
+    std::size_t reserved = 0;  // outstanding operations
+    std::size_t dequeuing = 0; // threads that wait
+    std::vector<QueueWriter*> waiting;
+    std::size_t writers = 0;
+    bool is_closed = false;
+    bool is_readable = false;
+    int fd = -1; // made when it is asked for
+};
+
+bool CompletionQueue::Impl::is_full() const noexcept {
+    return events.size() + reserved >= options.queue_limit_events ||
+           bytes >= options.queue_limit_bytes;
 }
 
-CompletionQueue::~CompletionQueue() {
-    NETIO_CHECK_MSG(writers_ == 0 && dequeuing_ == 0,
-                    "destroy the sockets of a completion queue before it, and end dequeue()");
-    if (fd_ >= 0) ::close(fd_);
-}
-
-// Functions without lock: the mutex is held.
-
-bool CompletionQueue::is_full() const noexcept {
-    return events_.size() + reserved_ >= options_.queue_limit_events ||
-           bytes_ >= options_.queue_limit_bytes;
-}
-
-void CompletionQueue::set_readable(bool readable) noexcept {
-    if (fd_ < 0 || std::exchange(is_readable_, readable) == readable) return;
+void CompletionQueue::Impl::set_readable(bool readable) noexcept {
+    if (fd < 0 || std::exchange(is_readable, readable) == readable) return;
     eventfd_t count = 1;
-    static_cast<void>(readable ? ::eventfd_write(fd_, count) : ::eventfd_read(fd_, &count));
+    static_cast<void>(readable ? ::eventfd_write(fd, count) : ::eventfd_read(fd, &count));
 }
 
 // With half of the queue free, so that a socket does not stop and continue with each message.
-void CompletionQueue::notify_waiting() {
-    const bool has_space = !is_full() && events_.size() <= options_.queue_limit_events / 2 &&
-                           bytes_ <= options_.queue_limit_bytes / 2;
-    if (waiting_.empty() || !has_space) return;
+void CompletionQueue::Impl::notify_waiting() {
+    const bool has_space = !is_full() && events.size() <= options.queue_limit_events / 2 &&
+                           bytes <= options.queue_limit_bytes / 2;
+    if (waiting.empty() || !has_space) return;
     // With the lock, so that no writer can end before its task is posted.
-    for (QueueWriter* const writer : waiting_) {
+    for (QueueWriter* const writer : waiting) {
         writer->is_waiting_ = false;
         writer->loop_.post_always([weak = std::weak_ptr{writer->self_}] {
             if (const auto self = weak.lock()) (*self)->on_writable_();
         });
     }
-    waiting_.clear();
+    waiting.clear();
 }
+
+CompletionQueue::CompletionQueue(const Options& options) : impl_{new Impl{options}} {}
+
+CompletionQueue::~CompletionQueue() = default;
 
 std::size_t CompletionQueue::dequeue(std::span<QueueEvent> events,
                                      std::chrono::milliseconds timeout) {
+    Impl& impl = *impl_.operator->();
     // What they keep may be what a connection waits for.
     std::ranges::fill(events, QueueEvent{});
-    std::unique_lock lock{mutex_};
-    if (events_.empty() && !is_closed_ && timeout.count() > 0) {
-        ++dequeuing_;
-        changed_.wait_for(lock, std::min(timeout, longest_time),
-                          [this] { return is_closed_ || !events_.empty(); });
-        --dequeuing_;
+    std::unique_lock lock{impl.mutex};
+    if (impl.events.empty() && !impl.is_closed && timeout.count() > 0) {
+        ++impl.dequeuing;
+        impl.changed.wait_for(lock, std::min(timeout, longest_time),
+                              [&] { return impl.is_closed || !impl.events.empty(); });
+        if (--impl.dequeuing == 0 && impl.is_closed) impl.left.notify_all();
     }
-    const std::size_t count = std::min(events.size(), events_.size());
+    const std::size_t count = std::min(events.size(), impl.events.size());
     for (QueueEvent& event : events.first(count)) {
-        event = std::move(events_.front());
-        bytes_ -= event.bytes.size();
-        events_.pop_front();
+        event = std::move(impl.events.front());
+        impl.bytes -= event.bytes.size();
+        impl.events.pop_front();
     }
-    if (events_.empty() && !is_closed_) set_readable(false);
-    if (count > 0) notify_waiting();
+    if (impl.events.empty() && !impl.is_closed) impl.set_readable(false);
+    if (count > 0) impl.notify_waiting();
     return count;
 }
 
 int CompletionQueue::pollable_fd() {
-    const std::lock_guard lock{mutex_};
-    if (fd_ < 0) {
-        fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (fd_ < 0) throw descriptor_error("cannot create an eventfd");
-        set_readable(is_closed_ || !events_.empty());
+    Impl& impl = *impl_.operator->();
+    const std::lock_guard lock{impl.mutex};
+    if (impl.fd < 0) {
+        impl.fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (impl.fd < 0) throw descriptor_error("cannot create an eventfd");
+        impl.set_readable(impl.is_closed || !impl.events.empty());
     }
-    return fd_;
+    return impl.fd;
 }
 
 std::size_t CompletionQueue::size() const {
-    const std::lock_guard lock{mutex_};
-    return events_.size();
+    const std::lock_guard lock{impl_->mutex};
+    return impl_->events.size();
 }
 
 void CompletionQueue::close() {
-    const std::lock_guard lock{mutex_};
-    is_closed_ = true;
-    set_readable(true);
-    changed_.notify_all();
+    const std::lock_guard lock{impl_->mutex};
+    impl_->is_closed = true;
+    impl_->set_readable(true);
+    impl_->changed.notify_all();
 }
 
 bool CompletionQueue::is_closed() const {
-    const std::lock_guard lock{mutex_};
-    return is_closed_;
+    const std::lock_guard lock{impl_->mutex};
+    return impl_->is_closed;
 }
 
 // --- writers --------------------------------------------------------------------------------
 
 QueueWriter::QueueWriter(CompletionQueue& queue, EventLoop& loop, std::uint64_t tag,
                          std::function<void()> on_writable)
-    : queue_{queue}, loop_{loop}, tag_{tag},
+    : queue_{*queue.impl_.operator->()}, loop_{loop}, tag_{tag},
       on_writable_{std::move(on_writable)}, self_{std::make_shared<QueueWriter*>(this)} {
-    const std::lock_guard lock{queue_.mutex_};
-    ++queue_.writers_;
+    const std::lock_guard lock{queue_.mutex};
+    ++queue_.writers;
 }
 
+// Does nothing in a child process, where the queue is not destroyed either.
 QueueWriter::~QueueWriter() {
-    const std::lock_guard lock{queue_.mutex_};
-    std::erase(queue_.waiting_, this);
-    queue_.reserved_ -= reserved_; // their completions do not come
-    --queue_.writers_;
+    if (process_.is_inherited()) return;
+    const std::lock_guard lock{queue_.mutex};
+    std::erase(queue_.waiting, this);
+    queue_.reserved -= reserved_; // their completions do not come
+    --queue_.writers;
     queue_.notify_waiting();
 }
 
 void QueueWriter::await_space() {
-    if (!std::exchange(is_waiting_, true)) queue_.waiting_.push_back(this);
+    if (!std::exchange(is_waiting_, true)) queue_.waiting.push_back(this);
 }
 
 void QueueWriter::add(QueueEvent&& event) {
     event.tag = tag_;
-    queue_.bytes_ += event.bytes.size();
-    queue_.events_.emplace_back() = std::move(event);
+    queue_.bytes += event.bytes.size();
+    queue_.events.emplace_back() = std::move(event);
     queue_.set_readable(true);
-    if (queue_.dequeuing_ > 0) queue_.changed_.notify_one();
+    if (queue_.dequeuing > 0) queue_.changed.notify_one();
 }
 
 bool QueueWriter::push(QueueEvent&& event) {
-    const std::lock_guard lock{queue_.mutex_};
+    const std::lock_guard lock{queue_.mutex};
     add(std::move(event));
     if (!queue_.is_full()) return true;
     await_space();
@@ -140,28 +178,28 @@ bool QueueWriter::push(QueueEvent&& event) {
 }
 
 bool QueueWriter::reserve() {
-    const std::lock_guard lock{queue_.mutex_};
+    const std::lock_guard lock{queue_.mutex};
     if (queue_.is_full()) {
         await_space();
         return false;
     }
     ++reserved_;
-    ++queue_.reserved_;
+    ++queue_.reserved;
     return true;
 }
 
 void QueueWriter::cancel() {
-    const std::lock_guard lock{queue_.mutex_};
+    const std::lock_guard lock{queue_.mutex};
     --reserved_;
-    --queue_.reserved_;
+    --queue_.reserved;
     queue_.notify_waiting();
 }
 
 void QueueWriter::complete(QueueEvent&& event) {
-    const std::lock_guard lock{queue_.mutex_};
+    const std::lock_guard lock{queue_.mutex};
     if (reserved_ > 0) {
         --reserved_;
-        --queue_.reserved_;
+        --queue_.reserved;
     }
     add(std::move(event));
 }

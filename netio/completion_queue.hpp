@@ -13,25 +13,23 @@
 // A socket that delivers into a queue is made as Queued<Socket>: netio/messages/queued.hpp has
 // those of messages, pubsub/queued.hpp and stream/socket/queued_stream.hpp the others. A full queue
 // is backpressure: receiving sockets stop reading until there is space, so their peers wait; calls
-// that begin an operation return `again`, and an event `writable` follows.
+// that begin an operation return `again`, and an event `writable` follows. A forked child process
+// must not use a queue of its parent; its destructor does nothing there.
 
 #include "netio/base/export.hpp"
 #include "netio/base/kept_bytes.hpp"
-#include "netio/base/ring_queue.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/event_loop.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/transport.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace netio::inline v0_3 {
 
@@ -84,7 +82,8 @@ class NETIO_EXPORT CompletionQueue final {
     CompletionQueue() : CompletionQueue{Options{}} {}
     // Throws std::invalid_argument for an invalid option.
     explicit CompletionQueue(const Options& options);
-    // Its sockets must be destroyed before (checked), and no thread may be in dequeue().
+    // As close(), and waits until the threads that are in dequeue() have left it. Its sockets must
+    // be destroyed before (checked).
     ~CompletionQueue();
     CompletionQueue(const CompletionQueue&) = delete;
     CompletionQueue& operator=(const CompletionQueue&) = delete;
@@ -105,24 +104,9 @@ class NETIO_EXPORT CompletionQueue final {
 
   private:
     friend class QueueWriter;
-
-    bool is_full() const noexcept;
-    void set_readable(bool readable) noexcept;
-    // Notifies the writers that wait for space, if there is some.
-    void notify_waiting();
-
-    const Options options_;
-    mutable std::mutex mutex_; // of what follows
-    std::condition_variable changed_;
-    RingQueue<QueueEvent> events_;
-    std::size_t bytes_ = 0;
-    std::size_t reserved_ = 0;  // outstanding operations
-    std::size_t dequeuing_ = 0; // threads that wait
-    std::vector<QueueWriter*> waiting_;
-    std::size_t writers_ = 0;
-    bool is_closed_ = false;
-    bool is_readable_ = false;
-    int fd_ = -1; // made when it is asked for
+    struct Impl;
+    static constexpr char type[] = "CompletionQueue";
+    ProcessBound<Impl, type> impl_;
 };
 
 // The part of a Queued socket that writes into the queue. Belongs to the thread of its loop.
@@ -147,11 +131,12 @@ class NETIO_EXPORT QueueWriter final {
     void closed(const Closed& closed, std::uint64_t peer = 0, bool retrying = false);
 
   private:
-    friend class CompletionQueue;
+    friend struct CompletionQueue::Impl;
     void add(QueueEvent&& event);
     void await_space();
 
-    CompletionQueue& queue_;
+    CompletionQueue::Impl& queue_;
+    const ProcessMark process_;
     EventLoop& loop_;
     const std::uint64_t tag_;
     std::function<void()> on_writable_;

@@ -2,6 +2,7 @@
 #include "netio/context.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/control_characters.hpp"
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/signals_blocked.hpp"
@@ -98,9 +99,11 @@ void set_log(std::function<void(std::string_view line)> log) {
     the_log().write = std::move(log);
 }
 
+// A part of the line may come from a peer or a file, and the log may be a terminal.
 void write_log(std::string_view line) {
+    const std::string shown = printable(line);
     const std::lock_guard lock{the_log().mutex};
-    if (the_log().write) the_log().write(line);
+    if (the_log().write) the_log().write(shown);
 }
 
 std::shared_ptr<Observer> make_log_observer() {

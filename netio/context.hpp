@@ -73,7 +73,8 @@ class NETIO_EXPORT Context final {
 //
 //     netio::set_log([](std::string_view line) { std::cerr << line << std::endl; });
 NETIO_EXPORT void set_log(std::function<void(std::string_view line)> log);
-// Passes a line to that function.
+// Passes a line to that function, with \uXXXX for characters that act on a terminal or are not
+// visible.
 NETIO_EXPORT void write_log(std::string_view line);
 // An observer that writes the events of one loop to that function, as a Context does.
 NETIO_EXPORT std::shared_ptr<Observer> make_log_observer();

@@ -359,9 +359,13 @@ void Conversation::fail(const std::string& what) {
     end_timer_.start(netio::Duration::zero());
 }
 
+// The thread that writes may have failed just now: then its event is still to come, and without its
+// failure this would look like an end in order.
 void Conversation::end_if_done() {
+    if (!is_closed_) return;
+    if (output_.failure() && error_.empty()) return fail_output();
     const bool has_output = output_.is_done() || output_.failure() != nullptr;
-    if (is_closed_ && (has_output || has_timed_out_)) end_timer_.start(netio::Duration::zero());
+    if (has_output || has_timed_out_) end_timer_.start(netio::Duration::zero());
 }
 
 // --- the time-out ---------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include "apps/common/cli.hpp"
 #include "apps/common/report.hpp"
 #include "netio/base/signals_blocked.hpp"
+#include "netio/context.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -436,9 +437,11 @@ ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
         style == BackgroundLog::Style::journal ? "%v" : "%Y-%m-%d %H:%M:%S.%e%z %^%l%$ %v");
     spdlog::set_default_logger(std::move(logger));
     if (!file_.empty()) reopen_at_hang_up(file_, log_);
+    netio::set_log([](std::string_view line) { spdlog::warn("{}", line); });
 }
 
 ProgramLog::~ProgramLog() {
+    netio::set_log({});
     log_->finish(BackgroundLog::flush_limit);
     if (const auto count = log_->left_out(); count > 0 && !file_.empty())
         tell_standard_error(fmt::format("netio: {} lines of the log {} were lost\n", count, file_));

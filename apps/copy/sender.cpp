@@ -170,17 +170,53 @@ Sender::Sender(netio::EventLoop& loop, netio::Transport& transport, Options opti
       channel_{options_.buffer_count, options_.remote_writes, *this}, disk_{options_.disk(loop)} {}
 
 void Sender::start() {
-    state_ = State::connecting;
     disk_->start();
+    look_for_files();
+}
+
+// A mistyped name is reported at once, also if the server is not there.
+void Sender::look_for_files() {
+    state_ = State::looking;
+    disk_->run(
+        [this](const std::stop_token& stop) {
+            for (const File& file : options_.files) {
+                if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
+                std::string& flaw = on_disk_.flaws.emplace_back(file.flaw);
+                try {
+                    if (flaw.empty()) SourceFile{file.path, options_.checksum};
+                } catch (const std::exception& error) {
+                    flaw = error.what();
+                }
+            }
+        },
+        [this](const std::string& problem) {
+            if (state_ != State::looking) return;
+            if (problem.empty()) // else each file is looked for in its turn
+                for (std::size_t at = 0; at < options_.files.size(); ++at)
+                    options_.files[at].flaw = std::move(on_disk_.flaws[at]);
+            pass_flawed_files();
+            if (position_ == options_.files.size()) return finish();
+            try {
+                connect();
+            } catch (const netio::FabricError& error) {
+                problem_ = error.what();
+                finish();
+            }
+        });
+}
+
+void Sender::connect() {
+    state_ = State::connecting;
     channel_.connect(transport_, options_.server, options_.local_host, options_.key);
 }
 
 void Sender::stop() {
     if (state_ == State::finished) return;
     problem_ = "interrupted";
+    const bool is_connected = state_ != State::looking && !again_.armed(); // or connecting
     state_ = State::leaving;
     disk_->drop();
-    if (again_.armed()) { // there is no connection
+    if (!is_connected) {
         again_.start(netio::Duration::zero());
     } else {
         channel_.abort();
@@ -211,11 +247,15 @@ void Sender::on_no_memory(const std::string& why) {
     end(why);
 }
 
-void Sender::next_file() {
+void Sender::pass_flawed_files() {
     while (position_ < options_.files.size() && !file().flaw.empty()) {
         current_ = {.file = {.path = file().path}};
         settle(CopiedFile::Outcome::failed, file().flaw);
     }
+}
+
+void Sender::next_file() {
+    pass_flawed_files();
     if (position_ == options_.files.size()) {
         state_ = State::leaving;
         return channel_.close();
@@ -274,7 +314,7 @@ void Sender::on_closed(const netio::Closed& closed) {
     const bool files_left = position_ < options_.files.size();
     if (state_ == State::leaving && problem_.empty() && files_left) {
         try {
-            return start();
+            return connect();
         } catch (const netio::FabricError& error) {
             problem_ = error.what();
         }

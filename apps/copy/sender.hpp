@@ -109,7 +109,7 @@ class Sender final : private Channel::Handler {
     struct File {
         std::string path; // here
         std::string name; // there
-        std::string flaw; // not empty: why the name is invalid
+        std::string flaw; // not empty: why it cannot be copied
     };
     struct Options {
         netio::Address server;
@@ -163,6 +163,7 @@ class Sender final : private Channel::Handler {
 
   private:
     enum class State : std::uint8_t {
+        looking, // for the files on the disk, before the connection
         connecting,
         opening,   // opening the file on the disk
         asking,    // an answer is expected
@@ -190,6 +191,7 @@ class Sender final : private Channel::Handler {
         Digest digest{}; // until the open message is sent
         Attributes attributes;
         std::vector<Extent> extents;
+        std::vector<std::string> flaws; // of the files; empty: they can be read
     };
 
     void on_open() override;
@@ -201,6 +203,9 @@ class Sender final : private Channel::Handler {
     void on_end() override;
     void on_closed(const netio::Closed& closed) override;
 
+    void look_for_files();
+    void connect();
+    void pass_flawed_files();
     void next_file();
     void take_answer();
     void compare(const Answer& answer, std::uint64_t position);
@@ -230,7 +235,7 @@ class Sender final : private Channel::Handler {
     Options options_;
     netio::Transport& transport_;
     Handler& handler_;
-    State state_ = State::connecting;
+    State state_ = State::looking;
     std::string provider_;
     std::string problem_;
     std::size_t position_ = 0;  // of the current file

@@ -281,6 +281,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         caught_up_ = true;
         if (arguments_.watch) return;
         if (!arguments_.alive) return loop_.stop();
+        if (arguments_.duration) return; // the user limits the wait
         // After a lease all dead publishers are removed.
         std::chrono::milliseconds lease = netio::pubsub::BusOptions{}.lease;
         for (const auto& [name, announcement] : publishers_)

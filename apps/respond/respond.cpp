@@ -73,6 +73,7 @@ class CommandRun {
     void write_input();
     void read_output();
     void reap();
+    void run_out_of_time();
     void fail(std::string why);
     void kill_group() noexcept;
     void end_if_done();
@@ -184,13 +185,7 @@ CommandRun::CommandRun(netio::EventLoop& loop, const std::vector<std::string>& c
                        std::span<const std::byte> input, const CommandLimits& limits,
                        std::function<void()> on_end)
     : name_{command.front()}, limits_{limits}, on_end_{std::move(on_end)},
-      input_(input.begin(), input.end()), time_is_up_{loop,
-                                                      [this] {
-                                                          fail(fmt::format(
-                                                              "{} was killed: it has not ended "
-                                                              "within {} ms (--time-limit)",
-                                                              name_, limits_.time.count()));
-                                                      }},
+      input_(input.begin(), input.end()), time_is_up_{loop, [this] { run_out_of_time(); }},
       end_timer_{loop, [this] {
                      const auto last = std::move(on_end_); // it may destroy this object
                      last();
@@ -280,6 +275,16 @@ void CommandRun::reap() {
     end_if_done();
 }
 
+void CommandRun::run_out_of_time() {
+    fail(has_exited_
+             ? fmt::format("{} has ended, but within {} ms (--time-limit) a process that it "
+                           "started has not closed its standard output; redirect that process's "
+                           "output",
+                           name_, limits_.time.count())
+             : fmt::format("{} was killed: it has not ended within {} ms (--time-limit)", name_,
+                           limits_.time.count()));
+}
+
 void CommandRun::fail(std::string why) {
     failure_ = std::move(why);
     kill_group();
@@ -319,6 +324,7 @@ class Run {
         : arguments_{arguments}, keys_{server_keys(loop_, arguments.keys)},
           transport_{netio::open_fabric(loop_, {.provider = arguments.provider})} {
         std::signal(SIGPIPE, SIG_IGN); // a command may end without reading its input
+        std::signal(SIGCHLD, SIG_DFL); // ignored, it would take the exit status of commands away
         const netio::Address address = netio::parse_address(arguments.listen);
         try {
             responder_.emplace(netio::AddressList{address}, options(arguments));
@@ -327,8 +333,9 @@ class Run {
             if (std::string_view{error.what()}.find("anonymous") == std::string_view::npos) throw;
             throw std::invalid_argument{fmt::format(
                 "--listen {}: other machines can reach this address, and would run the command; "
-                "use an address such as 127.0.0.1, or --keys FILE",
-                arguments.listen)};
+                "use an address such as 127.0.0.1, or {}",
+                arguments.listen,
+                keys_ ? "remove the line `0 anyone` from the key file" : "--keys FILE")};
         }
         tell_listening(responder_->endpoints());
     }

@@ -235,8 +235,13 @@ namespace {
 Look look_at(const std::string& source, NameSearch& names, const FetchLimits& limits) {
     Look look{.source = source, .error = {}, .rows = {}};
     try {
-        fetch_figures(names.find(peer_address(source), limits.until), limits,
-                      [&](std::string_view text) { look.rows = rows_of(text); });
+        fetch_figures(
+            names.find(peer_address(source), limits.until), limits, [&](std::string_view text) {
+                if (text.find("netio_") == std::string_view::npos)
+                    throw std::runtime_error{
+                        "answers, but with no figure of netio; is it the address of --metrics?"};
+                look.rows = rows_of(text);
+            });
     } catch (const std::exception& error) {
         look.error = error.what();
     }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace netio::inline v0_3 {
@@ -81,6 +82,50 @@ inline bool has_unprintable(std::string_view text) {
         text.remove_prefix(std::max<std::size_t>(1, length));
     }
     return false;
+}
+
+// Writes an unprintable UTF-8 sequence as \n, \r, \t or, as in JSON, \uXXXX.
+inline std::string escaped(std::string_view sequence) {
+    if (sequence == "\n") return "\\n";
+    if (sequence == "\r") return "\\r";
+    if (sequence == "\t") return "\\t";
+    const auto number = [](std::uint32_t unit) {
+        constexpr std::string_view digits = "0123456789abcdef";
+        std::string text = "\\u";
+        for (int shift = 12; shift >= 0; shift -= 4)
+            text += digits[unit >> static_cast<unsigned>(shift) & 0xfU];
+        return text;
+    };
+    const std::uint32_t code = code_point(sequence);
+    if (code <= 0xffff) return number(code);
+    const std::uint32_t rest = code - 0x10000; // a surrogate pair
+    return number(0xd800 + (rest >> 10U)) + number(0xdc00 + (rest & 0x3ffU));
+}
+
+// Returns the text without what acts on a terminal, forges a line or is not visible: escaped() has
+// its place, and bytes that are not UTF-8 become \xXX. Escaped text is unchanged. The result has at
+// most `limit_bytes`. With `keeps_layout`, line ends and tabs stay.
+inline std::string printable(std::string_view text, std::size_t limit_bytes = std::string::npos,
+                             bool keeps_layout = false) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string out;
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        const std::string_view sequence = text.substr(0, std::max<std::size_t>(1, length));
+        const bool is_layout = keeps_layout && (sequence == "\n" || sequence == "\t");
+        std::string instead;
+        if (length == 0) {
+            const auto byte = static_cast<unsigned char>(text.front());
+            instead = {'\\', 'x', digits[byte >> 4U], digits[byte & 0xfU]};
+        } else if (!is_layout && is_unprintable(sequence)) {
+            instead = escaped(sequence);
+        }
+        const std::string_view piece = instead.empty() ? sequence : std::string_view{instead};
+        if (out.size() + piece.size() > limit_bytes) break;
+        out += piece;
+        text.remove_prefix(sequence.size());
+    }
+    return out;
 }
 
 } // namespace netio::inline v0_3

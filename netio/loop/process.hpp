@@ -31,6 +31,20 @@ class ForkBlocked {
 // Ends the program, because a child process uses an object that it has inherited.
 [[noreturn]] NETIO_EXPORT void refuse_inherited(const char* what) noexcept;
 
+// A member of objects that a child process may inherit.
+class ProcessMark {
+  public:
+    // Whether this is a child of the process that created the object.
+    bool is_inherited() const noexcept { return generation_ != process_generation(); }
+    // Ends the program in such a child.
+    void check(const char* what) const noexcept {
+        if (is_inherited()) refuse_inherited(what);
+    }
+
+  private:
+    unsigned generation_ = process_generation();
+};
+
 // Deletes only in the process that created the object; a child does nothing.
 struct DeleteInOwnProcess {
     template <typename Object>

@@ -121,8 +121,10 @@ KeepPool::Entries::iterator KeepPool::add(const Entry& entry) {
     return entries_.insert(entries_.end(), entry);
 }
 
-// Any thread.
+// Any thread. In a child process the session that waits for memory is its parent's, and a thread of
+// the parent may have held the lock during the fork.
 void KeepPool::give_back(Entries::iterator entry, Buffer buffer) {
+    if (process_.is_inherited()) return;
     const std::lock_guard lock{mutex_};
     bytes_ -= entry->bytes;
     if (!entry->is_buffer) extra_bytes_ -= entry->bytes;

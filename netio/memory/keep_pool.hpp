@@ -7,6 +7,7 @@
 
 #include "netio/base/kept_bytes.hpp"
 #include "netio/base/time.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/memory/buffer.hpp"
 
 #include <algorithm>
@@ -81,6 +82,7 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
 
     const std::size_t buffer_bytes_;
     const std::size_t copied_below_;
+    const ProcessMark process_;
     std::weak_ptr<Slab> slab_; // that is being filled
     mutable std::mutex mutex_; // of what follows
     Entries entries_;          // the oldest first

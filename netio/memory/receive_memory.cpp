@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/memory/receive_memory.hpp"
 
+#include "netio/loop/process.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -37,6 +39,7 @@ class ReceiveMemory::State {
         return offset;
     }
     void give(std::size_t offset, std::size_t bytes) {
+        if (process_.is_inherited()) return; // as KeepPool::give_back()
         const std::lock_guard lock{mutex_};
         --parts_;
         auto next = std::ranges::upper_bound(free_, offset, {}, &Piece::offset);
@@ -82,6 +85,7 @@ class ReceiveMemory::State {
         std::function<void()> wake;
     };
 
+    const ProcessMark process_;
     mutable std::mutex mutex_;
     std::vector<Piece> free_; // ascending, with a part in use between any two
     std::size_t parts_ = 0;   // in use

@@ -5,6 +5,7 @@
 #include "netio/base/option_check.hpp"
 #include "netio/coalesced_task.hpp"
 #include "netio/coalescing/page.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/messages/request_table.hpp"
 #include "netio/session/connector.hpp"
@@ -124,6 +125,7 @@ struct RequesterCore {
     void cancel(std::uint64_t number);
 
     const std::string name; // of the responder, for texts
+    const ProcessMark process;
     std::thread::id own_thread;
     std::atomic<std::size_t> reply_bytes{0};
     std::mutex mutex; // of what follows
@@ -207,13 +209,14 @@ void RequesterCore::cancel(std::uint64_t number) {
 
 Reply::Reply(std::shared_ptr<ReplyState> state) noexcept : state_{std::move(state)} {}
 
+// Does nothing in a child process: the request is its parent's.
 Reply::~Reply() {
-    cancel();
+    if (state_ && !state_->core->process.is_inherited()) cancel();
 }
 
 Reply& Reply::operator=(Reply&& other) noexcept {
     if (this == &other) return *this;
-    cancel();
+    const Reply former{std::move(*this)};
     state_ = std::move(other.state_);
     return *this;
 }
@@ -221,6 +224,7 @@ Reply& Reply::operator=(Reply&& other) noexcept {
 std::optional<KeptBytes> Reply::next() {
     if (!state_) throw Error{Status::closed, "this Reply belongs to no request"};
     ReplyState& state = *state_;
+    state.core->process.check("Reply");
     std::unique_lock lock{state.mutex};
     if (!state.is_ready() && std::this_thread::get_id() == state.core->own_thread)
         throw Error{Status::again, state.core->name +
@@ -243,6 +247,7 @@ std::optional<KeptBytes> Reply::next() {
 
 bool Reply::wait_for(std::chrono::milliseconds timeout) const {
     if (!state_) return true;
+    state_->core->process.check("Reply");
     std::unique_lock lock{state_->mutex};
     const auto ready = [&] { return state_->is_ready(); };
     if (timeout <= std::chrono::milliseconds{0} ||
@@ -252,11 +257,14 @@ bool Reply::wait_for(std::chrono::milliseconds timeout) const {
 }
 
 void Reply::cancel() {
-    if (state_) state_->core->cancel(state_->number);
+    if (!state_) return;
+    state_->core->process.check("Reply");
+    state_->core->cancel(state_->number);
 }
 
 RequestEnd Reply::end() const {
     if (!state_) return RequestEnd::canceled;
+    state_->core->process.check("Reply");
     const std::lock_guard lock{state_->mutex};
     return state_->end;
 }
@@ -439,7 +447,7 @@ void Requester::Impl::OnLoop::await_deadline() {
 
 void Requester::Impl::OnLoop::expire() {
     armed_for = TimePoint::max();
-    std::string why = "no reply in time";
+    std::string why;
     for (;;) {
         std::optional<RequestTable<std::shared_ptr<ReplyState>>::Expired> expired;
         {
@@ -452,7 +460,12 @@ void Requester::Impl::OnLoop::expire() {
             } else if (!core.closed) {
                 core.push_cancel(expired->number);
             }
-            if (!core.complaint.empty()) why = "no reply in time; " + core.complaint;
+            why = "no reply in time";
+            if (!core.complaint.empty()) {
+                why += "; " + core.complaint;
+            } else if (!impl.connected) {
+                why += "; not connected: there is no answer yet to the attempt to connect";
+            }
         }
         expired->value->finish(RequestEnd::timed_out, why);
         notify();

@@ -4,6 +4,7 @@
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/coalesced_task.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/messages/request_table.hpp"
 
@@ -58,6 +59,7 @@ struct ResponderCore {
 
     const std::size_t reply_queue_limit_bytes;
     const std::chrono::milliseconds send_timeout;
+    const ProcessMark process;
     std::thread::id own_thread;
     const EventLoop* loop = nullptr; // for use on that thread
     std::mutex mutex;                // of what follows
@@ -114,6 +116,7 @@ struct OpenRequest {
 };
 
 bool OpenRequest::send(const Header& header, std::span<const std::byte> message) {
+    core->process.check("Request");
     std::unique_lock lock{core->mutex};
     // After close() nothing more is sent; the end of the connection cancels the request.
     const auto is_gone = [&] { return !peer->is_connected || canceled || core->closed; };
@@ -184,10 +187,12 @@ Request& Request::operator=(Request&& other) noexcept {
     return *this;
 }
 
-// The notification is small, and must not wait.
+// The notification is small, and must not wait. Does nothing in a child process: the request is its
+// parent's.
 Request::~Request() {
     if (!open_) return;
     ResponderCore& core = *open_->core;
+    if (core.process.is_inherited()) return;
     const std::lock_guard lock{core.mutex};
     if (open_->has_left) return;
     if (open_->canceled) {

@@ -55,6 +55,12 @@ Closed all_reasons(const std::vector<Closed>& reasons) {
 } // namespace
 
 void require_remote(const Address& remote) {
+    const std::size_t colon = remote.host.find(':');
+    const bool has_port = colon != std::string::npos && colon == remote.host.rfind(':');
+    require_option(!has_port, "'" + remote.host +
+                                  "' is not a host: it has a port; give both in an Address, as in "
+                                  "{\"10.0.0.1\", 1234}, or use parse_address(\"10.0.0.1:1234\")");
+    require_option(!remote.host.empty(), "the host of an address to connect to is missing");
     require_option(remote.port != 0, "'" + to_string(remote) +
                                          "' is not an address to connect to: port 0 is not valid; "
                                          "use the port where the peer listens");

@@ -64,6 +64,7 @@ std::string name_of(Service service) {
     case Service::stream:
         return "byte streams";
     }
+    if (static_cast<unsigned>(service) == 4) return "path tests (netio doctor)";
     return "service " + std::to_string(static_cast<unsigned>(service));
 }
 
@@ -323,6 +324,12 @@ std::optional<std::uint16_t> Handshake::take_open(std::span<const std::byte> bod
 void Handshake::explain(Closed& closed) const {
     if (rejection_.code == RejectCode::none) return;
     closed.may_pass = refusal_of(rejection_.code) == RetryPolicy::Refusal::passing;
+    if (rejection_.code == RejectCode::missing_feature &&
+        rejection_.required_bytes == two_way_feature) {
+        closed.detail += ": it carries messages in both directions: connect a MessageSocket to it, "
+                         "or a Requester (netio request)";
+        return;
+    }
     closed.detail += ": " + std::string{to_string(rejection_.code)};
     if (rejection_.code == RejectCode::prove_key && !auth_)
         closed.detail += "; this side was given none (set key, --key FILE)";
@@ -334,8 +341,6 @@ void Handshake::explain(Closed& closed) const {
         return;
     }
     if (rejection_.code == RejectCode::missing_feature) {
-        if ((rejection_.required_bytes & two_way_feature) != 0)
-            closed.detail += "; it carries messages in both directions: connect a MessageSocket";
         closed.detail += " (feature bits " + std::to_string(rejection_.required_bytes) + ")";
         return;
     }

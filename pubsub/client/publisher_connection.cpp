@@ -142,6 +142,7 @@ void PublisherConnection::on_subscribed(SubscribeSocket& socket, const FidRange&
     source_.stamps = socket.stamps();
     const std::uint64_t now = socket.publisher_instance();
     if (std::exchange(reported_instance_, now) != now && !owner_.on_identified(*this)) return;
+    user_.delivering = &socket;
     user_.handler.on_subscribed(user_.subscriptions, source_, range);
 }
 
@@ -154,17 +155,23 @@ void PublisherConnection::on_unsubscribed(SubscribeSocket& socket, const FidRang
     account_.end_subscription(range, socket.arrivals());
 }
 
-void PublisherConnection::on_subscription_refused(SubscribeSocket&, const FidRange& range) {
-    user_.handler.on_refused(user_.subscriptions, source_, range, Subscriptions::Refusal::no_room);
+void PublisherConnection::on_subscription_refused(SubscribeSocket& socket, const FidRange& range) {
+    refuse(socket, range, Subscriptions::Refusal::no_room);
 }
 
-void PublisherConnection::on_policy_refused(SubscribeSocket&, const FidRange& range) {
-    user_.handler.on_refused(user_.subscriptions, source_, range, Subscriptions::Refusal::policy);
+void PublisherConnection::on_policy_refused(SubscribeSocket& socket, const FidRange& range) {
+    refuse(socket, range, Subscriptions::Refusal::policy);
 }
 
-void PublisherConnection::on_subscription_not_permitted(SubscribeSocket&, const FidRange& range) {
-    user_.handler.on_refused(user_.subscriptions, source_, range,
-                             Subscriptions::Refusal::not_permitted);
+void PublisherConnection::on_subscription_not_permitted(SubscribeSocket& socket,
+                                                        const FidRange& range) {
+    refuse(socket, range, Subscriptions::Refusal::not_permitted);
+}
+
+void PublisherConnection::refuse(SubscribeSocket& socket, const FidRange& range,
+                                 Subscriptions::Refusal refusal) {
+    user_.delivering = &socket;
+    user_.handler.on_refused(user_.subscriptions, source_, range, refusal);
 }
 
 void PublisherConnection::on_message(SubscribeSocket& socket, Fid fid,

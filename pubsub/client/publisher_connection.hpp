@@ -90,7 +90,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     struct User {
         Subscriptions& subscriptions;
         Subscriptions::Handler& handler;
-        SubscribeSocket*& delivering; // the socket of the message that the handler is given
+        SubscribeSocket*& delivering; // of the message or the answer that the handler is given
     };
 
     // `addresses`: at least one HOST:PORT; tried in order.
@@ -159,6 +159,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     void on_subscription_refused(SubscribeSocket& socket, const FidRange& range) override;
     void on_policy_refused(SubscribeSocket& socket, const FidRange& range) override;
     void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) override;
+    void refuse(SubscribeSocket& socket, const FidRange& range, Subscriptions::Refusal refusal);
     void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override;
     void on_gap(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;

@@ -114,8 +114,9 @@ struct Subscriber::Impl {
 
     void subscribe(std::vector<FidRange> fids, std::optional<pubsub::SlowPolicy> policy);
     void unsubscribe(std::vector<FidRange> fids);
-    // A publisher has accepted or refused these fids.
-    void on_answer(const FidRange& fids);
+    // A publisher has accepted or refused these fids. Returns those to whose last subscribe() this
+    // is the answer: not if it is still to be sent, or (`awaited`) another answer follows.
+    std::vector<FidRange> take_answer(const FidRange& fids, std::span<const FidRange> awaited);
     // `done` and `failed` are called with `mutex` held.
     template <typename Done, typename Failed>
     bool wait(std::chrono::milliseconds timeout, Done done, Failed failed) const;
@@ -332,8 +333,9 @@ void Subscriber::Impl::OnLoop::on_connected(Subscriptions&, const Subscriptions:
 void Subscriber::Impl::OnLoop::on_subscribed(Subscriptions&, const Subscriptions::Source& source,
                                              const FidRange& range) {
     {
+        const std::vector<FidRange> awaited = subscriptions.awaited(range);
         const std::lock_guard lock{impl.mutex};
-        impl.on_answer(range);
+        impl.take_answer(range, awaited);
         impl.refused.erase(range);
         impl.changed.notify_all();
     }
@@ -345,12 +347,12 @@ void Subscriber::Impl::OnLoop::on_refused(Subscriptions&, const Subscriptions::S
     const std::string text = "publisher " + source.name + " refuses the subscription to fids " +
                              to_string(range) + ": " + reason_of(refusal);
     log(text);
+    const std::vector<FidRange> awaited = subscriptions.awaited(range);
     if (impl.options.on_refused) impl.options.on_refused(source, range, refusal);
     if (bus) return; // another publisher may accept it
     const std::lock_guard lock{impl.mutex};
-    for (const auto& piece : impl.unanswered.pieces(range))
-        if (piece.value <= impl.begun_call) impl.refused.assign(piece.range, {});
-    impl.on_answer(range);
+    for (const FidRange& answered : impl.take_answer(range, awaited))
+        impl.refused.assign(answered, {});
     impl.changed.notify_all();
     if (impl.options.on_refused) return;
     impl.refusals.push_back(text);
@@ -501,10 +503,19 @@ void Subscriber::Impl::unsubscribe(std::vector<FidRange> fids) {
     });
 }
 
-// The mutex is held. A call whose requests are still to be sent is not answered by this.
-void Subscriber::Impl::on_answer(const FidRange& fids) {
-    for (const auto& piece : unanswered.pieces(fids))
-        if (piece.value <= begun_call) unanswered.erase(piece.range);
+// The mutex is held.
+std::vector<FidRange> Subscriber::Impl::take_answer(const FidRange& fids,
+                                                    std::span<const FidRange> awaited) {
+    Fids open;
+    for (const FidRange& range : awaited)
+        open.assign(range, {});
+    std::vector<FidRange> answered;
+    for (const FidRange& part : open.absent(fids))
+        for (const auto& piece : unanswered.pieces(part))
+            if (piece.value <= begun_call) answered.push_back(piece.range);
+    for (const FidRange& range : answered)
+        unanswered.erase(range);
+    return answered;
 }
 
 template <typename Done, typename Failed>

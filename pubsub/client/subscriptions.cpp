@@ -100,7 +100,7 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
 
     Transport& transport;
     Subscriptions::Options options;
-    SubscribeSocket* delivering = nullptr; // whose message the handler was given last
+    SubscribeSocket* delivering = nullptr; // whose message or answer the handler was given last
     PublisherConnection::User user;
     FidAssignment assignment;
     PublisherConnections publishers;
@@ -607,6 +607,11 @@ KeptBytes Subscriptions::keep(std::span<const std::byte> message) const {
 bool Subscriptions::may_lend() const {
     const SubscribeSocket* const socket = impl().delivering;
     return socket != nullptr && socket->may_lend();
+}
+
+std::vector<FidRange> Subscriptions::awaited(const FidRange& range) const {
+    const SubscribeSocket* const socket = impl().delivering;
+    return socket != nullptr ? socket->awaited(range) : std::vector<FidRange>{};
 }
 
 void Subscriptions::pause() {

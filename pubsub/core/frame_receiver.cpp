@@ -186,6 +186,17 @@ std::vector<FidRange> SubscriptionState::wanted_in(const FidRange& range) const 
     return ranges;
 }
 
+std::vector<FidRange> SubscriptionState::awaited_in(const FidRange& range) const {
+    const auto is_unsent = [&](std::uint32_t number) {
+        return !unsent_.empty() && number >= unsent_.front().request.number;
+    };
+    std::vector<FidRange> ranges;
+    for (const Wishes::Piece& piece : wanted_.pieces(range))
+        if (asked_.contains(piece.value.request) || is_unsent(piece.value.request))
+            ranges.push_back(piece.range);
+    return ranges;
+}
+
 std::vector<FidRange> SubscriptionState::wanted() const {
     std::vector<FidRange> ranges;
     wanted_.for_each([&](const FidRange& range, const Wish&) { ranges.push_back(range); });

@@ -74,6 +74,8 @@ class SubscriptionState {
     bool empty() const noexcept { return wanted_.empty(); }
     // The parts of a range that are wanted.
     std::vector<FidRange> wanted_in(const FidRange& range) const;
+    // The parts of a range that are wanted, and whose last request has no answer yet.
+    std::vector<FidRange> awaited_in(const FidRange& range) const;
     std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
     // Number of stored ranges. Granted neighbours with the same policy are one range.
     std::size_t wanted_count() const noexcept { return wanted_.size(); }

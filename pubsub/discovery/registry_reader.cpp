@@ -2,7 +2,6 @@
 #include "pubsub/discovery/registry_reader.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace netio::pubsub::inline v0_3 {
@@ -112,9 +111,10 @@ void RegistryChanges::add(RegistryChanges&& later) {
     for (auto& [name, announcement] : later.publishers)
         publishers.insert_or_assign(name, std::move(announcement));
     caught_up = caught_up || later.caught_up;
-    if (troubles.size() + later.troubles.size() > RateLimitedWarnings::limit) return;
-    troubles.insert(troubles.end(), std::make_move_iterator(later.troubles.begin()),
-                    std::make_move_iterator(later.troubles.end()));
+    for (std::string& trouble : later.troubles) {
+        if (troubles.size() >= RateLimitedWarnings::line_limit) break;
+        troubles.push_back(std::move(trouble));
+    }
 }
 
 void RegistryReader::look(Registry& registry, TimePoint now) {

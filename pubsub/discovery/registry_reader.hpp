@@ -25,7 +25,8 @@ namespace netio::pubsub::inline v0_3 {
 class RateLimitedWarnings {
   public:
     static constexpr std::chrono::minutes interval{1};
-    static constexpr std::size_t limit = 32; // different ones in an interval
+    static constexpr std::size_t limit = 32;             // different ones in an interval
+    static constexpr std::size_t line_limit = limit + 1; // and one that there are more
 
     // Returns the line to report, or `nullopt`.
     std::optional<std::string> line_for(const std::string& warning, TimePoint now) {
@@ -105,7 +106,7 @@ class LeaseTracker {
 };
 
 // The changes since the last call. Bounded by the number of publishers, and by
-// RateLimitedWarnings::limit.
+// RateLimitedWarnings::line_limit.
 struct RegistryChanges {
     std::map<std::string, std::optional<Announcement>> publishers; // nullopt: gone
     std::vector<std::string> troubles;

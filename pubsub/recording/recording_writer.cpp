@@ -575,7 +575,7 @@ struct RecordingWriter::Impl {
 
 RecordingWriter::RecordingWriter(std::string path) : RecordingWriter{std::move(path), Options{}} {}
 RecordingWriter::RecordingWriter(std::string path, Options options)
-    : impl_{std::make_unique<Impl>(std::move(path), std::move(options))} {}
+    : impl_{new Impl{std::move(path), std::move(options)}} {}
 RecordingWriter::~RecordingWriter() = default;
 
 Status RecordingWriter::write(const Entry& entry) {

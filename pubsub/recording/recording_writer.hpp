@@ -12,12 +12,14 @@
 //
 // A thread of its own writes to the disk. Messages are collected in chunks; a chunk is written as a
 // whole when it is full or flush_interval old. A file that was not closed, because its process was
-// killed, is a valid file up to its last whole chunk.
+// killed, is a valid file up to its last whole chunk. A forked child process must not use a
+// RecordingWriter of its parent; its destructor does nothing there.
 
 #include "netio/base/export.hpp"
 #include "netio/base/kept_bytes.hpp"
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
+#include "netio/loop/process.hpp"
 #include "pubsub/core/fid_set.hpp"
 #include "pubsub/core/message.hpp"
 
@@ -143,7 +145,8 @@ class NETIO_EXPORT RecordingWriter final {
 
   private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    static constexpr char type[] = "RecordingWriter";
+    ProcessBound<Impl, type> impl_;
 };
 
 } // namespace netio::inline v0_3

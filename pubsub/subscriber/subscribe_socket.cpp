@@ -850,6 +850,10 @@ std::vector<FidRange> SubscribeSocket::wanted() const {
     return impl().subscriptions.wanted();
 }
 
+std::vector<FidRange> SubscribeSocket::awaited(const FidRange& range) const {
+    return impl().subscriptions.awaited_in(range);
+}
+
 bool SubscribeSocket::is_connected() const noexcept {
     return impl().is_connected();
 }

@@ -229,6 +229,9 @@ class NETIO_EXPORT SubscribeSocket final {
     };
     const Counters& counters() noexcept;
     std::vector<FidRange> wanted() const;
+    // The parts of a range that are subscribed, and for whose last subscription an answer follows:
+    // an answer that has arrived was for an earlier one.
+    std::vector<FidRange> awaited(const FidRange& range) const;
     bool is_connected() const noexcept;
     // The provider in use; valid while connected and in on_closed.
     const std::string& provider() const noexcept;

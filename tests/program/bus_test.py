@@ -96,6 +96,15 @@ class Finding(Case):
         self.assertEqual(json.loads(watcher.stdout.readline()),
                          {"role": "list", "report_version": 1, "event": "gone", "name": found["name"]})
 
+    def test_the_wait_for_live_publishers_ends_after_the_duration(self):
+        bus = self.path("bus")
+        os.mkdir(bus)
+        self.path("bus/x.netio", json.dumps({"netio": 1, "name": "x", "instance": "0x1", "counter": 1, "host": "h",
+                                             "pid": 1, "started": "", "mode": "buffered", "lease_ms": 3600000,
+                                             "addresses": ["tcp:127.0.0.1:1"], "fids": [], "metrics": "",
+                                             "parameters": {}}))
+        self.assertEqual(self.listed("--alive", "--duration", "1s"), ["x"])
+
     def test_two_publishers_of_the_same_fid_are_reported(self):
         self.publish("0-63")
         self.publish("63-70")

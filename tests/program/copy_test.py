@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import unittest
 
 from program_case import HOST, PROVIDER, UNITTEST_ARGUMENTS, Case
@@ -272,6 +273,15 @@ class RefusingCopies(CopyCase):
         report = self.refused(self.path("missing"), self.path("a", "content"), address,
                               saying="cannot read .*missing: No such file")
         self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "copied"])
+
+    def test_a_file_that_is_not_there_is_reported_before_the_server(self):
+        with socket.create_server((HOST, 0)) as silent:
+            address = f"{HOST}:{silent.getsockname()[1]}"
+            report = self.refused(self.path("missing"), self.folder.name, address,
+                                  saying="cannot read .*missing: No such file")
+        self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "failed"])
+        self.assertIn("is not a regular file", report["files"][1]["detail"])
+        self.assertEqual((report["end"], report["detail"], report["provider"]), ("failed", "", ""))
 
     def test_files_whose_turn_never_came_are_counted(self):
         server, address = self.serve()

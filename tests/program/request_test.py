@@ -7,6 +7,7 @@ request_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -84,6 +85,28 @@ class Requesting(RequestCase):
         _, address = self.respond("echo", "done")
         self.assertEqual(self.request(address, data=bytes(1_000_000))[:2], (0, b"done\n"))
 
+    def test_ignored_ends_of_children_are_not_inherited(self):
+        before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        try:
+            _, address = self.respond("cat", options=("--time-limit", "5s"))
+        finally:
+            signal.signal(signal.SIGCHLD, before)
+        self.assertEqual(self.request(address, data=b"a")[:2], (0, b"a"))
+
+    def test_lines_of_the_library_go_to_the_log_of_the_program(self):
+        log = self.path("log")
+        status, _, error = self.request(f"{HOST}:1", "--timeout", "300ms", "--log-file", log)
+        self.assertEqual((status, error), (3, ""))
+        with open(log, encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"(?m)^\d{4}-.* warning responder .*; trying again$")
+
+    def test_a_responder_that_is_silent_is_said_to_be_so(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            status, _, error = self.request(address, "--timeout", "500ms", "--provider", "tcp")
+        self.assertEqual(status, 3, error)
+        self.assertIn("there is no answer yet to the attempt to connect", error)
+
     def test_without_a_responder_or_a_reply_the_time_out_ends_it(self):
         status, _, error = self.request(f"{HOST}:1", "--timeout", "300ms")
         self.assertEqual(status, 3, error)
@@ -114,7 +137,13 @@ class Requesting(RequestCase):
         run = subprocess.run([PROGRAM, "respond", "--listen", "0.0.0.0:0", "--", "cat"],
                              capture_output=True, timeout=DEADLINE)
         self.assertEqual(run.returncode, 2)
-        self.assertIn(b"keys", run.stderr)
+        self.assertIn(b"--keys FILE", run.stderr)
+        keys = self.path("keys", "netio-keys 1\n0 anyone - services=all\nend\n")
+        os.chmod(keys, 0o600)
+        run = subprocess.run([PROGRAM, "respond", "--listen", "0.0.0.0:0", "--keys", keys, "--", "cat"],
+                             capture_output=True, timeout=DEADLINE)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn(b"remove the line `0 anyone`", run.stderr)
 
 
 class Limiting(RequestCase):
@@ -128,6 +157,12 @@ class Limiting(RequestCase):
         with open(pids, encoding="ascii") as file:
             for pid in file.read().split():
                 self.wait_until(lambda pid=pid: not self.is_alive(pid))
+
+    def test_a_process_that_keeps_the_output_open_is_named_as_the_reason(self):
+        _, address = self.respond("sh", "-c", "sleep 1000 & echo done", options=("--time-limit", "1s"))
+        status, _, error = self.request(address)
+        self.assertEqual(status, 1)
+        self.assertRegex(error, r"sh has ended, but within 1000 ms \(--time-limit\) a process that it started")
 
     def test_a_reply_beyond_its_limit_is_refused(self):
         _, address = self.respond("yes", options=("--reply-limit", "100000"))

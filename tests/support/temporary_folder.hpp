@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A folder for one test, removed with its content.
+// A folder for one test, removed with its content; not by a forked child.
 
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 namespace netio::test {
 
@@ -18,6 +19,7 @@ class TemporaryFolder {
         path_ = form;
     }
     ~TemporaryFolder() {
+        if (::getpid() != process_) return;
         std::error_code ignored;
         std::filesystem::remove_all(path_, ignored);
     }
@@ -27,6 +29,7 @@ class TemporaryFolder {
     const std::filesystem::path& path() const noexcept { return path_; }
 
   private:
+    const pid_t process_ = ::getpid();
     std::filesystem::path path_;
 };
 

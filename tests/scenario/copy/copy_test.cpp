@@ -97,7 +97,7 @@ TEST_F(CopyBed, WhatHasNoSizeIsNotPresentWhereAnEmptyFileIs) {
     EXPECT_THAT(outcome.files[0].detail, HasSubstr("has more bytes than its size of 0"));
 }
 
-// A disk that changes the file after it was opened, which is the first task.
+// A disk that changes the file after it was looked for and opened, which are the first two tasks.
 class ChangingDisk final : public Disk {
   public:
     ChangingDisk(netio::EventLoop& loop, std::function<void()> change)
@@ -105,7 +105,7 @@ class ChangingDisk final : public Disk {
     void start() override { disk_.start(); }
     bool is_started() const noexcept override { return disk_.is_started(); }
     void run(Task task, Then then) override {
-        if (++tasks_ != 2) return disk_.run(std::move(task), std::move(then));
+        if (++tasks_ != 3) return disk_.run(std::move(task), std::move(then));
         disk_.run(
             [this, task = std::move(task)](const std::stop_token& stop) {
                 change_();

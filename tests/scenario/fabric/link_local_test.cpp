@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 
 #include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <net/if.h>
@@ -19,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace netio::test::link_local_test {
@@ -30,6 +33,26 @@ struct InterfaceAddress {
     std::uint32_t prefix_bits = 0;
     int interface = 0;
 };
+
+// The kernel makes a new address usable in a work queue, which may be late on a busy machine.
+bool wait_until_usable(const in6_addr& address) {
+    sockaddr_in6 place{};
+    place.sin6_family = AF_INET6;
+    place.sin6_addr = address;
+    place.sin6_scope_id = 1;
+    const TimePoint deadline = Clock::now() + std::chrono::seconds{60};
+    while (Clock::now() < deadline) {
+        const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const bool is_usable =
+            ::bind(socket, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0;
+        const bool may_become = errno == EADDRNOTAVAIL;
+        ::close(socket);
+        if (is_usable) return true;
+        if (!may_become) return false;
+        std::this_thread::yield();
+    }
+    return false;
+}
 
 // Moves the process into its own network namespace. Returns false if this is not permitted.
 bool make_own_network() {
@@ -43,7 +66,7 @@ bool make_own_network() {
     const bool done =
         ::ioctl(socket, SIOCSIFFLAGS, &loopback) == 0 && ::ioctl(socket, SIOCSIFADDR, &added) == 0;
     ::close(socket);
-    return done;
+    return done && wait_until_usable(added.address);
 }
 
 // Does not remove the link-local address.
@@ -96,6 +119,10 @@ std::string exchange(const Address& local, std::optional<access::Protection> lev
     if (level) keys.emplace(fabric.loop, *level);
     ListenSocket::Options listening{.listen = {local}, .allow_remote_anonymous = true};
     BufferedSendSocket::Options sending;
+    // A busy machine must not end the attempt before run_until() does.
+    sending.socket.session.connect_timeout = std::chrono::seconds{60};
+    sending.socket.session.handshake_timeout = std::chrono::seconds{60};
+    listening.session.handshake_timeout = std::chrono::seconds{60};
     if (keys) {
         listening.keys = keys->server();
         sending.socket.key = keys->client();

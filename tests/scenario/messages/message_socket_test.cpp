@@ -26,6 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using Bytes = std::vector<std::byte>;
 
 // One side of a connection: records what its functions report.
@@ -573,6 +574,7 @@ TEST_P(BothWays, AListenSocketAndAMessageSocketRefuseEachOther) {
     ASSERT_TRUE(bed.run_until([&] { return sender.closed.size() == 1; }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::rejected);
     EXPECT_THAT(sender.closed[0].detail, HasSubstr("connect a MessageSocket"));
+    EXPECT_THAT(sender.closed[0].detail, Not(HasSubstr("update"))) << "no update would help";
 }
 
 TEST_P(BothWays, APeerOfAnotherProtocolIsRejected) {

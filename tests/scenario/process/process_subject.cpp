@@ -5,15 +5,22 @@
 //   process_subject exit_elsewhere KIND  another thread calls exit() while main uses the object
 //   process_subject exit_while_waiting KIND  the same while main waits for nothing; exit() destroys
 //                                     the object
+//   process_subject exit_in_call KIND the same while main waits in a call of the object
 //   process_subject running KIND      main returns while another thread runs the loop
 //   process_subject fork HOW          a child is forked; HOW: fresh, exit, destroy, use
-//   process_subject wrong_thread      messages are published from a thread that is not the loop's
+//   process_subject fork_with KIND    a child is forked while the object is in use, and calls
+//   exit() process_subject wrong_thread      messages are published from a thread that is not the
+//   loop's
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "netio/messages/message_socket.hpp"
+#include "netio/messages/queued.hpp"
+#include "netio/messages/requester.hpp"
+#include "netio/messages/responder.hpp"
 #include "netio/messages/sender.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -22,6 +29,8 @@
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 #include "pubsub/pubsub.hpp"
+#include "pubsub/recording/recording_reader.hpp"
+#include "pubsub/recording/recording_writer.hpp"
 #include "pubsub/subscriber/fid_query.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 #include "stream/socket/blocking_stream.hpp"
@@ -37,6 +46,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +56,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -64,6 +75,7 @@ struct Subject {
     Subject(const Subject&) = delete;
     Subject& operator=(const Subject&) = delete;
     virtual void use() = 0;
+    virtual void wait() { ::pause(); } // longer than a test, unless the object ends it
 };
 
 void run_until(EventLoop& loop, const std::function<bool()>& done) {
@@ -96,6 +108,7 @@ struct Loop : Subject {
 struct BusFolder {
     BusFolder() = default;
     ~BusFolder() {
+        if (::getpid() != process) return; // a forked child
         for (const auto& left : std::filesystem::directory_iterator{folder.path()})
             std::printf("left on the bus: %s\n", left.path().filename().c_str());
     }
@@ -103,6 +116,7 @@ struct BusFolder {
     BusFolder& operator=(const BusFolder&) = delete;
     std::string path() const { return folder.path().string(); }
     netio::test::TemporaryFolder folder;
+    const pid_t process = ::getpid();
 };
 
 struct Watches final : Loop {
@@ -394,6 +408,10 @@ struct FrontDoor final : Subject {
     void use() override {
         static_cast<void>(publisher.try_publish(1, std::array<std::byte, 100>{}));
     }
+    void wait() override {
+        while (subscriber.receive(1h)) {
+        }
+    }
 };
 
 // They find each other through a registry.
@@ -443,6 +461,7 @@ struct Sending final : Subject, netio::ListenSocket::Handler {
     std::unique_ptr<netio::ListenSocket> receiver;
     std::optional<netio::Sender> sender;
     std::atomic<bool> has_arrived{false};
+    const pid_t process = ::getpid();
     Sending() {
         netio::Address address;
         context.run([&] {
@@ -457,7 +476,7 @@ struct Sending final : Subject, netio::ListenSocket::Handler {
     }
     ~Sending() override {
         sender.reset();
-        context.run([this] { receiver.reset(); });
+        if (::getpid() == process) context.run([this] { receiver.reset(); });
     }
     void use() override { static_cast<void>(sender->try_send("a text")); }
     void on_message(netio::ReceiveSocket&, std::span<const std::byte>,
@@ -465,6 +484,189 @@ struct Sending final : Subject, netio::ListenSocket::Handler {
         has_arrived = true;
     }
     void on_closed(netio::ReceiveSocket&, const netio::Closed&) override {}
+};
+
+// Messages in both directions; some are kept until everything else is gone.
+struct TwoWay final : Loop {
+    std::vector<netio::KeptBytes> kept; // destroyed last
+    std::unique_ptr<netio::MessageSocket> near;
+    netio::MessageListener listener{
+        *transport, {.listen = {any_port}, .keys = server}, [this](netio::IncomingPeer& peer) {
+            near =
+                peer.accept({}, {.on_message = [this](const netio::IncomingMessage& message) {
+                                static_cast<void>(near->send(message.bytes())); // back to the peer
+                            }});
+        }};
+    netio::MessageSocket far{
+        *transport, {.key = client}, {.on_message = [this](const netio::IncomingMessage& message) {
+            if (kept.size() < 4) kept.push_back(message.keep());
+        }}};
+    explicit TwoWay(Keys keys = Keys::none) : Loop{keys} {
+        far.connect(listener.endpoints().front().address);
+        run_until(loop, [&] { return far.is_connected(); });
+        for (const std::size_t bytes : {100U, 100U, 20'000U, 60'000U})
+            send(bytes);
+        run_until(loop, [&] { return kept.size() == 4; });
+        send(20'000); // in flight when main returns
+    }
+    void send(std::size_t bytes) {
+        static_cast<void>(far.send(std::vector<std::byte>(bytes)));
+        far.flush();
+    }
+    void use() override {
+        send(20'000);
+        Loop::use();
+    }
+};
+
+// A connection that receives nothing until messages that the user keeps are returned. They are
+// destroyed before it.
+struct Starved final : Loop {
+    std::unique_ptr<netio::MessageSocket> near;
+    netio::MessageListener listener{
+        *transport, {.listen = {any_port}}, [this](netio::IncomingPeer& peer) {
+            near = peer.accept({.session = {.keep_limit_bytes = std::size_t{1} << 18}},
+                               {.on_message = [this](const netio::IncomingMessage& message) {
+                                   kept.push_back(message.keep());
+                               }});
+        }};
+    netio::MessageSocket far{*transport, {}, {}};
+    std::vector<netio::KeptBytes> kept;
+    Starved() {
+        far.connect(listener.endpoints().front().address);
+        run_until(loop, [&] { return far.is_connected(); });
+        std::size_t seen = 0;
+        for (int idle_turns = 0; idle_turns < 20;) {
+            while (far.send(std::vector<std::byte>(20'000)) == Status::ok) {
+            }
+            loop.run_once(loop.now() + 1ms);
+            idle_turns = std::exchange(seen, kept.size()) == kept.size() ? idle_turns + 1 : 0;
+        }
+    }
+};
+
+// A reply and a request that outlive the objects that they belong to, and a thread that answers.
+struct Requests final : Subject {
+    netio::Context context;
+    std::optional<netio::Request> held;
+    netio::Reply open;
+    netio::KeptBytes reply;
+    netio::Responder responder{any_port};
+    netio::Requester requester{responder.endpoints().front().address, {.context = context}};
+    Requests() {
+        open = requester.send("a request without a reply");
+        held = responder.receive(30s);
+        if (!held) std::abort();
+        use();
+    }
+    void use() override {
+        netio::Reply later = requester.send(std::string(20'000, 'x'));
+        auto request = responder.receive(30s);
+        if (!request) std::abort();
+        request->reply(request->bytes());
+        auto part = later.next();
+        if (!part) std::abort();
+        reply = *std::move(part);
+    }
+    void wait() override { static_cast<void>(responder.receive(1h)); }
+};
+
+// It waits for a reply.
+struct Requesting final : Subject {
+    netio::Responder responder{any_port};
+    netio::Requester requester{responder.endpoints().front().address};
+    void use() override {}
+    void wait() override {
+        try {
+            static_cast<void>(requester.request("a request without a reply", 1h));
+        } catch (const netio::Error&) { // it was closed
+        }
+    }
+};
+
+// Sockets of a loop that deliver into a queue, and a thread that takes out of it.
+struct Queueing final : Loop {
+    netio::CompletionQueue queue;
+    netio::RegisteredBuffer memory{20'000, netio::Access::send};
+    netio::Queued<netio::ListenSocket> listener{queue, 1, *transport, {.listen = {any_port}}};
+    netio::Queued<netio::SendSocket> sender{queue, 2, *transport, {}};
+    std::atomic<int> arrived{0};
+    std::thread taking;
+    const pid_t process = ::getpid();
+    Queueing() {
+        sender->connect(listener->endpoints().front().address);
+        run_until(loop, [&] { return sender->is_connected(); });
+        taking = std::thread{[this] { take(); }};
+        use();
+        run_until(loop, [&] { return arrived > 0; });
+    }
+    ~Queueing() override {
+        if (::getpid() != process) { // a child, which has no such thread
+            taking.detach();
+            return;
+        }
+        queue.close();
+        taking.join();
+    }
+    void take() {
+        std::vector<netio::QueueEvent> events(8);
+        while (const std::size_t count = queue.dequeue(events, 1h))
+            for (std::size_t at = 0; at < count; ++at)
+                if (events[at].kind == netio::QueueEvent::Kind::message) ++arrived;
+    }
+    void use() override {
+        static_cast<void>(sender.send(memory.slice(), netio::Cookie{1}));
+        Loop::use();
+    }
+};
+
+struct EmptyQueue final : Subject {
+    netio::CompletionQueue queue;
+    void use() override {}
+    void wait() override {
+        std::vector<netio::QueueEvent> events(8);
+        static_cast<void>(queue.dequeue(events, 1h));
+    }
+};
+
+// Messages of a subscriber that are kept until everything else is gone.
+struct Keeping final : Subject {
+    std::vector<netio::KeptMessage> kept; // destroyed last
+    netio::Publisher publisher{any_port};
+    netio::Subscriber subscriber{publisher.address()};
+    Keeping() {
+        subscriber.subscribe(1);
+        if (!publisher.wait_for_subscribers(1, 30s)) std::abort();
+        for (const std::size_t bytes : {100U, 20'000U, 200'000U, 1'000'000U})
+            publisher.publish(1, std::vector<std::byte>(bytes));
+        while (kept.size() < 4)
+            if (auto next = subscriber.receive_kept(30s)) kept.push_back(*std::move(next));
+    }
+    void use() override {
+        static_cast<void>(publisher.try_publish(1, std::vector<std::byte>(20'000)));
+    }
+};
+
+// A recording that is being written, and one that is being read.
+struct Recording final : Subject {
+    netio::test::TemporaryFolder folder;
+    netio::RecordingWriter writer{(folder.path() / "new.mcap").string()};
+    std::optional<netio::RecordingReader> reader;
+    std::vector<std::byte> message = std::vector<std::byte>(10'000);
+    Recording() {
+        const std::string path = (folder.path() / "old.mcap").string();
+        {
+            netio::RecordingWriter old{path};
+            static_cast<void>(old.write({.fid = pubsub::Fid{1}, .bytes = message}));
+            old.close();
+        }
+        reader.emplace(path);
+        if (!reader->next()) std::abort();
+        use();
+    }
+    void use() override {
+        static_cast<void>(writer.write({.fid = pubsub::Fid{1}, .bytes = message}));
+    }
 };
 
 std::unique_ptr<Subject> make(std::string_view kind) {
@@ -489,6 +691,15 @@ std::unique_ptr<Subject> make(std::string_view kind) {
     if (kind == "subscriber_with_key") return std::make_unique<KeyedSubscriber>();
     if (kind == "front_door_on_bus") return std::make_unique<FrontDoorOnBus>();
     if (kind == "sender") return std::make_unique<Sending>();
+    if (kind == "two_way") return std::make_unique<TwoWay>();
+    if (kind == "two_way_with_keys") return std::make_unique<TwoWay>(Keys::privacy);
+    if (kind == "starved") return std::make_unique<Starved>();
+    if (kind == "requests") return std::make_unique<Requests>();
+    if (kind == "requesting") return std::make_unique<Requesting>();
+    if (kind == "empty_queue") return std::make_unique<EmptyQueue>();
+    if (kind == "queue") return std::make_unique<Queueing>();
+    if (kind == "kept_messages") return std::make_unique<Keeping>();
+    if (kind == "recording") return std::make_unique<Recording>();
     if (kind == "front_door") return std::make_unique<FrontDoor>();
     std::abort();
 }
@@ -522,6 +733,28 @@ int end_elsewhere(std::string_view kind) {
 int end_elsewhere_while_waiting(std::string_view kind) {
     first = make(kind);
     std::thread{[] { std::exit(0); }}.detach();
+    for (;;)
+        ::pause();
+}
+
+bool is_asleep(pid_t thread) {
+    std::ifstream file{"/proc/self/task/" + std::to_string(thread) + "/stat"};
+    std::string text;
+    std::getline(file, text);
+    return text.find(") S") != std::string::npos;
+}
+
+// The object is destroyed by another thread than the one that waits in it.
+int end_in_call(std::string_view kind) {
+    first = make(kind);
+    std::atomic<bool> calls{false};
+    std::thread{[&calls, main_thread = ::gettid()] {
+        while (!calls || !is_asleep(main_thread))
+            std::this_thread::yield();
+        std::exit(0);
+    }}.detach();
+    calls = true;
+    first->wait();
     for (;;)
         ::pause();
 }
@@ -574,6 +807,21 @@ int fork_and_go_on(std::string_view how) {
     return 0;
 }
 
+int fork_with(std::string_view kind) {
+    first = make(kind);
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(10);
+        std::exit(0); // destroys static objects
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) std::printf("the child ended with status %d\n", status);
+    first->use();
+    return 0;
+}
+
 int publish_from_a_wrong_thread() {
     Buffered pair;
     std::atomic<bool> runs{false};
@@ -597,9 +845,11 @@ int main(int argc, char** argv) try {
     if (what == "exit") status = end_with(kind, argc > 3 ? argv[3] : "");
     if (what == "exit_elsewhere") status = end_elsewhere(kind);
     if (what == "exit_while_waiting") status = end_elsewhere_while_waiting(kind);
+    if (what == "exit_in_call") status = end_in_call(kind);
     if (what == "running" && kind == "buffered") status = end_while_running<Buffered>();
     if (what == "running" && kind == "watches") status = end_while_running<Watches>();
     if (what == "fork") status = fork_and_go_on(kind);
+    if (what == "fork_with") status = fork_with(kind);
     if (what == "wrong_thread") status = publish_from_a_wrong_thread();
     std::puts("main returns");
     std::fflush(stdout);

@@ -57,7 +57,14 @@ constexpr std::array kinds{"watches",
                            "subscriber_with_key",
                            "front_door",
                            "front_door_on_bus",
-                           "sender"};
+                           "sender",
+                           "two_way",
+                           "two_way_with_keys",
+                           "starved",
+                           "requests",
+                           "queue",
+                           "kept_messages",
+                           "recording"};
 
 class GlobalObject : public testing::TestWithParam<const char*> {};
 
@@ -85,6 +92,21 @@ TEST_P(GlobalObject, IsDestroyedByExitInAnotherThread) {
     const Ended ended = run(std::string{"exit_while_waiting "} + GetParam());
     EXPECT_EQ(ended.status, 0);
     EXPECT_THAT(ended.output, Eq(""));
+}
+
+// Its destructor ends the call.
+TEST(GlobalObject, IsDestroyedByExitWhileAnotherThreadWaitsInIt) {
+    for (const char* const kind : {"front_door", "requests", "requesting", "empty_queue"}) {
+        const Ended ended = run(std::string{"exit_in_call "} + kind);
+        EXPECT_EQ(ended.status, 0) << kind;
+        EXPECT_THAT(ended.output, Eq("")) << kind;
+    }
+}
+
+TEST_P(GlobalObject, IsLeftAloneByAChildThatEnds) {
+    const Ended ended = run(std::string{"fork_with "} + GetParam());
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_THAT(ended.output, Eq("main returns\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GlobalObject, testing::ValuesIn(kinds),

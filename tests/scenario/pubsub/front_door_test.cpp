@@ -307,6 +307,32 @@ TEST_F(FrontDoor, PublishersAreFoundOnABus) {
     EXPECT_THROW((Publisher{any_port, {.bus = bus}}), std::invalid_argument);
 }
 
+// Each of the answers is looked at when it has arrived, on the thread where they arrive.
+TEST_F(FrontDoor, TheAnswerToAnEarlierSubscriptionIsNotThatToALaterOne) {
+    Context context;
+    Publisher publisher{any_port};
+    std::vector<bool> subscribed;
+    std::promise<void> answered;
+    Subscriber* waiting = nullptr;
+    Subscriber::Options options = quick();
+    options.context = context;
+    options.on_subscribed = [&](const Subscriber::Source&, const FidRange& fids) {
+        if (fids.first != Fid{1}) return;
+        subscribed.push_back(waiting->wait_until_subscribed(0ms));
+        if (subscribed.size() == 2) answered.set_value();
+    };
+    Subscriber subscriber{publisher.address(), options};
+    waiting = &subscriber;
+    subscribe(subscriber, FidSet{{0, 0}}); // it is connected: each call is a request
+    context.run([&] {
+        subscriber.subscribe(1);
+        subscriber.unsubscribe(1);
+        subscriber.subscribe(1);
+    });
+    answered.get_future().get();
+    EXPECT_THAT(subscribed, testing::ElementsAre(false, true));
+}
+
 TEST_F(FrontDoor, SeveralShareAContextAndItsThread) {
     Context context;
     Publisher publisher{any_port, {.context = context}};

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/coalesced_task.hpp"
 #include "netio/context.hpp"
+#include "tests/support/log_lines.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace netio::context_test {
 namespace {
@@ -69,6 +72,12 @@ TEST_F(ContextOfALoop, ACoalescedTaskDoesNotRunAfterItsEnd) {
     coalesced.reset();
     turn();
     EXPECT_EQ(runs, 0);
+}
+
+TEST(Log, ShowsNoCharacterThatActsOnATerminal) {
+    const test::LogLines lines;
+    write_log("a\x1b[31m\nforged\x9b\xe2\x80\xae h\xc3\xa4");
+    EXPECT_EQ(lines.all(), std::vector<std::string>{"a\\u001b[31m\\nforged\\x9b\\u202e h\xc3\xa4"});
 }
 
 } // namespace

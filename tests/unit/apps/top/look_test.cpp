@@ -303,8 +303,8 @@ TEST(Asking, ServersDoNotWaitForEachOther) {
     HttpDoor door{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
     std::thread thread{[&] {
         door.run([](std::span<const std::string> paths) {
-            return std::vector<HttpAnswer>(paths.size(),
-                                           {.text = std::make_shared<const std::string>("a 1\n")});
+            return std::vector<HttpAnswer>(
+                paths.size(), {.text = std::make_shared<const std::string>("netio_info 1\n")});
         });
     }};
     std::vector<std::string> sources(5, silent_server.where);
@@ -319,6 +319,22 @@ TEST(Asking, ServersDoNotWaitForEachOther) {
         EXPECT_THAT(looks[i].error, testing::Not(HasSubstr("not in time")));
     EXPECT_EQ(looks[5].error, "");
     EXPECT_THAT(looks[6].error, HasSubstr("HOST:PORT"));
+    door.stop();
+    thread.join();
+}
+
+TEST(Asking, AServerOfAnotherKindIsNotTakenForAnIdleProgram) {
+    HttpDoor door{{.addresses = addresses_of(here)}};
+    std::thread thread{[&] {
+        door.run([](std::span<const std::string> paths) {
+            return std::vector<HttpAnswer>(paths.size(),
+                                           {.text = std::make_shared<const std::string>("a 1\n")});
+        });
+    }};
+    NameSearch names;
+    const std::vector<Look> looks =
+        look_at({"127.0.0.1:" + std::to_string(door.port())}, names, within_a_minute(1));
+    EXPECT_THAT(looks.front().error, HasSubstr("no figure of netio"));
     door.stop();
     thread.join();
 }

@@ -80,6 +80,18 @@ TEST_F(ConnectorTest, RefusesPortZeroOfAnyAddress) {
     EXPECT_THROW(Requester{"10.0.0.1:0"}, std::invalid_argument);
 }
 
+// As in {.publisher = {"10.0.0.1:1234"}}, which is an Address of a host only.
+TEST_F(ConnectorTest, RefusesAHostThatContainsItsPort) {
+    for (const std::uint16_t port : {std::uint16_t{0}, std::uint16_t{1234}}) {
+        const Address wrong{.host = "10.0.0.1:1234", .port = port};
+        EXPECT_THAT([&] { connector->connect(wrong); },
+                    testing::ThrowsMessage<std::invalid_argument>(
+                        HasSubstr("'10.0.0.1:1234' is not a host: it has a port")));
+    }
+    EXPECT_THROW(connector->connect(Address{.host = "", .port = 1234}), std::invalid_argument);
+    EXPECT_FALSE(connector->is_connecting());
+}
+
 TEST_F(ConnectorTest, ReportsABrokenKeyFileFromTheLoop) {
     KeyFiles files;
     const std::string file = files.client(7);

@@ -172,7 +172,7 @@ TEST_F(AnnouncementOnABoard, ReportsALimitedNumberOfTroublesAtOnce) {
     };
     fail(RateLimitedWarnings::limit + 10, start);
     fail(10, start + seconds{60});
-    EXPECT_THAT(writer.take_troubles(), SizeIs(RateLimitedWarnings::limit));
+    EXPECT_THAT(writer.take_troubles(), SizeIs(RateLimitedWarnings::line_limit));
     EXPECT_THAT(writer.take_troubles(), IsEmpty());
     fail(2, start + seconds{120});
     EXPECT_THAT(writer.take_troubles(),
@@ -210,14 +210,15 @@ TEST(RegistryChanges, CaughtUpStaysSetWhateverFollows) {
 }
 
 TEST(RegistryChanges, UnreadTroublesAreLimited) {
-    RegistryChanges news = news_of(std::vector<std::string>(RateLimitedWarnings::limit - 2, "old"));
+    RegistryChanges news =
+        news_of(std::vector<std::string>(RateLimitedWarnings::line_limit - 2, "old"));
     news.add(news_of({"one", "two"}));
-    EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
+    EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::line_limit));
     EXPECT_EQ(news.troubles.back(), "two");
     RegistryChanges later = news_of({"three"});
     later.publishers["a"] = std::nullopt;
     news.add(std::move(later));
-    EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
+    EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::line_limit));
     EXPECT_THAT(news.publishers, SizeIs(1)) << "the publisher is still reported";
 }
 
