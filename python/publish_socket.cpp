@@ -48,13 +48,25 @@ class Memory final : public OfProcess {
     std::unique_ptr<RegisteredBuffer> buffer_;
 };
 
-py::array new_array(const py::object& shape, const py::object& type, const Context& context) {
+py::array new_array(const py::object& shape, const py::object& type, const SharedContext& shared) {
+    shared.check_process();
+    const Context& context = shared.context;
     const py::dtype element = py::dtype::from_args(type);
     std::vector<py::ssize_t> sizes;
-    if (PyIndex_Check(shape.ptr()) != 0) {
-        sizes.push_back(shape.cast<py::ssize_t>());
+    const auto add = [&](py::handle size) {
+        if (PyIndex_Check(size.ptr()) == 0) {
+            throw py::type_error{"the shape of a buffer is an integer or a tuple of integers, and "
+                                 "not " +
+                                 py::repr(shape).cast<std::string>()};
+        }
+        sizes.push_back(PyNumber_AsSsize_t(size.ptr(), nullptr)); // the nearest one
+        if (PyErr_Occurred() != nullptr) throw py::error_already_set{};
+    };
+    if (py::isinstance<py::str>(shape) || !py::hasattr(shape, "__iter__")) {
+        add(shape);
     } else {
-        sizes = shape.cast<std::vector<py::ssize_t>>();
+        for (const py::handle size : shape)
+            add(size);
     }
     if (element.attr("hasobject").cast<bool>())
         throw py::type_error{"a buffer has no elements that are Python objects"};

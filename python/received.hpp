@@ -110,6 +110,7 @@ class PythonBatch {
                                        pointer);
                                }};
         array_ = py::array_t<Record>{static_cast<py::ssize_t>(size()), records_->data(), base};
+        array_.attr("setflags")(py::arg("write") = false); // as_array() relies on it
         return array_;
     }
     py::array buffer() const { return bytes_array(buffer_, taken_); }

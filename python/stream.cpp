@@ -152,12 +152,11 @@ BlockingStream::Options read_stream(Options& options, Limits& limits, bool liste
         .read("farewell_timeout", to.farewell_timeout);
     if (listens) {
         options.read("allow_remote_anonymous", to.allow_remote_anonymous);
-        if (const auto given = options.take("keys"); given && !given->first.is_none())
-            to.keys = given->first.cast<const ServerKeys::Options&>();
+        if (const py::object given = options.take_object<ServerKeys::Options>("keys"))
+            to.keys = given.cast<const ServerKeys::Options&>();
     } else {
         options.read("local_host", to.stream.local_host);
-        if (const auto given = options.take("key"); given && !given->first.is_none())
-            to.stream.key = given->first.cast<std::shared_ptr<ClientKey>>();
+        to.stream.key = read_key(options);
     }
     options.finish();
     return to;
