@@ -129,8 +129,9 @@ context. As a context manager it closes in order.
 )";
 inline constexpr char publish_array[] =
     R"(Publishes an array of buffer(), or a contiguous part of it, without a copy: do not write to it
-before the returned Publication is done. Returns None if the fid has no subscriber. Waits while there
-is no space, at most for `timeout`; then it raises TimeoutError.
+before the returned Publication is done. Returns None if the fid has no subscriber; if the last one
+leaves during the call, `outcome` of the Publication may be zeros instead. Waits while there is no
+space, at most for `timeout`; then it raises TimeoutError.
 
 >>> import netio_daq as netio
 >>> context = netio.Context()
