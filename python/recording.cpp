@@ -29,8 +29,10 @@ std::int64_t to_integer(RecordingTime time) {
 std::int64_t to_nanoseconds(const py::object& value, const std::string& what) {
     if (PyIndex_Check(value.ptr()) != 0 && PyBool_Check(value.ptr()) == 0) {
         const std::int64_t time = PyLong_AsLongLong(py::int_{value}.ptr());
-        if (PyErr_Occurred() != nullptr) throw py::error_already_set{};
-        return time;
+        if (PyErr_Occurred() == nullptr) return time;
+        PyErr_Clear();
+        throw py::value_error{what + " must be within 292 years of 1970, in nanoseconds, and not " +
+                              py::str(value).cast<std::string>()};
     }
     const py::module_ datetime = py::module_::import("datetime");
     if (!py::isinstance(value, datetime.attr("datetime")) || value.attr("tzinfo").is_none()) {
@@ -316,8 +318,10 @@ class PythonWriter final : public Connected {
         });
     }
     void write_event(const std::string& event, const std::string& publisher, const py::object& fids,
-                     std::optional<std::uint64_t> count, const std::string& reason,
-                     const py::object& time, const py::object& timeout) {
+                     const py::object& its_count, const std::string& reason, const py::object& time,
+                     const py::object& timeout) {
+        std::optional<std::uint64_t> count;
+        if (!its_count.is_none()) count = to_count(its_count, "count", 0);
         const RecordingWriter::Event its_event{
             .event = event,
             .publisher = publisher,
@@ -360,7 +364,10 @@ class PythonWriter final : public Connected {
             writer_->writer.skip(Fid{fid}, count);
         return written;
     }
-    void skip(const py::object& fid, std::uint64_t count) { its().skip(to_fid(fid), count); }
+    void skip(const py::object& fid, const py::object& count) {
+        const std::uint64_t messages = to_count(count, "count", 0);
+        its().skip(to_fid(fid), messages);
+    }
     bool is_full() const { return its().is_full(); }
     bool wait_until_writable(const py::object& timeout) {
         its();

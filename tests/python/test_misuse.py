@@ -145,6 +145,42 @@ def test_a_value_of_the_wrong_type_is_named(create, text):
     assert text in str(info.value)
 
 
+def test_a_number_out_of_range_is_named(tmp_path):
+    publisher, subscriber = pair()
+    publisher.publish(1, b"a")
+    batch = subscriber.receive_batch(timeout=LONG)
+    for get in (batch.view, batch.__getitem__):
+        for wrong in (1, -2, 2**70, -(2**70)):
+            with pytest.raises(IndexError, match="no such message"):
+                get(wrong)
+        for wrong in (0.0, "0", None, slice(1)):
+            with pytest.raises(TypeError, match="the index of a message is an integer, and not"):
+                get(wrong)
+        assert bytes(get(numpy.int64(-1))) == b"a"
+    with netio.RecordingWriter(tmp_path / "run.mcap") as writer:
+        for time in (2**63, -(2**70)):
+            with pytest.raises(ValueError, match="time must be within 292 years of 1970"):
+                writer.write_bytes(1, b"a", time=time)
+        for count in (-1, 2**64):
+            for call in (lambda: writer.skip(1, count), lambda: writer.write_event("lost", count=count)):
+                with pytest.raises(ValueError, match="count must be an integer of at least 0, and not"):
+                    call()
+    listener = netio.StreamListener("127.0.0.1:0")
+    accepted = []
+    thread = threading.Thread(target=lambda: accepted.append(listener.accept(LONG)))
+    thread.start()
+    with netio.Stream.connect(listener.address) as client:
+        thread.join()
+        accepted[0].shutdown_send()
+        for call in (client.read, client.read_exactly):
+            for wrong in (-1, 2**70):
+                with pytest.raises(ValueError, match="size must be an integer of at least 0, and not"):
+                    call(wrong)
+            with pytest.raises(TypeError, match="size must be an integer"):
+                call(1.5)
+        accepted.clear()
+
+
 def test_an_array_may_be_the_shape_of_a_buffer():
     assert netio.buffer(numpy.array([2, 3]), context=netio.Context()).shape == (2, 3)
 
