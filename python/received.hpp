@@ -109,8 +109,10 @@ class PythonBatch {
                                    delete static_cast<std::shared_ptr<std::vector<Record>>*>(
                                        pointer);
                                }};
-        array_ = py::array_t<Record>{static_cast<py::ssize_t>(size()), records_->data(), base};
-        array_.attr("setflags")(py::arg("write") = false); // as_array() relies on it
+        py::array array =
+            py::array_t<Record>{static_cast<py::ssize_t>(size()), records_->data(), base};
+        make_read_only(array); // as_array() relies on them
+        array_ = std::move(array);
         return array_;
     }
     py::array buffer() const { return bytes_array(buffer_, taken_); }
@@ -133,7 +135,7 @@ class PythonBatch {
             std::memcpy(to, buffer_.data() + record.offset, item_size);
             to += item_size;
         }
-        packed.attr("setflags")(py::arg("write") = false); // as the view is
+        make_read_only(packed); // as the view is
         return packed.attr("view")(wanted);
     }
     const std::vector<std::pair<std::uint64_t, std::uint64_t>>& gaps() const { return gaps_; }

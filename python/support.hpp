@@ -290,6 +290,8 @@ void add_init(Class& its_class, const char* usage) {
                   "The argument without a name, and the options of the class by their names.");
 }
 
+void make_read_only(py::array& array);
+
 // A read-only array of bytes whose memory `owner` keeps.
 py::array bytes_array(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
