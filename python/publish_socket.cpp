@@ -100,8 +100,10 @@ std::shared_ptr<Memory> memory_of(const py::object& array) {
         }
         if (PyMemoryView_Check(owner.ptr())) {
             owner = owner.attr("obj");
-        } else {
-            owner = py::getattr(owner, "base", py::none{});
+        } else if (py::isinstance<py::array>(owner)) {
+            owner = owner.attr("base");
+        } else { // also others have a `base`, such as a dtype, whose base is itself
+            return nullptr;
         }
     }
     return nullptr;

@@ -266,8 +266,10 @@ void add_fids(FidSet& fids, py::handle value) {
     } else if (PyRange_Check(value.ptr())) {
         if (PyObject_IsTrue(value.ptr()) == 0) return;
         if (!py::object{value.attr("step")}.equal(py::int_{1})) {
-            for (const py::handle each : value)
+            for (const py::handle each : value) {
+                check_signals();
                 fids.add(to_fid(each));
+            }
             return;
         }
         fids.add({.first = to_fid(value.attr("start")),
@@ -281,8 +283,10 @@ void add_fids(FidSet& fids, py::handle value) {
                !py::hasattr(value, "__iter__")) {
         throw py::type_error{fids_rule + py::repr(value).cast<std::string>()};
     } else {
-        for (const py::handle each : py::reinterpret_borrow<py::object>(value))
+        for (const py::handle each : py::reinterpret_borrow<py::object>(value)) {
+            check_signals();
             add_fids(fids, each);
+        }
     }
 }
 

@@ -88,6 +88,22 @@ def test_unusual_fids_are_accepted_or_refused_and_never_end_the_process():
             netio.FidSet(wrong)
 
 
+@pytest.mark.parametrize("fids", ["itertools.count()", "range(0, 2**64, 2)"])
+def test_a_signal_ends_fids_without_an_end(fids):
+    result = run(
+        f"""
+        import itertools
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            netio.FidSet({fids})
+        except KeyboardInterrupt:
+            print('interrupted', flush=True)
+        """
+    )
+    assert result.stdout == "interrupted\n" and result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("fids", [[2**64 - 1, 1], (1, 2**64 - 1), 2**64 - 1, numpy.array([2**64 - 1, 1], "u8")])
 def test_large_fids_of_a_batch_are_integers(fids):
     publisher, subscriber = pair([1, 2**64 - 1])

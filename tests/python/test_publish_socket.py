@@ -81,7 +81,7 @@ def test_parts_and_views_are_messages(view):
 def test_what_is_not_of_a_buffer_is_refused():
     frames, socket = create()
     other = netio.buffer(100, context=netio.Context())
-    for array in (numpy.zeros(5, "u1"), b"abc", frames.copy()):
+    for array in (numpy.zeros(5, "u1"), b"abc", frames.copy(), numpy.dtype("f8"), None):
         with pytest.raises(TypeError, match="an array of netio_daq.buffer"):
             socket.publish(1, array)
     with pytest.raises(ValueError, match="of another context"):
