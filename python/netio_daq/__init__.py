@@ -136,6 +136,7 @@ class _Wait:
         descriptors, self._descriptors = self._descriptors, []
         if self._watched is not None and descriptors:
             self._its._unwatch(self._watched)
+        self._its = None  # which has a reference to this
         for descriptor in descriptors:
             if not self.loop.is_closed():
                 self.loop.remove_reader(descriptor)

@@ -17,7 +17,7 @@ Bytes = Union[
 ]
 RecordTime = Union[int, datetime.datetime]
 Integers = Union[int, Sequence[int], range, numpy.typing.NDArray[Any]]
-Path = Union[str, os.PathLike[str]]
+Path = Union[str, bytes, os.PathLike[str], os.PathLike[bytes]]
 _Self = TypeVar("_Self")
 
 __version__: str

@@ -3,9 +3,11 @@
 
 import asyncio
 import copy
+import gc
 import os
 import pickle
 import threading
+import weakref
 
 import netio_daq as netio
 import numpy
@@ -290,6 +292,31 @@ def test_two_event_loops_and_a_thread_may_read_from_one_subscriber():
         reader.join(LONG)
         assert not reader.is_alive()
     assert len(received) == 2000
+
+
+def test_an_object_that_an_event_loop_has_used_ends_with_its_last_reference():
+    publisher, subscriber = pair()
+    listener = netio.MessageListener("127.0.0.1:0")
+    responder = netio.Responder("127.0.0.1:0")
+
+    async def wait_for(its):
+        task = asyncio.create_task(its.__anext__())
+        while not hasattr(its, "_waiting"):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    gc.collect()
+    gc.disable()
+    try:
+        objects = [subscriber, listener, responder]
+        for its in objects:
+            asyncio.run(wait_for(its))
+        references = [weakref.ref(its) for its in objects]
+        del its, objects, subscriber, listener, responder
+        assert [reference() for reference in references] == [None] * 3
+    finally:
+        gc.enable()
 
 
 def test_an_event_loop_gets_what_a_thread_has_left_of_a_batch():
