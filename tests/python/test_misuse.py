@@ -302,7 +302,7 @@ def test_an_object_that_an_event_loop_has_used_ends_with_its_last_reference():
     async def wait_for(its):
         task = asyncio.create_task(its.__anext__())
         while not hasattr(its, "_waiting"):
-            await asyncio.sleep(0)
+            await asyncio.wait([task], timeout=0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
