@@ -598,6 +598,17 @@ void* refuse_missing(std::size_t) {
 
 } // namespace
 
+namespace {
+
+// As that of pybind11 2.10, which leaves the object to the garbage collector of other threads,
+// while a destructor of this module has released the GIL.
+void deallocate(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base)->tp_dealloc(self);
+}
+
+} // namespace
+
 void protect_classes(const py::module_& module) {
     const auto* const base =
         reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
@@ -607,6 +618,7 @@ void protect_classes(const py::module_& module) {
         py::detail::type_info* const its = py::detail::get_type_info(type);
         if (its == nullptr) continue;
         its->operator_new = &refuse_missing;
+        if (PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) != 0) type->tp_dealloc = &deallocate;
         // Without an __init__() of its own: only the library creates such objects.
         if (type->tp_init == base->tp_init) type->tp_new = nullptr;
         if (py::dict{value.attr("__dict__")}.contains("__reduce_ex__")) continue;

@@ -405,8 +405,8 @@ std::shared_ptr<const ClientKey> read_key(Options& options);
 void translate_exceptions();
 std::string name_of(Status status); // as the enumerator
 
-// Makes calls of objects that were not created an exception, and refuses to copy and pickle
-// objects. For all classes of the module.
+// For all classes of the module: makes calls of objects that were not created an exception, refuses
+// to copy and pickle objects, and lets other threads collect garbage while an object ends.
 void protect_classes(const py::module_& module);
 
 // --- the parts of the module ------------------------------------------------------------------

@@ -294,6 +294,28 @@ def test_two_event_loops_and_a_thread_may_read_from_one_subscriber():
     assert len(received) == 2000
 
 
+def test_a_thread_may_collect_garbage_while_objects_end():
+    result = run(
+        """
+        import gc
+        listener = netio.MessageListener('127.0.0.1:0')
+        end = threading.Event()
+        def collect():
+            while not end.is_set(): gc.collect()
+        threads = [threading.Thread(target=collect) for _ in range(2)]
+        for thread in threads: thread.start()
+        class Own(netio.MessageSocket): pass
+        for _ in range(25):
+            netio.MessageSocket(listener.address)
+            Own(listener.address)
+            listener.accept(LONG)
+        end.set()
+        for thread in threads: thread.join()
+        """
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_an_object_that_an_event_loop_has_used_ends_with_its_last_reference():
     publisher, subscriber = pair()
     listener = netio.MessageListener("127.0.0.1:0")
