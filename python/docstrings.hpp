@@ -129,8 +129,9 @@ context. As a context manager it closes in order.
 )";
 inline constexpr char publish_array[] =
     R"(Publishes an array of buffer(), or a contiguous part of it, without a copy: do not write to it
-before the returned Publication is done. Returns None if the fid has no subscriber. Waits while there
-is no space, at most for `timeout`; then it raises TimeoutError.
+before the returned Publication is done. Returns None if the fid has no subscriber; if the last one
+leaves during the call, `outcome` of the Publication may be zeros instead. Waits while there is no
+space, at most for `timeout`; then it raises TimeoutError.
 
 >>> import netio_daq as netio
 >>> context = netio.Context()
@@ -305,8 +306,8 @@ inline constexpr char message_copied[] =
 inline constexpr char message[] =
     R"(A received message: fid, status, lost_before, time, and its bytes.
 
-It has the buffer protocol: bytes(message), memoryview(message), numpy.frombuffer(message, dtype). A
-message of at least 8 KiB is not copied if, when it arrived, less than half of
+It has the buffer protocol: bytes(message), memoryview(message), numpy.frombuffer(message.data,
+dtype). A message of at least 8 KiB is not copied if, when it arrived, less than half of
 socket={"session": {"keep_limit_bytes": ...}} of the subscriber was held: it, and each view of it,
 holds the memory that it was received into, also after the subscriber is closed. Other messages are
 copies (`copied`).
@@ -323,7 +324,7 @@ when it was taken from the queue, in nanoseconds since 1970 (UTC).
 >>> message = subscriber.receive(timeout=60)
 >>> message
 <Message fid=0x7 size=24 status=0 lost_before=0>
->>> numpy.frombuffer(message, dtype=int)
+>>> numpy.frombuffer(message.data, dtype=int)
 array([0, 1, 2])
 )";
 inline constexpr char batch[] = R"(Many received messages.

@@ -227,9 +227,9 @@ class PythonMessageSocket final : public Connected {
     int fileno() const { return its().queue.pollable_fd(); }
     bool connected() const { return its().is_connected; }
     bool closed() const { return its().is_over; }
-    std::optional<std::string> end() const {
+    py::object end() const {
         const std::string text = its().end();
-        return text.empty() ? std::nullopt : std::optional{text};
+        return text.empty() ? py::object{py::none{}} : to_text(text);
     }
     std::string peer_address() const {
         its();

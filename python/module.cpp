@@ -239,7 +239,10 @@ void bind_log(py::module_& module) {
             lines = log_lines().take(time);
             return !lines.empty();
         });
-        return lines;
+        py::list texts;
+        for (const std::string& line : lines)
+            texts.append(to_text(line));
+        return texts;
     });
 }
 
@@ -256,13 +259,17 @@ void bind_values(py::module_& module) {
         .def(
             "__eq__", [](const FidSet& its, const FidSet& other) { return its == other; },
             py::is_operator{})
+        .def("__reduce_ex__",
+             [](const FidSet& its, const py::object&) {
+                 return py::make_tuple(py::type::of<FidSet>(), py::make_tuple(to_python(its)));
+             })
         .def("__repr__", [](const FidSet& its) {
             return "FidSet(" + py::repr(to_python(its)).cast<std::string>() + ")";
         });
     py::class_<Bus>{module, "Bus", doc::bus}.def(
         py::init([](const py::object& where, const py::kwargs& values) {
             Options options{values, "Bus"};
-            Bus bus{.where = py::module_::import("os").attr("fspath")(where).cast<std::string>()};
+            Bus bus{.where = to_path(where, "where")};
             options.read("lease", bus.options.lease)
                 .read("poll", bus.options.poll)
                 .read("publisher_limit", bus.options.publisher_limit)
@@ -270,26 +277,29 @@ void bind_values(py::module_& module) {
             return bus;
         }),
         py::arg("where"));
-    py::class_<Context>{module, "Context", doc::context}.def(py::init([](const py::kwargs& values) {
-        Options options{values, "Context"};
-        Context::Options its;
-        FabricOptions& fabric = its.fabric;
-        options
-            .group("fabric",
-                   [&](Options& group) {
-                       group.read("provider", fabric.provider)
-                           .read("half_handshake_timeout", fabric.half_handshake_timeout)
-                           .read("handshake_timeout", fabric.handshake_timeout)
-                           .read("pending_handshakes_per_host", fabric.pending_handshakes_per_host)
-                           .read("attempts_per_address_limit", fabric.attempts_per_address_limit)
-                           .read("windows_limit", fabric.windows_limit)
-                           .read("copies_limit", fabric.copies_limit)
-                           .read("queue_endpoint_limit", fabric.queue_endpoint_limit)
-                           .read("queue_entry_limit", fabric.queue_entry_limit);
-                   })
-            .finish();
-        return without_gil([&] { return Context{std::move(its)}; });
-    }));
+    py::class_<SharedContext>{module, "Context", doc::context}.def(
+        py::init([](const py::kwargs& values) {
+            Options options{values, "Context"};
+            Context::Options its;
+            FabricOptions& fabric = its.fabric;
+            options
+                .group(
+                    "fabric",
+                    [&](Options& group) {
+                        group.read("provider", fabric.provider)
+                            .read("half_handshake_timeout", fabric.half_handshake_timeout)
+                            .read("handshake_timeout", fabric.handshake_timeout)
+                            .read("pending_handshakes_per_host", fabric.pending_handshakes_per_host)
+                            .read("attempts_per_address_limit", fabric.attempts_per_address_limit)
+                            .read("windows_limit", fabric.windows_limit)
+                            .read("copies_limit", fabric.copies_limit)
+                            .read("queue_endpoint_limit", fabric.queue_endpoint_limit)
+                            .read("queue_entry_limit", fabric.queue_entry_limit);
+                    })
+                .finish();
+            return std::make_unique<SharedContext>(
+                without_gil([&] { return Context{std::move(its)}; }));
+        }));
 }
 
 void bind_keys(py::module_& module) {
@@ -298,7 +308,7 @@ void bind_keys(py::module_& module) {
             [](const py::object& file, const std::string& protection, const py::kwargs& values) {
                 Options options{values, "ServerKeys"};
                 ServerKeys::Options its;
-                its.file = py::module_::import("os").attr("fspath")(file).cast<std::string>();
+                its.file = to_path(file, "file");
                 its.min_protection = to_protection(protection);
                 options.read("connections_per_host", its.connections_per_host)
                     .read("look_interval", its.look_interval);
@@ -310,9 +320,8 @@ void bind_keys(py::module_& module) {
         py::arg("file"), py::arg("min_protection") = "none");
     py::class_<ClientKey, std::shared_ptr<ClientKey>>{module, "ClientKey", doc::client_key}.def(
         py::init([](const py::object& file, const std::string& protection) {
-            const ClientKey::Options its{
-                .file = py::module_::import("os").attr("fspath")(file).cast<std::string>(),
-                .protection = to_protection(protection)};
+            const ClientKey::Options its{.file = to_path(file, "file"),
+                                         .protection = to_protection(protection)};
             return without_gil([&] { return std::make_shared<ClientKey>(its); });
         }),
         py::arg("file"), py::arg("protection") = "none");
@@ -332,7 +341,16 @@ void bind_sender(py::module_& module) {
 
 } // namespace
 
+// pybind11 has one state for all interpreters of a process; an exception in another one waits for a
+// lock for ever.
+void require_main_interpreter() {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) return;
+    throw py::import_error{"netio_daq cannot be used in a sub-interpreter: use threads, or "
+                           "processes of multiprocessing"};
+}
+
 PYBIND11_MODULE(_core, module) {
+    require_main_interpreter();
     translate_exceptions();
     module.attr("__version__") = version();
     bind_values(module);
@@ -347,6 +365,8 @@ PYBIND11_MODULE(_core, module) {
     add_stream(module);
     module.def("_publishers", &publishers, py::arg("bus"), py::arg("timeout"));
     module.def("_close_all_at_exit", &close_all_at_exit);
+    module.def("_require_main_interpreter", &require_main_interpreter);
+    protect_classes(module);
 }
 
 } // namespace netio::python

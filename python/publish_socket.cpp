@@ -10,11 +10,13 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <unordered_set>
 #include <vector>
 
 namespace netio::python {
@@ -48,13 +50,25 @@ class Memory final : public OfProcess {
     std::unique_ptr<RegisteredBuffer> buffer_;
 };
 
-py::array new_array(const py::object& shape, const py::object& type, const Context& context) {
+py::array new_array(const py::object& shape, const py::object& type, const SharedContext& shared) {
+    shared.check_process();
+    const Context& context = shared.context;
     const py::dtype element = py::dtype::from_args(type);
     std::vector<py::ssize_t> sizes;
-    if (PyIndex_Check(shape.ptr()) != 0) {
-        sizes.push_back(shape.cast<py::ssize_t>());
+    const auto add = [&](py::handle size) {
+        if (PyIndex_Check(size.ptr()) == 0) {
+            throw py::type_error{"the shape of a buffer is an integer or a tuple of integers, and "
+                                 "not " +
+                                 py::repr(shape).cast<std::string>()};
+        }
+        sizes.push_back(PyNumber_AsSsize_t(size.ptr(), nullptr)); // the nearest one
+        if (PyErr_Occurred() != nullptr) throw py::error_already_set{};
+    };
+    if (py::isinstance<py::str>(shape) || !py::hasattr(shape, "__iter__")) {
+        add(shape);
     } else {
-        sizes = shape.cast<std::vector<py::ssize_t>>();
+        for (const py::handle size : shape)
+            add(size);
     }
     if (element.attr("hasobject").cast<bool>())
         throw py::type_error{"a buffer has no elements that are Python objects"};
@@ -86,8 +100,10 @@ std::shared_ptr<Memory> memory_of(const py::object& array) {
         }
         if (PyMemoryView_Check(owner.ptr())) {
             owner = owner.attr("obj");
-        } else {
-            owner = py::getattr(owner, "base", py::none{});
+        } else if (py::isinstance<py::array>(owner)) {
+            owner = owner.attr("base");
+        } else { // also others have a `base`, such as a dtype, whose base is itself
+            return nullptr;
         }
     }
     return nullptr;
@@ -132,65 +148,174 @@ class Publication final : public OfProcess {
     std::optional<pubsub::PublicationOutcome> outcome_;
 };
 
+// A message on its way to the loop, and in flight.
+struct Outgoing {
+    Fid fid{};
+    std::uint8_t status = 0;
+    std::span<const std::byte> bytes;
+    std::shared_ptr<Memory> memory;
+    std::shared_ptr<Publication> publication;
+};
+
 // The socket on its loop.
+//
+// A thread does not wait for a turn of the loop if the socket is sure to take its message: the fid
+// had a subscriber when the socket took the last one, the size is allowed, and fewer messages are
+// outstanding than may wait for one subscriber. It hands the message over in a task of the loop, as
+// all others, so that they stay in order.
 class OnLoop final : private pubsub::PublishSocket::Handler {
   public:
     OnLoop(Transport& transport, const pubsub::PublishSocket::Options& options)
-        : socket{std::make_unique<pubsub::PublishSocket>(
+        : hand_over_limit_{hand_over_limit(options)},
+          largest_message_bytes_{options.publisher.largest_message_bytes},
+          close_timeout_{options.publisher.close_timeout}, close_limit_{transport.loop(),
+                                                                        [this] { close_now(); }},
+          socket{std::make_unique<pubsub::PublishSocket>(
               transport, options, static_cast<pubsub::PublishSocket::Handler&>(*this))} {}
     ~OnLoop() {
         socket.reset();
         for (auto& [cookie, each] : in_flight_)
             each.publication->complete({});
+        for (Outgoing& each : waiting_)
+            each.publication->complete({});
     }
     OnLoop(const OnLoop&) = delete;
     OnLoop& operator=(const OnLoop&) = delete;
 
-    Status publish(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
-                   const std::shared_ptr<Memory>& memory,
-                   const std::shared_ptr<Publication>& publication) {
-        RegisteredBuffer& buffer = memory->buffer();
-        const auto offset = static_cast<std::size_t>(bytes.data() - buffer.data());
-        const Slice slice = buffer.slice(offset, bytes.size());
-        const Status outcome =
-            socket->publishv(fid, {&slice, 1}, Cookie{next_}, {.status = status});
-        if (outcome == Status::ok)
-            in_flight_.emplace(next_++, InFlight{.memory = memory, .publication = publication});
-        return outcome;
+    // --- any thread
+
+    // Whether the message may be handed over; then take_over() must follow.
+    bool begin_hand_over(Fid fid, std::size_t bytes) {
+        const std::lock_guard lock{mutex_};
+        if (bytes > largest_message_bytes_ || outstanding_ >= hand_over_limit_ ||
+            !wanted_.contains(fid))
+            return false;
+        ++outstanding_;
+        return true;
     }
 
-    std::unique_ptr<pubsub::PublishSocket> socket;
-    std::atomic<std::size_t> subscribers{0}; // with a subscription
-    std::atomic<bool> is_over{false};
+    // --- the loop's thread
+
+    void take_over(Outgoing message) {
+        if (!waiting_.empty() || settle(message) == Status::again)
+            waiting_.push_back(std::move(message));
+    }
+    // Moves from the message if it returns ok.
+    Status publish(Outgoing& message) {
+        if (!waiting_.empty()) return Status::again;
+        const Fid fid = message.fid;
+        const Status outcome = attempt(message);
+        if (outcome == Status::ok) {
+            const std::lock_guard lock{mutex_};
+            ++outstanding_;
+            if (wanted_.size() >= wanted_limit) wanted_.clear();
+            wanted_.insert(fid);
+        }
+        return outcome;
+    }
+    // After what was handed over.
+    void close() {
+        if (waiting_.empty()) return socket->close();
+        is_closing_ = true;
+        close_limit_.start(close_timeout_);
+    }
 
   private:
-    struct InFlight {
-        std::shared_ptr<Memory> memory;
-        std::shared_ptr<Publication> publication;
-    };
+    static constexpr std::size_t hand_over_most = 64;  // messages
+    static constexpr std::size_t wanted_limit = 65536; // fids
+
+    static std::size_t hand_over_limit(const pubsub::PublishSocket::Options& options) {
+        const std::size_t most = std::min(hand_over_most, options.outstanding_limit / 4);
+        return options.queue_limit_messages == 0 ? most
+                                                 : std::min(most, options.queue_limit_messages);
+    }
+    Status attempt(Outgoing& message) {
+        RegisteredBuffer& buffer = message.memory->buffer();
+        const auto offset = static_cast<std::size_t>(message.bytes.data() - buffer.data());
+        const Slice slice = buffer.slice(offset, message.bytes.size());
+        const Status outcome =
+            socket->publishv(message.fid, {&slice, 1}, Cookie{next_}, {.status = message.status});
+        if (outcome == Status::ok) in_flight_.emplace(next_++, std::move(message));
+        return outcome;
+    }
+    // The same for a message that was handed over, which is over if its subscribers have gone.
+    Status settle(Outgoing& message) {
+        const Status outcome = attempt(message);
+        if (outcome == Status::no_subscribers) {
+            end(std::move(message), pubsub::PublicationOutcome{});
+        } else if (outcome != Status::ok && outcome != Status::again) {
+            end(std::move(message), {});
+        }
+        return outcome;
+    }
+    // Its memory ends here, and not with the task, which may be after the context.
+    void end(Outgoing message, const std::optional<pubsub::PublicationOutcome>& outcome) {
+        {
+            const std::lock_guard lock{mutex_};
+            --outstanding_;
+        }
+        message.publication->complete(outcome);
+    }
+    void close_now() {
+        while (!waiting_.empty()) {
+            end(std::move(waiting_.front()), {});
+            waiting_.pop_front();
+        }
+        socket->close();
+    }
+    void forget_wanted() {
+        const std::lock_guard lock{mutex_};
+        wanted_.clear();
+    }
 
     void on_publish_completed(pubsub::PublishSocket&, Cookie cookie,
                               const pubsub::PublicationOutcome& outcome) override {
-        const auto found = in_flight_.find(static_cast<std::uint64_t>(cookie));
-        const InFlight over = std::move(found->second);
-        in_flight_.erase(found);
-        over.publication->complete(outcome);
+        auto over = in_flight_.extract(static_cast<std::uint64_t>(cookie));
+        end(std::move(over.mapped()), outcome);
+    }
+    void on_writable(pubsub::PublishSocketBase&) override {
+        for (; !waiting_.empty(); waiting_.pop_front())
+            if (settle(waiting_.front()) == Status::again) return;
+        if (is_closing_) socket->close();
     }
     void on_subscribed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
                        const FidRange&) override {
         subscribed_.insert(peer.id);
         subscribers = subscribed_.size();
     }
+    void on_unsubscribed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer&,
+                         const FidRange&) override {
+        forget_wanted();
+    }
     void on_subscriber_closed(pubsub::PublishSocketBase&, const pubsub::SubscriberPeer& peer,
                               const Closed&) override {
+        forget_wanted();
         subscribed_.erase(peer.id);
         subscribers = subscribed_.size();
     }
-    void on_closed(pubsub::PublishSocketBase&, const Closed&) override { is_over = true; }
+    void on_closed(pubsub::PublishSocketBase&, const Closed&) override {
+        forget_wanted();
+        is_over = true;
+    }
 
+    const std::size_t hand_over_limit_;
+    const std::size_t largest_message_bytes_;
+    std::mutex mutex_; // of what follows
+    std::size_t outstanding_ = 0;
+    std::unordered_set<Fid> wanted_; // with a subscriber
+    // Of the loop's thread:
     std::uint64_t next_ = 0;
-    std::map<std::uint64_t, InFlight> in_flight_; // by cookie
+    std::map<std::uint64_t, Outgoing> in_flight_; // by cookie
+    std::deque<Outgoing> waiting_; // handed over, and the socket did not take the first one
     std::set<pubsub::SubscriberId> subscribed_;
+    bool is_closing_ = false;
+    const milliseconds close_timeout_;
+    Timer close_limit_;
+
+  public:
+    std::unique_ptr<pubsub::PublishSocket> socket;
+    std::atomic<std::size_t> subscribers{0}; // with a subscription
+    std::atomic<bool> is_over{false};
 };
 
 class PythonPublishSocket final : public Connected {
@@ -247,11 +372,20 @@ class PythonPublishSocket final : public Connected {
         if (!memory->buffer().contains(bytes.span().data(), bytes.span().size()))
             throw py::value_error{"the array is not within the memory of its buffer"};
         const auto publication = std::make_shared<Publication>();
+        Outgoing message{.fid = to,
+                         .status = status,
+                         .bytes = bytes.span(),
+                         .memory = memory,
+                         .publication = publication};
+        if (!is_closing_ && on_loop_->begin_hand_over(to, bytes.span().size())) {
+            context_->post_always([its = on_loop_.get(), message = std::move(message)]() mutable {
+                its->take_over(std::move(message));
+            });
+            return publication;
+        }
         Status outcome = Status::again;
         poll_until(limit, [&] {
-            context_->run([&] {
-                outcome = on_loop_->publish(to, bytes.span(), status, memory, publication);
-            });
+            context_->run([&] { outcome = on_loop_->publish(message); });
             return outcome != Status::again;
         });
         if (outcome == Status::ok) return publication;
@@ -296,7 +430,7 @@ class PythonPublishSocket final : public Connected {
 
     void begin_close() override {
         if (on_loop_->is_over || is_closing_.exchange(true)) return;
-        context_->post_always([its = on_loop_.get()] { its->socket->close(); });
+        context_->post_always([its = on_loop_.get()] { its->close(); });
     }
     bool is_closed() const noexcept override { return on_loop_->is_over; }
 

@@ -58,8 +58,7 @@ Publisher::Options read_publisher(Options& options) {
         .read("allow_remote_anonymous", to.allow_remote_anonymous)
         .read("name", to.name)
         .group("socket", [&](Options& group) { read_buffered_socket(group, to.socket); });
-    if (const auto given = options.take("bus"); given && !given->first.is_none())
-        to.bus = given->first.cast<const Bus&>();
+    if (const py::object given = options.take_object<Bus>("bus")) to.bus = given.cast<const Bus&>();
     if (const auto given = options.take("fids"); given && !given->first.is_none())
         to.fids = to_fids(given->first);
     to.keys = read_keys(options, *to.context);
@@ -202,10 +201,14 @@ template <typename Number>
 class PerMessage {
   public:
     PerMessage(const py::object& values, const std::string& name, std::size_t count) {
-        const py::array given = py::array::ensure(values);
-        const char kind = given ? given.dtype().kind() : ' ';
-        if (!given || (given.size() > 0 && kind != 'i' && kind != 'u'))
-            throw py::type_error{name + " must be an integer or an array of integers"};
+        py::array given = py::array::ensure(values);
+        char kind = given ? given.dtype().kind() : ' ';
+        if (!given || (given.size() > 0 && kind != 'i' && kind != 'u')) {
+            const py::object exact = exact_integers(values, name);
+            if (!exact) throw py::type_error{name + " must be an integer or an array of integers"};
+            given = exact;
+            kind = 'u';
+        }
         is_one_ = given.ndim() == 0;
         const auto size = static_cast<std::size_t>(given.size());
         if (!is_one_ && (given.ndim() != 1 || size != count)) {
@@ -218,6 +221,27 @@ class PerMessage {
     Number operator[](std::size_t index) const noexcept { return values_[is_one_ ? 0 : index]; }
 
   private:
+    // NumPy makes floating-point numbers of integers if one of them is above 2^63. Null: there are
+    // other values.
+    static py::object exact_integers(const py::object& values, const std::string& name) {
+        const bool is_one = PyIndex_Check(values.ptr()) != 0;
+        if (py::isinstance<py::array>(values) ||
+            (!is_one && !py::isinstance<py::list>(values) && !py::isinstance<py::tuple>(values)))
+            return {};
+        const py::tuple all = is_one ? py::make_tuple(values) : py::tuple{values};
+        py::array_t<std::uint64_t> integers{static_cast<py::ssize_t>(all.size())};
+        std::uint64_t* to = integers.mutable_data();
+        for (const py::handle each : all) {
+            if (PyIndex_Check(each.ptr()) == 0 || PyBool_Check(each.ptr()) != 0) return {};
+            const py::int_ integer{py::reinterpret_borrow<py::object>(each)};
+            *to++ = PyLong_AsUnsignedLongLong(integer.ptr());
+            if (PyErr_Occurred() == nullptr) continue;
+            PyErr_Clear();
+            throw py::value_error{name + " must be from 0 to 2^64 - 1, and not " +
+                                  py::str(py::handle{integer}).cast<std::string>()};
+        }
+        return is_one ? integers.attr("reshape")(py::tuple{}) : integers;
+    }
     template <typename Wide>
     void read(const py::array& given, const std::string& name) {
         const auto wide =
@@ -255,6 +279,8 @@ std::vector<Publisher::Outgoing> divide(const py::object& data, std::span<const 
             messages.push_back({.bytes = bytes.subspan(i * size, size)});
         return messages;
     }
+    if (PySequence_Check(offsets.ptr()) == 0)
+        throw py::type_error{"offsets must be an array or a list of integers"};
     const auto count = static_cast<std::size_t>(py::len(offsets));
     if (count == 0)
         throw py::value_error{"offsets must have one element more than there are messages"};
@@ -471,6 +497,11 @@ class PythonSubscriber final : public Connected {
         return is_at_end_;
     }
     int fileno() const { return its().pollable_fd(); }
+    int watch() {
+        check_process();
+        return watches_->add();
+    }
+    void unwatch(int descriptor) { watches_->remove(descriptor); }
     py::dict stats() const {
         const Subscriber::Stats all = its().stats();
         return py::dict(py::arg("messages") = all.messages, py::arg("lost") = all.lost,
@@ -523,6 +554,9 @@ class PythonSubscriber final : public Connected {
 
     std::optional<Context> context_;
     std::unique_ptr<Subscriber> subscriber_;
+    // Of what the descriptor does not show: messages in pending_, and the end, after one thread has
+    // seen it.
+    const std::shared_ptr<Watches> watches_ = std::make_shared<Watches>();
     const std::shared_ptr<TakenPool> pool_ = std::make_shared<TakenPool>();
     std::timed_mutex reading_;       // held while a thread waits for messages, without the GIL
     std::shared_ptr<Taken> pending_; // of reading_
@@ -537,6 +571,7 @@ bool PythonSubscriber::take_pending(Timeout timeout, Use use) {
     const auto use_pending = [&] {
         const bool used = pending_ && pending_->left() > 0 && use(pending_);
         if (pending_ && pending_->left() == 0) pending_.reset();
+        if (pending_) watches_->notify();
         return used;
     };
     if (const std::unique_lock lock{reading_, std::try_to_lock}; lock && use_pending()) return true;
@@ -555,7 +590,7 @@ bool PythonSubscriber::refill(milliseconds time) {
     const bool was_closed = subscriber_->is_closed(); // if so, all messages were in the queue
     const std::shared_ptr<Taken> taken = pool_->take();
     if (subscriber_->receive(taken->batch, time) == 0) {
-        if (was_closed) is_at_end_ = true;
+        if (was_closed && !is_at_end_.exchange(true)) watches_->notify();
         return false;
     }
     taken->time_ns = now_ns();
@@ -611,6 +646,8 @@ void bind_subscriber(py::module_& module) {
         .def("__next__", &PythonSubscriber::next)
         .def("_next_now", &PythonSubscriber::next_now)
         .def("_next_batch_now", &PythonSubscriber::next_batch_now, py::arg("max"))
+        .def("_watch", &PythonSubscriber::watch)
+        .def("_unwatch", &PythonSubscriber::unwatch, py::arg("descriptor"))
         .def("fileno", &PythonSubscriber::fileno, doc::fileno)
         .def("_stats", &PythonSubscriber::stats)
         .def("close", &PythonSubscriber::close_in_order, doc::subscriber_close)

@@ -90,14 +90,14 @@ class PythonBatch {
     }
 
     std::size_t size() const noexcept { return records_->size(); }
-    PythonMessage at(py::ssize_t index) const { return message_of(*taken_, place(index)); }
+    PythonMessage at(const py::object& index) const { return message_of(*taken_, place(index)); }
     pubsub::MessageBatch::Item item(std::size_t index) const {
         return taken_->batch[first_ + index];
     }
     // The same memory as that of the item, which must be a kept one.
     KeptBytes memory(std::size_t index) const { return keep(taken_->batch, item(index)); }
     std::int64_t time_ns() const noexcept { return taken_->time_ns; }
-    py::array view(py::ssize_t index) const {
+    py::array view(const py::object& index) const {
         const pubsub::MessageBatch::Item item = taken_->batch[place(index)];
         if (!item.is_kept) return bytes_array(item.bytes, taken_);
         const auto kept = std::make_shared<const KeptBytes>(keep(taken_->batch, item));
@@ -109,7 +109,10 @@ class PythonBatch {
                                    delete static_cast<std::shared_ptr<std::vector<Record>>*>(
                                        pointer);
                                }};
-        array_ = py::array_t<Record>{static_cast<py::ssize_t>(size()), records_->data(), base};
+        py::array array =
+            py::array_t<Record>{static_cast<py::ssize_t>(size()), records_->data(), base};
+        make_read_only(array); // as_array() relies on them
+        array_ = std::move(array);
         return array_;
     }
     py::array buffer() const { return bytes_array(buffer_, taken_); }
@@ -132,7 +135,7 @@ class PythonBatch {
             std::memcpy(to, buffer_.data() + record.offset, item_size);
             to += item_size;
         }
-        packed.attr("setflags")(py::arg("write") = false); // as the view is
+        make_read_only(packed); // as the view is
         return packed.attr("view")(wanted);
     }
     const std::vector<std::pair<std::uint64_t, std::uint64_t>>& gaps() const { return gaps_; }
@@ -153,7 +156,13 @@ class PythonBatch {
                              .size = static_cast<std::uint32_t>(item.bytes.size()),
                              .status = item.status});
     }
-    std::size_t place(py::ssize_t index) const {
+    std::size_t place(const py::object& its_index) const {
+        if (PyIndex_Check(its_index.ptr()) == 0) {
+            throw py::type_error{"the index of a message is an integer, and not " +
+                                 py::repr(its_index).cast<std::string>()};
+        }
+        const py::ssize_t index = PyNumber_AsSsize_t(its_index.ptr(), nullptr); // the nearest one
+        if (PyErr_Occurred() != nullptr) throw py::error_already_set{};
         const auto count = static_cast<py::ssize_t>(size());
         if (index < -count || index >= count) throw py::index_error{"no such message in the batch"};
         return first_ + static_cast<std::size_t>(index < 0 ? index + count : index);

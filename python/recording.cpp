@@ -29,8 +29,10 @@ std::int64_t to_integer(RecordingTime time) {
 std::int64_t to_nanoseconds(const py::object& value, const std::string& what) {
     if (PyIndex_Check(value.ptr()) != 0 && PyBool_Check(value.ptr()) == 0) {
         const std::int64_t time = PyLong_AsLongLong(py::int_{value}.ptr());
-        if (PyErr_Occurred() != nullptr) throw py::error_already_set{};
-        return time;
+        if (PyErr_Occurred() == nullptr) return time;
+        PyErr_Clear();
+        throw py::value_error{what + " must be within 292 years of 1970, in nanoseconds, and not " +
+                              py::str(value).cast<std::string>()};
     }
     const py::module_ datetime = py::module_::import("datetime");
     if (!py::isinstance(value, datetime.attr("datetime")) || value.attr("tzinfo").is_none()) {
@@ -76,8 +78,9 @@ PythonRecorded copy_of(const RecordedMessage& message) {
 py::list damage_list(std::span<const RecordingReader::Damage> damage) {
     py::list all;
     for (const RecordingReader::Damage& each : damage) {
-        all.append(py::dict(py::arg("path") = each.path, py::arg("offset") = each.offset,
-                            py::arg("bytes") = each.bytes, py::arg("problem") = each.problem));
+        all.append(py::dict(py::arg("path") = from_path(each.path), py::arg("offset") = each.offset,
+                            py::arg("bytes") = each.bytes,
+                            py::arg("problem") = to_text(each.problem)));
     }
     return all;
 }
@@ -100,13 +103,13 @@ class PythonReader {
         }
         options.finish();
         std::vector<std::string> all;
-        const py::object fspath = py::module_::import("os").attr("fspath");
-        const bool is_one = py::isinstance<py::str>(paths) || py::hasattr(paths, "__fspath__");
+        const bool is_one = py::isinstance<py::bytes>(paths) || py::isinstance<py::str>(paths) ||
+                            !py::hasattr(paths, "__iter__");
         if (is_one) {
-            all.push_back(fspath(paths).cast<std::string>());
+            all.push_back(to_path(paths, "path"));
         } else {
             for (const py::handle each : paths)
-                all.push_back(fspath(each).cast<std::string>());
+                all.push_back(to_path(each, "path"));
         }
         reader_ = without_gil([&] {
             return is_one ? std::make_unique<RecordingReader>(all.front(), its)
@@ -162,11 +165,12 @@ class PythonReader {
         for (const RecordingReader::File& each : files) {
             py::dict properties;
             for (const auto& [name, value] : each.properties)
-                properties[py::str(name)] = value;
+                properties[to_text(name)] = to_text(value);
             all.append(
-                py::dict(py::arg("path") = each.path, py::arg("bytes") = each.bytes,
+                py::dict(py::arg("path") = from_path(each.path), py::arg("bytes") = each.bytes,
                          py::arg("has_summary") = each.has_summary,
-                         py::arg("profile") = each.profile, py::arg("library") = each.library,
+                         py::arg("profile") = to_text(each.profile),
+                         py::arg("library") = to_text(each.library),
                          py::arg("properties") = properties, py::arg("messages") = each.messages));
         }
         return all;
@@ -275,7 +279,7 @@ class PythonWriter final : public Connected {
     PythonWriter(const py::object& path, const py::kwargs& values) : Connected{"RecordingWriter"} {
         Options options{values, "RecordingWriter"};
         RecordingWriter::Options its = read_writer(options);
-        path_ = py::module_::import("os").attr("fspath")(path).cast<std::string>();
+        path_ = to_path(path, "path");
         writer_ = with_errors_of_writer([&] {
             return without_gil([&] { return std::make_unique<Closing>(path_, std::move(its)); });
         });
@@ -314,8 +318,10 @@ class PythonWriter final : public Connected {
         });
     }
     void write_event(const std::string& event, const std::string& publisher, const py::object& fids,
-                     std::optional<std::uint64_t> count, const std::string& reason,
-                     const py::object& time, const py::object& timeout) {
+                     const py::object& its_count, const std::string& reason, const py::object& time,
+                     const py::object& timeout) {
+        std::optional<std::uint64_t> count;
+        if (!its_count.is_none()) count = to_count(its_count, "count", 0);
         const RecordingWriter::Event its_event{
             .event = event,
             .publisher = publisher,
@@ -358,7 +364,10 @@ class PythonWriter final : public Connected {
             writer_->writer.skip(Fid{fid}, count);
         return written;
     }
-    void skip(const py::object& fid, std::uint64_t count) { its().skip(to_fid(fid), count); }
+    void skip(const py::object& fid, const py::object& count) {
+        const std::uint64_t messages = to_count(count, "count", 0);
+        its().skip(to_fid(fid), messages);
+    }
     bool is_full() const { return its().is_full(); }
     bool wait_until_writable(const py::object& timeout) {
         its();
@@ -383,13 +392,16 @@ class PythonWriter final : public Connected {
     }
     py::dict stats() const {
         const RecordingWriter::Stats all = its().stats();
+        py::list files;
+        for (const std::string& each : all.files)
+            files.append(from_path(each));
         return py::dict(
             py::arg("messages") = all.messages, py::arg("bytes") = all.bytes,
             py::arg("written") = all.written, py::arg("discarded") = all.discarded,
             py::arg("events") = all.events, py::arg("chunks") = all.chunks,
             py::arg("file_bytes") = all.file_bytes, py::arg("clock_steps") = all.clock_steps,
             py::arg("queued_bytes") = all.queued_bytes, py::arg("direct_io") = all.direct_io,
-            py::arg("files") = all.files, py::arg("failure") = all.failure);
+            py::arg("files") = files, py::arg("failure") = to_text(all.failure));
     }
 
     void begin_close() override {
@@ -752,19 +764,29 @@ void bind_reader(py::module_& module) {
         .def_readonly("sequence", &Message::sequence, recording_doc::recorded_sequence)
         .def_readonly("arrival_time", &Message::arrival_ns, recording_doc::recorded_arrival_time)
         .def_readonly("publish_time", &Message::publish_ns, recording_doc::recorded_publish_time)
-        .def_readonly("publisher", &Message::publisher, recording_doc::recorded_publisher)
+        .def_property_readonly(
+            "publisher", [](const Message& its) { return to_text(its.publisher); },
+            recording_doc::recorded_publisher)
         .def("__repr__", &describe);
     py::class_<RecordedEvent>{module, "RecordedEvent", recording_doc::recorded_event}
         .def_property_readonly(
             "time", [](const RecordedEvent& its) { return to_integer(its.time); },
             recording_doc::event_time)
-        .def_readonly("event", &RecordedEvent::event, recording_doc::event_word)
-        .def_readonly("publisher", &RecordedEvent::publisher, recording_doc::recorded_publisher)
-        .def_readonly("fids", &RecordedEvent::fids, recording_doc::event_fids)
-        .def_readonly("reason", &RecordedEvent::reason, recording_doc::event_reason)
+        .def_property_readonly(
+            "event", [](const RecordedEvent& its) { return to_text(its.event); },
+            recording_doc::event_word)
+        .def_property_readonly(
+            "publisher", [](const RecordedEvent& its) { return to_text(its.publisher); },
+            recording_doc::recorded_publisher)
+        .def_property_readonly(
+            "fids", [](const RecordedEvent& its) { return to_text(its.fids); },
+            recording_doc::event_fids)
+        .def_property_readonly(
+            "reason", [](const RecordedEvent& its) { return to_text(its.reason); },
+            recording_doc::event_reason)
         .def_readonly("count", &RecordedEvent::count, recording_doc::event_count)
         .def("__repr__",
-             [](const RecordedEvent& its) { return "<RecordedEvent " + its.event + ">"; });
+             [](const RecordedEvent& its) { return to_text("<RecordedEvent " + its.event + ">"); });
     using Its = PythonReader;
     py::class_<Its> its{module, "RecordingReader", recording_doc::recording_reader};
     add_with(its);

@@ -8,51 +8,13 @@
 #include "python/docstrings.hpp"
 #include "python/support.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <mutex>
-#include <system_error>
 #include <vector>
 
 namespace netio::python {
 namespace {
-
-// --- what asyncio waits for -------------------------------------------------------------------
-
-// Descriptors that become readable when something has changed. Any thread.
-class Watches {
-  public:
-    Watches() = default;
-    Watches(const Watches&) = delete;
-    Watches& operator=(const Watches&) = delete;
-
-    // The caller closes it, after remove().
-    int add() {
-        const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (descriptor < 0)
-            throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
-        const std::lock_guard lock{mutex_};
-        descriptors_.push_back(descriptor);
-        return descriptor;
-    }
-    void remove(int descriptor) {
-        const std::lock_guard lock{mutex_};
-        std::erase(descriptors_, descriptor);
-    }
-    void notify() {
-        const std::lock_guard lock{mutex_};
-        for (const int each : descriptors_)
-            static_cast<void>(::eventfd_write(each, 1));
-    }
-
-  private:
-    std::mutex mutex_;
-    std::vector<int> descriptors_;
-};
 
 // --- Requester --------------------------------------------------------------------------------
 
@@ -184,6 +146,7 @@ class PythonRequester final : public Connected {
         context_->post_always([this, requester = requester_.get()] {
             requester->close();
             is_closed_ = true;
+            watches_->notify();
         });
     }
     bool is_closed() const noexcept override { return is_closed_; }

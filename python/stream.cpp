@@ -152,12 +152,11 @@ BlockingStream::Options read_stream(Options& options, Limits& limits, bool liste
         .read("farewell_timeout", to.farewell_timeout);
     if (listens) {
         options.read("allow_remote_anonymous", to.allow_remote_anonymous);
-        if (const auto given = options.take("keys"); given && !given->first.is_none())
-            to.keys = given->first.cast<const ServerKeys::Options&>();
+        if (const py::object given = options.take_object<ServerKeys::Options>("keys"))
+            to.keys = given.cast<const ServerKeys::Options&>();
     } else {
         options.read("local_host", to.stream.local_host);
-        if (const auto given = options.take("key"); given && !given->first.is_none())
-            to.stream.key = given->first.cast<std::shared_ptr<ClientKey>>();
+        to.stream.key = read_key(options);
     }
     options.finish();
     return to;
@@ -182,8 +181,8 @@ class PythonStream final : public Connected {
 
     static std::unique_ptr<PythonStream> connect(const py::object& its_address,
                                                  const py::kwargs& values);
-    py::bytes read(std::size_t size, const py::object& timeout) {
-        std::vector<std::byte> memory(std::min(size, most_read_bytes));
+    py::bytes read(const py::object& size, const py::object& timeout) {
+        std::vector<std::byte> memory(std::min(to_count(size, "size", 0), most_read_bytes));
         const std::size_t count = read_some(memory, timeout, "read");
         return {reinterpret_cast<const char*>(memory.data()), count};
     }
@@ -191,7 +190,7 @@ class PythonStream final : public Connected {
         const Bytes bytes{buffer, true};
         return read_some(bytes.span(), timeout, "readinto");
     }
-    py::bytes read_exactly(std::size_t size, const py::object& timeout);
+    py::bytes read_exactly(const py::object& bytes, const py::object& timeout);
     void write(const py::object& data, const py::object& timeout);
     void shutdown_send() {
         check_process();
@@ -302,7 +301,8 @@ bool PythonStream::read_step(std::span<std::byte> memory, const CallTime& call,
     });
 }
 
-py::bytes PythonStream::read_exactly(std::size_t size, const py::object& timeout) {
+py::bytes PythonStream::read_exactly(const py::object& bytes, const py::object& timeout) {
+    const std::size_t size = to_count(bytes, "size", 0);
     const CallTime call{limits_, timeout};
     std::vector<std::byte> memory;
     const auto give_back = [&] {

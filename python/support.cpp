@@ -11,12 +11,14 @@
 #include "pubsub/recording/recording_error.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <limits>
+#include <system_error>
 #include <thread>
 #include <typeinfo>
 
@@ -115,16 +117,58 @@ void close_all_at_exit() {
         each->is_abandoned_ = false;
 }
 
+int Watches::add() {
+    const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (descriptor < 0)
+        throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
+    const std::lock_guard lock{mutex_};
+    descriptors_.push_back(descriptor);
+    is_empty_ = false;
+    return descriptor;
+}
+
+void Watches::remove(int descriptor) {
+    const std::lock_guard lock{mutex_};
+    std::erase(descriptors_, descriptor);
+    is_empty_ = descriptors_.empty();
+}
+
+void Watches::notify() {
+    if (is_empty_) return;
+    const std::lock_guard lock{mutex_};
+    for (const int each : descriptors_)
+        static_cast<void>(::eventfd_write(each, 1));
+}
+
 // --- values -----------------------------------------------------------------------------------
+
+namespace {
+
+std::string type_of(py::handle value) {
+    return py::str(py::type::handle_of(value).attr("__name__")).cast<std::string>();
+}
+
+// Infinity for an integer that no double can hold.
+double to_seconds(py::handle value, const std::string& rule) {
+    if (PyBool_Check(value.ptr()) != 0) throw py::type_error{rule};
+    const double seconds = PyFloat_AsDouble(value.ptr());
+    if (PyErr_Occurred() == nullptr) return seconds;
+    const bool is_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+    if (!is_large && PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set{};
+    PyErr_Clear();
+    if (!is_large) throw py::type_error{rule};
+    constexpr double most = std::numeric_limits<double>::infinity();
+    return py::reinterpret_borrow<py::object>(value) < py::int_{0} ? -most : most;
+}
+
+} // namespace
 
 std::chrono::nanoseconds to_time(py::handle value, const std::string& what) {
     double seconds = 0;
     if (py::hasattr(value, "total_seconds")) {
         seconds = value.attr("total_seconds")().cast<double>();
-    } else if (PyBool_Check(value.ptr()) != 0 || PyNumber_Check(value.ptr()) == 0) {
-        throw py::type_error{what + " must be a number of seconds or a datetime.timedelta"};
     } else {
-        seconds = py::float_{py::reinterpret_borrow<py::object>(value)}.cast<double>();
+        seconds = to_seconds(value, what + " must be a number of seconds or a datetime.timedelta");
     }
     if (std::isnan(seconds)) throw py::value_error{what + " must be a number, and not nan"};
     if (seconds < 0) throw py::value_error{what + " must not be negative"};
@@ -140,14 +184,6 @@ Timeout to_timeout(py::handle value) {
     if (value.is_none()) return {};
     return to_milliseconds(value, "timeout");
 }
-
-namespace {
-
-std::string type_of(py::handle value) {
-    return py::str(py::type::handle_of(value).attr("__name__")).cast<std::string>();
-}
-
-} // namespace
 
 Fid to_fid(py::handle value) {
     if (PyIndex_Check(value.ptr()) == 0) {
@@ -204,15 +240,36 @@ bool is_pair(py::handle value) {
         py::repr(value).cast<std::string>() + "; give several fids as a list"};
 }
 
+// A list may be within itself.
+struct Recursion {
+    Recursion() {
+        if (Py_EnterRecursiveCall(" in a list of fids") != 0) throw py::error_already_set{};
+    }
+    ~Recursion() { Py_LeaveRecursiveCall(); }
+    Recursion(const Recursion&) = delete;
+    Recursion& operator=(const Recursion&) = delete;
+};
+
+// NumPy's scalars and arrays without a dimension are integers, too.
+bool is_integer(py::handle value) {
+    if (PyIndex_Check(value.ptr()) == 0) return false;
+    if (PyObject_Length(value.ptr()) >= 0) return false;
+    PyErr_Clear();
+    return true;
+}
+
 void add_fids(FidSet& fids, py::handle value) {
+    const Recursion recursion;
     if (py::isinstance<FidSet>(value)) {
         for (const FidRange& range : value.cast<const FidSet&>().ranges())
             fids.add(range);
     } else if (PyRange_Check(value.ptr())) {
-        if (py::len(value) == 0) return;
-        if (value.attr("step").cast<std::int64_t>() != 1) {
-            for (const py::handle each : value)
+        if (PyObject_IsTrue(value.ptr()) == 0) return;
+        if (!py::object{value.attr("step")}.equal(py::int_{1})) {
+            for (const py::handle each : value) {
+                check_signals();
                 fids.add(to_fid(each));
+            }
             return;
         }
         fids.add({.first = to_fid(value.attr("start")),
@@ -220,14 +277,16 @@ void add_fids(FidSet& fids, py::handle value) {
     } else if (is_pair(value)) {
         const auto pair = py::reinterpret_borrow<py::tuple>(value);
         fids.add({.first = to_fid(pair[0]), .last = to_fid(pair[1])});
-    } else if (PyIndex_Check(value.ptr()) != 0 && !py::hasattr(value, "__len__")) {
+    } else if (is_integer(value)) {
         fids.add(to_fid(value));
     } else if (py::isinstance<py::str>(value) || py::isinstance<py::bytes>(value) ||
                !py::hasattr(value, "__iter__")) {
         throw py::type_error{fids_rule + py::repr(value).cast<std::string>()};
     } else {
-        for (const py::handle each : py::reinterpret_borrow<py::object>(value))
+        for (const py::handle each : py::reinterpret_borrow<py::object>(value)) {
+            check_signals();
             add_fids(fids, each);
+        }
     }
 }
 
@@ -263,6 +322,28 @@ AddressList to_addresses(py::handle value) {
     for (const py::handle each : py::reinterpret_borrow<py::object>(value))
         addresses.push_back(parse_address(to_address_text(each)));
     return addresses;
+}
+
+std::string to_path(py::handle value, const std::string& what) {
+    if (!py::isinstance<py::str>(value) && !py::isinstance<py::bytes>(value) &&
+        !py::hasattr(value, "__fspath__")) {
+        throw py::type_error{what + " must be a text or a path, and not " +
+                             py::repr(value).cast<std::string>()};
+    }
+    auto path = py::module_::import("os").attr("fsencode")(value).cast<std::string>();
+    if (path.find('\0') != std::string::npos)
+        throw py::value_error{what + " must not have a null character"};
+    return path;
+}
+
+py::str from_path(const std::string& path) {
+    return py::reinterpret_steal<py::str>(
+        PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<py::ssize_t>(path.size())));
+}
+
+py::str to_text(std::string_view text) {
+    return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
+        text.data(), static_cast<py::ssize_t>(text.size()), "backslashreplace"));
 }
 
 std::optional<pubsub::SlowPolicy> to_policy(py::handle value, const std::string& what) {
@@ -349,13 +430,18 @@ py::object only_argument(const py::args& given, const py::kwargs& options,
                          "by name, such as context=..."};
 }
 
+void make_read_only(py::array& array) {
+    // As setflags(write=False), which takes half of the time of a view.
+    py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+}
+
 py::array bytes_array(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
     auto* const held = new std::shared_ptr<const void>{std::move(owner)};
     const py::capsule base{
         held, [](void* pointer) { delete static_cast<std::shared_ptr<const void>*>(pointer); }};
     py::array_t<std::uint8_t> array{static_cast<py::ssize_t>(bytes.size()),
                                     reinterpret_cast<const std::uint8_t*>(bytes.data()), base};
-    array.attr("setflags")(py::arg("write") = false);
+    make_read_only(array);
     return array;
 }
 
@@ -382,6 +468,12 @@ void Options::finish() const {
         if (const std::string name = py::str(key); !known_.contains(name)) refuse(name);
 }
 
+void Options::refuse_type(const std::pair<py::object, std::string>& given, py::handle type) {
+    throw py::type_error{given.second + " must be a netio_daq." +
+                         type.attr("__name__").cast<std::string>() + ", and not " +
+                         py::repr(given.first).cast<std::string>()};
+}
+
 py::dict Options::as_dict(const py::object& value, const std::string& name) {
     if (!py::isinstance<py::dict>(value)) throw py::type_error{name + " must be a dict of options"};
     return py::reinterpret_borrow<py::dict>(value);
@@ -393,9 +485,8 @@ void Options::assign(const py::object& value, const std::string& name, bool& to)
 }
 
 void Options::assign(const py::object& value, const std::string& name, std::string& to) {
-    const py::object text = py::module_::import("os").attr("fspath")(value);
-    if (!py::isinstance<py::str>(text)) throw py::type_error{name + " must be a text"};
-    to = text.cast<std::string>();
+    if (!py::isinstance<py::str>(value)) throw py::type_error{name + " must be a text"};
+    to = value.cast<std::string>();
 }
 
 void Options::assign(const py::object& value, const std::string& name, pubsub::SlowPolicy& to) {
@@ -442,15 +533,18 @@ void read_message_socket(Options& options, MessageSocket::Options& to) {
 }
 
 Context read_context(Options& options) {
-    if (const auto given = options.take("context"); given && !given->first.is_none())
-        return given->first.cast<const Context&>();
+    if (const py::object given = options.take_object<SharedContext>("context")) {
+        const auto& shared = given.cast<const SharedContext&>();
+        shared.check_process();
+        return shared.context;
+    }
     return without_gil([] { return Context{}; });
 }
 
 std::shared_ptr<ServerKeys> read_keys(Options& options, const Context& context) {
-    const auto given = options.take("keys");
-    if (!given || given->first.is_none()) return nullptr;
-    const auto& its = given->first.cast<const ServerKeys::Options&>();
+    const py::object given = options.take_object<ServerKeys::Options>("keys");
+    if (!given) return nullptr;
+    const auto& its = given.cast<const ServerKeys::Options&>();
     std::shared_ptr<ServerKeys> keys;
     without_gil(
         [&] { context.run([&] { keys = std::make_shared<ServerKeys>(context.loop(), its); }); });
@@ -458,9 +552,8 @@ std::shared_ptr<ServerKeys> read_keys(Options& options, const Context& context) 
 }
 
 std::shared_ptr<const ClientKey> read_key(Options& options) {
-    const auto given = options.take("key");
-    if (!given || given->first.is_none()) return nullptr;
-    return given->first.cast<std::shared_ptr<ClientKey>>();
+    const py::object given = options.take_object<ClientKey>("key");
+    return given ? given.cast<std::shared_ptr<ClientKey>>() : nullptr;
 }
 
 // --- errors -----------------------------------------------------------------------------------
@@ -469,7 +562,7 @@ namespace {
 
 [[noreturn]] void raise_with(const char* name, const std::string& text, const py::dict& values) {
     const py::object type = py::module_::import("netio_daq.errors").attr(name);
-    const py::object error = type(text);
+    const py::object error = type(to_text(text));
     for (const auto& [key, value] : values)
         error.attr(key) = value;
     PyErr_SetObject(type.ptr(), error.ptr());
@@ -491,6 +584,51 @@ std::string name_of(Status status) {
     std::string name{to_string(status)};
     std::ranges::replace(name, ' ', '_');
     return name;
+}
+
+// --- objects that do not exist ----------------------------------------------------------------
+
+namespace {
+
+// pybind11 would give a method memory without an object.
+void* refuse_missing(std::size_t) {
+    throw py::type_error{"this object does not exist: its __init__() has not been called, or has "
+                         "failed; a subclass calls super().__init__() before it uses the object"};
+}
+
+} // namespace
+
+namespace {
+
+// As that of pybind11 2.10, which leaves the object to the garbage collector of other threads,
+// while a destructor of this module has released the GIL.
+void deallocate(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base)->tp_dealloc(self);
+}
+
+} // namespace
+
+void protect_classes(const py::module_& module) {
+    const auto* const base =
+        reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
+    for (const auto& [name, value] : py::dict{module.attr("__dict__")}) {
+        if (!py::isinstance<py::type>(value)) continue;
+        auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
+        py::detail::type_info* const its = py::detail::get_type_info(type);
+        if (its == nullptr) continue;
+        its->operator_new = &refuse_missing;
+        if (PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) != 0) type->tp_dealloc = &deallocate;
+        // Without an __init__() of its own: only the library creates such objects.
+        if (type->tp_init == base->tp_init) type->tp_new = nullptr;
+        if (py::dict{value.attr("__dict__")}.contains("__reduce_ex__")) continue;
+        // pickle would call the base class of pybind11, which ends the process.
+        const std::string text = "a " + name.cast<std::string>() +
+                                 " cannot be copied or pickled: it belongs to its process";
+        value.attr("__reduce_ex__") = py::cpp_function(
+            [text](const py::object&, const py::object&) { throw py::type_error{text}; },
+            py::name("__reduce_ex__"), py::is_method(value));
+    }
 }
 
 void translate_exceptions() {

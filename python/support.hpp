@@ -24,6 +24,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -32,6 +33,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -177,6 +179,31 @@ class Connected : public OfProcess {
 // Closes all objects, and waits. After it, only the calling thread returns from library calls.
 void close_all_at_exit();
 
+// A loop and its thread, which objects share.
+struct SharedContext final : OfProcess {
+    explicit SharedContext(Context its) : OfProcess{"Context"}, context{std::move(its)} {}
+
+    const Context context;
+};
+
+// Descriptors that become readable when something has changed, for asyncio. Any thread.
+class Watches {
+  public:
+    Watches() = default;
+    Watches(const Watches&) = delete;
+    Watches& operator=(const Watches&) = delete;
+
+    // The caller closes it, after remove().
+    int add();
+    void remove(int descriptor);
+    void notify();
+
+  private:
+    std::mutex mutex_;
+    std::vector<int> descriptors_;
+    std::atomic<bool> is_empty_{true};
+};
+
 // Destroys an object of the library without the GIL; `at_once`: on the thread of its context, where
 // its destructor does not wait.
 template <typename Object>
@@ -200,6 +227,11 @@ std::size_t to_count(py::handle value, const std::string& what, std::size_t leas
 // "HOST:PORT", or a list of them.
 AddressList to_addresses(py::handle value);
 std::string to_address_text(py::handle value); // "HOST:PORT"
+// The name of a file, as os.fsencode() has it. `what` names it in the exception.
+std::string to_path(py::handle value, const std::string& what);
+py::str from_path(const std::string& path);
+// A text of the library, which may have bytes of a peer or of a path that are no UTF-8.
+py::str to_text(std::string_view text);
 std::optional<pubsub::SlowPolicy> to_policy(py::handle value, const std::string& what);
 py::object to_python(const FidSet& fids); // a list of pairs
 
@@ -258,6 +290,8 @@ void add_init(Class& its_class, const char* usage) {
                   "The argument without a name, and the options of the class by their names.");
 }
 
+void make_read_only(py::array& array);
+
 // A read-only array of bytes whose memory `owner` keeps.
 py::array bytes_array(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
@@ -299,6 +333,14 @@ class Options {
 
     // The value and the full name of an option, if it is given.
     std::optional<std::pair<py::object, std::string>> take(const char* name);
+    // An option that is an object of this class; nullptr: not given, or None.
+    template <typename Its>
+    py::object take_object(const char* name) {
+        const auto given = take(name);
+        if (!given || given->first.is_none()) return {};
+        if (py::isinstance<Its>(given->first)) return given->first;
+        refuse_type(*given, py::type::of<Its>());
+    }
     template <typename Value>
     Options& read(const char* name, Value& value) {
         if (const auto given = take(name)) assign(given->first, given->second, value);
@@ -318,6 +360,8 @@ class Options {
     void finish() const;
 
   private:
+    [[noreturn]] static void refuse_type(const std::pair<py::object, std::string>& given,
+                                         py::handle type);
     static py::dict as_dict(const py::object& value, const std::string& name);
     static void assign(const py::object& value, const std::string& name, bool& to);
     static void assign(const py::object& value, const std::string& name, std::string& to);
@@ -360,6 +404,10 @@ std::shared_ptr<const ClientKey> read_key(Options& options);
                         const char* attribute, const py::object& value);
 void translate_exceptions();
 std::string name_of(Status status); // as the enumerator
+
+// For all classes of the module: makes calls of objects that were not created an exception, refuses
+// to copy and pickle objects, and lets other threads collect garbage while an object ends.
+void protect_classes(const py::module_& module);
 
 // --- the parts of the module ------------------------------------------------------------------
 

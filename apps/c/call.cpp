@@ -2,10 +2,12 @@
 #include "apps/c/call.hpp"
 
 #include "apps/common/parse.hpp"
+#include "netio/base/control_characters.hpp"
 #include "netio/base/version.hpp"
 #include "netio/context.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -53,10 +55,25 @@ LastError& last_error() noexcept {
     return error;
 }
 
+// A text may have bytes of a peer, such as those of netiodaq_request_fail(): they stay one line of
+// UTF-8.
+void append_line(std::string& line, std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t length = netio::utf8_length(text);
+        if (length == 0 || netio::is_control(text.front())) {
+            line += '?';
+        } else {
+            line += text.substr(0, length);
+        }
+        text.remove_prefix(std::max<std::size_t>(length, 1));
+    }
+}
+
 netiodaq_result failed(netiodaq_result result, std::string_view prefix, std::string_view text) {
     LastError& error = last_error();
     try {
-        error.text.assign(prefix).append(prefix.empty() ? "" : ": ").append(text);
+        error.text.assign(prefix).append(prefix.empty() ? "" : ": ");
+        append_line(error.text, text);
         error.constant = nullptr;
     } catch (const std::bad_alloc&) {
         error.constant = netiodaq_error_text(result);

@@ -103,13 +103,24 @@ netiodaq_result new_object(Type** out, Work work,
         call);
 }
 
-inline std::span<const std::byte> bytes_of(const void* data, std::uint64_t size_bytes) {
-    if (size_bytes > 0) required(static_cast<const char*>(data), "data");
+// The library adds to sizes without a look at overflow.
+inline void check_size(std::uint64_t size_bytes, const char* name) {
+    if (size_bytes <= static_cast<std::uint64_t>(PTRDIFF_MAX)) return;
+    throw Failure{NETIODAQ_INVALID_ARGUMENT, std::string{name} + " cannot have " +
+                                                 std::to_string(size_bytes) +
+                                                 " bytes: no memory is so large"};
+}
+
+inline std::span<const std::byte> bytes_of(const void* data, std::uint64_t size_bytes,
+                                           const char* name = "data") {
+    if (size_bytes > 0) required(static_cast<const char*>(data), name);
+    check_size(size_bytes, name);
     return {static_cast<const std::byte*>(data), static_cast<std::size_t>(size_bytes)};
 }
 
 inline std::span<std::byte> memory_of(void* memory, std::uint64_t size_bytes) {
     if (size_bytes > 0) required(static_cast<char*>(memory), "memory");
+    check_size(size_bytes, "memory");
     return {static_cast<std::byte*>(memory), static_cast<std::size_t>(size_bytes)};
 }
 

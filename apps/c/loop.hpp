@@ -122,8 +122,9 @@ class Delivery {
         }
         const std::less_equal<> before;
         const auto whole = message_->bytes();
-        if (!before(whole.data(), bytes.data()) ||
-            !before(bytes.data() + bytes.size(), whole.data() + whole.size())) {
+        const std::byte* const end = whole.data() + whole.size();
+        if (!before(whole.data(), bytes.data()) || !before(bytes.data(), end) ||
+            bytes.size() > static_cast<std::size_t>(end - bytes.data())) {
             throw Failure{NETIODAQ_INVALID_ARGUMENT, "these bytes are not within the message"};
         }
         auto message = std::make_unique<netiodaq_message>();

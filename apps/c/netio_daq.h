@@ -26,8 +26,9 @@
  * call ends the child with one line. A callback must return: it must not throw, call longjmp() or
  * end its thread.
  *
- * Texts are UTF-8 and end with a null character. Sizes are in bytes. A time-out of -1 means no
- * limit, 0 means that the call does not wait. */
+ * Texts are UTF-8 and end with a null character; in that of netiodaq_last_error(), other bytes and
+ * control characters of a peer are '?'. Sizes are in bytes, and at most PTRDIFF_MAX. A time-out of
+ * -1 means no limit, 0 means that the call does not wait. */
 
 #include <stdint.h>
 

@@ -110,7 +110,7 @@ PublishSocket& unbuffered_of(netiodaq_publish_socket* socket) {
 
 PublishSocket::Extras extras_of(std::uint8_t status, const void* header,
                                 std::uint64_t header_bytes) {
-    return {.status = status, .header = netiodaq::bytes_of(header, header_bytes)};
+    return {.status = status, .header = netiodaq::bytes_of(header, header_bytes, "header")};
 }
 
 } // namespace

@@ -101,21 +101,27 @@ __all__ = [
     "set_log",
 ]
 
+_core._require_main_interpreter()
+
 # --- asyncio -------------------------------------------------------------------------------------
 
 _Value = TypeVar("_Value")
 
 
 class _Wait:
-    """The tasks of one event loop that wait until the descriptor of an object is readable."""
+    """The tasks of one event loop that wait until a descriptor of an object is readable."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, its: Any) -> None:
         self.loop = loop
         self.future: asyncio.Future[None] = loop.create_future()
         self._tasks = 0
-        self._its = its if hasattr(its, "_watch") else None
-        self._descriptor: int = its._watch() if self._its else os.dup(its.fileno())
-        loop.add_reader(self._descriptor, self.end)
+        self._its = its
+        self._watched: int | None = its._watch() if hasattr(its, "_watch") else None
+        self._descriptors = [] if self._watched is None else [self._watched]
+        if hasattr(its, "fileno"):
+            self._descriptors.append(os.dup(its.fileno()))
+        for descriptor in self._descriptors:
+            loop.add_reader(descriptor, self.end)
 
     def __enter__(self) -> _Wait:
         self._tasks += 1
@@ -127,20 +133,20 @@ class _Wait:
             self.end()
 
     def end(self) -> None:
-        if self._descriptor < 0:
-            return
-        descriptor, self._descriptor = self._descriptor, -1
-        if not self.loop.is_closed():
-            self.loop.remove_reader(descriptor)
-        if self._its:
-            self._its._unwatch(descriptor)
-        os.close(descriptor)
+        descriptors, self._descriptors = self._descriptors, []
+        if self._watched is not None and descriptors:
+            self._its._unwatch(self._watched)
+        self._its = None  # which has a reference to this
+        for descriptor in descriptors:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(descriptor)
+            os.close(descriptor)
         if not self.future.done() and not self.loop.is_closed():
             self.future.set_result(None)
 
 
 async def _until(its: Any, attempt: Callable[[], _Value | None]) -> _Value:
-    """Returns the first result that is not None. `its` has a descriptor, or _watch()."""
+    """Returns the first result that is not None. `its` has a descriptor, _watch(), or both."""
     loop = asyncio.get_running_loop()
     while (result := attempt()) is None:
         wait: _Wait | None = getattr(its, "_waiting", None)
@@ -672,7 +678,9 @@ class _Log:
         for line in _core._take_log(seconds):
             try:
                 self._write(line)
-            except Exception:
+            except BaseException as failure:  # in its thread each would end the log
+                if not isinstance(failure, Exception) and threading.current_thread() is not self._thread:
+                    raise
                 logging.getLogger("netio").exception("the function of set_log() failed for: %s", line)
 
     def stop(self) -> None:
@@ -700,6 +708,8 @@ def set_log(log: logging.Logger | Callable[[str], object] | None) -> None:
     >>> netio.set_log(None)
     """
     global _log
+    if log is not None and not isinstance(log, logging.Logger) and not callable(log):
+        raise TypeError(f"log must be a logging.Logger, a function or None, and not {log!r}")
     former, _log = _log, None
     if log is None:
         _core._log_to_nothing()

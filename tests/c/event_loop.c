@@ -232,6 +232,8 @@ static void on_message(netiodaq_receive_socket* socket, const void* data, uint64
     netiodaq_message* wrong = NULL;
     CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "not within the message",
                 netiodaq_receive_socket_keep(socket, "elsewhere", 1, &wrong));
+    CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "no memory is so large",
+                netiodaq_receive_socket_keep(socket, data, UINT64_MAX, &wrong));
 }
 static void on_peer_closed(netiodaq_receive_socket* socket, int32_t reason, const char* detail,
                            void* user) {

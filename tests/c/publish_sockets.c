@@ -112,6 +112,12 @@ static void on_message(netiodaq_subscribe_socket* socket, uint64_t fid, const vo
     netiodaq_message* wrong = NULL;
     CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "not within the message",
                 netiodaq_subscribe_socket_keep(socket, "elsewhere", 1, &wrong));
+    CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "not within the message",
+                netiodaq_subscribe_socket_keep(socket, data, size_bytes + 1, &wrong));
+    CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "no memory is so large",
+                netiodaq_subscribe_socket_keep(socket, data, UINT64_MAX, &wrong));
+    CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "not within the message",
+                netiodaq_subscribe_socket_keep(socket, data, INT64_MAX, &wrong));
     if (to->close_in_message) CHECK_OK(netiodaq_subscribe_socket_close(socket));
     if (to->free_in_message) netiodaq_subscribe_socket_free(socket);
 }

@@ -53,6 +53,20 @@ static void each_end(netiodaq_requester* requester, netiodaq_responder* responde
     expect(reply, "");
     expect_end(reply, NETIODAQ_END, NETIODAQ_REQUEST_REPLIED);
 
+    for (uint64_t less = 0; less < 400; less += 8) {
+        netiodaq_reply* none = NULL;
+        CHECK_FAILS(NETIODAQ_INVALID_ARGUMENT, "no memory is so large",
+                    netiodaq_requester_send(requester, "x", UINT64_MAX - less, 0, &none));
+        CHECK(none == NULL);
+    }
+    reply = send_text(requester, "one line?");
+    request = receive(responder, "one line?");
+    CHECK_OK(netiodaq_request_fail(request, "first\nsecond \x1b[31m \xff\xc3\xa4"));
+    netiodaq_request_free(request);
+    CHECK_FAILS(NETIODAQ_CLOSED, "first?second ?[31m ?\xc3\xa4",
+                netiodaq_reply_next(reply, deadline_ms, &data, &size));
+    netiodaq_reply_free(reply);
+
     reply = send_text(requester, "a channel?");
     request = receive(responder, "a channel?");
     CHECK_OK(netiodaq_request_fail(request, "no such channel"));
@@ -78,11 +92,11 @@ static void each_end(netiodaq_requester* requester, netiodaq_responder* responde
 static void counters(netiodaq_requester* requester, netiodaq_responder* responder) {
     netiodaq_requester_stats asked = {.size_bytes = sizeof asked};
     CHECK_OK(netiodaq_requester_get_stats(requester, &asked));
-    CHECK(asked.replied == 1 && asked.failed == 2 && asked.canceled == 1);
+    CHECK(asked.replied == 1 && asked.failed == 3 && asked.canceled == 1);
     CHECK(asked.outstanding == 0 && asked.connected == 1 && asked.size_bytes == sizeof asked);
     netiodaq_responder_stats answered = {.size_bytes = sizeof answered};
     CHECK_OK(netiodaq_responder_get_stats(responder, &answered));
-    CHECK(answered.replied == 1 && answered.failed == 1 && answered.no_reply == 1);
+    CHECK(answered.replied == 1 && answered.failed == 2 && answered.no_reply == 1);
     CHECK(answered.peers == 1 && answered.size_bytes == sizeof answered);
     /* An older program knows the first members only. */
     netiodaq_requester_stats older = {.size_bytes = 2 * sizeof(uint64_t), .replied = 99};

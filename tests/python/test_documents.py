@@ -100,6 +100,17 @@ def test_type_hints(tmp_path):
     ], used.stdout + used.stderr
 
 
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs the package mypy")
+def test_the_programs_of_the_document_have_right_types(tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "python.md").read_text(), re.M | re.S)
+    for number, block in enumerate(blocks):
+        (tmp_path / f"block_{number}.py").write_text(block)
+    command = [sys.executable, "-m", "mypy", "--check-untyped-defs", f"--cache-dir={tmp_path}", *tmp_path.glob("block_*.py")]
+    environment = {**os.environ, "MYPYPATH": str(PACKAGE.parent)}
+    checked = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def test_hints_and_module_have_the_same_names():
     """What _core.pyi declares exists, and what exists is declared."""
     source = (PACKAGE / "_core.pyi").read_text()

@@ -117,6 +117,8 @@ def test_a_handler_of_a_signal_runs_during_a_wait():
         "responder.close()",
         "socket.publish(1, frames)",
         "socket.close()",
+        "netio.Publisher('127.0.0.1:0', context=context)",
+        "netio.buffer(4, context=context)",
         "writer.write_bytes(1, b'a')",
         "writer.close()",
     ],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Publishing without a copy from arrays of registered memory."""
 
+import collections
 import gc
 import threading
 
@@ -80,7 +81,7 @@ def test_parts_and_views_are_messages(view):
 def test_what_is_not_of_a_buffer_is_refused():
     frames, socket = create()
     other = netio.buffer(100, context=netio.Context())
-    for array in (numpy.zeros(5, "u1"), b"abc", frames.copy()):
+    for array in (numpy.zeros(5, "u1"), b"abc", frames.copy(), numpy.dtype("f8"), None):
         with pytest.raises(TypeError, match="an array of netio_daq.buffer"):
             socket.publish(1, array)
     with pytest.raises(ValueError, match="of another context"):
@@ -97,3 +98,74 @@ def test_what_is_not_of_a_buffer_is_refused():
     pair(publisher=socket)
     with pytest.raises(netio.Error, match="larger than largest_message_bytes"):
         socket.publish(1, limited[0])
+
+
+def test_messages_of_all_fids_stay_in_order():
+    """Those that are handed over to the loop, and those that wait for it because their fid is new."""
+    frames, socket = create((64, 64))
+    _, subscriber = pair(publisher=socket)
+    expected, publications = [], collections.deque()
+    for number in range(3000):
+        if len(publications) == 64:
+            assert publications.popleft().wait(LONG)
+        frames[number % 64].view("u8")[0] = number
+        fid = number if number % 5 == 0 else number % 3
+        if (publication := socket.publish(fid, frames[number % 64])) is not None:
+            publications.append(publication)
+            expected.append((fid, number))
+    socket.close()
+    assert [(message.fid, int.from_bytes(message.data[:8], "little")) for message in subscriber] == expected
+    assert len(expected) > 2000 and all(publication.outcome["sent"] == 1 for publication in publications)
+
+
+def test_threads_hand_over_at_the_same_time():
+    frames, socket = create((40, 256))
+    _, subscriber = pair(publisher=socket)
+    expected = {fid: [number % 251 for number in range(500)] for fid in range(4)}
+
+    def publish(fid):
+        for number, byte in enumerate(expected[fid]):
+            frame = frames[10 * fid + number % 10]
+            frame[:] = byte
+            assert socket.publish(fid, frame).wait(LONG)
+
+    threads = [threading.Thread(target=publish, args=[fid]) for fid in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+    socket.close()
+    received = {fid: [] for fid in range(4)}
+    for message in subscriber:
+        received[message.fid].append(message.data[255])
+    assert received == expected
+
+
+def test_a_publication_ends_when_its_subscribers_leave():
+    frames, socket = create()
+    subscriber = pair((1, 2), publisher=socket)[1]
+    publications = [socket.publish(1, frames[0]) for _ in range(10)]
+    subscriber.unsubscribe(1)
+    while (publication := socket.publish(1, frames[0])) is not None:
+        assert publication.wait(LONG)
+        publications.append(publication)
+    assert all(each.wait(LONG) and sum(each.outcome.values()) <= 1 for each in publications)
+    assert socket.publish(2, frames[0]).wait(LONG), "it still has this one"
+    subscriber.close()
+    while (publication := socket.publish(2, frames[0])) is not None:
+        assert publication.wait(LONG)
+
+
+def test_no_publication_is_left_at_the_end_of_the_socket():
+    for end in ("close", "destroy"):
+        frames, socket = create()
+        subscriber = pair(publisher=socket)[1]
+        publications = [socket.publish(1, frames[number % 8]) for number in range(50)]
+        if end == "close":
+            socket.close()
+            assert sum(1 for _ in subscriber) == 50, "close() is after them"
+            with pytest.raises(netio.ClosedError):
+                socket.publish(1, frames[0])
+        del socket, frames
+        gc.collect()
+        assert all(each.wait(LONG) for each in publications)
