@@ -236,6 +236,9 @@ inline constexpr std::string_view run_metadata = "netio";
 inline constexpr std::string_view fid_encoding = "netio/1";
 inline constexpr std::size_t fid_channel_limit = 60000;
 std::string fid_topic(Fid fid); // "netio/fid/0x" and 16 digits
+// The fid of such a channel, which its topic and its metadata have. Returns nullopt if they differ:
+// no checksum protects a channel record outside of a chunk.
+std::optional<Fid> fid_of(const Channel& channel);
 // Fids beyond that limit share a channel for each publisher.
 inline constexpr std::string_view publisher_encoding = "netio-fid/1";
 std::string publisher_topic(std::string_view publisher); // "netio/publisher/HOST:PORT"

@@ -38,7 +38,7 @@ bool is_compression(std::string_view name) {
 
 } // namespace
 
-McapInput::McapInput(std::string path, std::size_t limit_bytes)
+McapInput::McapInput(std::string path, std::size_t limit_bytes, std::uint64_t size_limit)
     : path_{std::move(path)}, limit_bytes_{limit_bytes} {
     fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const auto refuse = [&](const std::string& why) {
@@ -50,7 +50,7 @@ McapInput::McapInput(std::string path, std::size_t limit_bytes)
         refuse("cannot be read: " + std::generic_category().message(errno));
     if (!S_ISREG(status.st_mode))
         refuse("is no regular file; give the path of a recording, as run.mcap");
-    size_ = static_cast<std::uint64_t>(status.st_size);
+    size_ = std::min(static_cast<std::uint64_t>(status.st_size), size_limit);
     ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
     ByteSpan begin;
     try {

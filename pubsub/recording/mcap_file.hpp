@@ -30,7 +30,8 @@ class McapInput {
   public:
     // Throws RecordingError if the file cannot be read, is no MCAP file, or is one of a newer
     // version. A file that ends within its first bytes is empty.
-    McapInput(std::string path, std::size_t limit_bytes);
+    // `size_limit`: bytes of the file that are read, if it is still written.
+    McapInput(std::string path, std::size_t limit_bytes, std::uint64_t size_limit = UINT64_MAX);
     ~McapInput();
     McapInput(const McapInput&) = delete;
     McapInput& operator=(const McapInput&) = delete;
