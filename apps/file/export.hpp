@@ -125,6 +125,13 @@ ExportReport export_hdf5(netio::RecordingReader& reader, const std::string& path
                          const std::vector<LayoutField>& layout,
                          const std::function<void()>& on_progress);
 
+// What RecordingReader does not need if the summary is whole, but other programs read: the records
+// between the chunks. Returns damage, and what contradicts the chunks or the summary. Throws
+// RecordingError.
+std::vector<netio::RecordingReader::Damage>
+check_between_chunks(const netio::RecordingReader::File& file, std::size_t chunk_limit_bytes,
+                     const std::function<void(std::uint64_t)>& on_progress);
+
 // Copies everything that is whole in an MCAP file, also of other programs, into a new file with a
 // new summary. The chunks are copied as they are.
 
@@ -133,6 +140,8 @@ struct RepairReport {
     std::uint64_t messages = 0;
     std::uint64_t skipped_places = 0;
     std::uint64_t skipped_bytes = 0;
+    std::uint64_t lost_channels = 0; // without a whole record: the fid is not known
+    std::uint64_t lost_channel_messages = 0;
 };
 
 // Throws RecordingError and std::system_error; then the new file is removed. `on_progress` gets the

@@ -3,6 +3,7 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/fid_text.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/report.hpp"
 #include "apps/file/export.hpp"
 #include "apps/program/commands.hpp"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,6 +33,39 @@
 
 namespace apps::file {
 
+// While it exists, the first of the end signals becomes an exception of check(), so that the owner
+// of a new file removes it. ended() then lets the signal end the process. A second one ends it at
+// once.
+class EndSignals {
+  public:
+    EndSignals() {
+        struct sigaction action {};
+        action.sa_handler = [](int number) { received_ = number; };
+        action.sa_flags = static_cast<int>(SA_RESETHAND); // and a blocked write fails with EINTR
+        for (const int number : end_signals())
+            ::sigaction(number, &action, nullptr);
+    }
+    EndSignals(const EndSignals&) = delete;
+    EndSignals& operator=(const EndSignals&) = delete;
+    ~EndSignals() {
+        for (const int number : end_signals())
+            std::signal(number, SIG_DFL);
+    }
+
+    static void check() {
+        if (received_ != 0) throw std::runtime_error{"interrupted"};
+    }
+    // Call after an exception.
+    static void end_if_received() {
+        if (received_ == 0) return;
+        std::signal(received_, SIG_DFL);
+        ::raise(received_);
+    }
+
+  private:
+    static inline volatile std::sig_atomic_t received_ = 0;
+};
+
 // Shows the progress of long work once a second in one line, if standard output is a terminal.
 class Progress {
   public:
@@ -41,8 +76,9 @@ class Progress {
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    // Call often; costs a few instructions.
+    // Call often; costs a few instructions. Throws after an end signal.
     void show(std::uint64_t done_bytes, std::uint64_t total_bytes) {
+        EndSignals::check();
         if (!is_shown_ || (++calls_ & 0xfff) != 0) return;
         const netio::TimePoint now = netio::Clock::now();
         if (now - last_ < std::chrono::seconds{1}) return;
@@ -160,6 +196,7 @@ class Copy {
                 writer_->close(); // throws why
                 throw std::runtime_error{writer_->stats().failure};
             }
+            EndSignals::check();
             static_cast<void>(writer_->wait_until_writable(std::chrono::seconds{1}));
         }
     }
@@ -370,7 +407,10 @@ std::string to_text(const Report& report, std::size_t fid_limit) {
     text += "\n";
     for (const auto& [name, sum] : sums.events) {
         text += fmt::format("event {}: {} times", name, sum.events);
-        text += sum.count > 0 ? fmt::format(", {} messages\n", sum.count) : "\n";
+        if (sum.count > 0)
+            text += name == "disk_slow" ? fmt::format(", the queue was full {} times", sum.count)
+                                        : fmt::format(", {} messages", sum.count);
+        text += "\n";
     }
     return text + problem_lines(report) + rate_lines(sums.rate) + fid_lines(sums, fid_limit);
 }
@@ -482,6 +522,26 @@ ExitStatus run_info(const FileArguments& arguments) {
     return ExitStatus::done;
 }
 
+// The reader has reported the same damage if it had to scan the file.
+void verify_between_chunks(const FileArguments& arguments, Report& report) {
+    Progress progress{arguments.json};
+    for (const RecordingReader::File& file : report.files) {
+        const auto is_known = [&](const RecordingReader::Damage& found) {
+            return std::ranges::any_of(report.damage, [&](const RecordingReader::Damage& each) {
+                return each.path == found.path && each.offset == found.offset;
+            });
+        };
+        for (RecordingReader::Damage& found : check_between_chunks(
+                 file, arguments.recording.chunk_memory_limit_bytes,
+                 [&](std::uint64_t passed) { progress.show(passed, file.bytes); })) {
+            if (is_known(found)) continue;
+            ++report.damage_count;
+            if (report.damage.size() < RecordingReader::damage_limit)
+                report.damage.push_back(std::move(found));
+        }
+    }
+}
+
 ExitStatus run_verify(const FileArguments& arguments) {
     RecordingReader reader = open_recording(arguments.recording, RecordingReader::OnDamage::skip);
     Report report = read_all(reader, "file_verify", arguments.json);
@@ -498,6 +558,7 @@ ExitStatus run_verify(const FileArguments& arguments) {
     if (is_known && written != counted && report.damage_count == 0)
         report.wrong_counts.push_back(
             fmt::format("the summaries have {} messages, the chunks have {}", written, counted));
+    verify_between_chunks(arguments, report);
     print(arguments, report);
     const bool damaged =
         report.damage_count > 0 || !report.wrong_counts.empty() || report.backward_steps > 0;
@@ -523,12 +584,18 @@ ExitStatus run_repair(const FileArguments& arguments) {
         json["messages"] = report.messages;
         json["skipped_places"] = report.skipped_places;
         json["skipped_bytes"] = report.skipped_bytes;
+        json["lost_channels"] = report.lost_channels;
+        json["lost_channel_messages"] = report.lost_channel_messages;
         print_report(json_line(json) + "\n");
     } else {
         print_report(fmt::format("{}: {} messages in {} chunks; {} bytes were not whole\n",
                                  arguments.output, report.messages, report.chunks,
                                  report.skipped_bytes));
     }
+    if (report.lost_channels > 0)
+        spdlog::warn("{}: the records of {} channels are damaged: the fids of their {} messages "
+                     "are not known; they are in the channels lost/ID",
+                     arguments.output, report.lost_channels, report.lost_channel_messages);
     return ExitStatus::done;
 }
 
@@ -636,7 +703,15 @@ class FileCommand {
         arguments_ = arguments.get();
         add_recordings(action, arguments->recording);
         add_json(action, arguments->json);
-        actions_.emplace_back(&action, [run, arguments] { return to_integer(run(*arguments)); });
+        actions_.emplace_back(&action, [run, arguments] {
+            const EndSignals signals;
+            try {
+                return to_integer(run(*arguments));
+            } catch (...) {
+                EndSignals::end_if_received();
+                throw;
+            }
+        });
         return action;
     }
     FileArguments& arguments() { return *arguments_; } // of the last added action
@@ -682,6 +757,7 @@ Command add_file(CLI::App& program) {
         CLI::App& action = command.add(name, help, run);
         add_output(action, command.arguments(), "The new recording; it must not exist");
         add_compression(action, command.arguments().writer.compress);
+        add_min_free(action, command.arguments().writer.min_free_bytes);
         return action;
     };
     CLI::App& cut =
