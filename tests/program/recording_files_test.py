@@ -41,9 +41,11 @@ def record(opcode, content):
 class Recording:
     """An MCAP file by its specification, independent of netio's writer."""
 
-    def __init__(self, channels_outside=False):
+    def __init__(self, channels_outside=False, properties=None):
         self.channels_outside = channels_outside  # of the chunks, as netio record writes them
         self.data = MAGIC + record(1, text("netio") + text("recording_files_test"))
+        if properties:
+            self.data += record(12, text("netio") + texts(properties))
         self.channels, self.indexes, self.counts = {}, b"", {}
         self.chunks, self.times, self.chunk_ends = 0, [], []
 
@@ -238,6 +240,33 @@ class Looking(RecordingCase):
                 self.assertEqual(report["messages"], 200)
                 self.assertIn(report["damage_count"], (1, 2))  # a lost channel is absent, too
         self.assertEqual(self.run_json("file", "verify", self.path("whole.mcap", data))["damage_count"], 0)
+
+    def test_an_absent_part_of_a_set_is_named(self):
+        for part in (1, 2, 3, 5):
+            messages = [(0, part, part, 0, b"x")]
+            made = recording_of(messages, properties={"run": "abc", "part": str(part)})
+            self.path(f"{part}.mcap", made.finished())
+        folder = os.path.dirname(self.file)
+        os.unlink(self.file)
+        report = self.run_json("file", "verify", folder, status=5)
+        self.assertEqual(report["absent_parts"], ["part 4 of run abc"])
+        os.unlink(self.path("2.mcap"))
+        report = self.run_json("file", "info", folder)
+        self.assertEqual(report["absent_parts"], ["part 2 of run abc", "part 4 of run abc"])
+        os.unlink(self.path("3.mcap"))
+        self.assertIn("absent: parts 2 to 4 of run abc;", netio("file", "info", folder).stdout.decode())
+
+    def test_texts_of_a_file_forge_no_lines(self):
+        data = self.made.data.replace(b"recording_files_test", b"evil\nlost: 9 message")  # as long
+        lines = netio("file", "info", self.path("evil.mcap", data)).stdout.decode().splitlines()
+        self.assertIn(r"written by evil\nlost: 9 message", lines[0])
+        self.assertEqual(sum(line.startswith("lost:") for line in lines), 1)
+
+    def test_a_repaired_file_can_go_to_standard_output(self):
+        for extra in ((), ("--json",)):
+            ended = netio("file", "repair", self.file, "--output", "-", *extra)
+            self.assertEqual((ended.returncode, ended.stdout[:8], ended.stdout[-8:]), (0, MAGIC, MAGIC))
+            self.assertEqual(self.lines(self.path("copy.mcap", ended.stdout)), self.expected_lines(self.MESSAGES))
 
     def test_a_signal_removes_what_is_not_finished(self):
         for arguments in (("cut",), ("export", "--as", "csv")):
