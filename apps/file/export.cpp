@@ -268,6 +268,7 @@ class Repair {
             out_.write(in_.whole(record));
             break;
         default: // message indexes, which copy_chunk() writes, and kinds of later versions
+            if (record.opcode >= Opcode{0x80}) out_.write(in_.whole(record)); // of other programs
             break;
         }
         return record.end();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/common/io.hpp"
+#include "pubsub/recording/mcap_file.hpp"
 #include "pubsub/recording/recording_error.hpp"
 #include "pubsub/recording/recording_reader.hpp"
 
@@ -37,7 +38,7 @@ class NewFile {
         }
         file_ = std::fopen(path_.c_str(), "wxbe");
         if (file_ == nullptr && errno == EEXIST) refuse_existing(path_);
-        if (file_ == nullptr) throw_errno(path_);
+        if (file_ == nullptr) netio::mcap::throw_file_error("cannot create", path_, errno);
     }
     ~NewFile() {
         if (file_ == nullptr || file_ == stdout) return;
@@ -48,7 +49,7 @@ class NewFile {
     NewFile& operator=(const NewFile&) = delete;
 
     void write(std::span<const std::byte> bytes) {
-        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) throw_errno(path_);
+        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail(errno);
         size_ += bytes.size();
     }
     void write(std::string_view text) { write(std::as_bytes(std::span{text})); }
@@ -56,18 +57,22 @@ class NewFile {
 
     // Waits until a file is on the disk.
     void finish() {
-        if (std::fflush(file_) != 0) throw_errno(path_);
+        if (std::fflush(file_) != 0) fail(errno);
         if (file_ == stdout) return;
-        if (!sync_file(::fileno(file_))) throw_errno(path_);
+        if (!sync_file(::fileno(file_))) fail(errno);
         std::FILE* const closed = std::exchange(file_, nullptr);
         if (std::fclose(closed) == 0) return;
         const int error = errno;
         ::unlink(path_.c_str());
-        errno = error;
-        throw_errno(path_);
+        fail(error);
     }
 
   private:
+    [[noreturn]] void fail(int error) const {
+        netio::mcap::throw_file_error("cannot write to", path_ == "-" ? "standard output" : path_,
+                                      error);
+    }
+
     std::string path_;
     std::FILE* file_ = nullptr; // null: finished
     std::uint64_t size_ = 0;

@@ -369,7 +369,7 @@ void create_new(const std::string& path) {
     const Descriptor created{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
     if (created.is_open()) return;
     if (errno == EEXIST) refuse_existing(path);
-    throw_errno("cannot create " + path);
+    netio::mcap::throw_file_error("cannot create", path, errno);
 }
 
 } // namespace

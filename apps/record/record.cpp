@@ -232,8 +232,9 @@ class Run final : public Subscriptions::Handler {
     Ended ended_;
     Reached reached_;
     PeerLog log_;
-    std::set<std::string> connected_; // names of publishers
-    std::set<std::string> waiting_;   // that the log already reported as awaited
+    std::set<std::string> connected_;  // names of publishers
+    std::set<std::string> waiting_;    // that the log already reported as awaited
+    std::set<std::string> own_clocks_; // of publishers whose time stamps are not recorded
     ArrivalClock arrival_;
     std::uint64_t first_ns_ = 0; // of the messages
     std::uint64_t last_ns_ = 0;
@@ -346,14 +347,20 @@ void Run::end(std::string_view why) {
 void Run::finish() {
     std::atomic<bool> is_done = false;
     std::exception_ptr failure;
-    std::thread closing{[&] {
+    const auto close = [&] {
         try {
             write_rest();
         } catch (...) {
             failure = std::current_exception();
         }
         is_done = true;
-    }};
+    };
+    std::thread closing;
+    try {
+        closing = std::thread{close};
+    } catch (const std::system_error&) { // the system grants no thread: signals wait
+        close();
+    }
     sigset_t signals;
     ::sigemptyset(&signals); // they are blocked: signals_
     for (const int number : end_signals())
@@ -370,7 +377,7 @@ void Run::finish() {
         // Within that time it repeats the one that ended the recording: timeout(1) sends two.
         if (::sigtimedwait(&signals, nullptr, &short_time) > 0 && is_reported) abandon();
     }
-    closing.join();
+    if (closing.joinable()) closing.join();
     try {
         if (failure) std::rethrow_exception(failure);
     } catch (const std::exception& error) {
@@ -475,6 +482,10 @@ void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
 }
 
 void Run::on_subscribed(Subscriptions&, const Subscriptions::Source& source, const FidRange&) {
+    if (source.stamps.clock == netio::StampClock::own && own_clocks_.insert(source.name).second)
+        log_.warn(fmt::format("{} sends time stamps of its own clock, which are not recorded; send "
+                              "them in the messages, or StampClock::tai",
+                              shown(source)));
     reached_.any = true;
     reached_.awaited.erase(source.name);
 }

@@ -198,6 +198,9 @@ class Compressor {
     std::unique_ptr<State> state_;
 };
 
+// Throws std::system_error "WHAT PATH; REMEDY: REASON", with a remedy if `error` has one.
+[[noreturn]] void throw_file_error(std::string_view what, const std::string& path, int error);
+
 // Appends to a new file. Every append() begins where the last one that succeeded ended.
 class FileOutput {
   public:

@@ -68,10 +68,14 @@ std::string new_uuid() {
 }
 
 RecordingWriter::Entry entry_of(const Message& message) {
-    return {.fid = message.fid(),
-            .bytes = message.bytes(),
-            .status = message.status(),
-            .lost_before = message.lost_before()};
+    RecordingWriter::Entry entry{.fid = message.fid(),
+                                 .bytes = message.bytes(),
+                                 .status = message.status(),
+                                 .lost_before = message.lost_before()};
+    const auto stamp = message.time();
+    const auto utc = stamp ? stamp->utc_ns() : std::nullopt;
+    if (utc && *utc >= 0) entry.publish_ns = static_cast<std::uint64_t>(*utc);
+    return entry;
 }
 
 // "0-63,128": as options of the program take them.

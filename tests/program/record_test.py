@@ -143,7 +143,7 @@ class McapRecording(RecordCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         status, report, log = recorder.end()
         self.assertEqual((status, report["end"]), (1, "failed"), log)
-        self.assertIn("File too large", report["detail"])
+        self.assertRegex(report["detail"], r"/run\.mcap; raise the limit of file sizes \(ulimit -f\).*: File too large")
         found, = read(*report["files"])
         self.assertTrue(found["closed"] and found["index_agrees"])
         self.assertEqual(found["messages"], report["written"])
@@ -161,7 +161,7 @@ class McapRefusing(RecordCase):
 
     def test_wrong_places_and_values_are_named(self):
         for output, arguments, status, pattern in (
-                ("none/there/run.mcap", (), 1, "cannot create .*/none/there/run.mcap: No such file"),
+                ("none/there/run.mcap", (), 1, "cannot create .*/none/there/run.mcap; create its folder first: No such file"),
                 ("none/there", (), 1, "cannot create the folder .*/none/there: No such file"),
                 ("run.mcap", ("--compress", "gzip"), 2, "--compress.*gzip"),
                 ("run.mcap", ("--queue-limit", "8KiB"), 2, "queue_limit_bytes is 8192; it must be from 8388608"),

@@ -262,6 +262,14 @@ class Looking(RecordingCase):
         self.assertIn(r"written by evil\nlost: 9 message", lines[0])
         self.assertEqual(sum(line.startswith("lost:") for line in lines), 1)
 
+    def test_repair_keeps_records_of_other_programs(self):
+        private = record(0x90, b"calibration")
+        self.run_json("file", "repair", self.path("more.mcap", self.made.data + private), "--output",
+                      self.path("new.mcap"))
+        with open(self.path("new.mcap"), "rb") as file:
+            self.assertIn(private, file.read())
+        self.run_json("file", "verify", self.path("new.mcap"))
+
     def test_a_repaired_file_can_go_to_standard_output(self):
         for extra in ((), ("--json",)):
             ended = netio("file", "repair", self.file, "--output", "-", *extra)
@@ -454,7 +462,13 @@ with h5py.File(sys.argv[1]) as file:
         self.assertIn("HDF5 cannot write; check the free space", ended.stderr.decode())
         self.assertFalse(os.path.exists(output))
         ended = netio("file", "export", file, "--as", "hdf5", "--output", self.path("none/there/run.h5"))
-        self.assertIn("none/there/run.h5: No such file or directory", ended.stderr.decode())
+        self.assertIn("none/there/run.h5; create its folder first: No such file", ended.stderr.decode())
+        with open("/dev/full", "wb") as full:
+            ended = subprocess.run([PROGRAM, "file", "export", file, "--as", "csv", "--output", "-"], stdout=full,
+                                   stderr=subprocess.PIPE, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("cannot write to standard output; free space there, or write to another file system: No space",
+                      ended.stderr.decode())
 
 
 class Replaying(RecordingCase):

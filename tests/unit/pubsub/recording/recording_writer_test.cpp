@@ -382,6 +382,27 @@ TEST_F(RecordingWriterTest, SequencesShowWhatWasLost) {
     EXPECT_GT(file.messages[4].log_time, 1'600'000'000'000'000'000U);
 }
 
+// Of a received message: the 8 bytes in front of it are its time stamp.
+TEST_F(RecordingWriterTest, MessagesKeepTheTimeOfTheirPublisher) {
+    RecordingWriter writer{path(), small()};
+    std::array<std::byte, time_stamp::bytes + 5000> memory{};
+    wire::store(memory.data(), std::int64_t{37'000'000'007});
+    const auto bytes = std::span<const std::byte>{memory}.subspan(time_stamp::bytes);
+    const StampFormat tai{.clock = StampClock::tai, .utc_offset_s = 37};
+    EXPECT_EQ(writer.write(Message{7, bytes, 0, 0, nullptr, tai}), Status::ok);
+    EXPECT_EQ(writer.write(Message{7, bytes, 0, 0, nullptr, tai}.keep()), Status::ok);
+    EXPECT_EQ(writer.write(Message{7, bytes, 0, 0, nullptr, {.clock = StampClock::own}}),
+              Status::ok);
+    writer.close();
+    const File file{path()};
+    ASSERT_EQ(file.messages.size(), 3U);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(file.messages[i].prefix.has_publish_time);
+        EXPECT_EQ(file.messages[i].publish_time, 7U);
+    }
+    EXPECT_FALSE(file.messages[2].prefix.has_publish_time);
+}
+
 TEST_F(RecordingWriterTest, EventsAreJsonInTheirOwnChannel) {
     RecordingWriter writer{path(), small()};
     EXPECT_EQ(writer.write(RecordingWriter::Event{.event = "lost",
