@@ -149,6 +149,8 @@ class Repair {
         out_.write(mcap::magic);
         std::uint64_t offset = McapInput::first_record;
         bool has_header = false;
+        // The record before, if its length may be damaged and reach into a whole chunk.
+        std::optional<std::uint64_t> unchecked;
         read_summary();
         while (offset < in_.size()) {
             on_progress(offset, in_.size());
@@ -165,8 +167,13 @@ class Repair {
                 }
             }
             const bool is_known = record && !is_end && record->opcode <= Opcode::data_end;
-            offset = is_known || (record && record->opcode >= Opcode{0x80}) ? copy(*record)
-                                                                            : skip(offset);
+            if (is_known || (record && record->opcode >= Opcode{0x80})) {
+                unchecked = mcap::has_unchecked_length(record->opcode) ? std::optional{offset}
+                                                                       : std::nullopt;
+                offset = copy(*record);
+            } else {
+                offset = skip(offset, std::exchange(unchecked, std::nullopt).value_or(offset));
+            }
         }
         if (!has_header) write_header(std::nullopt);
         name_lost_channels();
@@ -235,11 +242,12 @@ class Repair {
     }
 
     // Returns where the next whole chunk is, or the end of the file.
-    std::uint64_t skip(std::uint64_t offset) {
-        const auto chunk = in_.find_chunk(offset + 1);
+    // `from`: where it may be, at `offset` or before.
+    std::uint64_t skip(std::uint64_t offset, std::uint64_t from) {
+        const auto chunk = in_.find_chunk(from + 1);
         const std::uint64_t next = chunk ? chunk->offset : in_.size();
         ++report_.skipped_places;
-        report_.skipped_bytes += next - offset;
+        report_.skipped_bytes += next - (chunk ? from : offset);
         return next;
     }
 
@@ -277,7 +285,7 @@ class Repair {
     std::uint64_t copy_chunk(const McapInput::Record& record) {
         std::string problem;
         const auto records = in_.chunk_records(record, problem);
-        if (!records) return skip(record.offset);
+        if (!records) return skip(record.offset, record.offset);
         indexes_.clear();
         visit(*records);
         const auto head = in_.chunk(record);

@@ -178,7 +178,7 @@ class RecordingReader::State {
     bool load_indexed();
     bool load_scanned();
     bool load_chunk(const McapInput::Record& record, bool may_be_torn);
-    bool find_after_damage(std::uint64_t offset);
+    bool find_after_damage();
     void add_channel(ByteSpan content);
     bool take(ByteSpan content);
     bool take_event(const mcap::MessageRecord& record);
@@ -203,6 +203,8 @@ class RecordingReader::State {
     std::optional<std::vector<Place>> index_; // nullopt: the file is scanned
     std::size_t next_chunk_ = 0;
     std::uint64_t place_ = 0; // where the scan continues
+    // The record before, if its length may be damaged and reach into a whole chunk.
+    std::optional<std::uint64_t> unchecked_;
     bool is_complete_ = false;
     ByteSpan records_; // what is left of the current chunk
     std::uint64_t chunk_offset_ = 0;
@@ -271,6 +273,7 @@ bool RecordingReader::State::open_next() {
     index_.reset();
     next_chunk_ = 0;
     place_ = McapInput::first_record;
+    unchecked_.reset();
     const auto end = file_->end();
     is_complete_ = end.has_value();
     if (!end || end->footer.summary_start == 0) return true;
@@ -406,10 +409,12 @@ bool RecordingReader::State::load_scanned() {
     while (place_ < file_->size()) {
         const auto record = file_->record_at(place_);
         if (!record || is_reserved(record->opcode)) {
-            if (!find_after_damage(place_)) return false;
+            if (!find_after_damage()) return false;
             continue;
         }
         place_ = record->end();
+        unchecked_.reset();
+        if (mcap::has_unchecked_length(record->opcode)) unchecked_ = record->offset;
         switch (record->opcode) {
         case Opcode::data_end:
         case Opcode::footer:
@@ -434,10 +439,11 @@ bool RecordingReader::State::load_scanned() {
 }
 
 // Continues with the next whole chunk. Returns false if there is none: the file is torn.
-bool RecordingReader::State::find_after_damage(std::uint64_t offset) {
+bool RecordingReader::State::find_after_damage() {
+    const std::uint64_t offset = std::exchange(unchecked_, std::nullopt).value_or(place_);
     const auto chunk = file_->find_chunk(offset + 1);
     if (!chunk) {
-        end_torn(offset, "the file ends within a record");
+        end_torn(place_, "the file ends within a record");
         return false;
     }
     damaged(offset, chunk->offset - offset, "a record's kind or length is damaged");

@@ -262,6 +262,18 @@ class Looking(RecordingCase):
         self.assertIn(r"written by evil\nlost: 9 message", lines[0])
         self.assertEqual(sum(line.startswith("lost:") for line in lines), 1)
 
+    def test_a_damaged_length_hides_no_whole_chunk(self):
+        data = bytearray(self.made.data)  # torn, so that it is scanned
+        index = chunk = self.made.chunk_ends[2]
+        while data[chunk] != 6:
+            chunk += 9 + struct.unpack_from("<Q", data, chunk + 1)[0]
+        struct.pack_into("<Q", data, index + 1, chunk + 40 - index - 9)
+        bad = self.path("bad.mcap", bytes(data))
+        self.assertEqual(self.run_json("file", "verify", bad, status=6)["messages"], 500)
+        report = self.run_json("file", "repair", bad, "--output", self.path("new.mcap"))
+        self.assertEqual((report["messages"], report["skipped_places"]), (500, 1))
+        self.assertEqual(self.lines(self.path("new.mcap")), self.expected_lines(self.MESSAGES))
+
     def test_repair_keeps_records_of_other_programs(self):
         private = record(0x90, b"calibration")
         self.run_json("file", "repair", self.path("more.mcap", self.made.data + private), "--output",
