@@ -445,7 +445,7 @@ class PythonWriter final : public Connected {
                             : writer_->writer.write(entry);
     }
     static std::optional<std::uint64_t> to_unsigned(std::optional<std::int64_t> time) {
-        if (!time) return std::nullopt;
+        if (!time || *time < 0) return std::nullopt; // a peer may send any time
         return static_cast<std::uint64_t>(*time);
     }
     // Calls put_it until it is not `again`.

@@ -478,6 +478,13 @@ void add_compression(CLI::App& command, netio::RecordingWriter::Compression& com
         ->default_str("none");
 }
 
+void add_min_free(CLI::App& command, std::uint64_t& bytes) {
+    using Options = netio::RecordingWriter::Options;
+    add_bytes(command, cli_flag<&Options::min_free_bytes>(), bytes,
+              "End before fewer bytes of the file system are available",
+              {.min = 0, .max = std::uint64_t{1} << 60});
+}
+
 std::optional<RecordingTime> parse_recording_time(std::string_view text, RecordingTime begin) {
     if (text == "0") return begin;
     if (const auto after = parse_duration(text)) return begin + *after;
@@ -502,9 +509,14 @@ netio::RecordingReader open_recording(const RecordingArguments& arguments,
     const std::vector<netio::pubsub::FidRange> fids = parse_fids(arguments.fids);
     if (fids.empty() && arguments.from.empty() && arguments.until.empty()) return reader;
     const RecordingTime begin = reader.begin_time().value_or(RecordingTime{});
-    reader.select({.fids = netio::FidSet{fids},
-                   .from = bound("--from", arguments.from, begin),
-                   .until = bound("--until", arguments.until, begin)});
+    const auto from = bound("--from", arguments.from, begin);
+    const auto until = bound("--until", arguments.until, begin);
+    if (from && until && *from >= *until)
+        throw std::invalid_argument{
+            fmt::format("--until: '{}' is not after --from '{}': no message can be selected; give "
+                        "a later time",
+                        arguments.until, arguments.from)};
+    reader.select({.fids = netio::FidSet{fids}, .from = from, .until = until});
     return reader;
 }
 

@@ -151,8 +151,9 @@ void add_recordings(CLI::App& command, RecordingArguments& arguments);
 // --fid, --from and --until.
 void add_recording_selection(CLI::App& command, RecordingArguments& arguments);
 
-// --compress, of the commands that write recordings.
+// --compress and --min-free, of the commands that write recordings.
 void add_compression(CLI::App& command, netio::RecordingWriter::Compression& compression);
+void add_min_free(CLI::App& command, std::uint64_t& bytes);
 
 using netio::RecordingTime;
 

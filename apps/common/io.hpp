@@ -48,6 +48,16 @@ inline std::vector<int> end_signals() {
     return signals;
 }
 
+// Whether one of these signals, which are blocked, waits to be handled.
+inline bool is_signal_pending(const std::vector<int>& signals) noexcept {
+    sigset_t pending;
+    ::sigemptyset(&pending);
+    ::sigpending(&pending);
+    for (const int number : signals)
+        if (::sigismember(&pending, number) == 1) return true;
+    return false;
+}
+
 // For programs that have read a key: the kernel writes no core file, and no other process of the
 // same user can read the memory (ptrace(2), prctl(2)).
 inline void forbid_core_dumps() noexcept {

@@ -149,6 +149,9 @@ class Repair {
         out_.write(mcap::magic);
         std::uint64_t offset = McapInput::first_record;
         bool has_header = false;
+        // The record before, if its length may be damaged and reach into a whole chunk.
+        std::optional<std::uint64_t> unchecked;
+        read_summary();
         while (offset < in_.size()) {
             on_progress(offset, in_.size());
             const auto record = in_.record_at(offset);
@@ -164,10 +167,16 @@ class Repair {
                 }
             }
             const bool is_known = record && !is_end && record->opcode <= Opcode::data_end;
-            offset = is_known || (record && record->opcode >= Opcode{0x80}) ? copy(*record)
-                                                                            : skip(offset);
+            if (is_known || (record && record->opcode >= Opcode{0x80})) {
+                unchecked = mcap::has_unchecked_length(record->opcode) ? std::optional{offset}
+                                                                       : std::nullopt;
+                offset = copy(*record);
+            } else {
+                offset = skip(offset, std::exchange(unchecked, std::nullopt).value_or(offset));
+            }
         }
         if (!has_header) write_header(std::nullopt);
+        name_lost_channels();
         write_end();
         out_.finish();
         return report_;
@@ -175,19 +184,70 @@ class Repair {
 
   private:
     void write_header(const std::optional<McapInput::Record>& record) {
-        if (record && record->opcode == Opcode::header) return out_.write(in_.whole(*record));
-        mcap::Bytes header;
-        append(header, mcap::Header{.profile = std::string{mcap::profile},
-                                    .library = mcap::library_text()});
-        out_.write(header);
+        if (record && record->opcode == Opcode::header) {
+            out_.write(in_.whole(*record));
+        } else {
+            mcap::Bytes header;
+            append(header, mcap::Header{.profile = std::string{mcap::profile},
+                                        .library = mcap::library_text()});
+            out_.write(header);
+        }
+        out_.write(schemas_); // of the summary
+        out_.write(channels_);
+    }
+
+    // A checksum protects the schemas and channels of a summary, but not those between chunks.
+    void read_summary() {
+        const auto end = in_.end();
+        if (!end || end->footer.summary_start == 0 || end->footer.summary_crc == 0) return;
+        mcap::Bytes whole;
+        static_cast<void>(in_.visit_summary(*end, [&](Opcode opcode, ByteSpan content) {
+            if (opcode != Opcode::schema && opcode != Opcode::channel) return;
+            whole.assign(mcap::record_head_bytes, static_cast<std::byte>(opcode));
+            netio::wire::store(whole.data() + 1, std::uint64_t{content.size()});
+            whole.insert(whole.end(), content.begin(), content.end());
+            keep(opcode, whole);
+        }));
+    }
+
+    // Messages of a channel whose record is lost stay in the file, which would not be valid without
+    // the record of each channel.
+    void name_lost_channels() {
+        for (const auto& [id, messages] : counts_) {
+            if (channel_ids_.contains(id)) continue;
+            mcap::Bytes channel;
+            append(channel, mcap::Channel{.id = id,
+                                          .topic = fmt::format("lost/{}", id),
+                                          .message_encoding = "unknown",
+                                          .metadata = {}});
+            out_.write(channel);
+            keep(Opcode::channel, channel);
+            ++report_.lost_channels;
+            report_.lost_channel_messages += messages;
+        }
+    }
+
+    // Returns whether it was kept: the first one with its id, and not damaged.
+    bool keep_outside_chunk(const McapInput::Record& record) {
+        if (record.opcode == Opcode::channel) {
+            const auto channel = mcap::parse_channel(in_.content(record));
+            if (!channel ||
+                (channel->message_encoding == mcap::fid_encoding && !mcap::fid_of(*channel))) {
+                ++report_.skipped_places;
+                report_.skipped_bytes += mcap::record_head_bytes + record.length;
+                return false;
+            }
+        }
+        return keep(record.opcode, in_.whole(record));
     }
 
     // Returns where the next whole chunk is, or the end of the file.
-    std::uint64_t skip(std::uint64_t offset) {
-        const auto chunk = in_.find_chunk(offset + 1);
+    // `from`: where it may be, at `offset` or before.
+    std::uint64_t skip(std::uint64_t offset, std::uint64_t from) {
+        const auto chunk = in_.find_chunk(from + 1);
         const std::uint64_t next = chunk ? chunk->offset : in_.size();
         ++report_.skipped_places;
-        report_.skipped_bytes += next - offset;
+        report_.skipped_bytes += next - (chunk ? from : offset);
         return next;
     }
 
@@ -197,8 +257,7 @@ class Repair {
             return copy_chunk(record);
         case Opcode::schema:
         case Opcode::channel:
-            keep(record.opcode, in_.whole(record));
-            out_.write(in_.whole(record));
+            if (keep_outside_chunk(record)) out_.write(in_.whole(record));
             break;
         case Opcode::message:
             count(in_.content(record));
@@ -217,6 +276,7 @@ class Repair {
             out_.write(in_.whole(record));
             break;
         default: // message indexes, which copy_chunk() writes, and kinds of later versions
+            if (record.opcode >= Opcode{0x80}) out_.write(in_.whole(record)); // of other programs
             break;
         }
         return record.end();
@@ -225,7 +285,7 @@ class Repair {
     std::uint64_t copy_chunk(const McapInput::Record& record) {
         std::string problem;
         const auto records = in_.chunk_records(record, problem);
-        if (!records) return skip(record.offset);
+        if (!records) return skip(record.offset, record.offset);
         indexes_.clear();
         visit(*records);
         const auto head = in_.chunk(record);
@@ -271,18 +331,19 @@ class Repair {
         }
     }
 
-    // Keeps a record for the summary, once for each id.
-    void keep(Opcode opcode, ByteSpan whole) {
+    // Keeps a record for the summary, once for each id. Returns whether it was the first one.
+    bool keep(Opcode opcode, ByteSpan whole) {
         mcap::RecordParser parser{whole.subspan(mcap::record_head_bytes)};
         const std::uint16_t id = parser.u16();
         const bool is_schema = opcode == Opcode::schema;
-        if (!(is_schema ? schema_ids_ : channel_ids_).insert(id).second) return;
+        if (!(is_schema ? schema_ids_ : channel_ids_).insert(id).second) return false;
         mcap::Bytes& kept = is_schema ? schemas_ : channels_;
         kept.insert(kept.end(), whole.begin(), whole.end());
         if (is_schema)
             ++statistics_.schema_count;
         else
             ++statistics_.channel_count;
+        return true;
     }
 
     std::optional<mcap::MessageRecord> count(ByteSpan content) {
@@ -333,6 +394,132 @@ class Repair {
 };
 
 } // namespace
+
+namespace {
+
+class BetweenChunks {
+  public:
+    using Damage = netio::RecordingReader::Damage;
+
+    BetweenChunks(const netio::RecordingReader::File& file, std::size_t limit_bytes)
+        : in_{file.path, limit_bytes, file.bytes} {}
+
+    std::vector<Damage> run(const std::function<void(std::uint64_t)>& on_progress) {
+        const auto end = in_.end();
+        if (end && end->footer.summary_start != 0) read_summary(*end);
+        std::uint64_t offset = McapInput::first_record;
+        while (offset < in_.size()) {
+            on_progress(offset);
+            const auto record = in_.record_at(offset);
+            if (record && record->opcode == Opcode::data_end) {
+                if (!end || end->footer.summary_start == 0 ||
+                    record->end() == end->footer.summary_start)
+                    break;
+            } else if (record && record->opcode != Opcode::footer &&
+                       (record->opcode < Opcode::data_end || record->opcode >= Opcode{0x80})) {
+                check(*record);
+                offset = record->end();
+                continue;
+            }
+            if (!end) return std::move(found_); // torn, which the reader reports
+            const auto chunk = in_.find_chunk(offset + 1);
+            const std::uint64_t next = chunk ? chunk->offset : end->offset;
+            add(offset, next - offset, "a record's kind or length is damaged");
+            if (!chunk) break;
+            offset = next;
+        }
+        for (const auto& [key, content] : declared_)
+            if (!seen_.contains(key))
+                add(end->footer.summary_start, 0,
+                    fmt::format("the {} {} of the summary is not between the chunks",
+                                key.first == Opcode::channel ? "channel" : "schema", key.second));
+        return std::move(found_);
+    }
+
+  private:
+    using Entries = std::vector<std::pair<std::uint64_t, std::uint64_t>>; // time and offset
+
+    void read_summary(const McapInput::End& end) {
+        const bool is_whole = in_.visit_summary(end, [&](Opcode opcode, ByteSpan content) {
+            if (opcode == Opcode::channel || opcode == Opcode::schema)
+                declared_[key_of(opcode, content)].assign(content.begin(), content.end());
+        });
+        if (!is_whole) declared_.clear(); // the reader reports that
+    }
+    static std::pair<Opcode, std::uint16_t> key_of(Opcode opcode, ByteSpan content) {
+        return {opcode, mcap::RecordParser{content}.u16()};
+    }
+
+    void check(const McapInput::Record& record) {
+        if (record.opcode == Opcode::chunk) return read_chunk(record);
+        const ByteSpan content = in_.content(record);
+        if (record.opcode == Opcode::message_index) return check_index(record, content);
+        if (record.opcode != Opcode::channel && record.opcode != Opcode::schema) return;
+        seen_.insert(key_of(record.opcode, content));
+        const auto found = declared_.find(key_of(record.opcode, content));
+        const bool differs = found == declared_.end() ? !declared_.empty()
+                                                      : !std::ranges::equal(found->second, content);
+        if (differs)
+            add(record.offset, mcap::record_head_bytes + record.length,
+                "a channel or schema differs from that of the summary");
+    }
+
+    void read_chunk(const McapInput::Record& record) {
+        entries_.clear();
+        std::string problem;
+        const auto records = in_.chunk_records(record, problem);
+        is_chunk_whole_ = records.has_value();
+        if (!records) return add(record.offset, mcap::record_head_bytes + record.length, problem);
+        std::uint64_t offset = 0;
+        for (mcap::RecordParser parser{*records}; !parser.rest().empty();
+             offset = records->size() - parser.rest().size()) {
+            const Opcode opcode{parser.u8()};
+            const ByteSpan content = parser.bytes(parser.u64());
+            if (!parser.is_whole()) return;
+            if (opcode == Opcode::channel || opcode == Opcode::schema)
+                seen_.insert(key_of(opcode, content));
+            if (opcode != Opcode::message) continue;
+            if (const auto message = mcap::parse_message(content))
+                entries_[message->channel_id].emplace_back(message->log_time, offset);
+        }
+    }
+
+    void check_index(const McapInput::Record& record, ByteSpan content) {
+        if (!is_chunk_whole_) return;
+        mcap::RecordParser parser{content};
+        const std::uint16_t channel = parser.u16();
+        Entries written;
+        for (mcap::RecordParser list{parser.bytes(parser.u32())};
+             list.is_whole() && !list.rest().empty();) {
+            const std::uint64_t time = list.u64();
+            written.emplace_back(time, list.u64());
+        }
+        Entries& expected = entries_[channel];
+        std::ranges::sort(written, {}, [](const auto& entry) { return entry.second; });
+        if (!parser.is_whole() || !parser.rest().empty() || written != expected)
+            add(record.offset, mcap::record_head_bytes + record.length,
+                "the index of a channel contradicts its chunk");
+    }
+
+    void add(std::uint64_t offset, std::uint64_t bytes, std::string problem) {
+        found_.push_back({in_.path(), offset, bytes, std::move(problem)});
+    }
+
+    McapInput in_;
+    std::vector<Damage> found_;
+    std::map<std::pair<Opcode, std::uint16_t>, mcap::Bytes> declared_; // in the summary
+    std::set<std::pair<Opcode, std::uint16_t>> seen_;                  // before it
+    std::map<std::uint16_t, Entries> entries_;                         // of the last chunk
+    bool is_chunk_whole_ = false;
+};
+
+} // namespace
+
+std::vector<netio::RecordingReader::Damage>
+check_between_chunks(const netio::RecordingReader::File& file, std::size_t chunk_limit_bytes,
+                     const std::function<void(std::uint64_t)>& on_progress) {
+    return BetweenChunks{file, chunk_limit_bytes}.run(on_progress);
+}
 
 RepairReport repair(const std::string& from, const std::string& to, std::size_t chunk_limit_bytes,
                     const std::function<void(std::uint64_t, std::uint64_t)>& on_progress) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/common/io.hpp"
+#include "pubsub/recording/mcap_file.hpp"
 #include "pubsub/recording/recording_error.hpp"
 #include "pubsub/recording/recording_reader.hpp"
 
@@ -37,7 +38,7 @@ class NewFile {
         }
         file_ = std::fopen(path_.c_str(), "wxbe");
         if (file_ == nullptr && errno == EEXIST) refuse_existing(path_);
-        if (file_ == nullptr) throw_errno(path_);
+        if (file_ == nullptr) netio::mcap::throw_file_error("cannot create", path_, errno);
     }
     ~NewFile() {
         if (file_ == nullptr || file_ == stdout) return;
@@ -48,7 +49,7 @@ class NewFile {
     NewFile& operator=(const NewFile&) = delete;
 
     void write(std::span<const std::byte> bytes) {
-        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) throw_errno(path_);
+        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail(errno);
         size_ += bytes.size();
     }
     void write(std::string_view text) { write(std::as_bytes(std::span{text})); }
@@ -56,18 +57,22 @@ class NewFile {
 
     // Waits until a file is on the disk.
     void finish() {
-        if (std::fflush(file_) != 0) throw_errno(path_);
+        if (std::fflush(file_) != 0) fail(errno);
         if (file_ == stdout) return;
-        if (!sync_file(::fileno(file_))) throw_errno(path_);
+        if (!sync_file(::fileno(file_))) fail(errno);
         std::FILE* const closed = std::exchange(file_, nullptr);
         if (std::fclose(closed) == 0) return;
         const int error = errno;
         ::unlink(path_.c_str());
-        errno = error;
-        throw_errno(path_);
+        fail(error);
     }
 
   private:
+    [[noreturn]] void fail(int error) const {
+        netio::mcap::throw_file_error("cannot write to", path_ == "-" ? "standard output" : path_,
+                                      error);
+    }
+
     std::string path_;
     std::FILE* file_ = nullptr; // null: finished
     std::uint64_t size_ = 0;
@@ -125,6 +130,13 @@ ExportReport export_hdf5(netio::RecordingReader& reader, const std::string& path
                          const std::vector<LayoutField>& layout,
                          const std::function<void()>& on_progress);
 
+// What RecordingReader does not need if the summary is whole, but other programs read: the records
+// between the chunks. Returns damage, and what contradicts the chunks or the summary. Throws
+// RecordingError.
+std::vector<netio::RecordingReader::Damage>
+check_between_chunks(const netio::RecordingReader::File& file, std::size_t chunk_limit_bytes,
+                     const std::function<void(std::uint64_t)>& on_progress);
+
 // Copies everything that is whole in an MCAP file, also of other programs, into a new file with a
 // new summary. The chunks are copied as they are.
 
@@ -133,6 +145,8 @@ struct RepairReport {
     std::uint64_t messages = 0;
     std::uint64_t skipped_places = 0;
     std::uint64_t skipped_bytes = 0;
+    std::uint64_t lost_channels = 0; // without a whole record: the fid is not known
+    std::uint64_t lost_channel_messages = 0;
 };
 
 // Throws RecordingError and std::system_error; then the new file is removed. `on_progress` gets the

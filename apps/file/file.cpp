@@ -3,6 +3,7 @@
 
 #include "apps/common/cli.hpp"
 #include "apps/common/fid_text.hpp"
+#include "apps/common/io.hpp"
 #include "apps/common/report.hpp"
 #include "apps/file/export.hpp"
 #include "apps/program/commands.hpp"
@@ -18,18 +19,58 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <queue>
+#include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace apps::file {
+
+// While it exists, the first of the end signals becomes an exception of check(), so that the owner
+// of a new file removes it. ended() then lets the signal end the process. A second one ends it at
+// once.
+class EndSignals {
+  public:
+    EndSignals() {
+        struct sigaction action {};
+        action.sa_handler = [](int number) { received_ = number; };
+        action.sa_flags = static_cast<int>(SA_RESETHAND); // and a blocked write fails with EINTR
+        for (const int number : end_signals())
+            ::sigaction(number, &action, nullptr);
+    }
+    EndSignals(const EndSignals&) = delete;
+    EndSignals& operator=(const EndSignals&) = delete;
+    ~EndSignals() {
+        for (const int number : end_signals())
+            std::signal(number, SIG_DFL);
+    }
+
+    static void check() {
+        if (received_ != 0) throw std::runtime_error{"interrupted"};
+    }
+    // Call after an exception.
+    static void end_if_received() {
+        if (received_ == 0) return;
+        std::signal(received_, SIG_DFL);
+        ::raise(received_);
+    }
+
+  private:
+    static inline volatile std::sig_atomic_t received_ = 0;
+};
 
 // Shows the progress of long work once a second in one line, if standard output is a terminal.
 class Progress {
@@ -41,8 +82,9 @@ class Progress {
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    // Call often; costs a few instructions.
+    // Call often; costs a few instructions. Throws after an end signal.
     void show(std::uint64_t done_bytes, std::uint64_t total_bytes) {
+        EndSignals::check();
         if (!is_shown_ || (++calls_ & 0xfff) != 0) return;
         const netio::TimePoint now = netio::Clock::now();
         if (now - last_ < std::chrono::seconds{1}) return;
@@ -160,6 +202,7 @@ class Copy {
                 writer_->close(); // throws why
                 throw std::runtime_error{writer_->stats().failure};
             }
+            EndSignals::check();
             static_cast<void>(writer_->wait_until_writable(std::chrono::seconds{1}));
         }
     }
@@ -215,29 +258,37 @@ std::string rate_lines(const RateHistogram& rate) {
     return text;
 }
 
+// A text of the file. Its line ends would forge lines of the report.
+std::string in_line(std::string_view text) {
+    return printable(text);
+}
+
 std::string file_lines(const netio::RecordingReader::File& file) {
-    std::string text = fmt::format("{}: {}B, {}, written by {}\n", file.path,
-                                   short_number(static_cast<double>(file.bytes)),
-                                   file.has_summary ? "complete" : "without a summary",
-                                   file.library.empty() ? "an unknown program" : file.library);
+    std::string text =
+        fmt::format("{}: {}B, {}, written by {}\n", in_line(file.path),
+                    short_number(static_cast<double>(file.bytes)),
+                    file.has_summary ? "complete" : "without a summary",
+                    file.library.empty() ? "an unknown program" : in_line(file.library));
     std::string line;
     for (const auto& [key, value] : file.properties)
-        line += (line.empty() ? "  " : ", ") + key + " " + value;
+        line += (line.empty() ? "  " : ", ") + in_line(key) + " " + in_line(value);
     return line.empty() ? text : text + line + "\n";
 }
 
 std::string problem_lines(const Report& report) {
     std::string text;
     for (const auto& each : report.damage)
-        text += fmt::format("damaged: {}: at offset {}, {} bytes: {}\n", each.path, each.offset,
-                            each.bytes, each.problem);
+        text += fmt::format("damaged: {}: at offset {}, {} bytes: {}\n", in_line(each.path),
+                            each.offset, each.bytes, in_line(each.problem));
     if (report.damage_count > report.damage.size())
         text +=
             fmt::format("damaged: {} further places\n", report.damage_count - report.damage.size());
     for (const auto& each : report.torn)
         text += fmt::format("torn: {}: {} at offset {}, {} bytes after it were not read; `netio "
                             "file repair` writes what is whole into another file\n",
-                            each.path, each.problem, each.offset, each.bytes);
+                            in_line(each.path), each.problem, each.offset, each.bytes);
+    for (const std::string& each : report.absent_parts)
+        text += fmt::format("absent: {}; its messages count as lost\n", in_line(each));
     for (const std::string& each : report.wrong_counts)
         text += fmt::format("damaged: {}\n", each);
     if (report.backward_steps > 0)
@@ -263,7 +314,7 @@ std::string fid_lines(const Summary& summary, std::size_t fid_limit) {
                             each.messages, each.lost, each.bytes,
                             seconds > 0 ? short_number(static_cast<double>(each.messages) / seconds)
                                         : "",
-                            size, each.publisher);
+                            size, in_line(each.publisher));
     }
     if (summary.fids.size() > fid_limit)
         text +=
@@ -369,8 +420,11 @@ std::string to_text(const Report& report, std::size_t fid_limit) {
     if (sums.restarts > 0) text += fmt::format("; the numbers began again {} times", sums.restarts);
     text += "\n";
     for (const auto& [name, sum] : sums.events) {
-        text += fmt::format("event {}: {} times", name, sum.events);
-        text += sum.count > 0 ? fmt::format(", {} messages\n", sum.count) : "\n";
+        text += fmt::format("event {}: {} times", in_line(name), sum.events);
+        if (sum.count > 0)
+            text += name == "disk_slow" ? fmt::format(", the queue was full {} times", sum.count)
+                                        : fmt::format(", {} messages", sum.count);
+        text += "\n";
     }
     return text + problem_lines(report) + rate_lines(sums.rate) + fid_lines(sums, fid_limit);
 }
@@ -406,6 +460,7 @@ std::string to_json(const Report& report) {
     json["damage"] = places(report.damage);
     json["wrong_counts"] = report.wrong_counts;
     json["torn"] = places(report.torn);
+    json["absent_parts"] = report.absent_parts;
     json["rate"] = {{"interval_s", in_seconds(sums.rate.width())},
                     {"messages", Json::array()},
                     {"bytes", Json::array()}};
@@ -450,6 +505,37 @@ Json json_report(const char* role) {
     return {{"role", role}, {"report_version", report_version}};
 }
 
+// Parts of a set between others: their messages are among the lost ones, but a disk has them, or
+// had. The first and the last part of a set are not known here.
+std::vector<std::string> absent_parts(std::span<const RecordingReader::File> files) {
+    std::map<std::string, std::set<std::uint64_t>> parts; // by run
+    for (const RecordingReader::File& file : files) {
+        std::string run;
+        std::optional<std::uint64_t> part;
+        for (const auto& [key, value] : file.properties) {
+            if (key == "run") run = value;
+            std::uint64_t number = 0;
+            const char* const end = value.data() + value.size();
+            if (key == "part" && std::from_chars(value.data(), end, number).ptr == end)
+                part = number;
+        }
+        if (part) parts[run].insert(*part);
+    }
+    std::vector<std::string> absent;
+    for (const auto& [run, numbers] : parts) {
+        std::uint64_t before = *numbers.begin();
+        for (const std::uint64_t number : numbers) {
+            if (number - before > 1)
+                absent.push_back(
+                    number - before == 2
+                        ? fmt::format("part {} of run {}", before + 1, run)
+                        : fmt::format("parts {} to {} of run {}", before + 1, number - 1, run));
+            before = number;
+        }
+    }
+    return absent;
+}
+
 Report read_all(RecordingReader& reader, const char* role, bool json) {
     Report report{.role = role};
     {
@@ -464,6 +550,7 @@ Report read_all(RecordingReader& reader, const char* role, bool json) {
         }
     }
     report.files.assign(reader.files().begin(), reader.files().end());
+    report.absent_parts = absent_parts(reader.files());
     report.damage.assign(reader.damage().begin(), reader.damage().end());
     report.damage_count = reader.damage_count();
     report.torn.assign(reader.torn().begin(), reader.torn().end());
@@ -482,6 +569,26 @@ ExitStatus run_info(const FileArguments& arguments) {
     return ExitStatus::done;
 }
 
+// The reader has reported the same damage if it had to scan the file.
+void verify_between_chunks(const FileArguments& arguments, Report& report) {
+    Progress progress{arguments.json};
+    for (const RecordingReader::File& file : report.files) {
+        const auto is_known = [&](const RecordingReader::Damage& found) {
+            return std::ranges::any_of(report.damage, [&](const RecordingReader::Damage& each) {
+                return each.path == found.path && each.offset == found.offset;
+            });
+        };
+        for (RecordingReader::Damage& found : check_between_chunks(
+                 file, arguments.recording.chunk_memory_limit_bytes,
+                 [&](std::uint64_t passed) { progress.show(passed, file.bytes); })) {
+            if (is_known(found)) continue;
+            ++report.damage_count;
+            if (report.damage.size() < RecordingReader::damage_limit)
+                report.damage.push_back(std::move(found));
+        }
+    }
+}
+
 ExitStatus run_verify(const FileArguments& arguments) {
     RecordingReader reader = open_recording(arguments.recording, RecordingReader::OnDamage::skip);
     Report report = read_all(reader, "file_verify", arguments.json);
@@ -498,37 +605,47 @@ ExitStatus run_verify(const FileArguments& arguments) {
     if (is_known && written != counted && report.damage_count == 0)
         report.wrong_counts.push_back(
             fmt::format("the summaries have {} messages, the chunks have {}", written, counted));
+    verify_between_chunks(arguments, report);
     print(arguments, report);
     const bool damaged =
         report.damage_count > 0 || !report.wrong_counts.empty() || report.backward_steps > 0;
     if (damaged) return ExitStatus::unsound;
-    return report.torn.empty() ? ExitStatus::done : ExitStatus::incomplete;
+    const bool is_complete = report.torn.empty() && report.absent_parts.empty();
+    return is_complete ? ExitStatus::done : ExitStatus::incomplete;
 }
 
 ExitStatus run_repair(const FileArguments& arguments) {
     if (arguments.recording.files.size() != 1)
         throw std::invalid_argument{"repair: give one file, and the new file with --output"};
     RepairReport report;
+    const bool is_to_stdout = arguments.output == "-"; // which has nothing but the recording
     {
-        Progress progress{arguments.json};
+        Progress progress{arguments.json || is_to_stdout};
         report =
             repair(arguments.recording.files.front(), arguments.output,
                    arguments.recording.chunk_memory_limit_bytes,
                    [&](std::uint64_t done, std::uint64_t total) { progress.show(done, total); });
     }
-    if (arguments.json) {
+    if (is_to_stdout) {
+    } else if (arguments.json) {
         Json json = json_report("file_repair");
         json["output"] = arguments.output;
         json["chunks"] = report.chunks;
         json["messages"] = report.messages;
         json["skipped_places"] = report.skipped_places;
         json["skipped_bytes"] = report.skipped_bytes;
+        json["lost_channels"] = report.lost_channels;
+        json["lost_channel_messages"] = report.lost_channel_messages;
         print_report(json_line(json) + "\n");
     } else {
         print_report(fmt::format("{}: {} messages in {} chunks; {} bytes were not whole\n",
                                  arguments.output, report.messages, report.chunks,
                                  report.skipped_bytes));
     }
+    if (report.lost_channels > 0)
+        spdlog::warn("{}: the records of {} channels are damaged: the fids of their {} messages "
+                     "are not known; they are in the channels lost/ID",
+                     arguments.output, report.lost_channels, report.lost_channel_messages);
     return ExitStatus::done;
 }
 
@@ -636,7 +753,15 @@ class FileCommand {
         arguments_ = arguments.get();
         add_recordings(action, arguments->recording);
         add_json(action, arguments->json);
-        actions_.emplace_back(&action, [run, arguments] { return to_integer(run(*arguments)); });
+        actions_.emplace_back(&action, [run, arguments] {
+            const EndSignals signals;
+            try {
+                return to_integer(run(*arguments));
+            } catch (...) {
+                EndSignals::end_if_received();
+                throw;
+            }
+        });
         return action;
     }
     FileArguments& arguments() { return *arguments_; } // of the last added action
@@ -682,6 +807,7 @@ Command add_file(CLI::App& program) {
         CLI::App& action = command.add(name, help, run);
         add_output(action, command.arguments(), "The new recording; it must not exist");
         add_compression(action, command.arguments().writer.compress);
+        add_min_free(action, command.arguments().writer.min_free_bytes);
         return action;
     };
     CLI::App& cut =

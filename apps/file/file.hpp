@@ -87,6 +87,7 @@ struct Report {
     std::vector<netio::RecordingReader::Damage> damage;
     std::uint64_t damage_count = 0;
     std::vector<netio::RecordingReader::Damage> torn;
+    std::vector<std::string> absent_parts; // of a rotated set, between others
     std::uint64_t foreign_messages = 0;
     std::uint64_t backward_steps = 0;
     std::vector<std::string> wrong_counts; // files whose summary has another number of messages

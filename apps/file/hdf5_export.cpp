@@ -28,12 +28,13 @@ ExportReport export_hdf5(netio::RecordingReader&, const std::string&,
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -103,8 +104,9 @@ std::string group_of(netio::Fid fid) {
 
 class Hdf5File {
   public:
+    // Replaces the file, which the caller has created.
     explicit Hdf5File(const std::string& path)
-        : path_{path}, file_{H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT),
+        : path_{path}, file_{H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
                              H5Fclose, path} {}
 
     const std::string& path() const noexcept { return path_; }
@@ -362,6 +364,14 @@ class Exporter {
     std::size_t buffered_bytes_ = 0;
 };
 
+// HDF5 does not report why a file cannot be created.
+void create_new(const std::string& path) {
+    const Descriptor created{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+    if (created.is_open()) return;
+    if (errno == EEXIST) refuse_existing(path);
+    netio::mcap::throw_file_error("cannot create", path, errno);
+}
+
 } // namespace
 
 void require_hdf5() {}
@@ -369,11 +379,12 @@ void require_hdf5() {}
 ExportReport export_hdf5(netio::RecordingReader& reader, const std::string& path,
                          const std::vector<LayoutField>& layout,
                          const std::function<void()>& on_progress) {
+    // At exit the library would close a file again that could not be written, and crash.
+    H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    if (std::filesystem::exists(path)) refuse_existing(path);
-    Exporter exporter{reader, path, layout, on_progress};
+    create_new(path);
     try {
-        return exporter.run();
+        return Exporter{reader, path, layout, on_progress}.run();
     } catch (...) {
         ::unlink(path.c_str());
         throw;

@@ -31,10 +31,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,6 +48,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -184,9 +189,12 @@ class Run final : public Subscriptions::Handler {
     void check_writer();
     void record(const RecordingWriter::Event& event);
     void record_losses();
+    void write_losses();
     void note_loss(const Subscriptions::Source& source, std::string_view reason, Fid fid,
                    std::uint64_t count);
     void finish();
+    void write_rest();
+    [[noreturn]] void abandon();
     ExitStatus report();
     std::function<void(Exposition&)> figures();
 
@@ -224,8 +232,9 @@ class Run final : public Subscriptions::Handler {
     Ended ended_;
     Reached reached_;
     PeerLog log_;
-    std::set<std::string> connected_; // names of publishers
-    std::set<std::string> waiting_;   // that the log already reported as awaited
+    std::set<std::string> connected_;  // names of publishers
+    std::set<std::string> waiting_;    // that the log already reported as awaited
+    std::set<std::string> own_clocks_; // of publishers whose time stamps are not recorded
     ArrivalClock arrival_;
     std::uint64_t first_ns_ = 0; // of the messages
     std::uint64_t last_ns_ = 0;
@@ -245,6 +254,7 @@ class Run final : public Subscriptions::Handler {
 };
 
 constexpr std::chrono::milliseconds loss_interval{200};
+constexpr std::chrono::milliseconds repeated_signal_time{500};
 
 std::string shown(const Subscriptions::Source& source) {
     return source.name == source.address ? source.name
@@ -332,20 +342,74 @@ void Run::end(std::string_view why) {
     all_.close();
 }
 
-// Everything that arrived is in the file afterwards, or the failure is reported.
+// Everything that arrived is in the file afterwards, or the failure is reported. A thread waits for
+// the disk, so that a further signal ends the program, also if the disk never answers.
 void Run::finish() {
-    try {
-        for (bool done = false; !done;) { // events have space of their own once the queue moves
-            record_losses();
-            done = losses_.empty();
-            if (!done) writer_->flush();
+    std::atomic<bool> is_done = false;
+    std::exception_ptr failure;
+    const auto close = [&] {
+        try {
+            write_rest();
+        } catch (...) {
+            failure = std::current_exception();
         }
-        writer_->close();
+        is_done = true;
+    };
+    std::thread closing;
+    try {
+        closing = std::thread{close};
+    } catch (const std::system_error&) { // the system grants no thread: signals wait
+        close();
+    }
+    sigset_t signals;
+    ::sigemptyset(&signals); // they are blocked: signals_
+    for (const int number : end_signals())
+        ::sigaddset(&signals, number);
+    const netio::TimePoint begin = netio::Clock::now();
+    bool is_reported = false;
+    while (!is_done) {
+        if (!is_reported && netio::Clock::now() > begin + repeated_signal_time) {
+            is_reported = true;
+            spdlog::warn("{:.1f} MiB wait for the disk; a further signal ends without them",
+                         static_cast<double>(writer_->stats().queued_bytes) / (1 << 20));
+        }
+        const timespec short_time{.tv_sec = 0, .tv_nsec = 2'000'000};
+        // Within that time it repeats the one that ended the recording: timeout(1) sends two.
+        if (::sigtimedwait(&signals, nullptr, &short_time) > 0 && is_reported) abandon();
+    }
+    if (closing.joinable()) closing.join();
+    try {
+        if (failure) std::rethrow_exception(failure);
     } catch (const std::exception& error) {
         if (ended_.how != "failed") spdlog::error("{}", error.what());
         ended_.how = "failed";
         ended_.detail = error.what();
     }
+}
+
+// The loop does not run.
+void Run::write_rest() {
+    for (bool done = false; !done;) { // events have space of their own once the queue moves
+        write_losses();
+        done = losses_.empty();
+        if (!done) writer_->flush();
+    }
+    writer_->close();
+}
+
+// The writer's thread may wait for the disk for ever, so nothing is destroyed.
+void Run::abandon() {
+    const RecordingWriter::Stats stats = writer_->stats();
+    ended_.how = "failed";
+    ended_.detail = fmt::format(
+        "a second signal ended the recording while {:.1f} MiB waited for the disk: {} messages are "
+        "not written, and {} has no index; it can be read without one",
+        static_cast<double>(stats.queued_bytes) / (1 << 20), stats.messages - stats.written,
+        stats.files.back());
+    spdlog::error("{}", ended_.detail);
+    const ExitStatus status = report();
+    spdlog::shutdown();
+    std::_Exit(to_integer(status));
 }
 
 void Run::on_writer_event() {
@@ -375,11 +439,18 @@ void Run::record(const RecordingWriter::Event& event) {
 }
 
 void Run::record_losses() {
+    write_losses();
+    check_writer();
+    if (!losses_.empty()) record_losses_.start(loss_interval);
+}
+
+void Run::write_losses() {
     if (pauses_ > 0) {
-        record({.event = "disk_slow",
-                .count = pauses_,
-                .reason = fmt::format("the queue was full; {} MiB are not written yet",
-                                      writer_->stats().queued_bytes >> 20)});
+        (void)writer_->write(RecordingWriter::Event{
+            .event = "disk_slow",
+            .count = pauses_,
+            .reason = fmt::format("the queue was full; {} MiB are not written yet",
+                                  writer_->stats().queued_bytes >> 20)});
         pauses_ = 0;
     }
     losses_.take_each([&](const PendingLosses::Loss& loss) {
@@ -390,8 +461,6 @@ void Run::record_losses() {
                                                      .reason = loss.reason}) !=
                netio::Status::again;
     });
-    check_writer();
-    if (!losses_.empty()) record_losses_.start(loss_interval);
 }
 
 void Run::note_loss(const Subscriptions::Source& source, std::string_view reason, Fid fid,
@@ -413,6 +482,10 @@ void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
 }
 
 void Run::on_subscribed(Subscriptions&, const Subscriptions::Source& source, const FidRange&) {
+    if (source.stamps.clock == netio::StampClock::own && own_clocks_.insert(source.name).second)
+        log_.warn(fmt::format("{} sends time stamps of its own clock, which are not recorded; send "
+                              "them in the messages, or StampClock::tai",
+                              shown(source)));
     reached_.any = true;
     reached_.awaited.erase(source.name);
 }
@@ -570,7 +643,7 @@ ExitStatus Run::report() {
             {"gbit_per_s", rate.gbit_per_s()},
             {"lost", is_known ? nlohmann::ordered_json(lost) : nlohmann::ordered_json(nullptr)},
             {"written", stats.written},
-            {"discarded", stats.discarded},
+            {"discarded", stats.messages - stats.written},
             {"events", stats.events},
             {"clock_steps", stats.clock_steps},
             {"chunks", stats.chunks},
@@ -586,6 +659,8 @@ ExitStatus Run::report() {
         text += fmt::format("  lost: {}, written: {}, events: {}, chunks: {}\n",
                             is_known ? fmt::format("{}", lost) : "unknown", stats.written,
                             stats.events, stats.chunks);
+        if (const std::uint64_t discarded = stats.messages - stats.written; discarded > 0)
+            text += fmt::format("  {} messages were received and are not in the file\n", discarded);
         text += fmt::format("  {} files, {} bytes, the first: {}\n", stats.files.size(),
                             stats.file_bytes, stats.files.front());
         print_report(text);
@@ -620,9 +695,7 @@ void add_writing(CLI::App& command, Arguments& arguments) {
               {.min = 0, .max = std::uint64_t{1} << 60});
     add_duration(command, cli_flag<&Options::rotate_interval>(), arguments.rotate_interval,
                  "Begin another file after this time");
-    add_bytes(command, cli_flag<&Options::min_free_bytes>(), arguments.writer.min_free_bytes,
-              "End before fewer bytes of the file system are available",
-              {.min = 0, .max = std::uint64_t{1} << 60});
+    add_min_free(command, arguments.writer.min_free_bytes);
     add_bytes(command, cli_flag<&Options::queue_limit_bytes>(), arguments.writer.queue_limit_bytes,
               "Limit of data that is not written yet", any_bytes);
     add_bytes(command, cli_flag<&Options::chunk_size_bytes>(), arguments.writer.chunk_size_bytes,

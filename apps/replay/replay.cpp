@@ -61,7 +61,8 @@ struct ReplayArguments {
     bool progress = false;
 };
 
-// The fids to announce: those of --fid, else all of the recording, which is read for that.
+// The fids to announce: those of --fid, else all of the recording, which is read for that. Empty if
+// a signal ends the program meanwhile.
 netio::FidSet announced_fids(const ReplayArguments& arguments,
                              const FidReplacements& replacements) {
     netio::FidSet fids;
@@ -72,7 +73,8 @@ netio::FidSet announced_fids(const ReplayArguments& arguments,
     spdlog::info("reading the recording once, to announce its fids; --fid makes this unnecessary");
     netio::RecordingReader reader = open_recording(arguments.recording);
     std::optional<netio::Fid> last;
-    while (reader.next()) {
+    for (std::uint64_t count = 0; reader.next(); ++count) {
+        if (count % 4096 == 0 && is_signal_pending(end_signals())) return {}; // the loop handles it
         if (reader.event() != nullptr || reader.message().fid == last) continue;
         last = reader.message().fid;
         fids.add(replacements(*last));
@@ -134,10 +136,12 @@ class ReplayRun final : public PublishSocket::Handler {
             add_replacement(options.replacements, each);
         open_socket();
         tell_listening(publisher().endpoints());
-        if (!arguments_.bus.empty())
-            bus_ = std::make_unique<BusAnnouncement>(
-                loop_, arguments_, announced_fids(arguments_, options.replacements),
-                publisher().endpoints());
+        if (!arguments_.bus.empty()) {
+            const netio::FidSet fids = announced_fids(arguments_, options.replacements);
+            if (!fids.empty())
+                bus_ = std::make_unique<BusAnnouncement>(loop_, arguments_, fids,
+                                                         publisher().endpoints());
+        }
         player_ = std::make_unique<Player>(loop_, std::move(reader), std::move(options),
                                            messages_left_, [this] { on_player_end(); });
         if (arguments_.wait_subscribers > 0)

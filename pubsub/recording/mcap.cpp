@@ -4,6 +4,7 @@
 #include "netio/base/version.hpp"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 
@@ -404,6 +405,19 @@ std::uint32_t crc32(ByteSpan bytes, std::uint32_t previous) noexcept {
 
 // --- what netio writes ---------------------------------------------------------------------------
 
+namespace {
+
+std::optional<Fid> parse_fid(std::string_view text) {
+    if (text.starts_with("0x")) text.remove_prefix(2);
+    std::uint64_t value = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+    if (text.empty() || result.ec != std::errc{} || result.ptr != text.data() + text.size())
+        return std::nullopt;
+    return Fid{value};
+}
+
+} // namespace
+
 Schema events_schema() {
     return {.id = 1, .name = "netio.event", .encoding = "jsonschema", .data = R"({
   "type": "object",
@@ -428,6 +442,18 @@ std::string fid_topic(Fid fid) {
     std::snprintf(text, sizeof text, "netio/fid/0x%016llx",
                   static_cast<unsigned long long>(fid.value()));
     return text;
+}
+
+std::optional<Fid> fid_of(const Channel& channel) {
+    constexpr std::string_view prefix = "netio/fid/";
+    const std::string_view topic = channel.topic;
+    const auto by_topic =
+        topic.starts_with(prefix) ? parse_fid(topic.substr(prefix.size())) : std::nullopt;
+    const auto found = channel.metadata.find("fid");
+    const auto by_metadata =
+        found != channel.metadata.end() ? parse_fid(found->second) : std::nullopt;
+    if (by_topic && by_metadata && *by_topic != *by_metadata) return std::nullopt;
+    return by_metadata ? by_metadata : by_topic;
 }
 
 std::string publisher_topic(std::string_view publisher) {

@@ -235,7 +235,15 @@ inline constexpr std::string_view run_metadata = "netio";
 // A channel for each fid, as long as the ids of channels last.
 inline constexpr std::string_view fid_encoding = "netio/1";
 inline constexpr std::size_t fid_channel_limit = 60000;
+// Of records that no checksum protects, and that have no recordings in them, as attachments may.
+constexpr bool has_unchecked_length(Opcode opcode) noexcept {
+    return opcode == Opcode::schema || opcode == Opcode::channel ||
+           opcode == Opcode::message_index || opcode == Opcode::metadata;
+}
 std::string fid_topic(Fid fid); // "netio/fid/0x" and 16 digits
+// The fid of such a channel, which its topic and its metadata have. Returns nullopt if they differ:
+// no checksum protects a channel record outside of a chunk.
+std::optional<Fid> fid_of(const Channel& channel);
 // Fids beyond that limit share a channel for each publisher.
 inline constexpr std::string_view publisher_encoding = "netio-fid/1";
 std::string publisher_topic(std::string_view publisher); // "netio/publisher/HOST:PORT"

@@ -38,7 +38,7 @@ bool is_compression(std::string_view name) {
 
 } // namespace
 
-McapInput::McapInput(std::string path, std::size_t limit_bytes)
+McapInput::McapInput(std::string path, std::size_t limit_bytes, std::uint64_t size_limit)
     : path_{std::move(path)}, limit_bytes_{limit_bytes} {
     fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const auto refuse = [&](const std::string& why) {
@@ -50,7 +50,7 @@ McapInput::McapInput(std::string path, std::size_t limit_bytes)
         refuse("cannot be read: " + std::generic_category().message(errno));
     if (!S_ISREG(status.st_mode))
         refuse("is no regular file; give the path of a recording, as run.mcap");
-    size_ = static_cast<std::uint64_t>(status.st_size);
+    size_ = std::min(static_cast<std::uint64_t>(status.st_size), size_limit);
     ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
     ByteSpan begin;
     try {
@@ -338,7 +338,32 @@ namespace {
 constexpr std::size_t block_bytes = 4096; // a multiple of what direct I/O requires anywhere
 constexpr std::size_t staging_bytes = std::size_t{1} << 20;
 
+std::string_view remedy_of(int error) {
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+        return "; free space there, or write to another file system";
+    case EFBIG:
+        return "; raise the limit of file sizes (ulimit -f), or write smaller files";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return "; choose a folder in which this user may write";
+    case ENOENT:
+    case ENOTDIR:
+        return "; create its folder first";
+    default:
+        return {};
+    }
+}
+
 } // namespace
+
+void throw_file_error(std::string_view what, const std::string& path, int error) {
+    std::string text{what};
+    text.append(" ").append(path).append(remedy_of(error));
+    throw std::system_error{error, std::generic_category(), text};
+}
 
 void FileOutput::Free::operator()(std::byte* memory) const noexcept {
     std::free(memory);
@@ -366,7 +391,7 @@ FileOutput::~FileOutput() {
 }
 
 void FileOutput::fail(const char* what, int error) const {
-    throw std::system_error{error, std::generic_category(), std::string{what} + " " + path_};
+    throw_file_error(what, path_, error);
 }
 
 void FileOutput::append(std::span<const std::span<const std::byte>> parts) {

@@ -30,7 +30,8 @@ class McapInput {
   public:
     // Throws RecordingError if the file cannot be read, is no MCAP file, or is one of a newer
     // version. A file that ends within its first bytes is empty.
-    McapInput(std::string path, std::size_t limit_bytes);
+    // `size_limit`: bytes of the file that are read, if it is still written.
+    McapInput(std::string path, std::size_t limit_bytes, std::uint64_t size_limit = UINT64_MAX);
     ~McapInput();
     McapInput(const McapInput&) = delete;
     McapInput& operator=(const McapInput&) = delete;
@@ -196,6 +197,9 @@ class Compressor {
     std::string name_;
     std::unique_ptr<State> state_;
 };
+
+// Throws std::system_error "WHAT PATH; REMEDY: REASON", with a remedy if `error` has one.
+[[noreturn]] void throw_file_error(std::string_view what, const std::string& path, int error);
 
 // Appends to a new file. Every append() begins where the last one that succeeded ended.
 class FileOutput {

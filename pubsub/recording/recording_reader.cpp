@@ -52,12 +52,31 @@ std::optional<unsigned> part_number(const std::string& name, const std::string& 
     return number;
 }
 
+[[noreturn]] void refuse_unreadable(const fs::path& path, const std::error_code& why) {
+    throw RecordingError{path.string() + ": cannot be read: " + why.message()};
+}
+
+// The names of the files in a folder, sorted, without the suffix last: "run-2.mcap" is after
+// "run.mcap".
+std::vector<fs::path> recordings_in(const fs::path& folder, bool may_be_absent) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (fs::directory_iterator entry{folder, error}; !error && entry != fs::directory_iterator{};
+         entry.increment(error))
+        if (entry->path().extension() == ".mcap") files.push_back(entry->path().filename());
+    const bool is_absent =
+        error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+    if (error && !(may_be_absent && is_absent)) refuse_unreadable(folder, error);
+    std::ranges::sort(files, {}, [](const fs::path& file) { return file.stem(); });
+    return files;
+}
+
 std::vector<std::string> files_of_folder(const fs::path& folder) {
     std::vector<std::string> files;
-    for (const auto& entry : fs::directory_iterator{folder})
-        if (entry.path().extension() == ".mcap" && entry.is_regular_file())
-            files.push_back(entry.path().string());
-    std::ranges::sort(files);
+    for (const fs::path& name : recordings_in(folder, false)) {
+        std::error_code error; // for instance, a link to a file that is not there
+        if (fs::is_regular_file(folder / name, error)) files.push_back((folder / name).string());
+    }
     if (files.empty())
         throw RecordingError{folder.string() + ": the folder has no recording (*.mcap)"};
     return files;
@@ -68,10 +87,9 @@ std::vector<std::string> parts_of(const fs::path& path) {
         path.extension() == ".mcap" ? path.stem().string() : path.filename().string();
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path{"."};
     std::vector<std::pair<unsigned, std::string>> parts;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator{folder, error}) {
-        if (const auto number = part_number(entry.path().filename().string(), stem))
-            parts.emplace_back(*number, (path.parent_path() / entry.path().filename()).string());
+    for (const fs::path& name : recordings_in(folder, true)) {
+        if (const auto number = part_number(name.string(), stem))
+            parts.emplace_back(*number, (path.parent_path() / name).string());
     }
     if (parts.empty())
         throw RecordingError{path.string() + ": there is no such file, and no set of parts (" +
@@ -97,15 +115,6 @@ struct Channel {
     std::string publisher;
 };
 
-std::optional<Fid> parse_fid(std::string_view text) {
-    if (text.starts_with("0x")) text.remove_prefix(2);
-    std::uint64_t value = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (text.empty() || result.ec != std::errc{} || result.ptr != text.data() + text.size())
-        return std::nullopt;
-    return Fid{value};
-}
-
 // Whether the encoding is a version of netio's that is newer than this one.
 bool is_newer(std::string_view encoding, std::string_view known) {
     const std::string_view name = known.substr(0, known.find('/') + 1);
@@ -121,6 +130,7 @@ std::vector<std::string> recording_files(const std::string& path) {
     const fs::file_status status = fs::status(path, error);
     if (fs::is_directory(status)) return files_of_folder(path);
     if (fs::exists(status)) return {path};
+    if (status.type() == fs::file_type::none) refuse_unreadable(path, error);
     return parts_of(path);
 }
 
@@ -168,7 +178,7 @@ class RecordingReader::State {
     bool load_indexed();
     bool load_scanned();
     bool load_chunk(const McapInput::Record& record, bool may_be_torn);
-    bool find_after_damage(std::uint64_t offset);
+    bool find_after_damage();
     void add_channel(ByteSpan content);
     bool take(ByteSpan content);
     bool take_event(const mcap::MessageRecord& record);
@@ -193,6 +203,8 @@ class RecordingReader::State {
     std::optional<std::vector<Place>> index_; // nullopt: the file is scanned
     std::size_t next_chunk_ = 0;
     std::uint64_t place_ = 0; // where the scan continues
+    // The record before, if its length may be damaged and reach into a whole chunk.
+    std::optional<std::uint64_t> unchecked_;
     bool is_complete_ = false;
     ByteSpan records_; // what is left of the current chunk
     std::uint64_t chunk_offset_ = 0;
@@ -253,13 +265,15 @@ bool RecordingReader::State::open_next() {
     if (file_) passed_files_bytes_ += file_->size();
     file_.reset();
     if (next_file_ == files_.size()) return false;
-    file_ =
-        std::make_unique<McapInput>(files_[next_file_++].path, options_.chunk_memory_limit_bytes);
+    file_ = std::make_unique<McapInput>(files_[next_file_].path, options_.chunk_memory_limit_bytes,
+                                        files_[next_file_].bytes);
+    ++next_file_;
     channel_of_.clear();
     channels_.assign(1, {}); // position 0 is none
     index_.reset();
     next_chunk_ = 0;
     place_ = McapInput::first_record;
+    unchecked_.reset();
     const auto end = file_->end();
     is_complete_ = end.has_value();
     if (!end || end->footer.summary_start == 0) return true;
@@ -314,9 +328,17 @@ bool RecordingReader::State::is_needed(const mcap::ChunkIndex& index) const {
 }
 
 void RecordingReader::State::add_channel(ByteSpan content) {
-    if (content.size() > largest_channel_bytes) return;
+    if (content.size() > largest_channel_bytes) {
+        mcap::RecordParser parser{content};
+        Channel& large = channel(parser.u16());
+        if (large.kind == Channel::Kind::unknown) large.kind = Channel::Kind::foreign;
+        return;
+    }
     const auto record = mcap::parse_channel(content);
     if (!record) return;
+    const std::optional<Fid> fid = mcap::fid_of(*record);
+    const bool is_fid = record->message_encoding == mcap::fid_encoding;
+    if (is_fid && !fid) return; // it is damaged, and so are its messages
     Channel& found = channel(record->id);
     if (found.kind != Channel::Kind::unknown) return; // a repetition
     for (const std::string_view known : {mcap::fid_encoding, mcap::publisher_encoding}) {
@@ -325,19 +347,14 @@ void RecordingReader::State::add_channel(ByteSpan content) {
                              " is in the newer format " + record->message_encoding +
                              "; this version reads " + std::string{known} + ": use a newer netio"};
     }
-    std::optional<Fid> fid;
-    for (const auto& [key, value] : record->metadata) {
+    for (const auto& [key, value] : record->metadata)
         if (key == "publisher") found.publisher = value.substr(0, longest_publisher_bytes);
-        if (key == "fid") fid = parse_fid(value);
-    }
-    constexpr std::string_view fid_prefix = "netio/fid/";
     constexpr std::string_view publisher_prefix = "netio/publisher/";
     const std::string_view topic = record->topic;
-    if (!fid && topic.starts_with(fid_prefix)) fid = parse_fid(topic.substr(fid_prefix.size()));
     if (found.publisher.empty() && topic.starts_with(publisher_prefix))
         found.publisher = topic.substr(publisher_prefix.size(), longest_publisher_bytes);
     found.kind = Channel::Kind::foreign;
-    if (record->message_encoding == mcap::fid_encoding && fid) {
+    if (is_fid) {
         found.kind = Channel::Kind::fid;
         found.fid = *fid;
         found.is_selected = selection_.fids.empty() || selection_.fids.contains(*fid);
@@ -392,10 +409,12 @@ bool RecordingReader::State::load_scanned() {
     while (place_ < file_->size()) {
         const auto record = file_->record_at(place_);
         if (!record || is_reserved(record->opcode)) {
-            if (!find_after_damage(place_)) return false;
+            if (!find_after_damage()) return false;
             continue;
         }
         place_ = record->end();
+        unchecked_.reset();
+        if (mcap::has_unchecked_length(record->opcode)) unchecked_ = record->offset;
         switch (record->opcode) {
         case Opcode::data_end:
         case Opcode::footer:
@@ -420,10 +439,11 @@ bool RecordingReader::State::load_scanned() {
 }
 
 // Continues with the next whole chunk. Returns false if there is none: the file is torn.
-bool RecordingReader::State::find_after_damage(std::uint64_t offset) {
+bool RecordingReader::State::find_after_damage() {
+    const std::uint64_t offset = std::exchange(unchecked_, std::nullopt).value_or(place_);
     const auto chunk = file_->find_chunk(offset + 1);
     if (!chunk) {
-        end_torn(offset, "the file ends within a record");
+        end_torn(place_, "the file ends within a record");
         return false;
     }
     damaged(offset, chunk->offset - offset, "a record's kind or length is damaged");
@@ -488,8 +508,14 @@ bool RecordingReader::State::take(ByteSpan content) {
         return false;
     }
     const Channel& from = channels_[position_of(record->channel_id)];
-    if (from.kind == Channel::Kind::foreign || from.kind == Channel::Kind::unknown) {
+    if (from.kind == Channel::Kind::foreign) {
         ++foreign_messages_;
+        return false;
+    }
+    if (from.kind == Channel::Kind::unknown) {
+        damaged(chunk_offset_, content.size(),
+                "a message of channel " + std::to_string(record->channel_id) +
+                    ", whose record is damaged or absent");
         return false;
     }
     if (record->log_time < last_time_) ++backward_steps_;
@@ -542,7 +568,7 @@ bool RecordingReader::State::next() {
 
 std::optional<RecordingTime> RecordingReader::State::begin_time() {
     for (const File& each : files_) {
-        McapInput file{each.path, options_.chunk_memory_limit_bytes};
+        McapInput file{each.path, options_.chunk_memory_limit_bytes, each.bytes};
         std::uint64_t offset = McapInput::first_record;
         while (const auto record = file.record_at(offset)) {
             offset = record->end();

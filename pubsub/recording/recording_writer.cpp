@@ -21,6 +21,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <new>
@@ -35,6 +36,7 @@ namespace {
 using mcap::Chunk;
 
 constexpr std::string_view suffix = ".mcap";
+constexpr std::size_t shortest_number = 6;                        // at least
 constexpr std::size_t event_reserve_bytes = std::size_t{1} << 20; // beyond queue_limit_bytes
 // A step back of the clock below this is a thread that was delayed between reading the clock and
 // its call.
@@ -66,10 +68,14 @@ std::string new_uuid() {
 }
 
 RecordingWriter::Entry entry_of(const Message& message) {
-    return {.fid = message.fid(),
-            .bytes = message.bytes(),
-            .status = message.status(),
-            .lost_before = message.lost_before()};
+    RecordingWriter::Entry entry{.fid = message.fid(),
+                                 .bytes = message.bytes(),
+                                 .status = message.status(),
+                                 .lost_before = message.lost_before()};
+    const auto stamp = message.time();
+    const auto utc = stamp ? stamp->utc_ns() : std::nullopt;
+    if (utc && *utc >= 0) entry.publish_ns = static_cast<std::uint64_t>(*utc);
+    return entry;
 }
 
 // "0-63,128": as options of the program take them.
@@ -220,6 +226,7 @@ struct RecordingWriter::Impl {
                             .message_encoding = std::string{mcap::events_encoding},
                             .metadata = {}});
         open.reserve(options.chunk_size_bytes);
+        refuse_other_set();
         open_part();
         const AllSignalsBlocked blocked; // also SIGXFSZ, at the limit of a file's size
         thread = std::thread{[this] { run_thread(); }};
@@ -428,19 +435,53 @@ struct RecordingWriter::Impl {
                                  std::to_string(available >> 20) +
                                  " MiB available, and min_free_bytes reserves " +
                                  std::to_string(options.min_free_bytes >> 20) +
-                                 " MiB; the recording has ended. Delete files or record to "
-                                 "another file system"};
+                                 " MiB; nothing more is written. Delete files, write to another "
+                                 "file system, or decrease min_free_bytes"};
     }
 
     void open_part() {
-        const bool is_rotated =
-            options.rotate_size_bytes > 0 || options.rotate_interval.count() > 0;
-        if (++part_number == 2 && !is_rotated) number_first_part();
-        std::string name = part_number > 1 || is_rotated ? numbered(part_number) : path;
+        if (++part_number == 2 && !is_rotated()) number_first_part();
+        std::string name = part_number > 1 || is_rotated() ? numbered(part_number) : path;
         part = std::make_unique<mcap::McapFile>(name, run, part_number, options.direct_io);
         const std::lock_guard lock{mutex};
         sums.files.push_back(std::move(name));
         note_sizes();
+    }
+
+    // A file of an earlier set would end this recording when it reaches that number, and the name
+    // of the set would mean the single file "run.mcap".
+    void refuse_other_set() const {
+        namespace fs = std::filesystem;
+        std::error_code error;
+        if (is_rotated() && fs::symlink_status(path, error).type() != fs::file_type::not_found)
+            refuse_existing(path);
+        const fs::path folder = fs::path{path}.parent_path();
+        fs::directory_iterator entry{folder.empty() ? "." : folder, error};
+        for (; !error && entry != fs::directory_iterator{}; entry.increment(error)) {
+            if (is_part(entry->path().filename().string()))
+                refuse_existing((folder / entry->path().filename()).string());
+        }
+    }
+
+    // Whether it is a name as numbered() makes them.
+    bool is_part(const std::string& name) const {
+        const std::string mine = std::filesystem::path{path}.filename().string();
+        const std::string_view stem{mine.data(), mine.size() - suffix.size()};
+        if (!name.starts_with(stem) || !name.ends_with(suffix)) return false;
+        const std::string_view number =
+            std::string_view{name}.substr(stem.size(), name.size() - stem.size() - suffix.size());
+        return number.size() > shortest_number && number.front() == '-' &&
+               number.find_first_not_of("0123456789", 1) == number.npos;
+    }
+
+    [[noreturn]] static void refuse_existing(const std::string& found) {
+        throw std::system_error{EEXIST, std::generic_category(),
+                                "a recording overwrites nothing; use another name than that of " +
+                                    found};
+    }
+
+    bool is_rotated() const noexcept {
+        return options.rotate_size_bytes > 0 || options.rotate_interval.count() > 0;
     }
 
     std::string numbered(unsigned number) const {

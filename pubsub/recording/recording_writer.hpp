@@ -104,6 +104,7 @@ class NETIO_EXPORT RecordingWriter final {
     // `memory` contains entry.bytes. They are written from there if they have at least
     // kept_from_bytes and writes_from_memory() is true.
     Status write(const Entry& entry, KeptBytes memory);
+    // With the publisher's time, except one of its own clock, which is not UTC.
     Status write(const Message& message);
     Status write(const KeptMessage& message);
     static constexpr std::size_t kept_from_bytes = 4096;

@@ -143,7 +143,7 @@ class McapRecording(RecordCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         status, report, log = recorder.end()
         self.assertEqual((status, report["end"]), (1, "failed"), log)
-        self.assertIn("File too large", report["detail"])
+        self.assertRegex(report["detail"], r"/run\.mcap; raise the limit of file sizes \(ulimit -f\).*: File too large")
         found, = read(*report["files"])
         self.assertTrue(found["closed"] and found["index_agrees"])
         self.assertEqual(found["messages"], report["written"])
@@ -161,7 +161,7 @@ class McapRefusing(RecordCase):
 
     def test_wrong_places_and_values_are_named(self):
         for output, arguments, status, pattern in (
-                ("none/there/run.mcap", (), 1, "cannot create .*/none/there/run.mcap: No such file"),
+                ("none/there/run.mcap", (), 1, "cannot create .*/none/there/run.mcap; create its folder first: No such file"),
                 ("none/there", (), 1, "cannot create the folder .*/none/there: No such file"),
                 ("run.mcap", ("--compress", "gzip"), 2, "--compress.*gzip"),
                 ("run.mcap", ("--queue-limit", "8KiB"), 2, "queue_limit_bytes is 8192; it must be from 8388608"),
@@ -177,6 +177,59 @@ class McapRefusing(RecordCase):
         status, report, log = self.record(address, "--min-free", "100000TiB").end()
         self.assertEqual((status, report["end"], report["discarded"]), (1, "failed", 10), log)
         self.assertIn("min_free_bytes", log)
+
+    def test_the_name_of_another_set_is_refused_at_once(self):
+        self.path("run-000003.mcap", "precious")
+        status, _, log = self.record(f"{HOST}:1", "--rotate-size", "1MiB").end()
+        self.assertEqual(status, 1)
+        self.assertRegex(log, "a recording overwrites nothing; use another name than that of .*/run-000003.mcap")
+
+    # A disk that does not answer as long as the file NETIO_TEST_STUCK exists.
+    STUCK_DISK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+ssize_t pwritev64(int fd, const struct iovec* parts, int count, off_t at) {
+    while (access(getenv("NETIO_TEST_STUCK"), F_OK) == 0) poll(NULL, 0, 1);
+    ssize_t (*next)(int, const struct iovec*, int, off_t) = dlsym(RTLD_NEXT, "pwritev64");
+    return next(fd, parts, count, at);
+}
+ssize_t pwritev(int fd, const struct iovec* parts, int count, off_t at) { return pwritev64(fd, parts, count, at); }
+"""
+
+    def test_a_second_signal_does_not_wait_for_the_disk(self):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            self.skipTest("there is no C compiler")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", self.path("stuck.so"), self.path("stuck.c", self.STUCK_DISK),
+                        "-ldl"], check=True)
+        _, address = self.publish("  - {fids: 0, source: pattern, size: 40, rate: 10k}\n")
+        settings = {"LD_PRELOAD": self.path("stuck.so"), "NETIO_TEST_STUCK": self.path("stuck"),
+                    "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
+        before = {name: os.environ.get(name) for name in settings}
+        os.environ.update(settings)
+        try:
+            recorder = self.record(address, "--progress", "--chunk-size", "4KiB", "--flush-interval", "10ms")
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
+        recorder.wait_for(r"progress [1-9]")
+        self.path("stuck", "")
+        recorder.process.send_signal(signal.SIGINT)
+        recorder.wait_for("MiB wait for the disk; a further signal ends without them")
+        recorder.process.send_signal(signal.SIGINT)
+        status, report, log = recorder.end()
+        self.assertEqual((status, report["end"]), (1, "failed"), log)
+        self.assertIn("a second signal ended the recording", report["detail"])
+        self.assertEqual(report["written"] + report["discarded"], report["messages"])
+        info = subprocess.run([PROGRAM, "file", "info", report["files"][0], "--json"], capture_output=True, check=True,
+                              timeout=DEADLINE)
+        self.assertEqual(json.loads(info.stdout)["messages"], report["written"])
 
     def test_a_signal_ends_a_recording_in_order(self):
         publisher, address = self.publish("  - {fids: 0, source: pattern, size: 40, rate: 10k}\n")

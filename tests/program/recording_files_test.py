@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -40,8 +41,11 @@ def record(opcode, content):
 class Recording:
     """An MCAP file by its specification, independent of netio's writer."""
 
-    def __init__(self):
+    def __init__(self, channels_outside=False, properties=None):
+        self.channels_outside = channels_outside  # of the chunks, as netio record writes them
         self.data = MAGIC + record(1, text("netio") + text("recording_files_test"))
+        if properties:
+            self.data += record(12, text("netio") + texts(properties))
         self.channels, self.indexes, self.counts = {}, b"", {}
         self.chunks, self.times, self.chunk_ends = 0, [], []
 
@@ -53,7 +57,10 @@ class Recording:
                 self.channels[fid] = record(4, struct.pack("<HH", len(self.channels) + 1, 0)
                                             + text(f"netio/fid/0x{fid:016x}") + text("netio/1")
                                             + texts({"fid": f"0x{fid:x}", "publisher": "10.0.0.1:7"}))
-                records += self.channels[fid]
+                if self.channels_outside:
+                    self.data += self.channels[fid]
+                else:
+                    records += self.channels[fid]
             channel = list(self.channels).index(fid) + 1
             time = BEGIN + after
             places.setdefault(channel, []).append((time, len(records)))
@@ -101,8 +108,8 @@ def some_messages(count, fids=4, seed=1, size=None):
         yield (fid, sequences[fid], i * 100_000, draw.randrange(256), data)
 
 
-def recording_of(messages, per_chunk=50):
-    made = Recording()
+def recording_of(messages, per_chunk=50, **options):
+    made = Recording(**options)
     for at in range(0, len(messages), per_chunk):
         made.chunk(messages[at:at + per_chunk])
     return made
@@ -198,6 +205,114 @@ class Looking(RecordingCase):
         self.assertEqual(report["skipped_places"], 1)
         expected = self.expected_lines(self.MESSAGES)
         self.assertEqual(self.lines(self.path("new.mcap")), expected[:100] + expected[150:])
+
+    def test_a_damaged_channel_record_moves_no_message_to_another_fid(self):
+        # Outside of chunks it has no checksum, but a whole summary has it, too.
+        messages = list(some_messages(200, fids=1))
+        made = recording_of(messages, channels_outside=True)
+        at = made.data.index(b"0x0", made.data.index(b"fid\3"))
+        for whole in (True, False):
+            with self.subTest(whole=whole):
+                data = bytearray(made.finished() if whole else made.data)
+                data[at + 2] = ord("9")
+                bad = self.path(f"bad{whole}.mcap", bytes(data))
+                new = self.path(f"new{whole}.mcap")
+                report = self.run_json("file", "repair", bad, "--output", new)
+                self.assertEqual(report["messages"], 200)
+                if whole:
+                    self.assertEqual(self.lines(new), self.expected_lines(messages))
+                    continue
+                self.assertEqual(self.run_json("file", "verify", bad, status=6)["damage_count"], 200)
+                self.assertEqual((report["lost_channels"], report["lost_channel_messages"]), (1, 200))
+                self.assertEqual(self.run_json("file", "verify", new)["foreign_messages"], 200)
+
+    def test_verify_checks_what_only_other_programs_read(self):
+        made = recording_of(list(some_messages(200, fids=2)), channels_outside=True)
+        data = made.finished()
+        end = data.index(record(15, struct.pack("<I", 0)))  # of what no checksum of the summary protects
+        channel = data.index(record(4, b"")[:1] + struct.pack("<Q", len(made.channels[0]) - 9))
+        for at in (channel, channel + 5, channel + 20, made.chunk_ends[0], made.chunk_ends[0] + 3,
+                   made.chunk_ends[0] + 10, made.chunk_ends[1] + 30, end - 1, end, end + 8):
+            with self.subTest(at=at):
+                bad = bytearray(data)
+                bad[at] ^= 1
+                report = self.run_json("file", "verify", self.path(f"bad{at}.mcap", bytes(bad)), status=6)
+                self.assertEqual(report["messages"], 200)
+                self.assertIn(report["damage_count"], (1, 2))  # a lost channel is absent, too
+        self.assertEqual(self.run_json("file", "verify", self.path("whole.mcap", data))["damage_count"], 0)
+
+    def test_an_absent_part_of_a_set_is_named(self):
+        for part in (1, 2, 3, 5):
+            messages = [(0, part, part, 0, b"x")]
+            made = recording_of(messages, properties={"run": "abc", "part": str(part)})
+            self.path(f"{part}.mcap", made.finished())
+        folder = os.path.dirname(self.file)
+        os.unlink(self.file)
+        report = self.run_json("file", "verify", folder, status=5)
+        self.assertEqual(report["absent_parts"], ["part 4 of run abc"])
+        os.unlink(self.path("2.mcap"))
+        report = self.run_json("file", "info", folder)
+        self.assertEqual(report["absent_parts"], ["part 2 of run abc", "part 4 of run abc"])
+        os.unlink(self.path("3.mcap"))
+        self.assertIn("absent: parts 2 to 4 of run abc;", netio("file", "info", folder).stdout.decode())
+
+    def test_texts_of_a_file_forge_no_lines(self):
+        data = self.made.data.replace(b"recording_files_test", b"evil\nlost: 9 message")  # as long
+        lines = netio("file", "info", self.path("evil.mcap", data)).stdout.decode().splitlines()
+        self.assertIn(r"written by evil\nlost: 9 message", lines[0])
+        self.assertEqual(sum(line.startswith("lost:") for line in lines), 1)
+
+    def test_a_damaged_length_hides_no_whole_chunk(self):
+        data = bytearray(self.made.data)  # torn, so that it is scanned
+        index = chunk = self.made.chunk_ends[2]
+        while data[chunk] != 6:
+            chunk += 9 + struct.unpack_from("<Q", data, chunk + 1)[0]
+        struct.pack_into("<Q", data, index + 1, chunk + 40 - index - 9)
+        bad = self.path("bad.mcap", bytes(data))
+        self.assertEqual(self.run_json("file", "verify", bad, status=6)["messages"], 500)
+        report = self.run_json("file", "repair", bad, "--output", self.path("new.mcap"))
+        self.assertEqual((report["messages"], report["skipped_places"]), (500, 1))
+        self.assertEqual(self.lines(self.path("new.mcap")), self.expected_lines(self.MESSAGES))
+
+    def test_repair_keeps_records_of_other_programs(self):
+        private = record(0x90, b"calibration")
+        self.run_json("file", "repair", self.path("more.mcap", self.made.data + private), "--output",
+                      self.path("new.mcap"))
+        with open(self.path("new.mcap"), "rb") as file:
+            self.assertIn(private, file.read())
+        self.run_json("file", "verify", self.path("new.mcap"))
+
+    def test_a_repaired_file_can_go_to_standard_output(self):
+        for extra in ((), ("--json",)):
+            ended = netio("file", "repair", self.file, "--output", "-", *extra)
+            self.assertEqual((ended.returncode, ended.stdout[:8], ended.stdout[-8:]), (0, MAGIC, MAGIC))
+            self.assertEqual(self.lines(self.path("copy.mcap", ended.stdout)), self.expected_lines(self.MESSAGES))
+
+    def test_a_signal_removes_what_is_not_finished(self):
+        for arguments in (("cut",), ("export", "--as", "csv")):
+            with self.subTest(arguments):
+                new = self.path(f"{arguments[0]}.mcap")
+                process = subprocess.Popen([PROGRAM, "file", *arguments, *(5000 * [self.file]), "--output", new],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                while not os.path.exists(new):
+                    self.assertIsNone(process.poll())
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.wait(DEADLINE), -signal.SIGINT)
+                self.assertFalse(os.path.exists(new))
+
+    def test_times_that_select_nothing_are_refused(self):
+        for start, end in (("20ms", "10ms"), ("1s", "1s")):
+            ended = netio("file", "info", self.file, "--from", start, "--until", end)
+            self.assertEqual(ended.returncode, 2)
+            self.assertIn(f"--until: '{end}' is not after --from '{start}'", ended.stderr.decode())
+
+    def test_reserved_space_can_be_chosen(self):
+        new = self.path("cut.mcap")
+        ended = netio("file", "cut", self.file, "--output", new, "--min-free", "100000TiB")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("decrease min_free_bytes", ended.stderr.decode())
+        self.assertFalse(os.path.exists(new))
+        self.run_json("file", "cut", self.file, "--output", new, "--min-free", "0")
 
     def test_nothing_is_overwritten(self):
         kept = self.path("kept.mcap", b"precious")
@@ -346,6 +461,26 @@ with h5py.File(sys.argv[1]) as file:
             self.assertFalse(os.path.exists(output))
         ended = netio("file", "export", file, "--as", "csv", "--output", "-", "--layout", "a:u8")
         self.assertIn("only with --as hdf5", ended.stderr.decode())
+
+
+    def test_a_file_that_cannot_be_written_is_removed(self):
+        file = self.path("run.mcap", recording_of(list(some_messages(2000, fids=1, size=100))).finished())
+        output = self.path("run.h5")
+        ended = netio("file", "export", file, "--as", "hdf5", "--output", output,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50000, resource.RLIM_INFINITY)))
+        if b"without HDF5" in ended.stderr:
+            self.skipTest("this build has no HDF5")
+        self.assertEqual(ended.returncode, 1, ended.stderr.decode())  # not a crash at exit
+        self.assertIn("HDF5 cannot write; check the free space", ended.stderr.decode())
+        self.assertFalse(os.path.exists(output))
+        ended = netio("file", "export", file, "--as", "hdf5", "--output", self.path("none/there/run.h5"))
+        self.assertIn("none/there/run.h5; create its folder first: No such file", ended.stderr.decode())
+        with open("/dev/full", "wb") as full:
+            ended = subprocess.run([PROGRAM, "file", "export", file, "--as", "csv", "--output", "-"], stdout=full,
+                                   stderr=subprocess.PIPE, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("cannot write to standard output; free space there, or write to another file system: No space",
+                      ended.stderr.decode())
 
 
 class Replaying(RecordingCase):

@@ -215,6 +215,56 @@ TEST_F(RecordingReaderTest, CountsMessagesOfOtherPrograms) {
     EXPECT_EQ(reader.foreign_messages(), 1U);
 }
 
+// A channel record outside of a chunk has no checksum.
+TEST_F(RecordingReaderTest, MessagesOfADamagedChannelAreDamage) {
+    RecordingMaker maker;
+    const std::uint16_t channel = maker.add_channel(
+        mcap::fid_topic(Fid{5}), std::string{mcap::fid_encoding}, {{"fid", "0x4"}});
+    mcap::Bytes data(mcap::fid_prefix_bytes);
+    mcap::store_fid_prefix(data.data(), {.sequence = 1});
+    maker.raw_message(channel, 5, data).raw_message(99, 5, data).message(Fid{1}, 1, 6, "a");
+    const std::string file = write(maker.end_chunk().unfinished());
+    RecordingReader reader{file, {.on_damage = RecordingReader::OnDamage::skip}};
+    EXPECT_THAT(all(reader), ElementsAre("1:1:a"));
+    EXPECT_EQ(reader.foreign_messages(), 0U);
+    ASSERT_THAT(reader.damage(), SizeIs(2));
+    EXPECT_THAT(reader.damage()[0].problem, HasSubstr("channel 1, whose record is damaged"));
+    EXPECT_THAT(reader.damage()[1].problem, HasSubstr("channel 99, whose record is damaged"));
+    EXPECT_THAT(refusal(file), HasSubstr("netio file repair"));
+}
+
+// Every pass finds the same, for instance one for the sizes and one for the contents.
+TEST_F(RecordingReaderTest, ReadsWhatAGrowingFileHadAtFirst) {
+    RecordingMaker maker = three_chunks();
+    const mcap::Bytes bytes{maker.unfinished()};
+    const std::string file = write(std::span{bytes}.first(maker.chunk_offsets[2]));
+    RecordingReader reader{file};
+    const std::vector<std::string> first = all(reader);
+    ASSERT_THAT(first, SizeIs(3));
+    write(bytes);
+    reader.rewind();
+    EXPECT_EQ(all(reader), first);
+    EXPECT_EQ(reader.passed_bytes(), reader.total_bytes());
+}
+
+TEST_F(RecordingReaderTest, NamesWhyAPathCannotBeRead) {
+    std::filesystem::create_symlink(path("loop.mcap"), path("loop.mcap"));
+    EXPECT_THAT(refusal(path("loop.mcap")), HasSubstr("cannot be read: Too many levels"));
+    EXPECT_THAT(refusal(path(std::string(300, 'x'))), HasSubstr("cannot be read: File name too"));
+    EXPECT_THAT(refusal(path("loop.mcap/run.mcap")), HasSubstr("cannot be read: Too many levels"));
+    EXPECT_THAT(refusal(folder_.path().string()), HasSubstr("has no recording")); // the link
+}
+
+TEST_F(RecordingReaderTest, AFolderIsReadInTheOrderOfItsRecordings) {
+    RecordingMaker first;
+    first.message(Fid{1}, 1, 10, "a").end_chunk();
+    RecordingMaker second;
+    second.message(Fid{1}, 2, 20, "b").end_chunk();
+    write(first.finished(), "netio-20260131T120000Z.mcap");
+    write(second.finished(), "netio-20260131T120000Z-2.mcap");
+    EXPECT_THAT(all(folder_.path().string()), ElementsAre("1:1:a", "1:2:b"));
+}
+
 TEST_F(RecordingReaderTest, ReadsChannelsOfAPublisher) {
     RecordingMaker maker;
     const std::uint16_t channel =

@@ -382,6 +382,27 @@ TEST_F(RecordingWriterTest, SequencesShowWhatWasLost) {
     EXPECT_GT(file.messages[4].log_time, 1'600'000'000'000'000'000U);
 }
 
+// Of a received message: the 8 bytes in front of it are its time stamp.
+TEST_F(RecordingWriterTest, MessagesKeepTheTimeOfTheirPublisher) {
+    RecordingWriter writer{path(), small()};
+    std::array<std::byte, time_stamp::bytes + 5000> memory{};
+    wire::store(memory.data(), std::int64_t{37'000'000'007});
+    const auto bytes = std::span<const std::byte>{memory}.subspan(time_stamp::bytes);
+    const StampFormat tai{.clock = StampClock::tai, .utc_offset_s = 37};
+    EXPECT_EQ(writer.write(Message{7, bytes, 0, 0, nullptr, tai}), Status::ok);
+    EXPECT_EQ(writer.write(Message{7, bytes, 0, 0, nullptr, tai}.keep()), Status::ok);
+    EXPECT_EQ(writer.write(Message{7, bytes, 0, 0, nullptr, {.clock = StampClock::own}}),
+              Status::ok);
+    writer.close();
+    const File file{path()};
+    ASSERT_EQ(file.messages.size(), 3U);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(file.messages[i].prefix.has_publish_time);
+        EXPECT_EQ(file.messages[i].publish_time, 7U);
+    }
+    EXPECT_FALSE(file.messages[2].prefix.has_publish_time);
+}
+
 TEST_F(RecordingWriterTest, EventsAreJsonInTheirOwnChannel) {
     RecordingWriter writer{path(), small()};
     EXPECT_EQ(writer.write(RecordingWriter::Event{.event = "lost",
@@ -464,10 +485,10 @@ TEST_F(RecordingWriterTest, AFullIndexEndsAFile) {
 }
 
 TEST_F(RecordingWriterTest, AFullIndexReplacesNoFirstPart) {
-    std::ofstream{path("run-000001.mcap")} << "precious";
     Options options = small();
     options.index_limit_bytes = 4096;
     RecordingWriter writer{path(), options};
+    std::ofstream{path("run-000001.mcap")} << "precious";
     const std::string text(100, 'x');
     while (writer.wait_until_writable(std::chrono::minutes{1}))
         (void)writer.write(Entry{.bytes = as_bytes(text)});
@@ -693,16 +714,41 @@ TEST_F(RecordingWriterTest, OverwritesNothing) {
     std::ifstream in{path()};
     EXPECT_EQ((std::string{std::istreambuf_iterator<char>{in}, {}}), "precious");
     // A later file of a rotated recording is not replaced either.
-    std::ofstream{path("set-000002.mcap")} << "precious";
     Options options = small();
     options.rotate_size_bytes = 8192;
     RecordingWriter writer{path("set.mcap"), options};
+    std::ofstream{path("set-000002.mcap")} << "precious";
     const std::string text(100, 'x');
     while (writer.wait_until_writable(std::chrono::minutes{1}))
         (void)writer.write(Entry{.bytes = as_bytes(text)});
     EXPECT_THROW(writer.close(), std::system_error);
     check_index(File{path("set-000001.mcap")});
     EXPECT_EQ(std::filesystem::file_size(path("set-000002.mcap")), 8U);
+}
+
+// A part of an earlier set would end the recording later, and a single file with the name of the
+// set would be read instead of it.
+TEST_F(RecordingWriterTest, RefusesTheNameOfAnotherSetAtOnce) {
+    const auto refused = [&](const std::string& name, std::uint64_t rotate_size_bytes) {
+        Options options = small();
+        options.rotate_size_bytes = rotate_size_bytes;
+        try {
+            RecordingWriter{path(name), options};
+        } catch (const std::system_error& error) {
+            EXPECT_EQ(error.code().value(), EEXIST);
+            return std::string{error.what()};
+        }
+        return std::string{"accepted"};
+    };
+    std::ofstream{path("set-000007.mcap")} << "precious";
+    std::ofstream{path("one.mcap")} << "precious";
+    EXPECT_THAT(refused("set.mcap", 8192), HasSubstr(path("set-000007.mcap")));
+    EXPECT_THAT(refused("set.mcap", 0), HasSubstr(path("set-000007.mcap")));
+    EXPECT_THAT(refused("one.mcap", 8192), HasSubstr(path("one.mcap")));
+    EXPECT_FALSE(std::filesystem::exists(path("set-000001.mcap")));
+    EXPECT_FALSE(std::filesystem::exists(path("one-000001.mcap")));
+    EXPECT_EQ(refused("se.mcap", 8192), "accepted");
+    EXPECT_EQ(refused("set-00000.mcap", 8192), "accepted");
 }
 
 TEST_F(RecordingWriterTest, RefusesWrongOptions) {
