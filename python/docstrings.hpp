@@ -220,7 +220,8 @@ inline constexpr char unsubscribe[] = R"(Ends the subscription to these fids; do
 )";
 inline constexpr char wait_until_subscribed[] =
     R"(Waits until a publisher has accepted each subscribed
-fid, or each of `fids`. Returns False after the time-out, or if a given publisher has refused one.
+fid, or each of `fids`; fids without a subscription count as accepted. Returns False after the
+time-out, or if a given publisher has refused one.
 
 >>> import netio_daq as netio
 >>> publisher = netio.Publisher("127.0.0.1:0")
