@@ -626,8 +626,7 @@ ExitStatus run_repair(const FileArguments& arguments) {
                    arguments.recording.chunk_memory_limit_bytes,
                    [&](std::uint64_t done, std::uint64_t total) { progress.show(done, total); });
     }
-    if (is_to_stdout) {
-    } else if (arguments.json) {
+    if (!is_to_stdout && arguments.json) {
         Json json = json_report("file_repair");
         json["output"] = arguments.output;
         json["chunks"] = report.chunks;
@@ -637,7 +636,7 @@ ExitStatus run_repair(const FileArguments& arguments) {
         json["lost_channels"] = report.lost_channels;
         json["lost_channel_messages"] = report.lost_channel_messages;
         print_report(json_line(json) + "\n");
-    } else {
+    } else if (!is_to_stdout) {
         print_report(fmt::format("{}: {} messages in {} chunks; {} bytes were not whole\n",
                                  arguments.output, report.messages, report.chunks,
                                  report.skipped_bytes));
