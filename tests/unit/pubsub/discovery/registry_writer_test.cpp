@@ -210,7 +210,8 @@ TEST(RegistryNews, CaughtUpStaysSetWhateverFollows) {
 }
 
 TEST(RegistryNews, UnreadTroublesAreLimited) {
-    RegistryNews news = news_of(std::vector<std::string>(RateLimitedWarnings::line_limit - 2, "old"));
+    RegistryNews news =
+        news_of(std::vector<std::string>(RateLimitedWarnings::line_limit - 2, "old"));
     news.add(news_of({"one", "two"}));
     EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::line_limit));
     EXPECT_EQ(news.troubles.back(), "two");
