@@ -509,11 +509,11 @@ TEST_F(BusTexts, MorePublishersThanTheLimitArePassedOverWithAWord) {
 TEST_F(BusTexts, AThousandTroublesAreFewLines) {
     for (int i = 0; i < 1000; ++i)
         board.texts["b" + std::to_string(i)] = "x";
-    RegistryNews merged;
+    RegistryChanges merged;
     merged.add(look(start)); // as on their way to the loop
     EXPECT_EQ(merged.troubles.size(), RateLimitedWarnings::line_limit);
     EXPECT_THAT(merged.troubles.back(), HasSubstr("more problems than are reported"));
-    RegistryNews later;
+    RegistryChanges later;
     later.troubles = {"one more"};
     merged.add(std::move(later));
     EXPECT_EQ(merged.troubles.size(), RateLimitedWarnings::line_limit);
