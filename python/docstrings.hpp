@@ -534,7 +534,8 @@ False
 )";
 inline constexpr char finish[] =
     R"(Sends nothing more after what was accepted; the iteration of the peer ends. Messages still
-arrive. When both sides have finished, the connection closes in order.
+arrive. When both sides have finished, the connection closes in order. Keep the socket until then, or
+use it as a context manager: one that is dropped closes at once, and what was not sent is lost.
 
 >>> import netio_daq as netio
 >>> listener = netio.MessageListener("127.0.0.1:0")

@@ -124,12 +124,12 @@ class BusAnnouncer final : public Announcer {
     struct Mail {
         std::mutex mutex;
         std::optional<Announcement> update;
-        std::vector<std::string> troubles; // up to RateLimitedWarnings::limit
+        std::vector<std::string> troubles; // up to RateLimitedWarnings::line_limit
         bool written = false;              // since the last report
 
         void add_trouble(std::string trouble) {
             const std::lock_guard lock{mutex};
-            if (troubles.size() < RateLimitedWarnings::limit)
+            if (troubles.size() < RateLimitedWarnings::line_limit)
                 troubles.push_back(std::move(trouble));
         }
     };

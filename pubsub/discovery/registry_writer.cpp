@@ -73,7 +73,7 @@ std::optional<Announcement> RegistryWriter::stored(Registry& registry) const {
 
 void RegistryWriter::warn(const std::string& trouble, TimePoint now) {
     if (auto line = warnings_.line_for(trouble, now);
-        line && troubles_.size() < RateLimitedWarnings::limit)
+        line && troubles_.size() < RateLimitedWarnings::line_limit)
         troubles_.push_back(std::move(*line));
 }
 
