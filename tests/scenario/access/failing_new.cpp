@@ -26,6 +26,9 @@ void* operator new(std::size_t bytes) {
     if (memory == nullptr) throw std::bad_alloc{};
     return memory;
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    return netio::test::fails_now() ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+}
 void operator delete(void* memory) noexcept {
     std::free(memory);
 }
