@@ -249,12 +249,13 @@ class OnLoop final : private pubsub::PublishSocket::Handler {
         return outcome;
     }
     // Its memory ends here, and not with the task, which may be after the context.
-    void end(Outgoing message, const std::optional<pubsub::PublicationOutcome>& outcome) {
+    void end(Outgoing&& message, const std::optional<pubsub::PublicationOutcome>& outcome) {
+        const Outgoing ended = std::move(message);
         {
             const std::lock_guard lock{mutex_};
             --outstanding_;
         }
-        message.publication->complete(outcome);
+        ended.publication->complete(outcome);
     }
     void close_now() {
         while (!waiting_.empty()) {
@@ -371,7 +372,7 @@ class PythonPublishSocket final : public Connected {
         const Bytes bytes{array};
         if (!memory->buffer().contains(bytes.span().data(), bytes.span().size()))
             throw py::value_error{"the array is not within the memory of its buffer"};
-        const auto publication = std::make_shared<Publication>();
+        auto publication = std::make_shared<Publication>();
         Outgoing message{.fid = to,
                          .status = status,
                          .bytes = bytes.span(),

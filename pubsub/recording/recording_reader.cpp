@@ -136,8 +136,8 @@ std::vector<std::string> recording_files(const std::string& path) {
 
 class RecordingReader::State {
   public:
-    State(std::vector<std::string> paths, const Options& options) : options_{options} {
-        for (std::string& path : paths) {
+    State(const std::vector<std::string>& paths, const Options& options) : options_{options} {
+        for (const std::string& path : paths) {
             McapInput opened{path, options_.chunk_memory_limit_bytes};
             files_.push_back(describe(opened));
             total_bytes_ += opened.size();
