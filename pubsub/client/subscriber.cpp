@@ -66,42 +66,11 @@ Subscriptions::Options subscriptions_options(AddressList publishers, pubsub::Dis
 // context's thread. The other members may be used by any thread.
 struct Subscriber::Impl {
     struct OnLoop;
-    // A std::timed_mutex. The thread sanitizer of GCC 12 does not see that one lock with a time
-    // limit.
-    class ReaderMutex {
-      public:
-        bool try_lock_until(TimePoint end) {
-            std::unique_lock lock{mutex_};
-            const auto is_free = [this] { return !held_; };
-            ++waiting_;
-            bool in_time = true;
-            if (end == TimePoint::max())
-                free_.wait(lock, is_free);
-            else
-                in_time = free_.wait_until(lock, end, is_free);
-            --waiting_;
-            held_ = held_ || in_time;
-            return in_time;
-        }
-        bool try_lock() {
-            const std::lock_guard lock{mutex_};
-            return !std::exchange(held_, true);
-        }
-        void unlock() {
-            const std::lock_guard lock{mutex_};
-            held_ = false;
-            if (waiting_ > 0) free_.notify_one();
-        }
-
-      private:
-        std::mutex mutex_; // of what follows
-        std::condition_variable free_;
-        bool held_ = false;
-        unsigned waiting_ = 0;
-    };
     // The batch that is being read. Iterators refer to it while they refer to a message of it.
     struct Reading {
-        ReaderMutex mutex; // held while a reader waits for messages
+        std::mutex mutex; // of what follows
+        std::condition_variable free;
+        bool is_waiting = false; // a reader waits for messages, without the lock
         std::shared_ptr<pubsub::MessageBatch> batch = std::make_shared<pubsub::MessageBatch>();
         std::size_t next = 0;
         unsigned iterators = 0; // that have taken from this batch
@@ -117,6 +86,8 @@ struct Subscriber::Impl {
     // A publisher has accepted or refused these fids. Returns those to whose last subscribe() this
     // is the answer: not if it is still to be sent, or (`awaited`) another answer follows.
     std::vector<FidRange> take_answer(const FidRange& fids, std::span<const FidRange> awaited);
+    // Reads the next batch without the lock, so that other readers can give up in time.
+    bool read_batch(std::unique_lock<std::mutex>& lock, TimePoint end);
     // `done` and `failed` are called with `mutex` held.
     template <typename Done, typename Failed>
     bool wait(std::chrono::milliseconds timeout, Done done, Failed failed) const;
@@ -545,8 +516,9 @@ template <typename Use>
 bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
                             std::chrono::milliseconds timeout, Use use) {
     const TimePoint end = limit_of(timeout);
-    std::unique_lock lock{reading.mutex, std::defer_lock};
-    if (!lock.try_lock_until(end)) return false;
+    std::unique_lock lock{reading.mutex};
+    const auto is_free = [this] { return !reading.is_waiting; };
+    if (!is_free() && !reading.free.wait_until(lock, end, is_free)) return false;
     for (;;) {
         while (reading.next < reading.batch->size()) {
             const pubsub::MessageBatch::Item item = (*reading.batch)[reading.next++];
@@ -561,9 +533,29 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
             reading.batch = std::make_shared<pubsub::MessageBatch>();
         held.reset();
         reading.iterators = 0;
-        if (!take_batch(*reading.batch, end)) return false; // it may throw
+        if (!read_batch(lock, end)) return false;
         reading.next = 0;
     }
+}
+
+bool Subscriber::Impl::read_batch(std::unique_lock<std::mutex>& lock, TimePoint end) {
+    struct Wait {
+        Wait(Reading& reading, std::unique_lock<std::mutex>& lock)
+            : reading_{reading}, lock_{lock} {
+            reading_.is_waiting = true;
+            lock_.unlock();
+        }
+        ~Wait() {
+            lock_.lock();
+            reading_.is_waiting = false;
+            reading_.free.notify_all(); // each may find a message in the batch
+        }
+        Wait(const Wait&) = delete;
+        Wait& operator=(const Wait&) = delete;
+        Reading& reading_;
+        std::unique_lock<std::mutex>& lock_;
+    } const wait{reading, lock};
+    return take_batch(*reading.batch, end); // it may throw
 }
 
 bool Subscriber::Impl::take_batch(pubsub::MessageBatch& batch, TimePoint end) {
@@ -582,8 +574,9 @@ bool Subscriber::Impl::take_batch(pubsub::MessageBatch& batch, TimePoint end) {
 
 std::size_t Subscriber::Impl::receive(pubsub::MessageBatch& batch,
                                       std::chrono::milliseconds timeout) {
-    if (const std::unique_lock lock{reading.mutex, std::try_to_lock}; lock) {
-        if (reading.next < reading.batch->size()) { // what an iteration has left
+    {
+        const std::lock_guard lock{reading.mutex};
+        if (!reading.is_waiting && reading.next < reading.batch->size()) { // an iteration left it
             batch = *reading.batch;
             batch.drop_front(std::exchange(reading.next, batch.size()));
             reading.batch = std::make_shared<pubsub::MessageBatch>(); // releases what it keeps
@@ -591,7 +584,7 @@ std::size_t Subscriber::Impl::receive(pubsub::MessageBatch& batch,
             reading.next = 0;
             return batch.size();
         }
-    } // else another reader has it
+    }
     return take_batch(batch, limit_of(timeout)) ? batch.size() : 0;
 }
 

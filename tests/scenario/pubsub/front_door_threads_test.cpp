@@ -96,6 +96,26 @@ TEST_F(FrontDoorThreads, TenReadersOfOneQueueGetEachMessageOnce) {
     EXPECT_EQ(sum, 999U * 1000U / 2);
 }
 
+// The reader that waited for the batch goes on, and must not leave the others asleep.
+TEST_F(FrontDoorThreads, EachOfTenReadersTakesOneMessageOfABatch) {
+    Publisher publisher{any_port};
+    Subscriber subscriber{publisher.address(), quick()};
+    subscribe(subscriber, FidSet{{1, 1}});
+    std::atomic<std::uint64_t> sum{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 10; ++i) {
+        readers.emplace_back([&] {
+            const auto message = subscriber.receive(60s);
+            if (message) sum += message->value<std::uint64_t>();
+        });
+    }
+    for (std::uint64_t n = 1; n <= 10; ++n)
+        publisher.publish_value(1, n);
+    for (std::thread& reader : readers)
+        reader.join();
+    EXPECT_EQ(sum, 55U);
+}
+
 TEST_F(FrontDoorThreads, BatchesReachTenReadersWholeAndTheirMemoryIsReused) {
     Publisher publisher{any_port};
     Subscriber subscriber{publisher.address(), quick()};
