@@ -24,11 +24,11 @@ class CoreDistance:
     PATIENCE_S = 20  # for the processors to come near again
     FIRST_LOOKS = 20
 
-    def __init__(self, now, clock=time.monotonic, sleep=time.sleep):
+    def __init__(self, now, clock=time.monotonic, wait=time.sleep):
         """now: as measured_by() returns it."""
         self.now = now
         self.clock = clock
-        self.sleep = sleep
+        self.wait = wait
         self.nearest = min(now() for _ in range(self.FIRST_LOOKS)) if now else 0  # 0: one processor
         self.far_runs = 0  # that count nevertheless, because patience ended
 
@@ -47,6 +47,6 @@ class CoreDistance:
                 result = run()
                 if self.is_near():
                     return result
-            self.sleep(0.1)
+            self.wait(0.1)
         self.far_runs += 1
         return run()

@@ -11,7 +11,7 @@ import distance  # noqa: E402
 
 
 class Machine:
-    """Measures each of the distances once, then the last one for ever. Its clock advances by sleep()."""
+    """Measures each of the distances once, then the last one for ever. Its clock advances by wait()."""
 
     def __init__(self, *distances):
         self.distances = [50.0] * distance.CoreDistance.FIRST_LOOKS + list(distances)
@@ -24,7 +24,7 @@ class Machine:
     def clock(self):
         return self.time
 
-    def sleep(self, seconds):
+    def wait(self, seconds):
         self.time += seconds
 
     def run(self):
@@ -32,7 +32,7 @@ class Machine:
         return self.runs
 
     def distance(self):
-        return distance.CoreDistance(self.now, self.clock, self.sleep)
+        return distance.CoreDistance(self.now, self.clock, self.wait)
 
 
 class Distance(unittest.TestCase):
