@@ -317,6 +317,13 @@ struct Requester::Impl::OnLoop {
     void notify() {
         if (impl.options.on_ready && !ready.armed()) ready.start_at(loop.now());
     }
+    // The first message of a turn is reported before the loop looks for more, so that a program
+    // that answers it at once does not add the loop's next poll to each round trip.
+    void notify_of_message() {
+        if (!impl.options.on_ready) return;
+        if (ready.armed() || std::exchange(reported_at, loop.now()) == loop.now()) return notify();
+        call_on_ready();
+    }
     void call_on_ready() {
         is_in_on_ready = true;
         impl.options.on_ready();
@@ -333,6 +340,7 @@ struct Requester::Impl::OnLoop {
     Timer deadline_timer;
     Timer ready; // calls on_ready
     bool is_in_on_ready = false;
+    TimePoint reported_at = TimePoint::min(); // turn of the last message that was reported at once
     TimePoint armed_for = TimePoint::max();
     bool tries = false; // there is a connection or an attempt, whose end follows
     std::optional<MessageSocket> socket;
@@ -523,7 +531,7 @@ void Requester::Impl::OnLoop::take_reply(const IncomingMessage& message, const H
     state->add(may_keep ? whole.part(whole.bytes().subspan(requests::header_bytes))
                         : KeptBytes::copy_of(body),
                !header.more);
-    notify();
+    notify_of_message();
 }
 
 // The rest of its reply is not wanted.

@@ -288,6 +288,13 @@ struct Responder::Impl::OnLoop {
     void notify() {
         if (impl.options.on_ready && !ready.armed()) ready.start_at(loop.now());
     }
+    // The first message of a turn is reported before the loop looks for more, so that a program
+    // that answers it at once does not add the loop's next poll to each round trip.
+    void notify_of_message() {
+        if (!impl.options.on_ready) return;
+        if (ready.armed() || std::exchange(reported_at, loop.now()) == loop.now()) return notify();
+        call_on_ready();
+    }
     void call_on_ready() {
         is_in_on_ready = true;
         impl.options.on_ready();
@@ -303,6 +310,7 @@ struct Responder::Impl::OnLoop {
     Timer give_up; // close()
     Timer ready;   // calls on_ready
     bool is_in_on_ready = false;
+    TimePoint reported_at = TimePoint::min(); // turn of the last message that was reported at once
     bool was_full = false;
     std::size_t paused_links = 0;
     bool closing = false;
@@ -393,7 +401,7 @@ void Responder::Impl::OnLoop::take(RequesterPeer* peer, const IncomingMessage& m
                    write_log);
         return link.socket->abort();
     }
-    notify();
+    notify_of_message();
     pace(link);
 }
 
