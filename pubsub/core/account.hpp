@@ -77,7 +77,7 @@ class Account {
     // Without the current connection and its subscriptions.
     const FidMap<Row>& fids() const noexcept { return rows_.fids; }
     const Row& others() const noexcept { return rows_.others; }
-    bool is_connected() const noexcept { return connected_; } // fids() does not contain everything
+    bool is_connected() const noexcept { return connected_; } // then fids() lacks this connection
     // Lost messages that no gap reported: between connections, or missing in the totals.
     std::uint64_t found_missing() const noexcept { return found_missing_; }
     std::uint64_t connections() const noexcept { return connections_; }
