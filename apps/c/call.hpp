@@ -63,7 +63,7 @@ netiodaq_result guarded(Work work, const char* call = __builtin_FUNCTION()) noex
         return result_of_exception(call);
     }
 }
-// For work without a result of its own.
+// Runs work that returns nothing; returns NETIODAQ_OK, or the result of its exception.
 template <typename Work>
 netiodaq_result done(Work work, const char* call = __builtin_FUNCTION()) noexcept {
     return guarded(
@@ -91,7 +91,7 @@ void store_null(Type** out) {
     required(out, "out") = nullptr;
 }
 
-// For work that returns a new object, which `out` receives.
+// Runs work that returns a new object, and stores the object in `out`.
 template <typename Type, typename Work>
 netiodaq_result new_object(Type** out, Work work,
                            const char* call = __builtin_FUNCTION()) noexcept {

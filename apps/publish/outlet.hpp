@@ -33,7 +33,7 @@ class Outlet {
     // The memory of a message in flight is free again. Returns whether none was free before.
     virtual bool release(netio::Cookie cookie) = 0;
     virtual netio::pubsub::Publisher& publisher() noexcept = 0;
-    // For a recording, which publishes from its own memory.
+    // The socket through which a recording is published, from the recording's own memory.
     virtual replay::Player::Socket socket() noexcept = 0;
 };
 
