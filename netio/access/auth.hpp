@@ -221,7 +221,7 @@ class ReplayCache {
 
     explicit ReplayCache(std::size_t limit_per_key) noexcept : limit_per_key_{limit_per_key} {}
 
-    // The current time slot is `slot`: forgets the entries before the previous slot.
+    // Sets the current time slot, and forgets the entries before the previous slot.
     void advance(std::uint64_t slot) {
         if (slot == slot_) return;
         earlier_ = slot == slot_ + 1 ? std::move(current_) : Proofs{};
@@ -299,7 +299,8 @@ class AuthServer {
 
     void use(KeyRing ring) { ring_ = std::move(ring); }
     Verdict judge(const Request& request, TimePoint now);
-    // The peer that was admitted last exceeds a limit of connections: counts it as busy.
+    // Call it if the peer that judge() admitted last exceeds a limit of connections: counts that
+    // peer as busy instead of admitted.
     void reject_client() noexcept {
         --counters_.admitted;
         ++counters_.busy;

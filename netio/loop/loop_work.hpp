@@ -89,13 +89,14 @@ class PollTracker {
         turns_since_poll_ = 0;
         if (deadline > begin) ++sleep_count_;
     }
-    // Nothing is left to do, and another loop waits for this loop's descriptor now.
+    // Call it when no work is left and an outer loop waits for this loop's descriptor.
     void rest() noexcept { resting_ = true; }
-    // The loop continues. It did not poll in the meantime, but had no reason to before `due`.
+    // Call it when the loop continues after rest(). The time without polls counts as stalled only
+    // from `due` on.
     void resume(TimePoint due) noexcept {
         if (std::exchange(resting_, false)) rested_until_ = due;
     }
-    // Everything that the last poll found has been delivered.
+    // Call it when everything that the last poll found has been delivered.
     void caught_up() noexcept { caught_up_ = last_poll_; }
 
     TimePoint last_poll() const noexcept { return last_poll_; }
