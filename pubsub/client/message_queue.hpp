@@ -109,8 +109,8 @@ class BatchFiller {
         look({});
     }
 
-    // The current load of the mailbox. Appends conflated messages to the batch as far as there is
-    // space, so that no newer message of their fids precedes them.
+    // Sets the current load of the mailbox. Appends conflated messages to the batch as far as there
+    // is space, so that no newer message of their fids precedes them.
     void look(const Mailbox::Load& load) {
         seen_ = load;
         if (!newest_.empty() && !is_full()) take_kept(false);
@@ -119,8 +119,8 @@ class BatchFiller {
                                       limit.messages - std::min(limit.messages, load.messages)),
                  .bytes = std::min(batch_bytes, limit.bytes - std::min(limit.bytes, load.bytes))};
     }
-    // The fast path: there is space, no losses are to be reported, and afterwards the batch is
-    // neither full nor due. Otherwise returns false without taking the message.
+    // The fast path of put(): takes the message if there is space, no losses are to be reported,
+    // and the batch is neither full nor due with it. Otherwise returns false without an effect.
     bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
                   StampFormat stamps = {}) {
         if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||

@@ -94,12 +94,13 @@ class PublishQueue {
         std::unique_lock lock{mutex_};
         return put(lock, item, until);
     }
-    // The same for many, in order: waits for space for the first one, then accepts as many as there
-    // is space for, so that the caller can notify the loop's thread before the next wait.
     struct Accepted {
         std::size_t count = 0;
         Status next = Status::ok; // why the next one was not accepted
     };
+    // As put() above, for many publications in order: waits for space for the first one, then
+    // accepts as many as there is space for. The caller notifies the loop's thread, and calls again
+    // for the rest.
     Accepted put(std::span<Publication> items, TimePoint until) {
         std::unique_lock lock{mutex_};
         Accepted accepted;
