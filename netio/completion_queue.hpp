@@ -130,7 +130,7 @@ class NETIO_EXPORT QueueWriter final {
     // Reserves space for the completion of an operation; call it before the operation begins.
     // Returns false if the queue is full.
     bool reserve();
-    // Returns the reserved space, because the operation was not accepted.
+    // Releases the reserved space, because the operation was not accepted.
     void cancel();
     // Adds the completion of an operation, which uses its reserved space. Also for operations that
     // began without reserve().

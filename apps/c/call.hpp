@@ -85,7 +85,7 @@ inline std::string_view text_of(const char* argument, const char* name) {
     return &required(argument, name);
 }
 
-// A call that fails leaves NULL.
+// Sets the result of a function to NULL before its work: a call that fails leaves NULL.
 template <typename Type>
 void store_null(Type** out) {
     required(out, "out") = nullptr;
@@ -103,7 +103,7 @@ netiodaq_result new_object(Type** out, Work work,
         call);
 }
 
-// The library adds to sizes without a look at overflow.
+// Refuses sizes above PTRDIFF_MAX, because the library adds to sizes without a check for overflow.
 inline void check_size(std::uint64_t size_bytes, const char* name) {
     if (size_bytes <= static_cast<std::uint64_t>(PTRDIFF_MAX)) return;
     throw Failure{NETIODAQ_INVALID_ARGUMENT, std::string{name} + " cannot have " +

@@ -44,7 +44,7 @@ class Answers {
         awaited_.erase(publisher);
         return std::exchange(extended_, false);
     }
-    // A connection, or an attempt at one, has ended.
+    // Call it when a connection, or an attempt at one, has ended.
     void ended(const std::string& publisher) { tried_.insert(publisher); }
     bool is_tried(const std::string& publisher) const { return tried_.contains(publisher); }
 
@@ -203,7 +203,7 @@ class Latency {
 // a difference of the clocks. Reads no clock: the caller passes all times.
 class OneWayLatency {
   public:
-    // The time from a request to its answer.
+    // Adds a measured time from a request to its answer.
     void round_trip(netio::Duration time) noexcept;
     // Both in nanoseconds since 1970; `arrived` by the clock of this machine.
     void add(std::int64_t published, std::int64_t arrived) noexcept;

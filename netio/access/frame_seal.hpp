@@ -97,7 +97,7 @@ class RecordCount {
     Aead& aead() noexcept { return aead_; }
     std::uint64_t number() const noexcept { return next_; }
     std::uint64_t keys() const noexcept { return keys_; }
-    // A record of this size was sealed or opened.
+    // Call it when a record of this size was sealed or opened.
     void advance(std::uint64_t bytes);
 
   private:

@@ -54,7 +54,7 @@ class ByteShare {
         budget_.used_ += bytes;
         held_ += bytes;
     }
-    // Returns bytes that were taken.
+    // Gives back bytes that were taken.
     void give(std::size_t bytes) noexcept {
         budget_.used_ -= bytes;
         held_ -= bytes;

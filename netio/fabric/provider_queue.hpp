@@ -122,8 +122,8 @@ class ProviderQueue final : public EventSource {
     ProviderQueue(Domain& domain, const Limits& limits);
     ~ProviderQueue();
 
-    // The sum of the windows of a queue's endpoints never exceeds its size: on verbs an overrun is
-    // fatal for all of them.
+    // Whether an endpoint that needs this number of entries may join. The sum over all endpoints of
+    // a queue never exceeds its size: on verbs an overrun is fatal for all of them.
     bool has_capacity(std::size_t entry_count) const noexcept;
     void join(Connection& connection);
     void leave(Connection& connection) noexcept;

@@ -122,8 +122,8 @@ class NETIO_EXPORT EventLoop {
     // drain.
     void add(EventSource& source);
     void remove(EventSource& source);
-    // The source has, or may have, work that its descriptor does not show: drains it in this turn
-    // or the next, and arms it before sleeping.
+    // Call it when the source has, or may have, work that its descriptor does not show: the loop
+    // drains the source in this turn or the next, and arms it before sleeping.
     void activate(EventSource& source) noexcept { SourceSet::activate(source); }
     // For use during a drain, after each unit of work: whether to leave the rest for the next turn.
     bool time_is_up() const { return poller_.now() >= work_end_; }

@@ -24,20 +24,21 @@ namespace netio::inline v0_3 {
 
 class LoopStats {
   public:
-    // After a turn that did no work the loop was idle until now, unless leave() was called.
+    // Begins a turn. After a turn that did no work, the loop was idle until now, unless leave() was
+    // called.
     void begin(TimePoint now) noexcept {
         if (idle_) rested_ += now - begin_;
         begin_ = now;
         idle_ = true;
     }
-    // The program does other work until the next turn.
+    // Call it when the program does other work until the next turn.
     void leave() noexcept { idle_ = false; }
-    // The program waits until the next turn.
+    // Call it when the program waits until the next turn.
     void rest(TimePoint now) noexcept {
         begin_ = now;
         idle_ = true;
     }
-    // A turn that did work.
+    // Adds the duration of a turn that did work.
     void add(Duration taken) noexcept {
         idle_ = false;
         ++count_;
@@ -73,13 +74,13 @@ class PollTracker {
 
     explicit PollTracker(TimePoint now) noexcept : last_poll_{now}, caught_up_{now} {}
 
-    // A busy loop polls once in turns_between_polls, because each poll is a system call, and once
-    // in `interval`. To be called once a turn.
+    // Whether a busy loop must poll in this turn: once in turns_between_polls, because each poll is
+    // a system call, and once in `interval`. Call it once per turn.
     bool poll_is_due(TimePoint now, Duration interval) noexcept {
         return ++turns_since_poll_ >= turns_between_polls || now - last_poll_ >= interval;
     }
 
-    // A poll from `begin` to `end` that was to wait until `deadline` at most.
+    // Notes a poll from `begin` to `end` that was to wait until `deadline` at most.
     void polled(TimePoint begin, TimePoint end, TimePoint deadline) noexcept {
         miss(begin - std::clamp(rested_until_, last_poll_, begin));
         rested_until_ = TimePoint::min();
@@ -141,10 +142,10 @@ class TaskQueue {
     // Any thread. `always`: also beyond the limit.
     Put put(std::function<void()> task, bool always = false);
 
-    // The loop does not run any more: destroys the tasks that have not run.
+    // Destroys the tasks that have not run, because the loop does not run any more.
     void discard();
 
-    // The loop's thread only. Whether run() would find a task.
+    // Whether run() would find a task. The loop's thread only.
     bool waiting() const noexcept { return posted_.load() || next_ < running_.size(); }
     // Runs the tasks that were put before the call, in order, until `time_is_up` returns true after
     // a task; the rest waits for the next call. Returns whether it ran any.

@@ -94,7 +94,7 @@ class RequestTable {
         Entry* const entry = entry_of(number);
         return entry != nullptr ? &entry->value : nullptr;
     }
-    // Whether the request was passed to the connection.
+    // Notes whether the request was passed to the connection.
     void set_sent(std::uint64_t number, bool is_sent) noexcept {
         if (Entry* const entry = entry_of(number)) entry->is_sent = is_sent;
     }

@@ -109,7 +109,7 @@ class ReceiveBuffers {
     bool is_dropped(std::uint32_t index) const noexcept {
         return dropping_ && index >= pieces_.back().begin;
     }
-    // A receive of the last piece is out of use. Returns true if that removed the piece.
+    // Takes a receive of the last piece out of use. Returns true if that removed the piece.
     bool drop(std::uint32_t index) {
         if (slots_[index].spare.memory)
             spares_.push_back(std::exchange(slots_[index].spare, {}).memory);
@@ -411,7 +411,7 @@ class ReceiveWindow {
     }
     bool has_received() const noexcept { return expected_sequence_ > 0; }
 
-    // All frames from now on are sealed.
+    // Call it before the first sealed frame: from now on all frames are sealed.
     void open_with(access::FrameOpener opener) { opener_.emplace(std::move(opener)); }
     // Verifies the seal, decrypts in place, and removes the tag. Returns false if this is not the
     // peer's next frame.

@@ -265,7 +265,7 @@ class SendBufferPool {
     // of the session have buffers. A first or a small buffer is always granted, because can_send()
     // has promised it.
     RegisteredBuffer* gather(std::uint32_t slot, std::size_t bytes, std::size_t limit);
-    // The frame of the slot was sent.
+    // Frees the slot, because its frame was sent.
     void release(std::uint32_t slot) noexcept;
     // Whether gather() has failed, and no buffer was released since.
     bool is_short() const noexcept { return is_short_; }

@@ -130,11 +130,12 @@ class Session final : private Connection::Handler {
     // Closes at once because the peer received nothing for this time. The peer is notified if that
     // needs no waiting: if no frame is in flight, and there is a credit. `reason` is for this side.
     void cut_off(CloseReason reason, std::string detail, Duration took_nothing_for);
-    // The service does not deliver this many frames of the peer to its user. Reported to the peer.
+    // Counts frames of the peer that the service does not deliver to its user. Their number is
+    // reported to the peer.
     void add_unread(std::uint32_t count) noexcept;
     // Whether confirm() is due, after on_shutdown() returned false.
     bool awaits_confirmation() const noexcept;
-    // The user has received all frames.
+    // Call it when the user has received all frames.
     void confirm();
 
     // Whether frames may be sent.

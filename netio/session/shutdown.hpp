@@ -31,8 +31,8 @@ namespace netio::inline v0_3 {
 
 class Shutdown {
   public:
-    // close() was called on this side; it has to be complete by `limit`. Returns false if it was
-    // called before.
+    // Begins to close on this side; `limit`: when the close must be complete. Returns false if it
+    // was called before.
     bool close(TimePoint limit = TimePoint::max()) noexcept;
     // The peer's two frames. Return false if the peer must not send them now.
     [[nodiscard]] bool on_shutdown() noexcept;
@@ -131,7 +131,7 @@ class Liveness {
     Liveness(Duration heartbeat, Duration dead_after) noexcept
         : heartbeat_{heartbeat}, dead_after_{dead_after} {}
 
-    // The interval in which the peer announced to send something; 0: none.
+    // Sets the interval in which the peer has announced to send something; 0: none.
     void expect(Duration peer_heartbeat) noexcept { peer_heartbeat_ = peer_heartbeat; }
     void on_received(TimePoint now, Duration stalled) noexcept {
         heard_ = {.when = now, .stalled = stalled};

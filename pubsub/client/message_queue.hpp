@@ -163,7 +163,7 @@ class BatchFiller {
     std::uint64_t dropped() const noexcept { return dropped_; }
     // Whether conflated messages wait here.
     bool keeps() const noexcept { return newest_.has_messages(); }
-    // `count` messages were lost before the next one of this fid.
+    // Notes that `count` messages were lost before the next one of this fid.
     void add_missed(Fid fid, std::uint64_t count) {
         missed_[fid] += count;
         missing_ += count;
@@ -262,7 +262,7 @@ class MessageQueue {
     bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps = {}) {
         return put_slow([&] { return filler_.put_kept(fid, std::move(bytes), status, stamps); });
     }
-    // `count` messages of this fid were lost here.
+    // Notes that `count` messages of this fid were lost at this position.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
     // No message follows. Unreported losses are queued; returns their number.

@@ -42,13 +42,14 @@ class Account {
 
     void limit_fids(std::size_t limit) noexcept { fid_limit_ = limit; }
 
-    // The connection has ended, after its last message. Does nothing after a failed attempt.
+    // Call it when the connection has ended, after its last message. Does nothing after a failed
+    // attempt.
     void end_connection(const ArrivalCounter& arrivals) {
         if (!std::exchange(connected_, false)) return;
         arrivals.fids().for_each(
             [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
     }
-    // Called before `arrivals` forgets the range, which was unsubscribed.
+    // Call it when the range was unsubscribed, before `arrivals` forgets it.
     void end_subscription(const FidRange& range, const ArrivalCounter& arrivals) {
         arrivals.fids().for_each_in(
             range, [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });

@@ -26,7 +26,7 @@ class RetryRule {
         : options_{options}, back_off_{options.back_off}, retry_policy_{options.proof},
           receive_bytes_{options.receive_buffer_bytes} {}
 
-    // An attempt begins; it tries one route after another.
+    // Call it when an attempt begins; it tries one route after another.
     void begin_attempt() noexcept { retry_policy_.begin_attempt(); }
     void begin_route() noexcept { receive_bytes_ = options_.receive_buffer_bytes; }
     // The size of a receive buffer on this route.

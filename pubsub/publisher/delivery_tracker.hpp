@@ -54,7 +54,7 @@ class DeliveryTracker {
 
     void add_pending(PublicationId id, std::size_t count = 1) { find(id).pending += count; }
 
-    // The outcome of the publication for one subscriber.
+    // Notes the outcome of the publication for one subscriber.
     void note(PublicationId id, Fate fate) { count(find(id).ended.outcome, fate); }
 
     struct Ended {

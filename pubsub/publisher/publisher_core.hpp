@@ -105,7 +105,7 @@ class PublisherCore : private SessionListener::Handler {
     // Sends each subscriber its queue, then its totals, and closes its session when it has
     // confirmed them.
     void close();
-    // Every session ends at once.
+    // Ends every session at once.
     void abort();
 
   protected:
@@ -119,7 +119,8 @@ class PublisherCore : private SessionListener::Handler {
     // --- implemented by the derived class. Unless stated otherwise, the core does nothing after
     // the call, so that the user's handler may destroy the socket
 
-    // The groups become invalid: sends the messages coalesced for them. Must not call the user.
+    // Called before the groups become invalid: sends the messages that are coalesced for them. Must
+    // not call the user.
     virtual void before_change() {}
     // Passes everything that is pending to the subscribers. Must not call the user.
     virtual void before_end() {}
@@ -164,10 +165,10 @@ class PublisherCore : private SessionListener::Handler {
     void count_dropped(Fid fid);
     // Calls the user's on_writable if publishing was blocked.
     void notify_writable();
-    // Publishing waits for this subscriber: on_progress() follows when it can be sent something,
-    // has been sent something, or is gone.
+    // Call it when publishing waits for this subscriber: on_progress() follows when the subscriber
+    // can be sent something, has been sent something, or is gone.
     void wait_for(const Interest& member);
-    // Publishing waits for `amount` of the pool; 0: not any more.
+    // Notes that publishing waits for `amount` of the pool; 0: not any more.
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }
     // Call it when something is queued for a subscriber or in flight to it: starts to watch its
     // progress.

@@ -308,7 +308,7 @@ class SendQueue {
     void add_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
                    const Handling& handling);
     void add_message(const ZeroCopyMessage& message, const Handling& handling);
-    // A reply to a request: at most 8 bytes.
+    // Queues a reply to a request: at most 8 bytes.
     void add_answer(std::uint8_t kind, std::span<const std::byte> body);
     // Queues a gap: the peer does not get `count` messages of the fid at this position. Adjacent
     // gaps are reported together.
@@ -326,7 +326,7 @@ class SendQueue {
         std::vector<FidCount> counts;
     };
     void add_positions(Positions positions);
-    // A reply to a FidsQuestion. Its ranges count as waiting positions.
+    // Queues a reply to a FidsQuestion. Its ranges count as waiting positions.
     void add_fids(std::uint32_t question, std::span<const FidRange> ranges);
 
     struct Room {
@@ -369,9 +369,9 @@ class SendQueue {
     bool has_drained() const noexcept { return items_.empty(); }
     // Waiting items of all kinds.
     std::size_t size() const noexcept { return items_.size(); }
-    // A small message waits to share a frame while enough frames are in flight. When one of these
-    // is sent, prepare() is due again; before, it returns false. So at low load nothing waits, and
-    // at high load few messages need a frame of their own.
+    // Whether the next message waits to share a frame: a small message does while enough frames are
+    // in flight. prepare() returns false until one of these is sent. So at low load nothing waits,
+    // and at high load few messages need a frame of their own.
     bool should_batch(const Room& room) const noexcept {
         const std::size_t in_flight = posted_.size() - (slot_ ? 1 : 0);
         const std::size_t enough = std::min(SmallMessageBatcher::enough_bytes, room.body_limit);

@@ -45,12 +45,12 @@ class FidCounters {
 // on_writable. And the number of refused calls per fid.
 class BackpressureTimer {
   public:
-    // publish() returned `again` for the fid.
+    // Notes that publish() returned `again` for the fid.
     void refuse(Fid fid, TimePoint now) {
         refused_.add(fid);
         begin(now);
     }
-    // A call returned `partial`.
+    // Notes that a call returned `partial`.
     void begin(TimePoint now) noexcept {
         if (!since_) since_ = now;
     }

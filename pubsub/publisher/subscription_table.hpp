@@ -171,7 +171,7 @@ class FanOut {
     // their history.
     Addition subscribe(SubscriberId subscriber, std::span<const Wish> wishes,
                        const HistoryLog* history = nullptr);
-    // The late subscriptions of these fids become live.
+    // Makes the late subscriptions of these fids live.
     void make_live(SubscriberId subscriber, std::span<const FidRange> fids);
     struct Removal {
         SubscriptionResult result = SubscriptionResult::accepted;

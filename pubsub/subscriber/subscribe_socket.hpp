@@ -184,8 +184,10 @@ class NETIO_EXPORT SubscribeSocket final {
     SubscribeSocket(const SubscribeSocket&) = delete;
     SubscribeSocket& operator=(const SubscribeSocket&) = delete;
 
-    // `policy` applies to these fids if this subscriber is too slow; without it, the publisher's
-    // policy applies. The last policy for a fid counts.
+    // Requests the messages of these fids from the publisher, now or as soon as the socket is
+    // connected; on_subscribed or a refusal follows. `policy` applies to these fids if this
+    // subscriber is too slow; without it, the publisher's policy applies. The last policy for a fid
+    // counts.
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     // Also while not connected: then messages of these fids do not count as lost later.
