@@ -115,8 +115,8 @@ class AuthClient {
     std::size_t request(std::span<std::byte, auth_request_bytes> data, const ClientNonce& nonce);
 
     enum class Next { again, give_up };
-    // The server rejected with code 8. Returns `again` (connect again) unless this is no challenge
-    // or there were too many.
+    // Takes a rejection of the server with code 8 (prove_key). Returns `again` (connect again), or
+    // `give_up` if it has no challenge or there were too many.
     Next take_challenge(Bytes rejection);
     // The server rejected with code 9. Returns `again` once: the server may have been restarted, or
     // this side was too slow.

@@ -46,7 +46,7 @@ class Tagger {
 
     explicit Tagger(const Secret& key) noexcept : key_{key} {}
 
-    // The tag of the concatenation of at most parts_limit parts.
+    // Computes the tag of the next frame: the concatenation of at most parts_limit parts.
     FrameTag next(std::span<const Bytes> parts);
     FrameTag next(Bytes header, Bytes body) {
         const std::array parts{header, body};

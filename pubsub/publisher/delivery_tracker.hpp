@@ -61,7 +61,8 @@ class DeliveryTracker {
         Cookie cookie{};
         PublicationOutcome outcome;
     };
-    // No more deliveries are added. Returns the end if none is pending.
+    // Call it when no more deliveries are added. Returns the end of the publication if no delivery
+    // is pending.
     std::optional<Ended> seal(PublicationId id) { return complete(id); }
 
     // `count` deliveries are completed. Returns the end if they were the last ones.
