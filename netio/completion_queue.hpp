@@ -35,17 +35,17 @@ namespace netio::inline v0_3 {
 
 struct QueueEvent {
     enum class Kind : std::uint8_t {
-        message,  // bytes; point-to-point: immediate, peer; published: fid, status, time
-        received, // the end of a receive of a stream: cookie, outcome, count (bytes), end_of_stream
-        sent,     // the end of a send: cookie, outcome
-        published,     // the end of a publication: cookie; count: subscribers that were sent it
+        message,       // bytes; point-to-point: immediate, peer; published: fid, status, time
+        received,      // end of a stream's receive: cookie, outcome, count of bytes, end_of_stream
+        sent,          // end of a send: cookie, outcome
+        published,     // end of a publication: cookie; count: subscribers that were sent it
         lost,          // fid; count: lost messages of this fid
         connected,     // of a listen socket: peer
         subscribed,    // the publisher has accepted the fids from fid to last_fid
         refused,       // the publisher has refused the fids from fid to last_fid, for any reason
         writable,      // a call that returned `again` may succeed now
         end_of_stream, // after the last byte of a stream, or the last message of a MessageSocket
-        closed, // `closed` has the reason; if `retrying`, the socket connects again by itself
+        closed,        // `closed`: the reason; if `retrying`, the socket connects again by itself
     };
 
     Kind kind = Kind::message;
