@@ -46,12 +46,12 @@ class PendingHandshakes {
 
     // Adds a peer. An earlier peer with this descriptor is gone.
     void enter(const PendingPeer& pending);
-    // Returns the oldest pending peer of the machine of `peer` if that machine exceeds the limit.
-    // Call mark_requested() or forget() for it, then ask again.
     struct Excess {
         PendingPeer pending;
         bool has_requested = false;
     };
+    // Returns the oldest pending peer of the machine of `peer` if that machine exceeds the limit.
+    // Call mark_requested() or forget() for it, then ask again.
     std::optional<Excess> excess(const access::AuthAddress& peer) const;
     // Call it when the peer has sent its whole request.
     void mark_requested(int fd);

@@ -98,10 +98,10 @@ class NETIO_EXPORT SendSocket final {
     static constexpr std::size_t slice_limit = 28;
     Status sendv(std::span<const Slice> slices, Cookie cookie,
                  std::optional<std::uint64_t> immediate = {});
+    static constexpr std::size_t inline_limit = 48;
     // Sends a small message, which is copied: its memory needs no registration and is free when the
     // call returns, so it has no cookie and no completion. Returns ok, again, closed, too_large
     // (above inline_limit).
-    static constexpr std::size_t inline_limit = 48;
     Status send_inline(std::span<const std::byte> message,
                        std::optional<std::uint64_t> immediate = {});
 

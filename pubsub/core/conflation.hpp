@@ -61,13 +61,13 @@ class ConflationStore {
     const Message& front() const noexcept { return kept_.front(); }
     void pop_front();
 
-    // Removes these fids, a set as in fid_ranges.hpp. Returns the counts of dropped messages,
-    // including those that were stored until now, in the order of the fids; `dropped`: the fids of
-    // the latter.
     struct Forgotten {
         std::vector<FidCount> missed;
         std::vector<Fid> dropped;
     };
+    // Removes these fids, a set as in fid_ranges.hpp. Returns the counts of dropped messages,
+    // including those that were stored until now, in the order of the fids; `dropped`: the fids of
+    // the latter.
     Forgotten forget(std::span<const FidRange> set);
 
     bool empty() const noexcept { return kept_.empty() && missed_.empty(); }

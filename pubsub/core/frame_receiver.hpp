@@ -219,6 +219,12 @@ class FrameReceiver {
         : resume_state_{resume_state ? std::move(resume_state) : std::make_shared<ResumeState>()},
           reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
 
+    struct Frame {
+        std::uint8_t kind = 0;
+        std::uint8_t flags = 0;
+        std::span<const std::byte> body;
+        bool continued = false; // the body is the rest() of a frame
+    };
     // Takes each frame except answers. sink.take_message(fid, bytes, status) and
     // sink.take_gap(fid, count) return whether to continue; if not, sink.is_gone() returns whether
     // this object was destroyed. If the sink has wants_pages() and that is true, it takes whole
@@ -226,12 +232,6 @@ class FrameReceiver {
     // sink.take_missed(fid, count), which follow a reconnection, return false if the sink is
     // destroyed or closed. If messages have time stamps, the sink has a constant stamp_bytes: these
     // are in front of the bytes that it gets, and in the records of a page.
-    struct Frame {
-        std::uint8_t kind = 0;
-        std::uint8_t flags = 0;
-        std::span<const std::byte> body;
-        bool continued = false; // the body is the rest() of a frame
-    };
     template <typename Sink>
     Outcome take(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
     // The part of the body that is left. The caller passes it as the next frame.

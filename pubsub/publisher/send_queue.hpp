@@ -350,15 +350,15 @@ class SendQueue {
     // items that are returned with the frame: one or several, or none if the frame was the queue's
     // own. Returns the time at which the first of these was queued.
     TimePoint on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned);
-    // Removes the droppable item that was queued last and those that continue it. A gap takes its
-    // place: the caller fills `gap` and calls settle(). Gaps that become adjacent are merged, so
-    // there is at most one gap more than other items.
     struct TakenBack {
         std::vector<Cookie> cookies; // empty: nothing is droppable
         std::uint32_t mark = 0;      // of the first item
         PendingGaps* gap = nullptr;
         DroppableQueue<Item>::Place place; // of the gap
     };
+    // Removes the droppable item that was queued last and those that continue it. A gap takes its
+    // place: the caller fills `gap` and calls settle(). Gaps that become adjacent are merged, so
+    // there is at most one gap more than other items.
     TakenBack take_back();
     // Call it when the gap of the last take_back() is filled. Removes the gap if it is empty.
     void settle(const TakenBack& taken);

@@ -113,13 +113,13 @@ class NETIO_EXPORT BlockingStream {
     // Whether a write of up to 64 KiB would return without waiting.
     bool has_capacity() const noexcept;
 
+    enum class Ready : std::uint8_t { peer, descriptor, writable };
+    static constexpr int no_descriptor = -1;
     // Waits until one of these is true, and returns which: bytes can be read here, or the stream
     // has ended and no read has reported it yet (peer); the descriptor is readable (descriptor);
     // without a descriptor, has_capacity() (writable). During the wait bytes are transferred. A
     // regular file is always readable. Throws StreamError if the connection has ended and nothing
     // is left to read, and FabricError if the descriptor is not open.
-    enum class Ready : std::uint8_t { peer, descriptor, writable };
-    static constexpr int no_descriptor = -1;
     Ready wait_for(int descriptor);
 
     // Ends this direction; the peer reads the end of the stream after the last byte. Does not wait.
