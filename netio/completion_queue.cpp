@@ -88,8 +88,8 @@ CompletionQueue::~CompletionQueue() = default;
 
 std::size_t CompletionQueue::dequeue(std::span<QueueEvent> events,
                                      std::chrono::milliseconds timeout) {
-    Impl& impl = *impl_.operator->();
-    // What they keep may be what a connection waits for.
+    Impl& impl = *impl_;
+    // A connection may wait for memory that the former events keep.
     std::ranges::fill(events, QueueEvent{});
     std::unique_lock lock{impl.mutex};
     if (impl.events.empty() && !impl.is_closed && timeout.count() > 0) {
@@ -110,7 +110,7 @@ std::size_t CompletionQueue::dequeue(std::span<QueueEvent> events,
 }
 
 int CompletionQueue::pollable_fd() {
-    Impl& impl = *impl_.operator->();
+    Impl& impl = *impl_;
     const std::lock_guard lock{impl.mutex};
     if (impl.fd < 0) {
         impl.fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -141,7 +141,7 @@ bool CompletionQueue::is_closed() const {
 
 QueueWriter::QueueWriter(CompletionQueue& queue, EventLoop& loop, std::uint64_t tag,
                          std::function<void()> on_writable)
-    : queue_{*queue.impl_.operator->()}, loop_{loop}, tag_{tag},
+    : queue_{*queue.impl_}, loop_{loop}, tag_{tag},
       on_writable_{std::move(on_writable)}, self_{std::make_shared<QueueWriter*>(this)} {
     const std::lock_guard lock{queue_.mutex};
     ++queue_.writers;

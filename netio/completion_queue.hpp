@@ -35,17 +35,17 @@ namespace netio::inline v0_3 {
 
 struct QueueEvent {
     enum class Kind : std::uint8_t {
-        message,       // bytes; immediate, or fid, status and time
-        received,      // a receive of a stream: cookie, outcome, count of bytes, end_of_stream
-        sent,          // a send: cookie, outcome
-        published,     // a publication: cookie; count: subscribers that were sent it
-        lost,          // count of messages of the fid
-        connected,     // also a sender of a listen socket: peer
-        subscribed,    // fid and last_fid
-        refused,       // a subscription, for any reason: fid and last_fid
+        message,       // bytes; point-to-point: immediate, peer; published: fid, status, time
+        received,      // end of a stream's receive: cookie, outcome, count of bytes, end_of_stream
+        sent,          // end of a send: cookie, outcome
+        published,     // end of a publication: cookie; count: subscribers that were sent it
+        lost,          // fid; count: lost messages of this fid
+        connected,     // of a listen socket: peer
+        subscribed,    // the publisher has accepted the fids from fid to last_fid
+        refused,       // the publisher has refused the fids from fid to last_fid, for any reason
         writable,      // a call that returned `again` may succeed now
         end_of_stream, // after the last byte of a stream, or the last message of a MessageSocket
-        closed,        // closed has the reason; a subscriber retries if `retrying`
+        closed,        // `closed`: the reason; if `retrying`, the socket connects again by itself
     };
 
     Kind kind = Kind::message;
@@ -53,7 +53,7 @@ struct QueueEvent {
     Completion::Outcome outcome = Completion::Outcome::done;
     bool end_of_stream = false;
     bool retrying = false;
-    std::uint64_t tag = 0;  // of the socket
+    std::uint64_t tag = 0;  // of the Queued socket, as passed to its constructor
     std::uint64_t peer = 0; // of a listen socket: number of the sender, from 1
     Cookie cookie{};
     std::uint64_t fid = 0;
@@ -74,31 +74,35 @@ class NETIO_EXPORT CompletionQueue final {
         // Events in the queue and outstanding operations together. Beyond it a socket stops
         // reading after the message that it is delivering, and begins no operation.
         std::size_t queue_limit_events = 65536;
-        // Bytes of the messages in the queue; the same. The memory of these messages also counts
-        // for SessionOptions::keep_limit_bytes of each connection.
+        // Bytes of the messages in the queue; a socket stops in the same way at this limit. The
+        // memory of these messages also counts for SessionOptions::keep_limit_bytes of their
+        // connection.
         std::size_t queue_limit_bytes = std::size_t{64} << 20;
     };
 
     CompletionQueue() : CompletionQueue{Options{}} {}
     // Throws std::invalid_argument for an invalid option.
     explicit CompletionQueue(const Options& options);
-    // As close(), and waits until the threads that are in dequeue() have left it. Its sockets must
-    // be destroyed before (checked).
+    // Calls close(), and waits until no thread is in dequeue(). Destroy the queue's sockets before
+    // (checked).
     ~CompletionQueue();
     CompletionQueue(const CompletionQueue&) = delete;
     CompletionQueue& operator=(const CompletionQueue&) = delete;
 
     // All functions may be called from any thread.
 
-    // Moves the oldest events into `events`, whose former contents are destroyed first. Waits until
-    // there is at least one. Returns their number; 0 after the time-out, and after close() if none
-    // is left. Events of one socket come out in their order.
+    // Moves the oldest events into `events`, up to its size; first destroys the former contents of
+    // `events`. Waits until the queue has at least one event, the time-out has passed, or close()
+    // is called. Returns the number of moved events; 0: time-out, or the queue is closed and empty.
+    // The events of one socket come in the order in which they happened.
     std::size_t dequeue(std::span<QueueEvent> events, std::chrono::milliseconds timeout);
-    // Readable while there are events, and after close(). Not to be read from. Throws FabricError
-    // if there are no more descriptors.
+    // Returns a descriptor for poll() or epoll, which is readable while the queue has events, and
+    // after close(). The queue owns it: do not read from it or close it. Throws FabricError if the
+    // process has no free descriptor.
     int pollable_fd();
+    // The number of events in the queue.
     std::size_t size() const;
-    // From now on dequeue() does not wait.
+    // From now on dequeue() does not wait; it still returns the events in the queue.
     void close();
     bool is_closed() const;
 
@@ -109,24 +113,27 @@ class NETIO_EXPORT CompletionQueue final {
     ProcessBound<Impl, type> impl_;
 };
 
-// The part of a Queued socket that writes into the queue. Belongs to the thread of its loop.
+// The part of a Queued socket that writes into the queue; programs do not use it. Belongs to the
+// loop's thread.
 class NETIO_EXPORT QueueWriter final {
   public:
-    // on_writable() is called in a turn of the loop when there is space, after push() has returned
-    // false or reserve() has.
+    // After push() or reserve() has returned false, on_writable() is called in a turn of the loop
+    // when half of the queue is free.
     QueueWriter(CompletionQueue& queue, EventLoop& loop, std::uint64_t tag,
                 std::function<void()> on_writable);
     ~QueueWriter();
     QueueWriter(const QueueWriter&) = delete;
     QueueWriter& operator=(const QueueWriter&) = delete;
 
-    // Returns whether there is space for more.
+    // Adds the event in any case. Returns whether the queue has space for another one.
     bool push(QueueEvent&& event);
-    // Before an operation begins: space for its completion. Returns false if there is none.
+    // Reserves space for the completion of an operation; call it before the operation begins.
+    // Returns false if the queue is full.
     bool reserve();
-    // The operation was not accepted.
+    // Releases the reserved space, because the operation was not accepted.
     void cancel();
-    // The operation is complete. It may also have begun without reserve().
+    // Adds the completion of an operation, which uses its reserved space. Also for operations that
+    // began without reserve().
     void complete(QueueEvent&& event);
     void closed(const Closed& closed, std::uint64_t peer = 0, bool retrying = false);
 
@@ -145,8 +152,8 @@ class NETIO_EXPORT QueueWriter final {
     std::shared_ptr<QueueWriter*> self_; // for tasks that may outlive it
 };
 
-// A socket that delivers into a completion queue. The tag stands in all of its events. Belongs to
-// the thread of its loop, as the socket does.
+// A socket that delivers its events into a completion queue, each with the tag of this object.
+// Belongs to the loop's thread, as the socket does: only CompletionQueue may be used on any thread.
 template <class Socket>
 class Queued;
 

@@ -41,7 +41,8 @@ class NETIO_EXPORT Context final {
     Context();
     explicit Context(Options options);
     // For a loop that the calling thread runs. The transport and its loop must outlive all objects
-    // with this context. Their calls on this thread do not wait.
+    // with this context. Calls of such objects on this thread do not wait, because only this thread
+    // can run the loop.
     explicit Context(Transport& transport);
 
     // Runs the task on the loop's thread, in the order of the calls. Returns false if

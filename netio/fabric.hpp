@@ -63,14 +63,17 @@ struct FabricDescription {
     std::size_t receive_queue_limit = 0;
 };
 
+// Returns one entry for each provider and device or interface. Throws FabricError if libfabric
+// cannot be loaded, or reports an error.
 NETIO_EXPORT std::vector<FabricDescription> describe_fabric();
-// The version of the loaded libfabric.
+// The version of the loaded libfabric, as "MAJOR.MINOR". Throws FabricError if it cannot be loaded.
 NETIO_EXPORT std::string fabric_version();
 // If `host` is the name of an interface of this machine (eth0), returns its numeric address, as
 // sockets take it: the first IPv4 address, else the first IPv6 address, else a link-local one with
 // its zone. Otherwise returns `host` unchanged. Throws FabricError if the interface has no address.
 NETIO_EXPORT std::string host_at_interface(const std::string& host);
-// Why a provider cannot be used; empty if it can.
+// Returns why this library does not use a provider; empty if it does, whether or not this machine
+// has the provider.
 NETIO_EXPORT std::string provider_refusal(const std::string& provider);
 
 } // namespace netio::inline v0_3

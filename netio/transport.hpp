@@ -157,9 +157,9 @@ class NETIO_EXPORT ConnectionRequest {
     virtual std::span<const std::byte> data() const noexcept = 0;
     // Valid until the request is answered.
     virtual std::string peer_address() const = 0;
-    // The peer's machine, and the local address that it connects to, which the listener may not
-    // know: it may be bound to any address. All zeros: the provider does not report it, or the
-    // request is answered.
+    // The peer's machine, and the local address that the peer connects to (a listener may be bound
+    // to all addresses). All zeros if the provider does not report it, or after the request is
+    // answered.
     virtual access::Host source() const = 0;
     virtual access::AuthAddress dialled() const = 0;
     // The domain where the connection's memory will be registered. If memory is registered before
@@ -228,7 +228,7 @@ class NETIO_EXPORT RouteSearch {
 };
 
 struct ListenOptions {
-    bool allow_remote_anonymous = false; // any peer may connect, also from other machines
+    bool allow_remote_anonymous = false; // peers of other machines may connect without keys
     bool has_keys = false;               // peers without a key are rejected
 };
 
@@ -238,9 +238,10 @@ class NETIO_EXPORT Transport {
     virtual EventLoop& loop() noexcept = 0;
 
     // Resolves the name of a host and asks which providers reach its addresses. This may take
-    // seconds; the loop continues meanwhile. `found` is called once, from the loop; it may destroy
-    // the search. The implementation here returns what providers_to() returns, for transports that
-    // know it at once. Throws std::system_error if there is no thread or no descriptor for it.
+    // seconds, during which the loop continues. `found` is called once, from the loop; it may
+    // destroy the search. The implementation here returns what providers_to() returns, for
+    // transports that know it at once. Throws std::system_error if there is no thread or no
+    // descriptor for it.
     virtual std::unique_ptr<RouteSearch> find_routes(const Address& remote,
                                                      const std::string& local_host,
                                                      std::function<void(FoundRoutes)> found);
@@ -261,7 +262,8 @@ class NETIO_EXPORT Transport {
     // The attempts to connect of all sockets that are unanswered, by address.
     AttemptLimit& attempts() noexcept { return attempts_; }
 
-    // Each part of a socket that uses the transport has one: it must end before the transport.
+    // Counts the users of a transport: each part of a socket that uses it has one, which must be
+    // destroyed before the transport (checked).
     class Use {
       public:
         explicit Use(Transport& transport) noexcept : transport_{transport} {
@@ -294,7 +296,8 @@ class NETIO_EXPORT Transport {
                                                         const QueueLimits& limits,
                                                         Connection::Handler& handler) = 0;
     // Throws FabricError if the address is in use or not local. Throws std::invalid_argument if
-    // other machines can reach it, there are no keys, and ListenOptions::open is false.
+    // other machines can reach it, there are no keys, and ListenOptions::allow_remote_anonymous is
+    // false.
     virtual std::unique_ptr<Listener> listen(const std::string& provider, const Address& local,
                                              const ListenOptions& options,
                                              Listener::Handler& handler) = 0;

@@ -20,8 +20,9 @@
 
 namespace netio::inline v0_3 {
 
-// Its messages are kept. While the queue is full it is paused, so that the publisher sees a slow
-// subscriber: pause() and resume() of the socket belong to this object.
+// The bytes of its messages are kept (SubscribeSocket::keep()). While the queue is full, the socket
+// is paused, and the publisher treats it as a slow subscriber: only this object may call pause()
+// and resume() of the socket.
 template <>
 class Queued<pubsub::SubscribeSocket> final : private pubsub::SubscribeSocket::Handler {
   public:
@@ -98,7 +99,7 @@ class Queued<pubsub::PublishSocket> final : private pubsub::PublishSocket::Handl
                                                                                         options,
                                                                                         *this} {}
 
-    // As the functions of the socket; again also while the queue is full.
+    // As the functions of the socket; they also return Status::again while the queue is full.
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {
         return publishv(fid, {&slice, 1}, cookie, Extras{});
     }
@@ -134,8 +135,8 @@ class Queued<pubsub::PublishSocket> final : private pubsub::PublishSocket::Handl
     pubsub::PublishSocket socket_; // last, so that it is destroyed first
 };
 
-// Publishes copies, which complete when the call returns: its events are writable, after a call
-// that returned `again`, and closed.
+// Publishes copies, which are complete when the call returns. Its events are `writable` (after a
+// call that returned `again`), and `closed`.
 template <>
 class Queued<pubsub::BufferedPublishSocket> final : private pubsub::BufferedPublishSocket::Handler {
   public:

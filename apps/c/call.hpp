@@ -63,7 +63,7 @@ netiodaq_result guarded(Work work, const char* call = __builtin_FUNCTION()) noex
         return result_of_exception(call);
     }
 }
-// For work without a result of its own.
+// Runs work that returns nothing; returns NETIODAQ_OK, or the result of its exception.
 template <typename Work>
 netiodaq_result done(Work work, const char* call = __builtin_FUNCTION()) noexcept {
     return guarded(
@@ -85,13 +85,13 @@ inline std::string_view text_of(const char* argument, const char* name) {
     return &required(argument, name);
 }
 
-// A call that fails leaves NULL.
+// Sets the result of a function to NULL before its work: a call that fails leaves NULL.
 template <typename Type>
 void store_null(Type** out) {
     required(out, "out") = nullptr;
 }
 
-// For work that returns a new object, which `out` receives.
+// Runs work that returns a new object, and stores the object in `out`.
 template <typename Type, typename Work>
 netiodaq_result new_object(Type** out, Work work,
                            const char* call = __builtin_FUNCTION()) noexcept {
@@ -103,7 +103,7 @@ netiodaq_result new_object(Type** out, Work work,
         call);
 }
 
-// The library adds to sizes without a look at overflow.
+// Refuses sizes above PTRDIFF_MAX, because the library adds to sizes without a check for overflow.
 inline void check_size(std::uint64_t size_bytes, const char* name) {
     if (size_bytes <= static_cast<std::uint64_t>(PTRDIFF_MAX)) return;
     throw Failure{NETIODAQ_INVALID_ARGUMENT, std::string{name} + " cannot have " +

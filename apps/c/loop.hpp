@@ -72,7 +72,7 @@ class Slices {
   public:
     // Throws Failure for a slice that is not within its buffer, and for a buffer of another loop.
     Slices(const netiodaq_loop& loop, const netiodaq_slice* slices, std::uint64_t count);
-    // More than any socket sends as one message.
+    // Whether there are more slices than any socket sends as one message.
     bool are_too_many() const noexcept { return count_ > slices_.size(); }
     std::span<const netio::Slice> all() const noexcept { return {slices_.data(), count_}; }
 

@@ -364,12 +364,12 @@ typedef struct netiodaq_responder_stats {
     uint64_t size_bytes;
     uint64_t peers;    /* connected requesters */
     uint64_t waiting;  /* requests that wait for netiodaq_responder_receive */
-    uint64_t open;     /* those, and the ones in use */
+    uint64_t open;     /* requests that have not ended, with those that wait */
     uint64_t requests; /* received */
     uint64_t replied;
     uint64_t failed;   /* by netiodaq_request_fail */
     uint64_t no_reply; /* freed without a reply */
-    uint64_t canceled; /* by their requester, or by its end */
+    uint64_t canceled; /* by their requester, or because it is gone */
     uint64_t too_slow; /* requesters that were disconnected after send_timeout */
 } netiodaq_responder_stats;
 
@@ -393,8 +393,8 @@ void netiodaq_requester_free(netiodaq_requester* requester);
 
 /* Stores the next message of the reply, which is valid until the next call of this function for
  * this reply, or until the reply is freed. TIMED_OUT: it has not arrived within timeout_ms, and the
- * request goes on. END: after the last message. CLOSED: the request has ended otherwise, after the
- * messages that had arrived; netiodaq_reply_end has the reason. */
+ * request stays open. END: after the last message. CLOSED: the request has ended otherwise, after
+ * the messages that had arrived; netiodaq_reply_end has the reason. */
 netiodaq_result netiodaq_reply_next(netiodaq_reply* reply, int64_t timeout_ms, const void** data,
                                     uint64_t* size_bytes);
 /* One of NETIODAQ_REQUEST_...; -1 for NULL. */
@@ -415,8 +415,9 @@ const char* netiodaq_responder_address(const netiodaq_responder* responder);
  * each request goes to one of them. */
 netiodaq_result netiodaq_responder_receive(netiodaq_responder* responder, int64_t timeout_ms,
                                            netiodaq_request** out);
-/* Listens no more; requests that wait end without a reply. Sends the replies that were given, and
- * closes the connections in order, for at most socket.session.close_limit. */
+/* Stops listening; requests that were not received end without a reply. Waits until the replies
+ * that were given are sent and the connections have closed in order, at most
+ * socket.session.close_limit. */
 netiodaq_result netiodaq_responder_close(netiodaq_responder* responder);
 netiodaq_result netiodaq_responder_get_stats(const netiodaq_responder* responder,
                                              netiodaq_responder_stats* stats);
@@ -428,14 +429,16 @@ void netiodaq_responder_free(netiodaq_responder* responder);
 const void* netiodaq_request_data(const netiodaq_request* request);
 uint64_t netiodaq_request_size_bytes(const netiodaq_request* request);
 const char* netiodaq_request_peer_address(const netiodaq_request* request);
-/* 1: the requester has canceled, or is gone; a reply has no effect. Otherwise 0. */
+/* Returns 1 if the requester has canceled the request or is gone: a reply has no effect then.
+ * Otherwise 0. */
 int32_t netiodaq_request_is_canceled(const netiodaq_request* request);
 /* Copies the message, replies with it, and ends the request. Waits while reply_queue_limit_bytes
  * wait for this requester, at most send_timeout. CLOSED: the request has ended before. TOO_LARGE:
  * for the requester; the request is still open. */
 netiodaq_result netiodaq_request_reply(netiodaq_request* request, const void* data,
                                        uint64_t size_bytes);
-/* The same for one message of a reply; at least one more follows. */
+/* The same, but the request stays open: further messages of the reply follow, until
+ * netiodaq_request_reply sends the last one. */
 netiodaq_result netiodaq_request_reply_part(netiodaq_request* request, const void* data,
                                             uint64_t size_bytes);
 /* Ends the request as failed at its requester, which gets up to 4096 bytes of the text. */
@@ -583,7 +586,7 @@ netiodaq_result netiodaq_buffer_new_of_memory(netiodaq_loop* loop, void* memory,
                                               uint64_t size_bytes, netiodaq_buffer** out);
 void* netiodaq_buffer_data(netiodaq_buffer* buffer);
 uint64_t netiodaq_buffer_size_bytes(const netiodaq_buffer* buffer);
-/* No message of it may be in flight. */
+/* No message from this buffer may be in flight. */
 void netiodaq_buffer_free(netiodaq_buffer* buffer);
 
 /* How a zero-copy send ended. */
@@ -606,7 +609,7 @@ typedef struct netiodaq_send_callbacks {
     /* The memory of this key may be used again. Once for each accepted zero-copy message. */
     void (*on_send_completed)(netiodaq_send_socket* socket, uint64_t key, int32_t outcome,
                               void* user);
-    /* After AGAIN: it is worth trying again. */
+    /* After AGAIN: try it again. */
     void (*on_writable)(netiodaq_send_socket* socket, void* user);
     /* Refused, rejected, lost, closed. retrying 1: it connects again by itself; 0: connect may be
      * called again. */
@@ -636,7 +639,7 @@ netiodaq_result netiodaq_send_socket_abort(netiodaq_send_socket* socket);
 netiodaq_result netiodaq_send_socket_sendv(netiodaq_send_socket* socket,
                                            const netiodaq_slice* slices, uint64_t count,
                                            uint64_t key);
-/* The same with 8 more bytes. */
+/* The same with `immediate`, 8 bytes of the user's that are sent with the message. */
 netiodaq_result netiodaq_send_socket_sendv_immediate(netiodaq_send_socket* socket,
                                                      const netiodaq_slice* slices, uint64_t count,
                                                      uint64_t key, uint64_t immediate);
@@ -644,7 +647,7 @@ netiodaq_result netiodaq_send_socket_sendv_immediate(netiodaq_send_socket* socke
  * 48 bytes; no completion follows. */
 netiodaq_result netiodaq_send_socket_send_copy(netiodaq_send_socket* socket, const void* data,
                                                uint64_t size_bytes);
-/* Buffered: sends the pages now. */
+/* Buffered: sends the messages that wait in a page now. */
 netiodaq_result netiodaq_send_socket_flush(netiodaq_send_socket* socket);
 int32_t netiodaq_send_socket_is_connected(const netiodaq_send_socket* socket);
 /* The largest message; 0 while not connected. */
@@ -681,7 +684,7 @@ netiodaq_result netiodaq_listen_socket_new(netiodaq_loop* loop, const char* addr
                                            netiodaq_listen_socket** out);
 /* Closes every connection in order; on_listen_closed follows. */
 netiodaq_result netiodaq_listen_socket_close(netiodaq_listen_socket* socket);
-/* The same at once. */
+/* Closes every connection at once; on_listen_closed follows. */
 netiodaq_result netiodaq_listen_socket_abort(netiodaq_listen_socket* socket);
 /* The first address, with the port that was chosen. */
 const char* netiodaq_listen_socket_address(const netiodaq_listen_socket* socket);
@@ -709,7 +712,7 @@ typedef struct netiodaq_publish_socket netiodaq_publish_socket;
 /* A publication that some subscribers do not have yet. */
 typedef struct netiodaq_ticket netiodaq_ticket;
 
-/* The subscribers of a publication: how many got it. */
+/* How many subscribers of a publication were sent it, and how many were not. */
 typedef struct netiodaq_outcome {
     uint32_t sent;
     uint32_t missed; /* dropped by their policy */
@@ -730,7 +733,7 @@ typedef struct netiodaq_publish_callbacks {
     /* The memory of this key may be used again. Once for each accepted zero-copy publication. */
     void (*on_publish_completed)(netiodaq_publish_socket* socket, uint64_t key,
                                  const netiodaq_outcome* outcome, void* user);
-    /* After AGAIN or PARTIAL: it is worth trying again. */
+    /* After AGAIN or PARTIAL: try it again, or resume. */
     void (*on_writable)(netiodaq_publish_socket* socket, void* user);
     /* After close or abort: the last event. */
     void (*on_closed)(netiodaq_publish_socket* socket, int32_t reason, const char* detail,
@@ -763,16 +766,17 @@ netiodaq_result netiodaq_publish_socket_try_publishv(netiodaq_publish_socket* so
                                                      uint64_t key, uint8_t status,
                                                      const void* header, uint64_t header_bytes,
                                                      netiodaq_ticket** out);
-/* Offers the publication to the remaining subscribers: OK, PARTIAL, STALE_TICKET. */
+/* Sends the publication to those of its subscribers that it was not sent to yet. OK, PARTIAL,
+ * STALE_TICKET. */
 netiodaq_result netiodaq_publish_socket_resume(netiodaq_publish_socket* socket,
                                                netiodaq_ticket* ticket);
-/* The library finishes the publication of an open ticket. */
+/* If the ticket is open, the library finishes its publication. */
 void netiodaq_ticket_free(netiodaq_ticket* ticket);
 /* Buffered: copies the message. OK, NO_SUBSCRIBERS, AGAIN, TOO_LARGE, NOT_OWNED, CLOSED. */
 netiodaq_result netiodaq_publish_socket_publish_copy(netiodaq_publish_socket* socket, uint64_t fid,
                                                      const void* data, uint64_t size_bytes,
                                                      uint8_t status);
-/* Buffered: sends the pages now. */
+/* Buffered: sends the messages that wait in a page now. */
 netiodaq_result netiodaq_publish_socket_flush(netiodaq_publish_socket* socket);
 /* Registers the buffer with the devices now, not at the first publication. */
 netiodaq_result netiodaq_publish_socket_prepare(netiodaq_publish_socket* socket,

@@ -86,16 +86,17 @@ netio::Address peer_address(std::string_view text);
 
 // Timeouts and heartbeats.
 void add_session_times(CLI::App& command, netio::SessionOptions& session);
-// Receive buffers.
+// Options for the receive buffers.
 void add_receive_buffers(CLI::App& command, netio::SessionOptions& session);
-// The largest message of a peer.
+// The option for the largest message of a peer.
 void add_largest_message(CLI::App& command, std::size_t& bytes);
-// The limit up to which a subscriber's buffers grow to the size of a publisher's pages.
+// The option for the limit up to which a subscriber's buffers grow to the size of a publisher's
+// pages.
 void add_receive_buffer_limit(CLI::App& command, std::size_t& bytes);
-// The waits between attempts to connect.
+// Options for the waits between attempts to connect.
 void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
                      std::chrono::milliseconds& limit);
-// All of these for a command that subscribes, its local address, and the limit of fids.
+// All options above for a command that subscribes, its local address, and the limit of fids.
 void add_subscriber(CLI::App& command, std::string& local_host,
                     netio::pubsub::SubscribeSocket::Options& socket);
 

@@ -58,8 +58,8 @@ inline bool is_signal_pending(const std::vector<int>& signals) noexcept {
     return false;
 }
 
-// For programs that have read a key: the kernel writes no core file, and no other process of the
-// same user can read the memory (ptrace(2), prctl(2)).
+// For programs that have read a key: prevents core files, and prevents other processes of the same
+// user from reading the memory (ptrace(2), prctl(2)).
 inline void forbid_core_dumps() noexcept {
     const rlimit none{};
     ::setrlimit(RLIMIT_CORE, &none);

@@ -228,7 +228,8 @@ class SubscriberLog {
     std::size_t subscriber_count() const noexcept { return subscribed_.size(); }
     // Subscribers that were lost or disconnected.
     std::uint64_t disconnected() const noexcept { return disconnected_; }
-    // From now on a subscriber that closes must have received everything.
+    // Call it when the publisher begins to close: a subscriber that closes after that must have
+    // received everything.
     void begin_end() noexcept { ending_ = true; }
     // Subscribers at the beginning of the end that are not known to have received everything: they
     // did not close in order, or are still connected.

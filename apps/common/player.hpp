@@ -85,7 +85,7 @@ class ReadAhead {
 
     // Returns null if no block is ready now, or has_ended().
     std::unique_ptr<Block> take();
-    // The block's memory is used no longer.
+    // Takes back a block whose memory is not used any more.
     void give(std::unique_ptr<Block> block);
     // True after all blocks were taken and no more follow.
     bool has_ended() const;
@@ -130,7 +130,7 @@ class Pace {
         }
         return time;
     }
-    // A message that was due at `due` has been published.
+    // Call it when a message that was due at `due` has been published.
     void published(netio::TimePoint due, netio::TimePoint now) noexcept {
         if (factor_) deviation_.add(now - due);
     }
@@ -185,9 +185,9 @@ class Player {
     Player& operator=(const Player&) = delete;
 
     void begin(Socket socket);
-    // The socket's on_writable.
+    // Call it in the socket's on_writable.
     void resume();
-    // The socket's on_publish_completed, for a cookie of this player.
+    // Call it in the socket's on_publish_completed, for a cookie of this player.
     void completed(netio::Cookie cookie);
     // Publishes nothing more.
     void stop();

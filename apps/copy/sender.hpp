@@ -153,7 +153,7 @@ class Sender final : private Channel::Handler {
 
     // Throws netio::FabricError if no thread is available for the disk.
     void start();
-    // The server keeps its part of the current file for the next attempt.
+    // Ends the copy. The server keeps its part of the current file for the next attempt.
     void stop();
 
     Progress progress() const;

@@ -47,8 +47,9 @@ class Session final : private Channel::Handler {
 
     struct Options {
         std::size_t buffer_count = 8; // of one chunk each
-        // A sender whose turn it is, is aborted if in this time it has sent nothing, or less than
-        // the rate below. Progress in comparing an existing file counts as received bytes.
+        // While the server waits for a sender, it aborts the sender if that has sent nothing in
+        // this time, or less than least_bytes_per_s. Progress in comparing an existing file counts
+        // as received bytes.
         std::chrono::milliseconds idle_limit{60'000};
         std::uint64_t least_bytes_per_s = 0;
         TargetFile::Access access = TargetFile::Access::full;

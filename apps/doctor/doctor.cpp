@@ -43,7 +43,7 @@ netio::SessionOptions session_options() {
 }
 
 netio::Hello hello() {
-    netio::Hello hello{.service = probe_service, .service_data = {}};
+    netio::Hello hello{.service = netio::Service::path_test, .service_data = {}};
     hello.service_data.size = service_bytes;
     return hello;
 }
@@ -63,7 +63,7 @@ double microseconds(netio::Duration duration) {
 ProbeServer::ProbeServer(netio::Transport& transport, const Options& options)
     : loop_{transport.loop()}, places_{options.peer_limit_count}, idle_limit_{options.idle_limit},
       listener_{transport,
-                {.service = probe_service,
+                {.service = netio::Service::path_test,
                  .listen = {options.address},
                  .allow_remote_anonymous = options.allow_remote_anonymous,
                  .service_bytes = service_bytes,

@@ -44,12 +44,9 @@ bool all_passed(const std::vector<Finding>& findings) noexcept;
 // bandwidth, and the largest frame. ProbeServer answers, PathProbe asks. Both belong to the loop's
 // thread.
 //
-// Frames of the session (service 4, docs/wire-formats.md): an echo is returned unchanged, with a
-// body of any size; data is counted; a sum request has no body and is answered with the number of
-// bytes counted so far (8 bytes).
-
-inline constexpr netio::Service probe_service{4};
-
+// Frames of the session (Service::path_test, docs/wire-formats.md): an echo is returned unchanged,
+// with a body of any size; data is counted; a sum request has no body and is answered with the
+// number of bytes counted so far (8 bytes).
 class ProbeServer final : private netio::SessionListener::Handler, private netio::Session::Handler {
   public:
     struct Options {

@@ -246,7 +246,7 @@ class SectionRows {
     SectionRows(std::vector<ConfigKey>& keys, std::string section, Object defaults = {})
         : keys_{keys}, section_{std::move(section)}, defaults_{std::move(defaults)} {}
 
-    // The key of `Member`, which is an option of the section's object.
+    // Adds the key of `Member`, an option of the section's object.
     template <auto Member>
     void add(const Shape& shape, std::string meaning, std::optional<std::string> fallback = {}) {
         add(yaml_key<Member>(), Member, shape, std::move(meaning), std::move(fallback));

@@ -37,7 +37,7 @@ class Source {
     // Writes the next message, of memory.size() bytes unless the source ends within it. Repeats the
     // same message until accept(). Throws std::system_error that names the file.
     virtual Result fill(std::span<std::byte> memory) = 0;
-    // The last filled message has been published.
+    // Call it when the last filled message has been published.
     virtual void accept() = 0;
     virtual int wait_fd() const noexcept { return -1; }
     // Number of the next message, from zero; compared with the number of an event.
@@ -80,12 +80,12 @@ class MessageFeed {
     // next. Throws std::system_error if a source cannot be read.
     Outcome next(std::span<std::byte> memory, netio::TimePoint now);
 
-    // The message was published.
+    // Call it when the message was published.
     void accept();
-    // A subscriber to the fid is slow: the fid waits for retry().
+    // Call it when a subscriber of the fid is slow: the fid waits for retry().
     void refuse();
-    // Some subscriber can receive again. A few waiting fids are tried next, and then further ones
-    // as long as none is refused.
+    // Call it when some subscriber can receive again: tries a few waiting fids next, and then
+    // further ones as long as none is refused.
     void retry();
     static constexpr std::size_t retries_at_once = 16;
 

@@ -62,7 +62,7 @@ class FaultPlan {
     };
     // What to publish next; unchanged until accept().
     const Step& step() const noexcept { return step_; }
-    // The step was published.
+    // Call it when the step was published.
     void accept();
     // The faults that a checker of all accepted messages finds. A late message that was not sent
     // yet counts as missing.

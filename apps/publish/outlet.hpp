@@ -30,10 +30,10 @@ class Outlet {
     // Publishes the message from that memory, after its header. The memory is free again unless the
     // result is ok and the message is in flight (zero-copy).
     virtual netio::Status offer(const MessageFeed::Message& message) = 0;
-    // The memory of a message in flight is free again. Returns whether none was free before.
+    // Frees the memory of a message that was in flight. Returns whether no memory was free before.
     virtual bool release(netio::Cookie cookie) = 0;
     virtual netio::pubsub::Publisher& publisher() noexcept = 0;
-    // For a recording, which publishes from its own memory.
+    // The socket through which a recording is published, from the recording's own memory.
     virtual replay::Player::Socket socket() noexcept = 0;
 };
 

@@ -37,19 +37,20 @@ class Answers {
     // `given`: the publishers with a given address.
     explicit Answers(const std::set<std::string>& given) : awaited_{given} {}
 
-    // The publisher has accepted a subscription. Returns true if the duration begins now.
+    // Call it when the publisher has accepted a subscription. Returns true if the duration begins
+    // now.
     bool accepted(const std::string& publisher) {
         any_ = true;
         awaited_.erase(publisher);
         return std::exchange(extended_, false);
     }
-    // A connection, or an attempt at one, has ended.
+    // Call it when a connection, or an attempt at one, has ended.
     void ended(const std::string& publisher) { tried_.insert(publisher); }
     bool is_tried(const std::string& publisher) const { return tried_.contains(publisher); }
 
-    // The duration has passed. Returns true once if the run continues until is_hopeless(), or until
-    // an attempt at a connection would have timed out. `possible`: a publisher is connected or not
-    // tried yet.
+    // Call it when the duration has passed. Returns true, at most once, if the run continues until
+    // is_hopeless(), or until an attempt at a connection would have timed out. `possible`: a
+    // publisher is connected or not tried yet.
     bool extend(bool possible) {
         if (extended_ || any_ || !possible) return false;
         extended_ = true;
@@ -199,10 +200,10 @@ class Latency {
 // if that is certain. The message that arrived fastest took at most a round trip, so the smallest
 // difference of arrival and publication, less half a round trip, is the clocks' difference, with an
 // error of half a round trip. If all messages waited longer than a round trip, this wait counts as
-// a difference of the clocks. No clock.
+// a difference of the clocks. Reads no clock: the caller passes all times.
 class OneWayLatency {
   public:
-    // The time from a request to its answer.
+    // Adds a measured time from a request to its answer.
     void round_trip(netio::Duration time) noexcept;
     // Both in nanoseconds since 1970; `arrived` by the clock of this machine.
     void add(std::int64_t published, std::int64_t arrived) noexcept;
@@ -231,7 +232,7 @@ class Verifier {
     // `publisher` is the publisher's name.
     void check(std::string_view publisher, netio::pubsub::Fid fid,
                std::span<const std::byte> message);
-    // From now on messages of this name come from another publisher.
+    // Call it when another publisher has this name from now on.
     void begin_anew(std::string_view publisher);
 
     const PatternChecker& pattern() const noexcept { return pattern_; }

@@ -115,8 +115,8 @@ class AuthClient {
     std::size_t request(std::span<std::byte, auth_request_bytes> data, const ClientNonce& nonce);
 
     enum class Next { again, give_up };
-    // The server rejected with code 8. Returns `again` (connect again) unless this is no challenge
-    // or there were too many.
+    // Takes a rejection of the server with code 8 (prove_key). Returns `again` (connect again), or
+    // `give_up` if it has no challenge or there were too many.
     Next take_challenge(Bytes rejection);
     // The server rejected with code 9. Returns `again` once: the server may have been restarted, or
     // this side was too slow.
@@ -221,7 +221,7 @@ class ReplayCache {
 
     explicit ReplayCache(std::size_t limit_per_key) noexcept : limit_per_key_{limit_per_key} {}
 
-    // The current time slot is `slot`: forgets the entries before the previous slot.
+    // Sets the current time slot, and forgets the entries before the previous slot.
     void advance(std::uint64_t slot) {
         if (slot == slot_) return;
         earlier_ = slot == slot_ + 1 ? std::move(current_) : Proofs{};
@@ -299,7 +299,8 @@ class AuthServer {
 
     void use(KeyRing ring) { ring_ = std::move(ring); }
     Verdict judge(const Request& request, TimePoint now);
-    // The peer that was admitted last exceeds a limit of connections: counts it as busy.
+    // Call it if the peer that judge() admitted last exceeds a limit of connections: counts that
+    // peer as busy instead of admitted.
     void reject_client() noexcept {
         --counters_.admitted;
         ++counters_.busy;

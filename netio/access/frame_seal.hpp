@@ -46,7 +46,7 @@ class Tagger {
 
     explicit Tagger(const Secret& key) noexcept : key_{key} {}
 
-    // The tag of the concatenation of at most parts_limit parts.
+    // Computes the tag of the next frame: the concatenation of at most parts_limit parts.
     FrameTag next(std::span<const Bytes> parts);
     FrameTag next(Bytes header, Bytes body) {
         const std::array parts{header, body};
@@ -97,7 +97,7 @@ class RecordCount {
     Aead& aead() noexcept { return aead_; }
     std::uint64_t number() const noexcept { return next_; }
     std::uint64_t keys() const noexcept { return keys_; }
-    // A record of this size was sealed or opened.
+    // Call it when a record of this size was sealed or opened.
     void advance(std::uint64_t bytes);
 
   private:

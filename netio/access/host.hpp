@@ -43,19 +43,21 @@ constexpr bool is_ipv4(const Host& host) noexcept {
     return true;
 }
 
-// The wildcard address, in either notation.
+// Whether this is the wildcard address, in either notation.
 constexpr bool is_any(const Host& host) noexcept {
     return host == Host{} || host == host_of_ipv4(std::array<std::byte, 4>{});
 }
 
-// Reachable from this machine only: 127.0.0.0/8, in either notation, and ::1.
+// Whether the address can be reached from this machine only: 127.0.0.0/8, in either notation, and
+// ::1.
 constexpr bool is_loopback(const Host& host) noexcept {
     Host loopback{};
     loopback[15] = std::byte{1};
     return host == loopback || (is_ipv4(host) && host[12] == std::byte{127});
 }
 
-// fe80::/10: of one link only; the same address may exist on every link of a machine.
+// Whether the address is of one link only (fe80::/10); the same address may exist on every link of
+// a machine.
 constexpr bool is_link_local(const Host& host) noexcept {
     return host[0] == std::byte{0xfe} && (host[1] & std::byte{0xc0}) == std::byte{0x80};
 }

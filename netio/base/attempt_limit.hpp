@@ -43,7 +43,7 @@ class AttemptLimit {
         void leave() noexcept;
         bool is_held() const noexcept { return line_ != nullptr && !waits_; }
         bool is_waiting() const noexcept { return waits_; }
-        // The address has answered this attempt, possibly with a refusal.
+        // Call it when the address has answered this attempt, possibly with a refusal.
         void note_answer(TimePoint now) noexcept;
         // When the address last answered an attempt of this transport; TimePoint::min() means
         // never.

@@ -23,7 +23,7 @@ class BackOff {
     explicit BackOff(const Options& options) noexcept
         : options_{options}, wait_{options.first}, state_{options.seed} {}
 
-    // The last attempt has succeeded.
+    // Call it when the last attempt has succeeded.
     void reset() noexcept {
         wait_ = options_.first;
         once_ = true;
@@ -77,7 +77,7 @@ class RetryPolicy {
 
     explicit RetryPolicy(Proof proof) noexcept : proof_{proof} {}
 
-    // An attempt tries one route after another.
+    // Call it when an attempt begins; it tries one route after another.
     void begin_attempt() noexcept { may_be_let_in_later_ = false; }
     // A route was refused.
     void on_refused(Refusal refusal) noexcept {

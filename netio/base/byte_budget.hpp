@@ -42,8 +42,9 @@ class ByteShare {
         take_anyway(bytes);
         return true;
     }
-    // Whether this owner, after taking the bytes, would hold no more than the budget has left then.
-    // So a single owner gets half of the budget, and some is always left for the next owner.
+    // Returns whether this owner may take the bytes and then holds at most what the budget has
+    // left. With this rule a single owner gets half of the budget, and some is left for the next
+    // owner.
     [[nodiscard]] bool has_fair_share(std::size_t bytes) const noexcept {
         const std::size_t left = budget_.left();
         return bytes <= left / 2 && held_ <= left - 2 * bytes;
@@ -53,7 +54,7 @@ class ByteShare {
         budget_.used_ += bytes;
         held_ += bytes;
     }
-    // Returns bytes that were taken.
+    // Gives back bytes that were taken.
     void give(std::size_t bytes) noexcept {
         budget_.used_ -= bytes;
         held_ -= bytes;

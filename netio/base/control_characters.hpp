@@ -67,7 +67,7 @@ inline bool is_unprintable(std::string_view sequence) {
     return range != unprintable_code_points.end() && range->first <= code;
 }
 
-// A single byte that 8-bit terminals interpret as C1.
+// Whether 8-bit terminals interpret this byte as a C1 control character.
 inline bool is_c1(char c) {
     return static_cast<unsigned char>(c) >= 0x80 && static_cast<unsigned char>(c) < 0xa0;
 }

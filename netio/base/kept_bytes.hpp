@@ -15,11 +15,11 @@
 
 namespace netio::inline v0_3 {
 
-// What a connection, or several, have lent to their user.
+// Received memory that the user keeps, of one connection or of several together.
 struct KeepStats {
-    std::size_t buffers = 0; // receive buffers, and slabs of small messages
-    std::size_t bytes = 0;   // of those
-    Duration oldest{};       // how long the oldest of them is kept
+    std::size_t buffers = 0; // kept receive buffers, and slabs with copies of small messages
+    std::size_t bytes = 0;   // the size of these buffers and slabs
+    Duration oldest{};       // for how long the oldest of them has been kept
 
     KeepStats& operator+=(const KeepStats& other) noexcept {
         buffers += other.buffers;
@@ -45,8 +45,10 @@ class KeptBytes {
         return *this;
     }
     ~KeptBytes() = default;
+    // `bytes` must be valid as long as `owner` lives.
     KeptBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
         : owner_{std::move(owner)}, bytes_{bytes} {}
+    // Copies the bytes into memory of its own.
     static KeptBytes copy_of(std::span<const std::byte> bytes) {
         auto memory = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
         const std::span<const std::byte> copy = *memory;
@@ -54,7 +56,8 @@ class KeptBytes {
     }
 
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
-    // A part of these bytes, with a share in the ownership.
+    // Returns `part`, which must lie within these bytes (not checked), with shared ownership of the
+    // whole memory.
     KeptBytes part(std::span<const std::byte> part) const { return {owner_, part}; }
     std::size_t size() const noexcept { return bytes_.size(); }
     bool empty() const noexcept { return bytes_.empty(); }

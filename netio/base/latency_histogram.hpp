@@ -39,6 +39,7 @@ class LatencyHistogram {
         longest_ = std::max(longest_, other.longest_);
     }
 
+    // Number, sum and largest of the durations that were added.
     std::uint64_t count() const noexcept { return count_before(bucket_count); }
     Duration sum() const noexcept { return to_duration(sum_); }
     Duration longest() const noexcept { return to_duration(longest_); }

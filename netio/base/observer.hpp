@@ -46,14 +46,15 @@ struct PeerRejected {
 };
 
 // A peer was rejected because this side lacks a resource: memory, locked memory, descriptors, or an
-// endpoint of the device. Nothing is kept of the peer, and it may try again, but the problem can be
-// solved only here. `why` names the remedy if there is one.
+// endpoint of the device. The peer may try again, but the problem can be solved only on this
+// machine. `why` names the remedy if there is one.
 struct AcceptFailed {
     std::string peer;
     FabricError why;
 };
 
-// A peer has not proved that it has one of the keys. The peer does not learn any of this.
+// A listener has rejected a peer that did not prove that it has one of the keys. The peer does not
+// get this reason.
 struct NotAdmitted {
     std::string peer;
     std::string why;
@@ -85,7 +86,8 @@ struct RouteFailed {
     bool is_last = false; // no other route is tried; the socket's on_closed reports it, too
 };
 
-// No peer can connect over this provider here; over a better provider peers can.
+// A listener does not accept connections over this provider; peers connect over another provider,
+// which is preferred.
 struct ProviderUnused {
     std::string provider;
     Address address;

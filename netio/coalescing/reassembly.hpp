@@ -51,7 +51,7 @@ class Reassembly {
         if (!in_progress_ && is_within(part, buffer_)) kept_ = lend(std::exchange(buffer_, {}));
         return is_within(part, kept_.bytes()) ? std::optional{kept_.part(part)} : std::nullopt;
     }
-    // message() was handed over.
+    // Call it when message() was delivered.
     void end_of_message() noexcept {
         kept_ = {};
         message_ = {};

@@ -105,7 +105,7 @@ class ReceivedByteAudit {
     // Changes the number of receives.
     void allow(std::size_t receive_count) noexcept { receive_count_ = receive_count; }
 
-    // The bytes that were read may still fill each of the receives.
+    // Notes the size of a posted receive: bytes that were read and not reported yet may fill it.
     void on_receive_posted(std::size_t bytes) noexcept { largest_ = std::max(largest_, bytes); }
     void on_message(std::size_t bytes) noexcept { messages_ += bytes + header_bytes; }
 
@@ -118,7 +118,7 @@ class ReceivedByteAudit {
 
   private:
     static constexpr std::size_t header_bytes = 16; // the provider's, of a message
-    // For the connection data and what the provider reads ahead.
+    // Bytes that are permitted in addition: the connection data, and what the provider reads ahead.
     static constexpr std::size_t slack_bytes = 64 * 1024;
 
     std::size_t receive_count_;

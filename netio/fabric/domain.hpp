@@ -216,7 +216,8 @@ class Fabric {
     // queue), so over devices each attempt gets its own queue, up to attempt_queue_limit attempts.
     EventQueue& events_for(bool accepting);
     static constexpr std::size_t attempt_queue_limit = 64;
-    // For one attempt whose answer is checked before the provider reads it; used until release().
+    // A separate event queue for one attempt to connect whose answer is checked before the provider
+    // reads it. The attempt uses it until release().
     EventQueue& own_events();
     void release(EventQueue& events) noexcept;
     // Whether no attempt uses its queues.

@@ -131,7 +131,7 @@ KernelSocket find_connection(::fid_ep& endpoint, int guess);
 // A connected socket of this process with these addresses, or none; `guess` is checked first.
 KernelSocket find_connection(const access::AuthAddress& local, const access::AuthAddress& peer,
                              int guess);
-// A stream socket that is not in the table; for a guess.
+// Whether the descriptor is a stream socket that is not in the table; for the `guess` above.
 bool may_be_new_socket(int fd);
 
 // The listening socket of a provider, and the sockets accepted from it.

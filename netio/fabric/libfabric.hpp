@@ -73,7 +73,8 @@ const std::error_category& fabric_category() noexcept;
 
 // Throws FabricError if the call failed; `what` describes the operation and its object.
 void require(long code, const std::string& what);
-// The same for calls that lock memory for a device: names the remedy if a limit may be the reason.
+// As require(), for calls that lock memory for a device: names the remedy if a limit may be the
+// reason.
 void require_memory(long code, const std::string& what, bool locks);
 
 } // namespace netio::fabric

@@ -46,17 +46,18 @@ class PendingHandshakes {
 
     // Adds a peer. An earlier peer with this descriptor is gone.
     void enter(const PendingPeer& pending);
-    // The oldest peer of this machine that exceeds the limit. Call mark_requested() or forget() for
-    // it, then ask again.
     struct Excess {
         PendingPeer pending;
         bool has_requested = false;
     };
+    // Returns the oldest pending peer of the machine of `peer` if that machine exceeds the limit.
+    // Call mark_requested() or forget() for it, then ask again.
     std::optional<Excess> excess(const access::AuthAddress& peer) const;
-    // The peer has sent its whole request.
+    // Call it when the peer has sent its whole request.
     void mark_requested(int fd);
     void forget(int fd);
-    // The peer has finished. Returns its descriptor; -1: it was not noticed before.
+    // Removes a peer that has finished the handshake. Returns its descriptor; -1: it was not
+    // entered.
     int leave(const access::AuthAddress& peer);
     bool knows(const PendingPeer& pending) const;
     // Forgets all peers that are not in `present`.
@@ -97,14 +98,15 @@ class HandshakeGuard {
     // Throws FabricError: the listening socket cannot be found.
     HandshakeGuard(EventLoop& loop, const access::AuthAddress& address, const Limits& limits);
 
-    // The listening socket is readable.
+    // Call it when the listening socket is readable.
     void on_accept_ready();
-    // The provider may have accepted a connection, with the descriptor that was free before.
+    // Call it when the provider may have accepted a connection. `fd`: the descriptor that was free
+    // before and that the connection would have.
     void note(int fd);
     // The socket of a peer whose request the provider has read; none if the peer is gone. From now
     // on its socket reports all that arrives.
     KernelSocket admit(const access::AuthAddress& peer);
-    // Closes the peers that were pending at the last check already.
+    // Closes the peers that are pending now and were pending at the previous check.
     void check();
     // Closes all pending peers. Returns how many of them the provider still has open.
     std::size_t close_all();

@@ -122,8 +122,8 @@ class ProviderQueue final : public EventSource {
     ProviderQueue(Domain& domain, const Limits& limits);
     ~ProviderQueue();
 
-    // The sum of the windows of a queue's endpoints never exceeds its size: on verbs an overrun is
-    // fatal for all of them.
+    // Whether an endpoint that needs this number of entries may join. The sum over all endpoints of
+    // a queue never exceeds its size: on verbs an overrun is fatal for all of them.
     bool has_capacity(std::size_t entry_count) const noexcept;
     void join(Connection& connection);
     void leave(Connection& connection) noexcept;
@@ -134,7 +134,7 @@ class ProviderQueue final : public EventSource {
     OperationTable& operations() noexcept { return operations_; }
     // Calls connection.finish_close() until it is done, after all delivered completions were read.
     void settle_connection(Connection& connection);
-    // There may be completions to read.
+    // Call it when there may be completions to read.
     void activate() { loop_.activate(*this); }
     // Stops all reading by the provider until release().
     void hold() noexcept { held_ = true; }
@@ -173,8 +173,9 @@ class ProviderQueue final : public EventSource {
     bool refill();
     void deliver(const ::fi_cq_data_entry& entry);
     void deliver_error();
-    // `empty`: nothing is left to read. Reports at most `budget` events, and none when the time is
-    // up.
+    // Reports the ends of connections that are settled; `empty`: the queue has no entry left to
+    // read. Reports at most `budget` events, and none when the loop's time for this turn is up.
+    // Returns the number of events.
     std::size_t settle(bool empty, std::size_t budget);
     std::size_t finish(std::size_t place, std::size_t budget);
     void fail_all(long error);

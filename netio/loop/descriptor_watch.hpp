@@ -10,9 +10,10 @@
 
 namespace netio::inline v0_3 {
 
-// Watches a descriptor of the user's (level-triggered). The handler may destroy the watch. The
-// descriptor must stay open as long as the watch lives. A descriptor may have several watches: one
-// for reading and one for writing, created and destroyed as needed.
+// Calls the handler in the loop while a descriptor of the user's is readable, or writable
+// (level-triggered). The handler may destroy the watch. The user owns the descriptor, and must keep
+// it open as long as the watch lives. A descriptor may have several watches: one for reading and
+// one for writing, created and destroyed as needed. Belongs to the loop's thread.
 class NETIO_EXPORT DescriptorWatch {
   public:
     enum class Interest : std::uint8_t { readable, writable };

@@ -115,18 +115,19 @@ class NETIO_EXPORT EventLoop {
     // process was stopped. A peer's silence during that time is not the peer's fault. After a
     // dispatch() that left no work, the time counts from when a timer was due.
     Duration stalled() const noexcept { return poll_.stalled(); }
-    // The time until which everything that had arrived was delivered.
+    // Everything that had arrived by this time was delivered to the handlers.
     TimePoint caught_up() const noexcept { return poll_.last_caught_up(); }
 
     // For transports. A source must be removed before it is destroyed; both are allowed during a
     // drain.
     void add(EventSource& source);
     void remove(EventSource& source);
-    // The source has, or may have, work that its descriptor does not show: drains it in this turn
-    // or the next, and arms it before sleeping.
+    // Call it when the source has, or may have, work that its descriptor does not show: the loop
+    // drains the source in this turn or the next, and arms it before sleeping.
     void activate(EventSource& source) noexcept { SourceSet::activate(source); }
     // For use during a drain, after each unit of work: whether to leave the rest for the next turn.
     bool time_is_up() const { return poller_.now() >= work_end_; }
+    // Destroys the object at the end of the current or the next turn.
     void retire(std::unique_ptr<Retired> object);
     // An object that lives as long as the loop and is destroyed before its other parts: the network
     // that sockets of this loop share (network_of, netio/fabric.hpp).

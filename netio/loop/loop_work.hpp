@@ -24,20 +24,21 @@ namespace netio::inline v0_3 {
 
 class LoopStats {
   public:
-    // After a turn that did no work the loop was idle until now, unless leave() was called.
+    // Begins a turn. After a turn that did no work, the loop was idle until now, unless leave() was
+    // called.
     void begin(TimePoint now) noexcept {
         if (idle_) rested_ += now - begin_;
         begin_ = now;
         idle_ = true;
     }
-    // The program does other work until the next turn.
+    // Call it when the program does other work until the next turn.
     void leave() noexcept { idle_ = false; }
-    // The program waits until the next turn.
+    // Call it when the program waits until the next turn.
     void rest(TimePoint now) noexcept {
         begin_ = now;
         idle_ = true;
     }
-    // A turn that did work.
+    // Adds the duration of a turn that did work.
     void add(Duration taken) noexcept {
         idle_ = false;
         ++count_;
@@ -73,13 +74,13 @@ class PollTracker {
 
     explicit PollTracker(TimePoint now) noexcept : last_poll_{now}, caught_up_{now} {}
 
-    // A busy loop polls once in turns_between_polls, because each poll is a system call, and once
-    // in `interval`. To be called once a turn.
+    // Whether a busy loop must poll in this turn: once in turns_between_polls, because each poll is
+    // a system call, and once in `interval`. Call it once per turn.
     bool poll_is_due(TimePoint now, Duration interval) noexcept {
         return ++turns_since_poll_ >= turns_between_polls || now - last_poll_ >= interval;
     }
 
-    // A poll from `begin` to `end` that was to wait until `deadline` at most.
+    // Notes a poll from `begin` to `end` that was to wait until `deadline` at most.
     void polled(TimePoint begin, TimePoint end, TimePoint deadline) noexcept {
         miss(begin - std::clamp(rested_until_, last_poll_, begin));
         rested_until_ = TimePoint::min();
@@ -89,13 +90,14 @@ class PollTracker {
         turns_since_poll_ = 0;
         if (deadline > begin) ++sleep_count_;
     }
-    // Nothing is left to do, and another loop waits for this loop's descriptor now.
+    // Call it when no work is left and an outer loop waits for this loop's descriptor.
     void rest() noexcept { resting_ = true; }
-    // The loop continues. It did not poll in the meantime, but had no reason to before `due`.
+    // Call it when the loop continues after rest(). The time without polls counts as stalled only
+    // from `due` on.
     void resume(TimePoint due) noexcept {
         if (std::exchange(resting_, false)) rested_until_ = due;
     }
-    // Everything that the last poll found has been delivered.
+    // Call it when everything that the last poll found has been delivered.
     void caught_up() noexcept { caught_up_ = last_poll_; }
 
     TimePoint last_poll() const noexcept { return last_poll_; }
@@ -140,10 +142,10 @@ class TaskQueue {
     // Any thread. `always`: also beyond the limit.
     Put put(std::function<void()> task, bool always = false);
 
-    // The loop does not run any more: destroys the tasks that have not run.
+    // Destroys the tasks that have not run, because the loop does not run any more.
     void discard();
 
-    // The loop's thread only. Whether run() would find a task.
+    // Whether run() would find a task. The loop's thread only.
     bool waiting() const noexcept { return posted_.load() || next_ < running_.size(); }
     // Runs the tasks that were put before the call, in order, until `time_is_up` returns true after
     // a task; the rest waits for the next call. Returns whether it ran any.

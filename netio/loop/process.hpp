@@ -49,9 +49,9 @@ class ProcessMark {
 struct DeleteInOwnProcess {
     template <typename Object>
     void operator()(Object* object) const noexcept {
-        if (generation == process_generation()) delete object;
+        if (!process.is_inherited()) delete object;
     }
-    unsigned generation = process_generation();
+    ProcessMark process{};
 };
 template <typename Object>
 using ProcessOwned = std::unique_ptr<Object, DeleteInOwnProcess>;
@@ -63,10 +63,11 @@ class ProcessBound {
   public:
     explicit ProcessBound(Object* object) noexcept : object_{object} {}
 
-    Object* operator->() const noexcept {
-        if (object_.get_deleter().generation != process_generation()) refuse_inherited(Type);
-        return object_.get();
+    Object& operator*() const noexcept {
+        object_.get_deleter().process.check(Type);
+        return *object_;
     }
+    Object* operator->() const noexcept { return &**this; }
 
   private:
     ProcessOwned<Object> object_;

@@ -10,10 +10,11 @@
 
 namespace netio::inline v0_3 {
 
-// Turns operating-system signals into events of the loop (signalfd(2)). Construct it before other
-// threads are started: the signals are blocked in the calling thread and in threads that it starts
-// later. The destructor, called in the same thread, unblocks the signals that no other watch of
-// this thread uses and that were not blocked before. Throws FabricError.
+// Calls the handler in the loop, with the number of the signal, for each of these operating-system
+// signals (signalfd(2)). Construct it before other threads are started: the signals are blocked in
+// the calling thread and in threads that it starts later. The destructor, called in the same
+// thread, unblocks the signals that no other watch of this thread uses and that were not blocked
+// before. Throws FabricError.
 class NETIO_EXPORT SignalWatch {
   public:
     SignalWatch(EventLoop& loop, const std::vector<int>& signals, std::function<void(int)> handler);

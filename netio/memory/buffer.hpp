@@ -87,6 +87,7 @@ class NETIO_EXPORT RegisteredBuffer {
     Slice slice() noexcept { return {this, memory_.data(), memory_.size()}; }
     // The slice must lie within the buffer (checked).
     Slice slice(std::size_t offset, std::size_t size) noexcept;
+    // Whether this range of memory lies within the buffer.
     bool contains(const std::byte* data, std::size_t size) const noexcept;
 
     // The registration in a domain, made at first use. Only the first call may throw FabricError.

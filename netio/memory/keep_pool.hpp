@@ -62,7 +62,7 @@ class KeepPool : public std::enable_shared_from_this<KeepPool> {
     // `wake` is called once, on any thread, when memory is returned; not after detach(). It must
     // not call this object.
     void wake_on_return(std::function<void()> wake);
-    // The session ends: what is returned from now on is freed.
+    // Call it when the session ends: what is returned from now on is freed.
     void detach();
     KeepStats stats(TimePoint now) const;
 

@@ -42,7 +42,7 @@ class PagePool {
         ++users_[page];
     }
 
-    // The page becomes free when its last user releases it.
+    // Ends the use by one user. The page is free after its last user.
     void release(std::uint32_t page) noexcept {
         NETIO_CHECK(users_[page] > 0);
         if (--users_[page] == 0) free_.push_back(page);

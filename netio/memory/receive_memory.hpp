@@ -8,10 +8,10 @@
 //     netio::ListenSocket socket{*transport, {.listen = {{"10.0.0.1", 1234}},
 //                                             .session = {.receive_memory = memory}}, handler};
 //
-// Each connection uses receive_count buffers of it, whose number does not grow. The connections of
-// a listen socket share it; a peer for which not enough is free is rejected. A message that is kept
-// stays in its buffer, and another part of this memory takes the place of that buffer; while no
-// part is free, the connection receives nothing, as beyond keep_limit_bytes.
+// Each connection takes receive_count buffers from this memory; their number does not grow. The
+// connections of a listen socket share the memory, and a peer is rejected if too little of it is
+// free. A kept message stays in its buffer, and another part of this memory replaces that buffer.
+// While no part is free, the connection receives nothing, as it does beyond keep_limit_bytes.
 //
 // The memory must outlive the transport, and all messages that are kept in it. This object is used
 // on one loop; the sockets share its ownership. It must be destroyed before the transport.
@@ -38,7 +38,7 @@ class NETIO_EXPORT ReceiveMemory {
 
     // Any thread.
     std::size_t size() const noexcept;
-    // The part that is neither a receive buffer nor kept, which may be in several pieces.
+    // The bytes that are neither in a receive buffer nor kept. They may be in several pieces.
     std::size_t free_bytes() const;
 
     // --- for sessions

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Registrations of memory that the user has not put into a RegisteredBuffer. They are kept after
-// use, because registering costs more than sending some hundred kilobytes, and are found again by
-// address.
+// Registrations of memory that the user has not put into a RegisteredBuffer. The cache keeps them
+// after use and finds them again by address, because registering costs more than sending a few
+// hundred kilobytes.
 //
 //     RegistrationCache::Lent lent = cache.lend({data, size}, Access::remote_write);
 //     Status status = stream_socket.receive(lent.slice(), cookie, stream::Fill::some);

@@ -34,7 +34,7 @@ class NETIO_EXPORT BufferedSendSocket final {
   public:
     struct Options {
         SendSocket::Options socket{};
-        std::size_t page_size_bytes = 64 * 1024; // less if the receiver's buffers are smaller
+        std::size_t page_size_bytes = 64 * 1024; // reduced if the receiver's buffers are smaller
         std::size_t page_count = 128;
         std::size_t watermark_bytes = 0; // a page is sent when it has this many bytes; 0: when full
         // The longest time that a message waits for its page to fill; 0: no timer. At most one page
@@ -46,10 +46,11 @@ class NETIO_EXPORT BufferedSendSocket final {
     class Handler {
       public:
         virtual void on_connected(BufferedSendSocket&) {}
-        // A page is free again after send() returned `again`.
+        // After send() returned `again`: a page is free, so try again.
         virtual void on_writable(BufferedSendSocket&) {}
-        // Refused, rejected, lost, closed ...: every page is free. The socket may connect again, or
-        // does so by itself (is_retrying).
+        // The connection, or the attempt at one, has ended: refused, rejected, lost, closed ...
+        // Messages that were not sent are discarded, and every page is free. Call connect() to
+        // connect again; if is_retrying(), the socket does so by itself.
         virtual void on_closed(BufferedSendSocket& socket, const Closed& closed) = 0;
 
       protected:
@@ -74,15 +75,16 @@ class NETIO_EXPORT BufferedSendSocket final {
     // or on_closed follows. Must not be called while connected or connecting (checked).
     void connect(const Address& remote);
     // Closes in order. on_closed(orderly) follows when the user of the receiver has received
-    // everything that was accepted. on_closed(unconfirmed), with a count, follows if it receives
-    // nothing more for socket.session.close_timeout, or not everything within close_limit.
+    // everything that was accepted. on_closed(unconfirmed), with Closed::unconfirmed_frames,
+    // follows if that user receives nothing more for socket.session.close_timeout, or not
+    // everything within close_limit.
     void close();
-    // Closes at once: on_closed(local) follows; it reports how much is unconfirmed.
+    // Closes at once: on_closed(local) follows, with Closed::unconfirmed_frames.
     void abort();
 
-    // ok: it will be sent. again: all pages are in flight, nothing was taken; on_writable follows
-    // when it is worth trying again. too_large: never possible on this connection. closed: not
-    // connected, or closing.
+    // Copies the message into a page. ok: it will be sent. again: all pages are in flight, and
+    // nothing was copied; on_writable follows when a page is free. too_large: above
+    // message_limit(). closed: not connected, or closing.
     Status send(std::span<const std::byte> message) {
         // Usually no function call is needed: there is an open page with space.
         NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedSendSocket");
@@ -98,11 +100,12 @@ class NETIO_EXPORT BufferedSendSocket final {
     void flush();
 
     bool is_connected() const noexcept;
-    // With socket.reconnect: whether it connects again by itself; valid from on_closed on.
+    // With socket.reconnect: whether the socket will connect again by itself; valid in on_closed
+    // and after it.
     bool is_retrying() const noexcept;
     // The largest message that send() takes; valid while connected.
     std::size_t message_limit() const noexcept;
-    // Pages that are being filled, are queued, or are in flight.
+    // The number of pages that are being filled, are queued, or are in flight.
     std::size_t pages_in_use() const noexcept;
     const Counters& counters() const noexcept {
         NETIO_CHECK_CALLER(*this, "BufferedSendSocket");

@@ -44,12 +44,13 @@ class NETIO_EXPORT ReceiveSocket final {
     // Continues in one of the next turns of the loop.
     void resume();
     // Call it in on_message, with the message or a part of it. Returns the same bytes, valid until
-    // the last copy of the result is destroyed, on any thread, also after this socket is gone. From
-    // 8 KiB on they are not copied. If more than Options::session.keep_limit_bytes is kept, nothing
-    // is received from this sender until kept bytes are destroyed.
+    // the last copy of the result is destroyed, on any thread, also after this socket is destroyed.
+    // 8 KiB or more are not copied. If more than Options::session.keep_limit_bytes are kept,
+    // nothing is received from this sender until the user has destroyed some.
     KeptBytes keep(std::span<const std::byte> message);
     KeepStats kept() const;
-    // Closes in order: no further message is delivered; the sender is notified if it had sent more.
+    // Closes in order: no further message is delivered, and on_closed follows. If the sender had
+    // sent more, its on_closed reports it (unconfirmed).
     void close();
     // Closes at once: on_closed(local) follows.
     void abort();
@@ -70,16 +71,16 @@ class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
         AddressList listen{};
-        bool allow_remote_anonymous = false;         // peers of other machines may connect
+        bool allow_remote_anonymous = false; // peers of other machines may connect without keys
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // connected senders
         // Limit of senders per host; 0: half of peer_limit. With keys, the limit of the keys
         // applies.
         std::size_t connections_per_host = 0;
-        // Limit of a buffered sender's message that is larger than a page; the sender refuses
-        // larger ones.
+        // The largest message of a buffered sender, which arrives in several pages; the sender
+        // returns too_large for larger ones.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
-        std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
+        std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: no key is needed
     };
 
     class Handler {
@@ -113,20 +114,21 @@ class NETIO_EXPORT ListenSocket final {
     ListenSocket(const ListenSocket&) = delete;
     ListenSocket& operator=(const ListenSocket&) = delete;
 
-    // No further sender can connect; connected senders remain.
+    // No further sender can connect; connected senders remain. No event follows.
     void stop_listening() noexcept;
-    // Calls stop_listening() and closes every connection in order; on_listen_closed follows.
+    // Calls stop_listening() and closes every connection in order: no further message is delivered,
+    // and on_listen_closed follows the on_closed of the last sender.
     void close();
     // The same, but closes at once.
     void abort();
 
-    // The addresses where it listens.
+    // The addresses where it listens; empty after stop_listening().
     std::vector<Endpoint> endpoints() const;
     std::size_t peer_count() const noexcept;
     // The connected senders, unordered. Valid until the next event of the loop.
     std::vector<ReceiveSocket*> peers() const;
     const Counters& counters() const noexcept;
-    // What is lent of all connections.
+    // The received memory that the user keeps, of all connections together.
     KeepStats kept() const;
 
   private:

@@ -57,10 +57,10 @@ class NETIO_EXPORT IncomingMessage final {
     }
     // Only messages that were sent without a copy may have one.
     std::optional<std::uint64_t> immediate() const noexcept { return immediate_; }
-    // The same bytes, valid until the last copy of the result is destroyed, on any thread, also
-    // after the socket is gone. From 8 KiB on they are not copied. When more than
-    // Options::session.keep_limit_bytes is kept, this connection receives nothing until some is
-    // returned.
+    // Returns the same bytes, valid until the last copy of the result is destroyed, on any thread,
+    // also after the socket is destroyed. 8 KiB or more are not copied. If more than
+    // Options::session.keep_limit_bytes are kept, this connection receives nothing until the user
+    // has destroyed some.
     KeptBytes keep() const;
 
   private:
@@ -81,44 +81,47 @@ class NETIO_EXPORT MessageSocket final {
         // Between two attempts: about doubled each time, up to the limit, with random variation.
         std::chrono::milliseconds retry_interval{250};
         std::chrono::milliseconds retry_limit{4000};
-        // Limit of a received message that is larger than a frame; the peer refuses to send larger
-        // ones.
+        // The largest message that this side receives in several frames; a message that fits into
+        // one frame is not limited. The peer's send() returns too_large for larger ones.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
-        // Pages of messages that are sent by copy. Larger messages use as many bytes besides.
+        // The pages into which send() copies messages. A message that needs more pages than are
+        // free is copied into other memory, of up to page_count * page_size_bytes, or as large as
+        // one message.
         std::size_t page_size_bytes = 64 * 1024;
         std::size_t page_count = 32;
         // Messages are received into the memory of post_receive(), and on_received is called
         // instead of on_message.
         bool receive_into_posted = false;
-        std::size_t posted_limit = 1024; // slices that wait for messages
-        // Both sides must have the same number, from 0 to 2; 3 is for Requester and Responder. For
-        // programs whose messages must not be mistaken for those of another kind.
+        std::size_t posted_limit = 1024; // limit of posted memories that wait for a message
+        // A number from 0 to 2 (3 is for Requester and Responder). A listener rejects a peer with
+        // another number, so that a program does not receive messages of another kind of program.
         std::uint8_t protocol = 0;
     };
 
-    // What happened to a posted slice.
+    // The outcome of one post_receive().
     struct Received {
         Cookie cookie{};
-        // ok: the message is in the slice. too_large: the message has more bytes than the slice,
-        // which is unchanged; the message waits for the next slice.
+        // ok: the message is in the posted memory. too_large: the message has more bytes than the
+        // posted memory, which is unchanged; the message waits for the next post_receive().
         Status status = Status::ok;
         std::size_t bytes = 0; // of the message
         std::optional<std::uint64_t> immediate{};
     };
 
-    // Called from the loop, as far as they are set.
+    // Called from the loop; functions that are not set are not called.
     struct Functions {
         std::function<void()> on_connected{};
         std::function<void(const IncomingMessage& message)> on_message{};
         std::function<void(const Received& received)> on_received{};
-        // The memory of `cookie` may be used again. canceled, failed: the connection ended before.
+        // The memory of `cookie` may be used again. done: the message was sent. canceled, failed:
+        // the connection ended first, and the peer may or may not have received the message.
         std::function<void(Cookie cookie, Completion::Outcome outcome)> on_sent{};
-        // After a call returned `again`: it may be tried again.
+        // After a call returned `again`: try it again.
         std::function<void()> on_writable{};
-        // The peer has called finish(): no further message arrives. This side may go on sending.
+        // The peer has called finish(): no further message arrives. This side may still send.
         std::function<void()> on_peer_finished{};
-        // The connection, or the attempt at one, has ended. Posted slices are free again. The
-        // socket may connect again, or does so by itself (is_retrying).
+        // The connection, or the attempt at one, has ended. Posted memory may be used again. Call
+        // connect() to connect again; if is_retrying(), the socket does so by itself.
         std::function<void(const Closed& closed)> on_closed{};
     };
 
@@ -129,8 +132,8 @@ class NETIO_EXPORT MessageSocket final {
         std::uint64_t again = 0;         // calls that returned again
         std::uint64_t messages_received = 0;
         std::uint64_t bytes_received = 0;
-        std::uint64_t copied = 0;      // received messages that were copied into posted slices
-        std::uint64_t too_large = 0;   // slices that were too small for their message
+        std::uint64_t copied = 0;      // received messages that were copied into posted memory
+        std::uint64_t too_large = 0;   // posted memories that were too small for their message
         std::uint64_t connections = 0; // established
     };
 
@@ -144,14 +147,15 @@ class NETIO_EXPORT MessageSocket final {
     // or on_closed follows. Must not be called while connected or connecting (checked). Throws
     // std::invalid_argument for port 0.
     void connect(const Address& remote);
-    // Sends nothing more after what was accepted; the peer's on_peer_finished follows. Messages
-    // still arrive. When both sides have finished, the connection closes in order. Has no effect
-    // while there is no connection.
+    // Ends this direction: everything that was accepted is sent, later calls of send() return
+    // closed, and the peer's on_peer_finished follows. This side still receives messages. When both
+    // sides have finished, the connection closes in order. Has no effect without a connection.
     void finish();
-    // Closes in order: sends what was accepted, and delivers no further message; the peer is
-    // notified if there were some. on_closed(orderly) follows if the user of the peer has received
-    // everything; on_closed(unconfirmed) otherwise, and if the peer makes no progress for
-    // session.close_timeout or needs longer than session.close_limit.
+    // Closes in order: sends what was accepted, and delivers no further message. on_closed(orderly)
+    // follows if the user of the peer has received everything. on_closed(unconfirmed) follows if
+    // not, if the peer makes no progress for session.close_timeout, or if it needs longer than
+    // session.close_limit. If messages arrived here and were not delivered, the peer's on_closed
+    // reports that.
     void close();
     // Closes at once: on_closed(local) follows.
     void abort();
@@ -170,24 +174,26 @@ class NETIO_EXPORT MessageSocket final {
     // Up to SendSocket::slice_limit slices, of one or several buffers, arrive as one message.
     Status sendv(std::span<const Slice> slices, Cookie cookie,
                  std::optional<std::uint64_t> immediate = {});
-    // Sends the open page now.
+    // Sends the messages that wait in a page for further messages.
     void flush();
 
-    // With receive_into_posted: the next message for which no earlier slice waits goes into
-    // `memory`, which must stay valid until on_received(cookie) or on_closed. Returns ok, again
-    // (posted_limit slices wait). Without a slice the peer is blocked.
+    // With receive_into_posted: posts memory for one message; messages fill posted memory in the
+    // order of the calls. `memory` must stay valid until on_received(cookie) or on_closed. Returns
+    // ok, or again if posted_limit memories wait. While no memory is posted, nothing is delivered,
+    // and the peer is blocked when all receive buffers are full.
     Status post_receive(std::span<std::byte> memory, Cookie cookie);
+    // The number of posted memories that wait for a message.
     std::size_t posted_count() const noexcept;
 
     // Stops delivery, from the next message on; the peer is blocked when all receive buffers are
-    // full. Stays paused when it has reconnected. If the connection ends while messages wait,
-    // on_closed comes after them. Has no effect after close() or abort().
+    // full. The socket stays paused after it has reconnected. If the connection ends while messages
+    // wait, on_closed comes after them. Has no effect after close() or abort().
     void pause();
     // Continues in one of the next turns of the loop.
     void resume();
 
-    bool is_connected() const noexcept; // and may send
-    // Whether it connects again by itself; valid from on_closed on.
+    bool is_connected() const noexcept; // false also while the connection closes
+    // Whether the socket will connect again by itself; valid in on_closed and after it.
     bool is_retrying() const noexcept;
     // The largest message that is sent by copy, and without a copy; valid while connected.
     std::size_t message_limit() const noexcept;
@@ -195,6 +201,7 @@ class NETIO_EXPORT MessageSocket final {
     std::string peer_address() const; // empty without a connection
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;
+    // The received memory that the user keeps, of the present connection.
     KeepStats kept() const;
     const Counters& counters() const noexcept;
 
@@ -219,12 +226,14 @@ class NETIO_EXPORT IncomingPeer final {
         : transport_{transport}, incoming_{incoming} {}
 
     std::string peer_address() const;
-    // on_connected or on_closed of the socket follows. Throws std::invalid_argument (options), and
-    // FabricError if this side lacks a resource, or if the peer was already answered. Do not catch
-    // FabricError in on_incoming: the listener notifies the peer and the observer.
+    // Accepts the peer; on_connected or on_closed of the socket follows. Throws
+    // std::invalid_argument (options), and FabricError if this side lacks a resource, or if the
+    // peer was already answered. Do not catch FabricError in on_incoming: the listener notifies the
+    // peer and the observer.
     std::unique_ptr<MessageSocket> accept(MessageSocket::Options options,
                                           MessageSocket::Functions functions);
-    // `why`: for the loop's observer. A peer that is neither accepted nor rejected is rejected.
+    // `why` is passed to the loop's observer, not to the peer. If on_incoming neither accepts nor
+    // rejects the peer, the listener rejects it.
     void reject(std::string why);
 
   private:
@@ -243,11 +252,11 @@ class NETIO_EXPORT MessageListener final {
   public:
     struct Options {
         AddressList listen{};
-        bool allow_remote_anonymous = false; // peers of other machines may connect
+        bool allow_remote_anonymous = false; // peers of other machines may connect without keys
         std::size_t peer_limit = 4096;       // connected peers
         // Limit of peers per host; 0: half of peer_limit. With keys, the limit of the keys applies.
         std::size_t connections_per_host = 0;
-        std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
+        std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: no key is needed
         std::uint8_t protocol = 0;          // as MessageSocket::Options::protocol
     };
 

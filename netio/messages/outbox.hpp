@@ -35,13 +35,13 @@ class Outbox {
         messages_.emplace_back(message.begin(), message.end());
         return Status::ok;
     }
-    // Further put() return Status::closed, and so do waiting ones.
+    // From now on put() returns Status::closed, also in threads that wait in it.
     void close() {
         const std::lock_guard lock{mutex_};
         closed_ = true;
         space_.notify_all();
     }
-    // No message is queued or being sent.
+    // Whether no message is queued or being sent.
     bool empty() {
         const std::lock_guard lock{mutex_};
         return bytes_ == 0;

@@ -22,8 +22,8 @@
 
 namespace netio::inline v0_3 {
 
-// Its messages are kept. While the queue is full it reads from no sender: pause() and resume() of
-// its ReceiveSockets belong to this object.
+// The bytes of its messages are kept (ReceiveSocket::keep()). While the queue is full, it reads
+// from no sender: only this object may call pause() and resume() of its ReceiveSockets.
 template <>
 class Queued<ListenSocket> final : private ListenSocket::Handler {
   public:
@@ -74,8 +74,8 @@ class Queued<ListenSocket> final : private ListenSocket::Handler {
     ListenSocket socket_; // last, so that it is destroyed first
 };
 
-// Sends copies, which complete when the call returns: its events are connected, writable, after a
-// call that returned `again`, and closed.
+// Sends copies, which are complete when the call returns. Its events are `connected`, `writable`
+// (after a call that returned `again`), and `closed`.
 template <>
 class Queued<BufferedSendSocket> final : private BufferedSendSocket::Handler {
   public:
@@ -111,7 +111,7 @@ class Queued<SendSocket> final : private SendSocket::Handler {
         : writer_{queue, transport.loop(), tag, [this] { report_writable(); }},
           socket_{transport, std::move(options), *this} {}
 
-    // As the functions of the socket; again also while the queue is full.
+    // As the functions of the socket; they also return Status::again while the queue is full.
     Status send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate = {}) {
         return sendv({&slice, 1}, cookie, immediate);
     }
@@ -144,8 +144,8 @@ class Queued<SendSocket> final : private SendSocket::Handler {
     SendSocket socket_;       // last, so that it is destroyed first
 };
 
-// Its messages are kept. While the queue is full it is paused: pause() and resume() of the socket
-// belong to this object.
+// The bytes of its messages are kept (IncomingMessage::keep()). While the queue is full, the socket
+// is paused: only this object may call its pause() and resume().
 template <>
 class Queued<MessageSocket> final {
   public:
@@ -162,8 +162,9 @@ class Queued<MessageSocket> final {
                                                                  one_by_one(std::move(options)),
                                                                  functions())} {}
 
-    // As the functions of the socket; sends without a copy return again also while the queue is
-    // full. The event `writable` follows only calls of this object that returned again.
+    // As the functions of the socket. Sends without a copy also return Status::again while the
+    // queue is full. The event `writable` follows only if a call of this object, not of the socket,
+    // returned Status::again.
     Status send(std::span<const std::byte> message) { return send_parts({&message, 1}); }
     Status send_parts(MessageParts parts) { return noted(socket_->send_parts(parts)); }
     Status send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate = {}) {

@@ -94,7 +94,7 @@ class RequestTable {
         Entry* const entry = entry_of(number);
         return entry != nullptr ? &entry->value : nullptr;
     }
-    // Whether the request was passed to the connection.
+    // Notes whether the request was passed to the connection.
     void set_sent(std::uint64_t number, bool is_sent) noexcept {
         if (Entry* const entry = entry_of(number)) entry->is_sent = is_sent;
     }
@@ -127,8 +127,8 @@ class RequestTable {
         expired.value = remove(slot);
         return expired;
     }
-    // The connection is gone: ends all requests that were passed to it. With `unsent`, all others
-    // as well.
+    // Call it when the connection is gone: ends all requests that were sent on it. With `unsent`,
+    // ends all others as well.
     std::vector<Value> take_all(bool unsent) {
         std::vector<Value> taken;
         for (std::uint32_t slot = 0; slot < entries_.size(); ++slot) {

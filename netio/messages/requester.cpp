@@ -683,7 +683,7 @@ Requester::Requester(const AddressList& responder, Options options)
 Requester::~Requester() = default;
 
 Reply Requester::send(std::span<const std::byte> message, std::chrono::milliseconds timeout) {
-    Impl& impl = *impl_.operator->();
+    Impl& impl = *impl_;
     std::shared_ptr<ReplyState> state;
     const Status put = impl.put(message, timeout, state);
     if (put == Status::ok) return Reply{std::move(state)};
@@ -699,7 +699,7 @@ Reply Requester::send(std::span<const std::byte> message) {
 
 KeptBytes Requester::request(std::span<const std::byte> message,
                              std::chrono::milliseconds timeout) {
-    Impl& impl = *impl_.operator->();
+    Impl& impl = *impl_;
     if (impl.context.is_own_thread())
         throw Error{Status::again,
                     impl.core->name + "request() would wait on the context's own thread"};

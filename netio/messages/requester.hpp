@@ -11,9 +11,9 @@
 //
 // Many requests may be open; replies arrive in any order. Every request ends exactly once: replied,
 // timed out, canceled, disconnected, or failed. The responder is notified of a request that timed
-// out or was canceled. A request is not repeated. The first request connects; a request waits for a
-// responder that is not there yet until its time is over. The connection is established again when
-// it was lost.
+// out or was canceled. A request is not repeated. The first request connects. A request waits,
+// until its time is over, for a responder that does not listen yet. A lost connection is
+// established again.
 //
 // Requesters to many responders share a Context. A forked child process must not use a Requester of
 // its parent; its destructor does nothing there.
@@ -48,9 +48,9 @@ enum class RequestEnd : std::uint8_t {
     timed_out,    // its time is over
     canceled,     // by Reply::cancel(), by destroying the Reply, or by the end of the Requester
     disconnected, // it was sent, and the connection was lost or ended
-    no_reply,     // the responder has given it up without a reply
-    failed,       // the responder reports a failure, in a text
-    too_large,    // the request for the responder, or the reply for reply_limit_bytes
+    no_reply,     // the responder has destroyed the request without a reply
+    failed,       // the responder has called Request::fail(); what() has its text
+    too_large,    // the responder receives no request, or this side no reply, of this size
 };
 NETIO_EXPORT std::string_view to_string(RequestEnd end) noexcept;
 
@@ -75,16 +75,19 @@ class NETIO_EXPORT Reply final {
     Reply(Reply&&) noexcept = default;
     Reply& operator=(Reply&& other) noexcept;
 
-    // The next message of the reply. Waits for it, but not on the context's thread. Returns nullopt
-    // after the last one. Throws RequestError if the request ended otherwise, after the messages
-    // that had arrived; and Error (again) if it would have to wait on the context's thread.
+    // Returns the next message of the reply, and waits for it. Returns nullopt after the last one.
+    // If the request ended in another way than `replied`, returns the messages that had arrived,
+    // then throws RequestError. Throws Error (again) if it would have to wait on the context's
+    // thread.
     std::optional<KeptBytes> next();
-    // Waits until next() need not wait. Returns false after `timeout`.
+    // Waits until next() returns without waiting. Returns false after `timeout`. Does not wait on
+    // the context's thread.
     bool wait_for(std::chrono::milliseconds timeout) const;
     bool is_ready() const { return wait_for(std::chrono::milliseconds{0}); }
     // Ends the request, if it is still open, and notifies the responder. Messages that have arrived
     // can still be taken.
     void cancel();
+    // `open` while the request has not ended; `canceled` for an empty Reply.
     RequestEnd end() const;
 
   private:
@@ -95,7 +98,8 @@ class NETIO_EXPORT Requester final {
   public:
     struct Options {
         std::optional<Context> context{}; // nullopt: creates its own
-        // Of requests without a time of their own, from the call until the whole reply.
+        // Limit of the time from the call until the whole reply has arrived, for requests without a
+        // `timeout`.
         std::chrono::milliseconds request_timeout{60000};
         std::size_t outstanding_limit = 131072; // open requests
         // Limit of the bytes of requests, plus 64 bytes for each, that wait for the connection.
@@ -108,7 +112,8 @@ class NETIO_EXPORT Requester final {
         // ended: for a loop of the user, which then looks at its replies (Reply::is_ready). Must
         // not wait, and must not destroy the Requester.
         std::function<void()> on_ready{};
-        // Further options. It always reconnects; the key above, and the protocol, override.
+        // Further options. The key above and the protocol override them, and the Requester always
+        // reconnects.
         MessageSocket::Options socket{};
     };
 
@@ -122,8 +127,8 @@ class NETIO_EXPORT Requester final {
     // All functions below may be called from any thread. Do not call request() on the context's
     // thread: it throws Error (again) there.
 
-    // Sends a request, and waits for a reply of one message; of a longer one it returns the first
-    // message. Throws RequestError.
+    // Sends a request, and waits for its reply. Returns the first message of the reply. Throws
+    // RequestError, and what send() throws.
     KeptBytes request(std::span<const std::byte> message);
     KeptBytes request(std::span<const std::byte> message, std::chrono::milliseconds timeout);
     KeptBytes request(std::string_view message) {
@@ -155,7 +160,7 @@ class NETIO_EXPORT Requester final {
         std::uint64_t failed = 0; // no_reply, failed, too_large
         // Messages of replies to requests that had ended. They are dropped.
         std::uint64_t late = 0;
-        std::size_t queued_bytes = 0; // that wait for the connection
+        std::size_t queued_bytes = 0; // requests that wait, as queue_limit_bytes counts them
         std::size_t reply_bytes = 0;  // as reply_limit_bytes counts them
         bool connected = false;
     };

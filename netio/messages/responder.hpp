@@ -7,12 +7,13 @@
 //     for (netio::Request& request : responder)
 //         request.reply("hello " + std::string{request.text()});
 //
-// Several threads may iterate: each request goes to one of them. A request may be moved away and
-// replied to later, in any order, and in several messages. A request that is destroyed without a
-// reply ends as `no_reply` at its requester.
+// Several threads may iterate: each request goes to one of them. The iteration destroys a request
+// when it goes to the next one. To reply later, move the request out of the iteration; replies may
+// be sent in any order, and in several messages. A request that is destroyed without a reply ends
+// as `no_reply` at its requester.
 //
-// The limits of open requests and of their bytes cause backpressure: no further request is received
-// until one has ended. One peer gets at most half of them. A requester that receives no replies is
+// At the limits of open requests and of their bytes, no further request is received until one has
+// ended. One requester gets at most half of these limits. A requester that receives no replies is
 // disconnected after send_timeout. A forked child process must not use a Responder of its parent;
 // its destructor does nothing there.
 
@@ -56,23 +57,25 @@ class NETIO_EXPORT Request final {
         return {reinterpret_cast<const char*>(bytes().data()), bytes().size()};
     }
     const std::string& peer_address() const noexcept;
-    // The requester has canceled, or is gone: a reply has no effect.
+    // Returns true if the requester has canceled the request or is gone. Then a reply has no
+    // effect.
     bool is_canceled() const noexcept;
 
     // Replies, and ends the request. Returns false, without an effect, if the request had ended
     // before (by a reply, because the requester has canceled, or because it is gone), and after
-    // Responder::close(). Waits while
-    // reply_queue_limit_bytes wait for this requester. Throws Error, and leaves the request open:
-    // too_large (for the requester); again (it would wait on the context's thread; retry later).
+    // Responder::close(). Waits while reply_queue_limit_bytes wait for this requester. Throws
+    // Error, and leaves the request open: too_large (for the requester); again (it would wait on
+    // the context's thread; retry later).
     bool reply(std::span<const std::byte> message);
     bool reply(std::string_view message) { return reply(std::as_bytes(std::span{message})); }
-    // Sends one message of a reply, and at least one more follows.
+    // As reply(), but the request stays open: further messages of the reply follow, until reply()
+    // sends the last one.
     bool reply_part(std::span<const std::byte> message);
     bool reply_part(std::string_view message) {
         return reply_part(std::as_bytes(std::span{message}));
     }
-    // Ends the request as `failed` at its requester, which gets up to 4096 bytes of the text. As
-    // reply(), but never too large.
+    // As reply(), but the request ends as `failed` at its requester, which gets up to 4096 bytes of
+    // the text. Does not throw too_large.
     bool fail(std::string_view why);
 
   private:
@@ -91,12 +94,12 @@ class NETIO_EXPORT Responder final {
         std::size_t reply_queue_limit_bytes = std::size_t{16} << 20;
         // How long reply() waits while this limit is reached. Then the requester is disconnected.
         std::chrono::milliseconds send_timeout{60000};
-        // Whether peers of other machines may connect without keys.
+        // Peers of other machines may connect without keys.
         bool allow_remote_anonymous = false;
         // Must be created on the context's loop: context.run([&] { keys = ...; }).
         std::shared_ptr<ServerKeys> keys{};
         std::size_t peer_limit = 1024;        // connected requesters
-        std::size_t connections_per_host = 0; // 0: half of peer_limit; with keys, theirs
+        std::size_t connections_per_host = 0; // 0: half of peer_limit; with keys, their limit
         // Called on the context's thread after requests have arrived or were canceled, and when
         // close() is complete: for a loop of the user, which then calls receive(0ms). Must not
         // wait, and must not destroy the Responder.
@@ -118,7 +121,7 @@ class NETIO_EXPORT Responder final {
     // The addresses where it listens.
     std::vector<Endpoint> endpoints() const;
 
-    // The next request. Returns nullopt if none arrives in time, and after close().
+    // Waits for the next request. Returns nullopt after the time-out, and after close().
     std::optional<Request> receive(std::chrono::milliseconds timeout);
     // Waits without limit. Ends after close().
     class Iterator {
@@ -149,21 +152,21 @@ class NETIO_EXPORT Responder final {
     Iterator begin() { return Iterator{*this}; }
     std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
 
-    // Listens no more; requests that wait for a thread end as `no_reply`, and the iterations end.
-    // Sends the replies that were given, and closes the connections in order, for at most
-    // socket.session.close_limit. Does not wait on the context's thread.
+    // Stops listening. Requests that no thread has received end as `no_reply`, and iterations end.
+    // Waits until the replies that were passed to reply() are sent and all connections have closed
+    // in order, at most socket.session.close_limit. Does not wait on the context's thread.
     void close();
     bool is_closed() const noexcept;
 
     struct Stats {
         std::size_t peers = 0;   // connected requesters
-        std::size_t waiting = 0; // requests that wait for a thread
-        std::size_t open = 0;    // those, and the ones in use
+        std::size_t waiting = 0; // requests that no thread has received yet
+        std::size_t open = 0;    // requests that have not ended, with those that wait
         std::uint64_t requests = 0;
         std::uint64_t replied = 0;
         std::uint64_t failed = 0;   // by fail()
         std::uint64_t no_reply = 0; // destroyed without a reply
-        std::uint64_t canceled = 0; // by their requester, or by its end
+        std::uint64_t canceled = 0; // by their requester, or because it is gone
         std::uint64_t too_slow = 0; // requesters that were disconnected after send_timeout
     };
     Stats stats() const;

@@ -58,10 +58,10 @@ class NETIO_EXPORT SendSocket final {
         // that the receiver has processed it. canceled, failed: the connection ended before; if
         // only the acknowledgement was lost, the receiver has the message.
         virtual void on_send_completed(SendSocket&, Cookie, Completion::Outcome) {}
-        // After send() returned `again`: it may be tried again.
+        // After send() returned `again`: try it again.
         virtual void on_writable(SendSocket&) {}
-        // Refused, rejected, lost, disconnected ...: the socket may connect again, or does so by
-        // itself (is_retrying).
+        // The connection, or the attempt at one, has ended: refused, rejected, lost ... Call
+        // connect() to connect again; if is_retrying(), the socket does so by itself.
         virtual void on_closed(SendSocket& socket, const Closed& closed) = 0;
 
       protected:
@@ -88,7 +88,7 @@ class NETIO_EXPORT SendSocket final {
     void connect(const Address& remote);
     // Closes in order: sends everything, then on_closed(orderly) or on_closed(unconfirmed) follows.
     void close();
-    // Closes at once: on_closed(local) follows; it reports how much is unconfirmed.
+    // Closes at once: on_closed(local) follows, with Closed::unconfirmed_frames.
     void abort();
 
     // Sends one message. Its memory is in flight until on_send_completed(cookie). With `immediate`,
@@ -98,20 +98,20 @@ class NETIO_EXPORT SendSocket final {
     static constexpr std::size_t slice_limit = 28;
     Status sendv(std::span<const Slice> slices, Cookie cookie,
                  std::optional<std::uint64_t> immediate = {});
+    static constexpr std::size_t inline_limit = 48;
     // Sends a small message, which is copied: its memory needs no registration and is free when the
     // call returns, so it has no cookie and no completion. Returns ok, again, closed, too_large
     // (above inline_limit).
-    static constexpr std::size_t inline_limit = 48;
     Status send_inline(std::span<const std::byte> message,
                        std::optional<std::uint64_t> immediate = {});
 
     bool is_connected() const noexcept;
-    // Whether it connects again by itself; valid from on_closed on.
+    // Whether the socket will connect again by itself; valid in on_closed and after it.
     bool is_retrying() const noexcept;
     // The largest message that the receiver takes; valid while connected.
     std::size_t message_limit() const noexcept;
-    // Slices of a message that are sent without a copy: as many as the provider takes in addition
-    // to a header. Further slices of a longer list are copied. Valid while connected.
+    // The number of slices of a message that are sent without a copy: as many as the provider takes
+    // in addition to a header. Further slices are copied. Valid while connected.
     std::size_t segment_limit() const noexcept;
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;

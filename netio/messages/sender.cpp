@@ -259,7 +259,7 @@ Sender::Sender(const AddressList& receiver, Options options)
 Sender::~Sender() = default;
 
 void Sender::send(std::span<const std::byte> message) {
-    Impl& impl = *impl_.operator->();
+    Impl& impl = *impl_;
     Status put = impl.put(message, TimePoint::min());
     if (put == Status::again && !impl.context.is_own_thread())
         put = impl.put(message, Clock::now() + impl.options.send_timeout);

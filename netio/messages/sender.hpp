@@ -7,13 +7,13 @@
 //     sender.send("a text");
 //
 // It copies each message into a bounded queue, from which the thread of its Context sends them. The
-// first message connects; the connection waits for a receiver that is not there yet, and is
-// established again when it was lost. Messages that one thread sends arrive in order. Messages that
-// a lost connection has not confirmed are counted and not sent again.
+// first message connects. The Sender waits for a receiver that does not listen yet, and establishes
+// a lost connection again. Messages that one thread sends arrive in order. Messages that a lost
+// connection has not confirmed are counted and not sent again.
 //
-// Senders to many receivers share a Context; a slow receiver delays no other. The destructor calls
-// close(). A Sender may be a global object. A forked child process must not use a Sender of its
-// parent; its destructor does nothing there.
+// Senders to many receivers may share a Context; a slow receiver does not delay the others. The
+// destructor calls close(). A Sender may be a global object. A forked child process must not use a
+// Sender of its parent; its destructor does nothing there.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
@@ -52,7 +52,8 @@ class NETIO_EXPORT Sender final {
         BufferedSendSocket::Options socket{};
     };
 
-    // `receiver`: one address. Throws std::invalid_argument for an invalid option or address.
+    // `receiver`: one address. Does not connect yet. Throws std::invalid_argument for an invalid
+    // option or address.
     explicit Sender(const AddressList& receiver);
     Sender(const AddressList& receiver, Options options);
     ~Sender();
@@ -61,9 +62,9 @@ class NETIO_EXPORT Sender final {
 
     // All functions below may be called from any thread.
 
-    // Waits while there is no space. Throws Error: again (no space for send_timeout; on the
-    // context's thread, without waiting), too_large (known while there is a connection; otherwise
-    // the message is discarded and counted), closed.
+    // Copies the message into the queue; waits while the queue has no space. Throws Error: again
+    // (no space for send_timeout; on the context's thread, without waiting), too_large (known while
+    // there is a connection; otherwise the message is discarded and counted), closed.
     void send(std::span<const std::byte> message);
     void send(std::string_view message) { send(std::as_bytes(std::span{message})); }
     // The same without waiting: ok, again, too_large, closed.
@@ -82,7 +83,7 @@ class NETIO_EXPORT Sender final {
     struct Stats {
         std::uint64_t sent = 0;               // passed to a connection
         std::uint64_t unsent = 0;             // too large, or discarded by close()
-        std::uint64_t unconfirmed_frames = 0; // pages of lost connections
+        std::uint64_t unconfirmed_frames = 0; // pages of lost connections; may have arrived
         bool connected = false;
     };
     Stats stats() const;

@@ -60,16 +60,17 @@ class Connector {
                  std::shared_ptr<const ClientKey> key = nullptr) {
         connect(std::vector<Address>{remote}, local_host, std::move(key));
     }
-    // For a peer with one or more addresses: all routes to the first address, then to the next.
+    // As above, for a peer with one or more addresses: tries all routes to the first address, then
+    // to the next.
     void connect(std::vector<Address> remotes, const std::string& local_host,
                  std::shared_ptr<const ClientKey> key);
-    // This route has failed: the same route follows for another attempt, or the next one, or
-    // on_connect_failed with all the reasons.
+    // Call it when the route has failed. on_route follows with the same route for another attempt,
+    // or with the next one; or on_connect_failed with the reasons of all routes.
     void try_next(const Closed& closed);
-    // The user has closed: on_connect_failed(local) follows, and no further route. Only if no
-    // session for a route exists; otherwise its owner closes the session.
+    // Ends the search for the user: on_connect_failed(local) follows, and no further route. Call it
+    // only while no session for a route exists; otherwise close that session.
     void close();
-    // Connected, or no longer wanted: nothing follows.
+    // Ends the search, because a session is connected or not wanted any more. Nothing follows.
     void cancel() noexcept;
 
     // Between connect() and cancel() or on_connect_failed.

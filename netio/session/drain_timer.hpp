@@ -76,15 +76,15 @@ class GracefulClose {
   public:
     GracefulClose(EventLoop& loop, const SessionOptions& options);
 
-    // close() was called. The open session ends as unconfirmed if a time-out expires before
-    // finish(). May be called again.
+    // Begins to watch a session on which close() was called: it ends as unconfirmed if a time-out
+    // expires before finish(). May be called again.
     void begin(Session& session);
     bool has_begun() const noexcept { return session_ != nullptr; }
     // Something was sent, or the peer has received something.
     void on_progress() { timeout_.on_progress(); }
-    // Everything was sent: closes the session. May be called again.
+    // Closes the session, because everything was sent. May be called again.
     void finish();
-    // The session was destroyed.
+    // Call it when the session was destroyed.
     void forget() noexcept;
 
   private:

@@ -27,6 +27,7 @@ std::uint8_t implied_roles(Service service) noexcept {
     case Service::publish_subscribe:
         return static_cast<std::uint8_t>(Role::subscribes);
     case Service::stream:
+    case Service::path_test:
         break;
     }
     return 0;
@@ -63,8 +64,9 @@ std::string name_of(Service service) {
         return "publish/subscribe";
     case Service::stream:
         return "byte streams";
+    case Service::path_test:
+        return "path tests (netio doctor)";
     }
-    if (static_cast<unsigned>(service) == 4) return "path tests (netio doctor)";
     return "service " + std::to_string(static_cast<unsigned>(service));
 }
 

@@ -47,7 +47,7 @@ class Authenticator final {
     // Reports a refused peer to the observer; after the answer to the peer.
     void report_refused(const std::string& peer_address,
                         const access::AuthServer::Verdict& verdict) const;
-    // For operators: the key of a busy verdict, and the limit that it exceeds.
+    // Returns a text for operators: the key of a busy verdict, and the limit that it exceeds.
     std::string shortage(const access::AuthServer::Verdict& verdict) const;
 
     bool requires_key() const { return control_.requires_key(); }
@@ -84,7 +84,7 @@ class AdmittedPeer final {
     AdmittedPeer& operator=(const AdmittedPeer&) = delete;
 
     const access::AuthResult& result() const noexcept { return result_; }
-    // What to do when the peer's key is revoked. Must not call the user.
+    // Sets what to do when the peer's key is revoked: `revoke` must not call the user.
     void set_revocation(std::function<void()> revoke) { revoke_ = std::move(revoke); }
     void revoke() const {
         if (revoke_) revoke_();
@@ -113,6 +113,7 @@ enum class Service : std::uint8_t {
     messages = 1,
     publish_subscribe = 2,
     stream = 3,
+    path_test = 4, // of the command `netio doctor` (apps/doctor)
 };
 
 // A peer of another version is rejected: within a version the formats only grow, by features and by
@@ -236,13 +237,14 @@ class Handshake {
     Handshake(const Handshake&) = delete;
     Handshake& operator=(const Handshake&) = delete;
 
-    // This side connects. It requires receive buffers of this size, makes this offer, and
-    // authenticates with `auth` if it has a key.
+    // Begins as the connecting side, which requires receive buffers of this size, makes this offer,
+    // and authenticates with `auth` if that is not null.
     void connects(std::size_t required_receive_bytes, const OpenOptions& offered,
                   std::shared_ptr<access::AuthClient> auth) noexcept;
-    // This side accepts a peer that was judged.
+    // Begins as the accepting side of a peer that was judged.
     void accepts(const Hello& peer) noexcept;
-    // The peer has a connection: keeps its admission and its slot until the session is destroyed.
+    // Call it when the peer has a connection: keeps its admission and its slot until the session is
+    // destroyed.
     void admit(std::unique_ptr<AdmittedPeer> admitted, access::PeerSlot slot) noexcept;
     bool is_accepting() const noexcept { return accepting_; }
     void complete() noexcept { complete_ = true; }

@@ -109,7 +109,7 @@ class ReceiveBuffers {
     bool is_dropped(std::uint32_t index) const noexcept {
         return dropping_ && index >= pieces_.back().begin;
     }
-    // A receive of the last piece is out of use. Returns true if that removed the piece.
+    // Takes a receive of the last piece out of use. Returns true if that removed the piece.
     bool drop(std::uint32_t index) {
         if (slots_[index].spare.memory)
             spares_.push_back(std::exchange(slots_[index].spare, {}).memory);
@@ -174,7 +174,7 @@ class ReceiveBuffers {
         return users_ ? std::min(keep_limit, users_->size() - count() * receive_bytes_)
                       : keep_limit;
     }
-    // A buffer that was lent is back.
+    // Takes a buffer that was lent and has been returned.
     void take_back(KeepPool::Buffer buffer) {
         if (!buffer.home) return spares_.push_back(std::move(buffer.memory));
         // Its piece may have been removed meanwhile, and another one added.
@@ -275,16 +275,17 @@ class ReceiveWindowAutotuner {
     ReceiveWindowAutotuner(std::uint32_t least, std::uint32_t most) noexcept
         : least_{least}, most_{std::max(least, most)}, count_{least}, granted_{least} {}
 
-    // From now on the peer may have sent `granted` messages in total; initially the number of
-    // receives. `rested`: the total idle time of this side.
+    // Call it when this side has granted credits. `granted`: how many messages the peer may have
+    // sent in total since the session began (initially the number of receives). `rested`: the total
+    // idle time of this side.
     void on_granted(std::uint64_t granted, Duration rested) noexcept {
         if (granted == granted_) return;
         if (!asked_) asked_ = Question{.before = granted_, .rested = rested};
         granted_ = granted;
     }
 
-    // A message arrived. `waited`: it had to wait for a credit. `rested`, `now`: of this side's
-    // loop.
+    // Call it for each message. `waited`: it had to wait for a credit. `rested`, `now`: of this
+    // side's loop.
     void on_arrived(bool waited, Duration rested, TimePoint now) noexcept {
         const std::uint64_t number = arrived_++;
         if (waited) last_wait_ = now;
@@ -294,7 +295,8 @@ class ReceiveWindowAutotuner {
 
     // The number of receives that there should be.
     std::uint32_t wanted() const noexcept { return wanted_.value_or(count_); }
-    // The number of receives has changed, or could not be changed.
+    // Call it when the number of receives was changed to wanted(), or could not be changed.
+    // `count`: their number now.
     void on_changed(std::uint32_t count) noexcept {
         count_ = count;
         wanted_.reset();
@@ -409,7 +411,7 @@ class ReceiveWindow {
     }
     bool has_received() const noexcept { return expected_sequence_ > 0; }
 
-    // All frames from now on are sealed.
+    // Call it before the first sealed frame: from now on all frames are sealed.
     void open_with(access::FrameOpener opener) { opener_.emplace(std::move(opener)); }
     // Verifies the seal, decrypts in place, and removes the tag. Returns false if this is not the
     // peer's next frame.
@@ -417,7 +419,7 @@ class ReceiveWindow {
         return !opener_ || opener_->open(frame);
     }
 
-    // There is space for each receive that the peer knows of.
+    // Appends an arrival. There is space for each receive that the peer knows of.
     void push(const Arrival& arrival) noexcept {
         if (is_of_service(arrival)) {
             ++frames_;
@@ -435,7 +437,8 @@ class ReceiveWindow {
     void clear() noexcept { count_ = 0; }
     bool is_empty() const noexcept { return count_ == 0; }
 
-    // The rest of the front's body is to be delivered once more, unless all of it was delivered.
+    // Keeps the front, so that `rest`, the undelivered end of its body, is delivered later. If
+    // `rest` is empty and the body is not, all of it was delivered.
     void put_back(std::span<const std::byte> rest) noexcept {
         front().continued = has_rest_ = !rest.empty() || front().body.empty();
         front().body = rest;
@@ -447,12 +450,12 @@ class ReceiveWindow {
 
     // Called on any thread, while is_starved(), when memory is returned.
     void wake_on_return(std::function<void()> wake) { wake_ = std::move(wake); }
-    // From now on the user is not limited: the connection ends in order, and must receive for that.
+    // Removes the limit of kept bytes: the connection ends in order, and must receive for that.
     void lift_keep_limit() {
         keep_limit_ = std::numeric_limits<std::size_t>::max();
         if (is_starved()) wake_();
     }
-    // Whether a message can be lent without coming near the limit.
+    // Whether the lent memory stays within half of the limit if one more receive buffer is lent.
     bool may_lend() const {
         return !pool_ ||
                pool_->lent_bytes() + memory_.receive_bytes() <= memory_.lend_limit(keep_limit_) / 2;
@@ -462,8 +465,9 @@ class ReceiveWindow {
     // Keeps the memory of a message that was put together from fragments.
     KeptBytes keep(std::vector<std::byte> message, TimePoint now);
     KeepStats kept(TimePoint now) const { return pool_ ? pool_->stats(now) : KeepStats{}; }
-    // The front was processed. Whether its receive can be posted again: it has a buffer, and not
-    // too much is lent. If not, it is starved until memory is returned.
+    // Call it when the message of this receive was processed. Returns whether the receive can be
+    // posted again: it has a buffer, and not too much is lent. If not, it is starved until memory
+    // is returned.
     [[nodiscard]] bool supply(std::uint32_t index, MemoryDomain& domain);
     // The receives that are starved; the caller processes them again.
     std::vector<std::uint32_t> take_starved() noexcept { return std::exchange(starved_, {}); }

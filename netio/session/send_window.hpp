@@ -91,10 +91,11 @@ class Credits {
                (available_ == 1 && owed_ > 0); // the peer gets a credit by it
     }
     bool can_write() const noexcept { return available_ > reserve(); }
-    // A credit frame is to be sent now; it may use the reserve.
+    // Whether a credit frame must be sent now; it may use the reserve.
     bool must_return() const noexcept { return available_ > 0 && owed_ >= threshold_; }
 
-    // The next frame is the last one: it may use the reserve, which is not needed afterwards.
+    // Call it before the last frame of the session: that frame may use the reserve, which is not
+    // needed after it.
     void give_up_reserve() noexcept { last_ = true; }
 
     // Returns the credits to put into the frame.
@@ -111,7 +112,7 @@ class Credits {
         use_one();
     }
 
-    // A message arrived, with this number of credits (a write: 0).
+    // Call it for each message; `returned`: the credits in it (a write: 0).
     CreditError on_received(std::uint32_t returned) {
         if (returned > options_.peer_receive_count - available_) return CreditError::overrun;
         if (owed_ == options_.receive_count) return CreditError::unpermitted;
@@ -119,8 +120,8 @@ class Credits {
         ++received_;
         return CreditError::none;
     }
-    // The receive of a message is posted again. To be done soon, whatever the user does, because
-    // the peer's progress depends on it.
+    // Call it when the receive of a message is posted again. Post it soon, whatever the user does,
+    // because the peer's progress depends on it.
     void on_reposted() {
         NETIO_CHECK_MSG(owed_ < options_.receive_count, "more receives posted than there are");
         ++owed_;
@@ -128,15 +129,15 @@ class Credits {
 
     // --- windows that change ---
 
-    // More receives were posted; the peer is notified at once.
+    // Call it when `more` receives were posted; the peer is notified at once.
     void grow(std::uint32_t more) {
         NETIO_CHECK_MSG(more <= most_receive_count - options_.receive_count, "too many receives");
         options_.receive_count += more;
         granted_ += more;
         pace_returns();
     }
-    // A message arrived, and its receive is not posted again. The peer assumes that it is still in
-    // use until it is notified.
+    // Call it when a message arrived and its receive is not posted again. Until the peer is
+    // notified, it assumes that the receive is still in use.
     void on_retired() {
         NETIO_CHECK_MSG(options_.receive_count > least_receive_count, "no receive to spare");
         --options_.receive_count;
@@ -264,7 +265,7 @@ class SendBufferPool {
     // of the session have buffers. A first or a small buffer is always granted, because can_send()
     // has promised it.
     RegisteredBuffer* gather(std::uint32_t slot, std::size_t bytes, std::size_t limit);
-    // The frame of the slot was sent.
+    // Frees the slot, because its frame was sent.
     void release(std::uint32_t slot) noexcept;
     // Whether gather() has failed, and no buffer was released since.
     bool is_short() const noexcept { return is_short_; }
@@ -312,8 +313,8 @@ class SendWindow {
 
     bool can_send() const noexcept;
     bool can_write() const noexcept;
-    // Both return whether it is possible now; if not, take_writable_request() returns true once it
-    // is.
+    // Both return whether a send (a write) is possible now. If not, take_writable_request() returns
+    // true as soon as it is.
     bool request_send() noexcept;
     bool request_write() noexcept;
     // Whether a send or write that was impossible when requested is possible now. Resets the
@@ -336,13 +337,13 @@ class SendWindow {
         std::optional<Cookie> cookie; // of the frame, if it had one
         bool own = false;             // a frame of the session itself
     };
-    // The fabric has completed the frame or write of this slot.
+    // Frees the slot, because the fabric has completed its frame or write. Returns whose it was.
     Released release(Cookie slot) noexcept;
 
     CreditError on_received(std::uint32_t credits);
     // The peer announces its number of receives.
     CreditError on_window(std::uint32_t count);
-    // For what happens to this side's receives. Only if open.
+    // The credits, which the caller informs of what happens to this side's receives. Only if open.
     Credits& flow() noexcept { return *credits_; }
     // Whether a frame with nothing but credits is due: many are owed, or a heartbeat was sent. The
     // latter lets an otherwise idle peer shrink a window that has grown: after a heartbeat, such

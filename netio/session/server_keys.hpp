@@ -4,8 +4,9 @@
 // The keys of the peers that listening sockets admit, read from one file. Any number of sockets of
 // one loop may share them; a socket of another loop throws std::invalid_argument. A peer without
 // one of these keys gets no connection. A peer whose key is removed from the file or changed there
-// loses its connection. Make them on the loop's thread; their last owner may be on any thread. The
-// loop must outlive them and everything that shares them, including options of sockets.
+// loses its connection. Create the object on the loop's thread; any thread may release the last
+// reference. The loop must outlive them and everything that shares them, including options of
+// sockets.
 //
 //     const netio::ServerKeys::Options site{.file = "site.keys"};
 //     const auto keys = std::make_shared<netio::ServerKeys>(loop, site);
@@ -34,8 +35,9 @@ class NETIO_EXPORT ServerKeys final {
         std::string file{}; // made by `netio key new`
         // The lowest protection that clients must request.
         access::Protection min_protection = access::Protection::none;
-        // Simultaneous connections of one host, whatever their keys. More than the default of
-        // `connections=` (64), so that one key cannot lock out the other keys of its host.
+        // Limit of simultaneous connections of one host, with any keys. The default is larger than
+        // that of `connections=` (64, for one key), so that one key cannot lock out the other keys
+        // of its host.
         std::uint32_t connections_per_host = 256;
         std::chrono::milliseconds look_interval{1000}; // between checks of the file
         // Numeric addresses that clients dial, if the network translates them to an address of this

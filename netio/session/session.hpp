@@ -60,8 +60,7 @@ class Session final : private Connection::Handler {
         ~Handler() = default;
     };
 
-    // Connects. Throws FabricError if the provider cannot reach the address at all, and
-    // std::invalid_argument for options; every later failure is an on_closed.
+    // Where a session connects to, and how.
     struct Target {
         std::string provider;
         Address remote;
@@ -71,6 +70,8 @@ class Session final : private Connection::Handler {
         OpenOptions offered{};
         std::shared_ptr<access::AuthClient> auth = nullptr; // of this route, for all attempts
     };
+    // Connects. Throws FabricError if the provider cannot reach the address at all, and
+    // std::invalid_argument for options; every later failure is an on_closed.
     Session(Transport& transport, const Target& target, const Hello& hello,
             const SessionOptions& options, Handler& handler);
     // Accepts a peer whose hello was checked (by netio/session/session_listener.hpp). Keeps its
@@ -92,7 +93,8 @@ class Session final : private Connection::Handler {
     Status write(const OutgoingWrite& write, Cookie cookie);
     // Whether send() would find credits and a slot.
     bool has_capacity() const noexcept;
-    // The same before the frame is built. Returns false if on_writable follows.
+    // As has_capacity(), but if it returns false, on_writable follows. Call it before a frame is
+    // built.
     bool request_capacity();
     bool request_write_capacity();
 
@@ -112,7 +114,8 @@ class Session final : private Connection::Handler {
     // The same for a message that was put together from fragments.
     KeptBytes keep(std::vector<std::byte> message);
     KeepStats kept() const { return receive_.kept(loop_.now()); }
-    // Whether keep() would lend a buffer without coming near keep_limit_bytes.
+    // Whether the kept memory stays within half of keep_limit_bytes if the user keeps one more
+    // receive buffer.
     bool may_lend() const { return receive_.may_lend(); }
 
     // Closes in order: nothing can be sent any more, what was sent arrives, then
@@ -127,11 +130,12 @@ class Session final : private Connection::Handler {
     // Closes at once because the peer received nothing for this time. The peer is notified if that
     // needs no waiting: if no frame is in flight, and there is a credit. `reason` is for this side.
     void cut_off(CloseReason reason, std::string detail, Duration took_nothing_for);
-    // The service does not deliver this many frames of the peer to its user. Reported to the peer.
+    // Counts frames of the peer that the service does not deliver to its user. Their number is
+    // reported to the peer.
     void add_unread(std::uint32_t count) noexcept;
     // Whether confirm() is due, after on_shutdown() returned false.
     bool awaits_confirmation() const noexcept;
-    // The user has received all frames.
+    // Call it when the user has received all frames.
     void confirm();
 
     // Whether frames may be sent.

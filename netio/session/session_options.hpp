@@ -22,16 +22,17 @@ struct SessionOptions {
     // Also limited by the transport's budget for all sessions (FabricOptions). 0: they do not grow.
     std::size_t window_limit = 64 * 1024 * 1024;
     // Received bytes that the user may keep without slowing down the peer, in whole receive
-    // buffers. Beyond this limit, kept buffers are not replaced, and the peer is blocked until some
-    // are returned. 0: each kept buffer is missing at once.
+    // buffers. Beyond this limit, kept buffers are not replaced, and the peer is blocked until the
+    // user has released some. 0: no kept buffer is replaced.
     std::size_t keep_limit_bytes = 64 * 1024 * 1024;
     std::size_t send_count = 64;               // limit of frames in flight
     std::chrono::milliseconds heartbeat{5000}; // sends something at least this often; 0: never
-    // Silence after which the peer is dead; 0: never. Only time in which the own loop was running
-    // counts.
+    // A peer that sends nothing for this long is treated as dead, and the connection ends (silent);
+    // 0: never. Time in which this side's loop did not run does not count.
     std::chrono::milliseconds dead_after{30000};
     std::chrono::milliseconds connect_timeout{5000};
-    // From accepting a connection to its open frame; also for the answer to a key exchange.
+    // Limit of the time from accepting a connection until the peer's open frame has arrived; also
+    // of the wait for the answer to a key exchange.
     std::chrono::milliseconds handshake_timeout{5000};
     // close(): limit of the time without progress of the peer. A peer that still receives data
     // reports progress at least once per heartbeat.
@@ -43,8 +44,8 @@ struct SessionOptions {
     bool remote_writes = false;   // the peer may write into memory of this side
     bool never_immediate = false; // report writes in frames even if the fabric could report them
     // Memory of the user's for the receive buffers (netio/memory/receive_memory.hpp), instead of
-    // memory of the library: receive_count buffers, which do not grow. What is left of it takes the
-    // place of kept buffers. nullptr: none.
+    // memory of the library: receive_count buffers, whose number does not grow. The rest of it
+    // replaces kept buffers. nullptr: memory of the library.
     std::shared_ptr<ReceiveMemory> receive_memory{};
 };
 

@@ -31,15 +31,15 @@ namespace netio::inline v0_3 {
 
 class Shutdown {
   public:
-    // close() was called on this side; it has to be complete by `limit`. Returns false if it was
-    // called before.
+    // Begins to close on this side; `limit`: when the close must be complete. Returns false if it
+    // was called before.
     bool close(TimePoint limit = TimePoint::max()) noexcept;
     // The peer's two frames. Return false if the peer must not send them now.
     [[nodiscard]] bool on_shutdown() noexcept;
     [[nodiscard]] bool on_ack(std::uint32_t unread) noexcept;
-    // The user of this side will not receive this many frames.
+    // Counts frames that the user of this side will not receive.
     void add_unread(std::uint32_t count) noexcept;
-    // The user has received all others. Only while awaits_user().
+    // Call it when the user has received all other frames of the peer. Only while awaits_user().
     void confirm() noexcept;
 
     // The frame that is to be sent as soon as possible.
@@ -120,18 +120,18 @@ namespace netio::inline v0_3 {
 
 class Liveness {
   public:
-    // The state of the own loop when it looks.
+    // The state of this side's loop at the time of a check.
     struct Look {
         TimePoint now;
-        TimePoint caught_up; // everything that had arrived by then was delivered
-        Duration stalled{0}; // the total time in which it did not look
+        TimePoint caught_up; // everything that had arrived by this time was delivered
+        Duration stalled{0}; // the total time in which the loop did not poll (EventLoop::stalled)
     };
 
     // heartbeat 0: sends none; dead_after 0: no silence is too long.
     Liveness(Duration heartbeat, Duration dead_after) noexcept
         : heartbeat_{heartbeat}, dead_after_{dead_after} {}
 
-    // The interval in which the peer announced to send something; 0: none.
+    // Sets the interval in which the peer has announced to send something; 0: none.
     void expect(Duration peer_heartbeat) noexcept { peer_heartbeat_ = peer_heartbeat; }
     void on_received(TimePoint now, Duration stalled) noexcept {
         heard_ = {.when = now, .stalled = stalled};

@@ -44,12 +44,13 @@ class DiscoveredPublishers {
     }
     void forget(const PublisherConnection& connection) { by_name_.erase(connection.source().name); }
 
-    // One of these addresses is configured.
+    // Whether one of these addresses is configured.
     bool is_configured(const std::vector<std::string>& addresses) const;
     // The connection at one of its addresses where another process answers than was announced,
     // which may be this publisher. nullptr: none.
     PublisherConnection* answering_for(const PublisherConnection& named) const;
-    // The reverse: a publisher that is not asked for anything yet. nullptr: none.
+    // The reverse of answering_for(): a publisher that is not asked for anything yet, and that may
+    // be the answering one. nullptr: none.
     PublisherConnection* named_for(const PublisherConnection& answering) const;
     // A configured and a found connection to the same publish socket. nullptr: none.
     PublisherConnection* duplicate_of(PublisherConnection& connection) const;
@@ -70,7 +71,7 @@ class ConnectionSlots {
     explicit ConnectionSlots(std::size_t limit) noexcept : limit_{limit} {}
 
     bool has_free() const noexcept { return held_.size() < limit_; }
-    // Returns true if it has a slot, from now on or already; false if it waits for one.
+    // Returns true if the publisher has a slot, now or already before; false if it waits for one.
     bool take(PublisherId id) {
         if (held_.count(id) == 0 && !has_free()) {
             waiting_.insert(id);
@@ -81,19 +82,20 @@ class ConnectionSlots {
         return true;
     }
     void release(PublisherId id) { held_.erase(id); }
-    // It needs no slot any more.
+    // Call it when the publisher needs no slot any more.
     void forget(PublisherId id) {
         release(id);
         waiting_.erase(id);
         if (waiting_.empty()) reported_ = false;
     }
     bool is_waiting(PublisherId id) const { return waiting_.count(id) > 0; }
-    // One that waits, to be reported: once, until none waits.
+    // Returns a waiting publisher that the caller must report; at most once, until none waits.
     std::optional<PublisherId> unreported() {
         if (waiting_.empty() || std::exchange(reported_, true)) return {};
         return *waiting_.begin();
     }
-    // The next waiting one if a slot is free. It does not wait any more. They take turns.
+    // Returns the next waiting publisher if a slot is free; it does not wait any more. Waiting
+    // publishers take turns.
     std::optional<PublisherId> next() {
         if (waiting_.empty() || !has_free()) return {};
         auto next = waiting_.upper_bound(last_);

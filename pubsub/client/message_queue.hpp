@@ -109,8 +109,8 @@ class BatchFiller {
         look({});
     }
 
-    // The current load of the mailbox. Appends conflated messages to the batch as far as there is
-    // space, so that no newer message of their fids precedes them.
+    // Sets the current load of the mailbox. Appends conflated messages to the batch as far as there
+    // is space, so that no newer message of their fids precedes them.
     void look(const Mailbox::Load& load) {
         seen_ = load;
         if (!newest_.empty() && !is_full()) take_kept(false);
@@ -119,8 +119,8 @@ class BatchFiller {
                                       limit.messages - std::min(limit.messages, load.messages)),
                  .bytes = std::min(batch_bytes, limit.bytes - std::min(limit.bytes, load.bytes))};
     }
-    // The fast path: there is space, no losses are to be reported, and afterwards the batch is
-    // neither full nor due. Otherwise returns false without taking the message.
+    // The fast path of put(): takes the message if there is space, no losses are to be reported,
+    // and the batch is neither full nor due with it. Otherwise returns false without an effect.
     bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
                   StampFormat stamps = {}) {
         if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||
@@ -163,7 +163,7 @@ class BatchFiller {
     std::uint64_t dropped() const noexcept { return dropped_; }
     // Whether conflated messages wait here.
     bool keeps() const noexcept { return newest_.has_messages(); }
-    // `count` messages were lost before the next one of this fid.
+    // Notes that `count` messages were lost before the next one of this fid.
     void add_missed(Fid fid, std::uint64_t count) {
         missed_[fid] += count;
         missing_ += count;
@@ -262,7 +262,7 @@ class MessageQueue {
     bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps = {}) {
         return put_slow([&] { return filler_.put_kept(fid, std::move(bytes), status, stamps); });
     }
-    // `count` messages of this fid were lost here.
+    // Notes that `count` messages of this fid were lost at this position.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
     // No message follows. Unreported losses are queued; returns their number.

@@ -41,14 +41,14 @@ class BlockedFids {
         fids_.emplace(fid, std::prev(refused_.end()));
     }
 
-    // There may be space again for any of them.
+    // Call it when there may be space again: all refused items will be tried.
     void wake() noexcept { to_try_.splice(to_try_.end(), refused_); }
     bool is_to_try() const noexcept { return !to_try_.empty(); }
     // Requires is_to_try().
     const Item& next() const noexcept { return to_try_.front().front(); }
-    // There was no space for next(), and so for no other item of its fid.
+    // Call it when there was no space for next(), and so for no other item of its fid.
     void refuse() noexcept { refused_.splice(refused_.end(), to_try_, to_try_.begin()); }
-    // next() was sent; another fid is next.
+    // Removes next(), which was sent; another fid is next.
     void take() {
         Queue& queue = to_try_.front();
         const Fid fid = queue.front().fid;
@@ -94,12 +94,13 @@ class PublishQueue {
         std::unique_lock lock{mutex_};
         return put(lock, item, until);
     }
-    // The same for many, in order: waits for space for the first one, then accepts as many as there
-    // is space for, so that the caller can notify the loop's thread before the next wait.
     struct Accepted {
         std::size_t count = 0;
         Status next = Status::ok; // why the next one was not accepted
     };
+    // As put() above, for many publications in order: waits for space for the first one, then
+    // accepts as many as there is space for. The caller notifies the loop's thread, and calls again
+    // for the rest.
     Accepted put(std::span<Publication> items, TimePoint until) {
         std::unique_lock lock{mutex_};
         Accepted accepted;
@@ -116,14 +117,15 @@ class PublishQueue {
         const std::lock_guard lock{mutex_};
         return putters_;
     }
-    // Further put() return Status::closed, and so do waiting ones.
+    // From now on put() returns Status::closed, also in threads that wait in it.
     void close() {
         const std::lock_guard lock{mutex_};
         closed_ = true;
         space_.notify_all();
     }
 
-    // The loop's thread calls this and the following. There may be space again.
+    // This and the following functions are for the loop's thread. Call wake() when there may be
+    // space again.
     void wake() noexcept { blocked_.wake(); }
 
     enum class Drained : std::uint8_t { all, blocked, time_is_up };
@@ -295,7 +297,7 @@ class WantedFids {
         found->second.erase(range);
         if (found->second.empty()) by_subscriber_.erase(found);
     }
-    // No more subscribers follow: ends the waiting of all threads.
+    // Call it when no more subscribers follow: ends the waits of all threads.
     void end() {
         const std::lock_guard lock{mutex_};
         ended_ = true;

@@ -436,7 +436,7 @@ Status Publisher::try_publish_at(std::int64_t time, Fid fid, std::span<const std
 
 std::size_t Publisher::publish_batch(std::span<const Outgoing> messages,
                                      std::chrono::milliseconds timeout) {
-    Impl& impl = *impl_.operator->();
+    Impl& impl = *impl_;
     for (const Outgoing& message : messages) {
         const Status checked = impl.check(message.fid, message.bytes.size());
         if (checked != Status::ok)
@@ -454,8 +454,8 @@ bool Publisher::wait_for_subscribers(std::size_t count, std::chrono::millisecond
 }
 
 void Publisher::announce(const Bus& bus, pubsub::Announcement announcement) {
-    Impl* const impl = impl_.operator->();
-    impl->context.run([&] { impl->on_loop->announce(bus, std::move(announcement)); });
+    Impl& impl = *impl_;
+    impl.context.run([&] { impl.on_loop->announce(bus, std::move(announcement)); });
 }
 
 void Publisher::close() {

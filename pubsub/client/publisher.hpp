@@ -10,8 +10,8 @@
 //
 // It copies each message into a bounded queue, from which the thread of its Context sends it to all
 // subscribers of the fid. Messages that one thread publishes under one fid arrive in order.
-// Messages of a fid without subscribers are counted, so that a subscriber that was connected before
-// learns how many it lost.
+// Messages of a fid without subscribers are counted, so that a subscriber that reconnects gets the
+// number that it lost.
 //
 // The destructor calls close(). A Publisher may be a global object. A forked child process must not
 // use a Publisher of its parent; its destructor does nothing there.
@@ -46,8 +46,9 @@ class NETIO_EXPORT Publisher final {
   public:
     struct Options {
         std::optional<Context> context{}; // nullopt: creates its own
-        // How long publish() waits while there is no space. A subscriber that disappears without
-        // closing its connection is detected after socket.publisher.session.dead_after, 30 s.
+        // How long publish() waits while the queue has no space. A subscriber that disappears
+        // without closing its connection is detected after socket.publisher.session.dead_after, 30
+        // s.
         std::chrono::milliseconds publish_timeout{60000};
         // Limit of the bytes of messages, plus 48 bytes for each, that wait for the context's
         // thread.
@@ -66,12 +67,13 @@ class NETIO_EXPORT Publisher final {
         // The clock of the time that is sent with each message; subscribers read it with
         // Message::time(). tai: publish() reads the clock. own: publish_at() passes the time.
         StampClock time_stamps = StampClock::none;
-        // Announces the publisher on this bus, with `fids`, under a name that is unique there. An
-        // empty name means host, process and port. Subscribers recognise a restarted publisher by
-        // its name. announce() can say more.
+        // Announces the publisher on this bus, with `fids`, under a name that is unique there. If
+        // `name` is empty, it is made of host, process and port. Subscribers recognise a restarted
+        // publisher by its name. announce() can announce more.
         std::optional<Bus> bus{};
         std::string name{};
-        // The fids that it publishes; others are refused with not_owned. nullopt: every fid.
+        // The fids that this publisher may publish; for others publish() reports not_owned.
+        // nullopt: every fid.
         std::optional<FidSet> fids{};
         // Further options: pages, flush time, limits. The options above override them.
         pubsub::BufferedPublishSocket::Options socket{};
@@ -87,9 +89,9 @@ class NETIO_EXPORT Publisher final {
 
     // All functions below may be called from any thread.
 
-    // Waits while there is no space. Returns whether the fid had at least one subscriber when it
-    // was called. Throws Error: again (no space for publish_timeout; on the context's thread,
-    // without waiting), too_large, not_owned, closed.
+    // Copies the message into the queue; waits while the queue has no space. Returns whether the
+    // fid had at least one subscriber at the time of the call. Throws Error: again (no space for
+    // publish_timeout; on the context's thread, without waiting), too_large, not_owned, closed.
     //
     // A message is a range of bytes or of characters (std::string, std::vector<std::uint8_t>,
     // std::span<const std::byte>, ...). A string literal is sent without its terminating null
@@ -118,9 +120,9 @@ class NETIO_EXPORT Publisher final {
     bool publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status = 0);
 
-    // The same without waiting. ok; no_subscribers: accepted, but the fid had no subscriber when it
-    // was called; again: no space now, but another fid may have space; too_large, not_owned,
-    // closed.
+    // The same without waiting. Returns ok; no_subscribers: accepted, but the fid had no subscriber
+    // at the time of the call; again: no space now, but another fid may have space; too_large,
+    // not_owned, closed.
     Status try_publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
     Status try_publish(Fid fid, std::string_view message, std::uint8_t status = 0) {
         return try_publish(fid, std::as_bytes(std::span{message}), status);
@@ -138,18 +140,20 @@ class NETIO_EXPORT Publisher final {
         return try_publish(fid, std::as_bytes(std::span{&value, 1}), status);
     }
 
+    // try_publish() with a time, as publish_at().
     Status try_publish_at(std::int64_t time, Fid fid, std::span<const std::byte> message,
                           std::uint8_t status = 0);
 
-    // Publishes many messages in order, with one lock and one allocation for up to a thousand of
-    // them. Returns how many, from the first one, were accepted: fewer than all if there was no
-    // space for `timeout`, or if the publisher was closed meanwhile. Throws Error and accepts none:
-    // too_large, not_owned, closed. Does not wait on the context's thread.
+    // A message of publish_batch().
     struct Outgoing {
         Fid fid{};
         std::uint8_t status = 0;
         std::span<const std::byte> bytes{}; // must be valid during the call
     };
+    // Publishes many messages in order, with one lock and one allocation for up to a thousand of
+    // them. Returns how many of them, from the first one on, were accepted: fewer than all if the
+    // queue had no space for `timeout`, or if the publisher was closed during the call. Throws
+    // Error, and accepts none: too_large, not_owned, closed. Does not wait on the context's thread.
     std::size_t publish_batch(std::span<const Outgoing> messages,
                               std::chrono::milliseconds timeout);
     template <typename Period>
@@ -158,7 +162,7 @@ class NETIO_EXPORT Publisher final {
         return publish_batch(messages, clamped_milliseconds(timeout));
     }
 
-    // Waits until `count` subscribers have a subscription each. Returns false if the time-out
+    // Waits until at least `count` subscribers have a subscription. Returns false if the time-out
     // passes, or if the publisher is closed. Does not wait on the context's thread.
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const;
     template <typename Period>

@@ -27,7 +27,7 @@ namespace netio::pubsub::inline v0_3 {
 // a new process changes both. No I/O.
 class AnnouncedProcess {
   public:
-    // The bus announces this instance.
+    // Call it when the bus announces this instance.
     void announce(std::uint64_t instance) noexcept {
         expired_ = false;
         if (instance_ && *instance_ != instance) {
@@ -37,24 +37,24 @@ class AnnouncedProcess {
         }
         instance_ = instance;
     }
-    // The announcement has expired.
+    // Call it when the announcement has expired.
     void expire() noexcept { expired_ = true; }
-    // Its address may have changed.
+    // Call it when the publisher's address may have changed.
     void move() noexcept {
         expected_ = expected_ || another_;
         another_ = false;
         expired_ = false;
     }
-    // Another publish socket answers than before.
+    // Call it when another publish socket answers than before.
     void change() noexcept {
         another_ = !expected_;
         expected_ = false;
     }
 
     bool is_expired() const noexcept { return expired_; }
-    // Another process answers than the one that was announced last.
+    // Whether another process answers than the one that was announced last.
     bool is_another() const noexcept { return another_; }
-    // The announcement has expired, and another process answers in its place.
+    // Whether the announcement has expired, and another process answers in its place.
     bool is_replaced() const noexcept { return expired_ && another_; }
 
   private:
@@ -119,16 +119,16 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     // Returns true once if become() was called while its end was still to be reported: after that
     // it is left and opened at the new addresses.
     bool take_moved() noexcept { return std::exchange(moved_, false); }
-    // The user unsubscribed: fids that were not granted again since a lost connection do not count
-    // as lost.
+    // Call it when the user has unsubscribed: messages of fids that were not granted again since a
+    // lost connection do not count as lost.
     void forget(const FidRange& range);
     bool was_connected() const noexcept { return account_.connections() > 0; }
     // Number of fids that it has statistics of.
     std::size_t known_fids() const noexcept;
     SubscribeSocket* socket() noexcept { return socket_.get(); } // nullptr: not opened
     bool is_connected() const noexcept { return socket_ && socket_->is_connected(); }
-    // The connection has ended, but the user has paused: its messages and its end are still to be
-    // reported.
+    // Whether the connection has ended while the user has paused: its messages and its end are
+    // still to be reported.
     bool has_unreported_end() const noexcept { return open_ && !is_connected(); }
     bool is_finished() const noexcept { return finished_; } // no events follow
 

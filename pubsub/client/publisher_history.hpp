@@ -26,11 +26,13 @@ class PublisherHistory {
     PublisherHistory(const PublisherConnections& current, const Limits& limits) noexcept
         : current_{current}, limits_{limits} {}
 
-    // The publisher is gone. May forget the oldest publishers, and this one.
+    // Stores the connection of a publisher that is gone. May forget the oldest publishers, and this
+    // one.
     void keep(std::unique_ptr<PublisherConnection> connection);
-    // The publisher of that name is back; nullptr: none is known.
+    // Removes and returns the connection of the publisher of that name, because it is back;
+    // nullptr: none is stored.
     std::unique_ptr<PublisherConnection> take(const std::string& name);
-    // The user unsubscribed from these fids.
+    // Call it when the user has unsubscribed from these fids.
     void forget(const FidRange& range);
 
     std::vector<Subscriptions::Told> told() const;

@@ -625,14 +625,14 @@ void Subscriber::unsubscribe(const FidSet& fids) {
 }
 
 bool Subscriber::wait_until_subscribed(std::chrono::milliseconds timeout) const {
-    const Impl& impl = *impl_.operator->();
+    const Impl& impl = *impl_;
     return impl.wait(
         timeout, [&] { return impl.unanswered.empty(); }, [&] { return !impl.refused.empty(); });
 }
 
 bool Subscriber::wait_until_subscribed(const FidSet& fids,
                                        std::chrono::milliseconds timeout) const {
-    const Impl& impl = *impl_.operator->();
+    const Impl& impl = *impl_;
     const auto has_some = [&](const auto& of) {
         return std::ranges::any_of(
             fids.ranges(), [&](const FidRange& range) { return !of.pieces(range).empty(); });

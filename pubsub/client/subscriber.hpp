@@ -8,11 +8,11 @@
 //     for (const netio::Message& message : subscriber)
 //         std::cout << message.fid() << ": " << message.text() << '\n';
 //
-// It connects by itself, waits for a publisher that is not there yet, and connects again when a
-// connection is lost. The thread of its Context puts messages into a bounded queue, from which the
-// iteration takes them. When the queue is full, `when_full` applies; by default the publishers
-// wait. Each lost message is counted, and Message::lost_before() of the next message of its fid
-// reports it. receive(batch) takes many messages at a time.
+// A Subscriber connects by itself, waits for publishers that do not listen yet, and establishes a
+// lost connection again. The thread of its Context puts messages into a bounded queue, from which
+// the iteration takes them. When the queue is full, Options::when_full decides; by default the
+// publishers wait. Each lost message is counted, and Message::lost_before() of the next message of
+// its fid reports it. receive(batch) takes many messages at a time.
 //
 // Any thread may call it. Several threads may iterate: each message goes to one of them. A
 // Subscriber may be a global object. A forked child process must not use a Subscriber of its
@@ -72,19 +72,22 @@ class NETIO_EXPORT Subscriber final {
         // whether the publisher publishes these fids at all. It also reports if subscribe() was not
         // called this long after the construction. 0: never.
         std::chrono::milliseconds silence_hint{5000};
-        // The functions are called on the context's thread, in order with on_message. They must not
-        // throw, and must not destroy the subscriber. Called for each message, instead of the queue
-        // and the iteration:
+        // The functions below are called on the context's thread, in the order of the events. They
+        // must not throw, and must not destroy the subscriber.
+
+        // If set, it is called for each message, and the queue and the iteration get none.
         std::function<void(const Message& message)> on_message{};
-        // `count` messages of this fid are lost here: the publisher dropped them, or they were
-        // published between two connections. lost_before() of the next message includes them.
+        // At this position `count` messages of the fid are lost: the publisher dropped them, or
+        // they were published between two connections. lost_before() of the next message includes
+        // them.
         std::function<void(Fid fid, std::uint64_t count)> on_lost{};
-        // The publisher has accepted these fids, also after it was connected again.
+        // The publisher has accepted these fids. Called again after each reconnection.
         std::function<void(const Source&, const FidRange&)> on_subscribed{};
-        // The publisher refuses these fids and is not asked for them any more; also when it was
-        // connected again. Called instead of the Error that the iteration throws otherwise.
+        // The publisher refuses these fids, and this subscriber does not request them from it
+        // again. Without this function, the iteration throws an Error instead.
         std::function<void(const Source&, const FidRange&, Refusal)> on_refused{};
-        // Another publish socket answers at the address; its counts start from the beginning.
+        // Another publish socket answers at the publisher's address, for instance after a restart;
+        // its counts start from the beginning.
         std::function<void(const Source&, const pubsub::PublisherChange&)> on_publisher_changed{};
         // Further options of each connection. The options above override them.
         pubsub::SubscribeSocket::Options socket{};
@@ -107,6 +110,8 @@ class NETIO_EXPORT Subscriber final {
     void subscribe(Fid fid, std::optional<pubsub::SlowPolicy> policy = {});
     void subscribe(const FidRange& fids, std::optional<pubsub::SlowPolicy> policy = {});
     void subscribe(const FidSet& fids, std::optional<pubsub::SlowPolicy> policy = {});
+    // Ends the subscriptions at all publishers; does not wait. Messages that have arrived stay in
+    // the queue.
     void unsubscribe(Fid fid);
     void unsubscribe(const FidRange& fids);
     void unsubscribe(const FidSet& fids);
@@ -160,27 +165,29 @@ class NETIO_EXPORT Subscriber final {
     Iterator begin() { return Iterator{*this}; }
     std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
 
-    // The next message. Returns nullopt if none arrives in time, or if the iteration would end.
-    // Throws as the iteration does.
+    // Waits for the next message and returns a copy. Returns nullopt after the time-out, or if the
+    // iteration would end. Throws as the iteration does.
     std::optional<OwnedMessage> receive(std::chrono::milliseconds timeout);
     template <typename Period>
     std::optional<OwnedMessage> receive(std::chrono::duration<std::int64_t, Period> timeout) {
         return receive(clamped_milliseconds(timeout));
     }
-    // The same message with its memory: as in the iteration, Message::keep().
+    // As receive(timeout), but returns what Message::keep() returns in the iteration, usually
+    // without a copy.
     std::optional<KeptMessage> receive_kept(std::chrono::milliseconds timeout);
-    // Replaces `batch` by all messages of a batch of the queue, without copying them. Returns their
-    // number; 0 if none arrives in time, or if the iteration would end. Throws as the iteration
-    // does. After the last message of a fid, a batch may have an item without a message that
-    // reports losses (is_gap).
+    // Waits for messages, and replaces the content of `batch` by many of them at once, without
+    // copying them. Returns their number; 0 after the time-out, or if the iteration would end.
+    // Throws as the iteration does. A batch may have an item without a message (is_gap): it reports
+    // losses after the last message of its fid.
     std::size_t receive(pubsub::MessageBatch& batch, std::chrono::milliseconds timeout);
     template <typename Period>
     std::size_t receive(pubsub::MessageBatch& batch,
                         std::chrono::duration<std::int64_t, Period> timeout) {
         return receive(batch, clamped_milliseconds(timeout));
     }
-    // Readable while the queue is not empty, and once when the subscriber has ended, for event
-    // loops of the user: then call receive(0ms) until it returns nullopt.
+    // Returns a descriptor for an event loop of the user, which is readable while the queue is not
+    // empty, and once when the subscriber has ended. When it is readable, call receive(0ms) until
+    // it returns nullopt. The subscriber owns it: do not read from it or close it.
     int pollable_fd() const noexcept;
 
     // Closes all connections in order, and waits until that is done. The iteration still returns

@@ -16,9 +16,10 @@
 //
 // A configured publisher is asked for all wanted fids. A publisher on a bus is asked for the fids
 // that it announces; if two announce the same fid, the first is asked, and the other if the first
-// is gone or cannot be reached. Each message is received or reported as lost, except at the end of
-// a publisher that ended without totals, which is reported. Belongs to the loop's thread; may be
-// destroyed in any of its handlers.
+// is gone or cannot be reached. Each message is received or reported as lost, except the last
+// messages of a publisher that ended without sending its totals; Ending::complete and
+// Told::unknown_tails report that. Belongs to the loop's thread; may be destroyed in any of its
+// handlers.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
@@ -41,18 +42,19 @@ class NETIO_EXPORT Subscriptions final {
   public:
     struct Options {
         AddressList publishers{};
-        Discovery* bus = nullptr; // must outlive it and have no other handler
-        // Of each connection, except the addresses of the publisher. Without `reconnect` a lost
-        // connection is not established again.
+        Discovery* bus = nullptr; // must outlive this object and have no other handler
+        // The options of each connection; the addresses of the publisher are filled in. Without
+        // `reconnect`, a lost connection is not established again.
         SubscribeSocket::Options socket = {.publisher = {}, .reconnect = true};
         std::size_t publisher_limit = 4096; // connections; others wait for a slot
-        // A publisher that returns to the bus continues its counters, so that losses are reported.
-        // The limit of remembered fids of all publishers that are gone. At most publisher_limit of
-        // them are remembered; the oldest are forgotten first.
+        // The counters of a publisher that is gone are remembered, so that its losses are reported
+        // when it returns to the bus. This limits the fids of all publishers that are gone; at most
+        // publisher_limit of these publishers are remembered. The oldest are forgotten first.
         std::size_t remembered_fids_limit = 1000000;
     };
-    // A publisher on a bus that rejects permanently, for instance because of the key, is asked
-    // again after this multiple of the socket's retry_limit; only with wait_for_publisher.
+    // With wait_for_publisher: if a publisher on a bus rejects this subscriber permanently, for
+    // instance because of its key, it is asked again after this multiple of the socket's
+    // retry_limit.
     static constexpr int refused_pause = 10;
 
     // A current or former publisher.
@@ -64,7 +66,7 @@ class NETIO_EXPORT Subscriptions final {
 
     enum class Refusal : std::uint8_t {
         no_room,       // the publisher's ranges_per_subscriber_limit
-        policy,        // it would block the publisher more than its own policy does
+        policy,        // the requested policy blocks longer than the publisher's own policy
         not_permitted, // the key does not permit these fids, or not with this policy
     };
     // The end of a connection, or of an attempt at one.
@@ -116,6 +118,8 @@ class NETIO_EXPORT Subscriptions final {
     Subscriptions(const Subscriptions&) = delete;
     Subscriptions& operator=(const Subscriptions&) = delete;
 
+    // As SubscribeSocket::subscribe() and unsubscribe(), at every publisher of these fids, now and
+    // later.
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     void unsubscribe(const FidRange& range);
@@ -139,7 +143,7 @@ class NETIO_EXPORT Subscriptions final {
         std::string provider; // of the last connection
         FramesSeen seen;
         FidMap<Account::Row> fids;
-        Account::Row others; // sum of the fids above SubscribeSocket::Options::fid_limit
+        Account::Row others; // sum of the fids beyond SubscribeSocket::Options::fid_limit
         std::uint64_t connections = 0;
         std::uint64_t changes = 0; // of the publisher at the address
         // Publishers that ended without totals, and the current one while it is away or has not
@@ -147,17 +151,20 @@ class NETIO_EXPORT Subscriptions final {
         std::uint64_t unknown_tails = 0;
         bool complete = false; // the last one has sent its totals
     };
+    // One entry for each publisher, also for those that are gone and remembered, and one without a
+    // name for the sum of the forgotten ones.
     std::vector<Told> told() const;
+    // The sums over all publishers.
     struct Sums {
         std::uint64_t messages = 0;
         std::uint64_t bytes = 0;
     };
     Sums sums() const;
-    // The statistics at this moment, for display: of up to `fids` fids, which are the same in each
-    // call with the same number. The cost grows with the number of publishers and of shown fids.
+    // The statistics at this moment, for display, with up to `fids` fids; calls with the same
+    // number show the same fids. The cost grows with the number of publishers and of shown fids.
     SubscriptionsSnapshot snapshot(std::size_t fids = 1000);
     std::size_t connected_count() const noexcept;
-    // Visits the current sockets.
+    // Calls visit() for each current connection.
     void for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit);
 
   private:

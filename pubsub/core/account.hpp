@@ -42,13 +42,14 @@ class Account {
 
     void limit_fids(std::size_t limit) noexcept { fid_limit_ = limit; }
 
-    // The connection has ended, after its last message. Does nothing after a failed attempt.
+    // Call it when the connection has ended, after its last message. Does nothing after a failed
+    // attempt.
     void end_connection(const ArrivalCounter& arrivals) {
         if (!std::exchange(connected_, false)) return;
         arrivals.fids().for_each(
             [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
     }
-    // Called before `arrivals` forgets the range, which was unsubscribed.
+    // Call it when the range was unsubscribed, before `arrivals` forgets it.
     void end_subscription(const FidRange& range, const ArrivalCounter& arrivals) {
         arrivals.fids().for_each_in(
             range, [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
@@ -77,7 +78,7 @@ class Account {
     // Without the current connection and its subscriptions.
     const FidMap<Row>& fids() const noexcept { return rows_.fids; }
     const Row& others() const noexcept { return rows_.others; }
-    bool is_connected() const noexcept { return connected_; } // fids() does not contain everything
+    bool is_connected() const noexcept { return connected_; } // then fids() lacks this connection
     // Lost messages that no gap reported: between connections, or missing in the totals.
     std::uint64_t found_missing() const noexcept { return found_missing_; }
     std::uint64_t connections() const noexcept { return connections_; }

@@ -49,21 +49,22 @@ class ArrivalCounter {
         bytes_ += bytes;
     }
     void add(Fid fid, std::size_t bytes) { add(of(fid), bytes); }
-    // The publisher reports that it dropped messages for this subscriber.
+    // Notes that the publisher has reported `count` messages that it dropped for this subscriber.
     void add_missed(Fid fid, std::uint64_t count) {
         of(fid);
         Claim& claim = claims_[fid];
         claim.missed = added(claim.missed, count);
         missed_ = added(missed_, count);
     }
-    // The totals of the publisher at the orderly end: one call per fid, then complete_books().
+    // Takes the totals of the publisher at the orderly end: one call per fid, then
+    // complete_books().
     void expect(const FidCount& total) {
         of(total.fid);
         claims_[total.fid].expected = total.count;
     }
     void complete_books() noexcept { complete_ = true; }
-    // The subscription of a range has ended, or a new connection has begun: removes its counters,
-    // which are not compared with totals. messages(), bytes() and missed() keep their values.
+    // Removes the counters of a range, because its subscription has ended or a new connection has
+    // begun; they are not compared with totals. messages(), bytes() and missed() keep their values.
     void forget(const FidRange& range) {
         fids_.erase(range);
         claims_.erase(range);

@@ -53,20 +53,21 @@ class ConflationStore {
     };
     Older put_older(Fid fid, MessageParts parts, std::uint8_t status);
 
-    // The caller takes the counts of dropped messages, in the order of the fids, before it takes
-    // messages. These are in order of age: first the fid that had none for the longest time.
+    // Removes and returns the counts of dropped messages, in the order of the fids. Call it before
+    // front() and pop_front(). The messages are in order of age: first that of the fid that had
+    // none for the longest time.
     std::vector<FidCount> take_missed();
     bool has_messages() const noexcept { return !kept_.empty(); }
     const Message& front() const noexcept { return kept_.front(); }
     void pop_front();
 
-    // Removes these fids, a set as in fid_ranges.hpp. Returns the counts of dropped messages,
-    // including those that were stored until now, in the order of the fids; `dropped`: the fids of
-    // the latter.
     struct Forgotten {
         std::vector<FidCount> missed;
         std::vector<Fid> dropped;
     };
+    // Removes these fids, a set as in fid_ranges.hpp. Returns the counts of dropped messages,
+    // including those that were stored until now, in the order of the fids; `dropped`: the fids of
+    // the latter.
     Forgotten forget(std::span<const FidRange> set);
 
     bool empty() const noexcept { return kept_.empty() && missed_.empty(); }
@@ -88,12 +89,13 @@ class ConflationStore {
     std::vector<Fid> dropped_; // by the last put()
 };
 
-// The stores of all subscribers that have the policy `newest` for some fids, and since when they
-// have it.
+// The stores of all subscribers that have the policy `newest` for some fids, and since which
+// request they have it.
 //
-// The caller marks what enters a subscriber's queue with requests(). A message that is taken back
-// from the queue may be conflated only if the policy held from then until now. Otherwise it belongs
-// to an earlier subscription, or the subscriber has received a reply that follows it.
+// The caller stores the value of requests() with each message that it queues for a subscriber. A
+// message that is taken back from the queue may be conflated only if its fid had the policy
+// `newest` without interruption since that value, which store_of() checks. Otherwise the message
+// belongs to an earlier subscription, or the subscriber has received a reply that follows it.
 class ConflationTable {
   public:
     // `limit_bytes`: of the store of each subscriber. `ranges_limit`: of a subscriber's
@@ -101,8 +103,8 @@ class ConflationTable {
     ConflationTable(std::size_t limit_bytes, std::size_t ranges_limit) noexcept
         : limit_{limit_bytes}, pieces_limit_{ranges_limit + std::max(ranges_limit, least_pieces)} {}
 
-    // The subscriber has this policy for these fids, a set as in fid_ranges.hpp, from now on;
-    // nullopt: it has unsubscribed. Returns what must be reported to it first.
+    // Notes that the subscriber has this policy for these fids, a set as in fid_ranges.hpp, from
+    // now on; nullopt: it has unsubscribed. Returns what must be reported to it first.
     ConflationStore::Forgotten note(SubscriberId subscriber, std::span<const FidRange> set,
                                     std::optional<SlowPolicy> policy);
     void remove(SubscriberId subscriber) { entries_.erase(subscriber); }

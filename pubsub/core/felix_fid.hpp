@@ -23,7 +23,7 @@ struct FelixFid {
     friend bool operator==(const FelixFid&, const FelixFid&) = default;
 };
 
-// Uses of each value the bits that its field has.
+// Each value is reduced to the bits of its field; its higher bits are ignored.
 constexpr Fid to_fid(const FelixFid& parts) noexcept {
     const auto at = [](std::uint64_t value, unsigned lowest, unsigned bits) {
         return (value & ((std::uint64_t{1} << bits) - 1)) << lowest;

@@ -61,29 +61,30 @@ class FidAssignment {
 
     Outcome want(std::span<const FidRange> fids, Policy policy);
     Outcome unwant(const FidRange& fids);
-    // A publisher that is known by its address only.
+    // Adds a publisher that is known by its address only.
     Outcome add(PublisherId publisher);
-    // A publisher that was found, or that has changed its claim. Applies the first slice.
+    // Sets the claim of a publisher, which may be new. Applies the first slice of the change.
     Outcome claim(PublisherId publisher, std::span<const FidRange> fids);
-    // The publisher could not be reached: fids that others claim too are requested from the next of
-    // them. With `for_good` it owns nothing until it claims again.
+    // Call it when the publisher could not be reached: the fids that others claim too are requested
+    // from the next of these. With `for_good`, the publisher owns nothing until it claims again.
     Outcome yield(PublisherId publisher, bool for_good);
     // Repeats the requests of a publisher that could not be asked before.
     Outcome ask(PublisherId publisher);
-    // The publisher is connected and authenticated. Until lose(), it takes over its claimed fids
-    // from owners that are not, and is preferred for released fids.
+    // Call it when the publisher is connected and authenticated. Until lose(), it takes over its
+    // claimed fids from owners that are not, and is preferred for released fids.
     Outcome reach(PublisherId publisher);
     void lose(PublisherId publisher) { reached_.erase(publisher); }
-    // Another process answers at its address: its fids go to reached publishers that claim them
-    // too. reach() ends the suspicion.
+    // Call it when another process answers at the publisher's address: its fids go to reached
+    // publishers that claim them too, until reach().
     Outcome suspect(PublisherId publisher);
-    // Its current claim, even if it is not applied completely.
+    // The publisher's current claim, even if it is not applied completely.
     std::vector<FidRange> claimed(PublisherId publisher) const;
-    // It claimed fids that another publisher owned, or the reverse.
+    // Whether the publisher claimed fids that another one owned, or the reverse.
     bool is_contested(PublisherId publisher) const { return contested_.count(publisher) > 0; }
-    // Whether it has claimed, and has not yielded permanently since.
+    // Whether the publisher has claimed fids, and has not yielded them for good since.
     bool is_claimant(PublisherId publisher) const { return claims_.count(publisher) > 0; }
-    // No further orders for it follow. Applies the first slice of the removal of its claim.
+    // Removes the publisher: no further orders for it follow. Applies the first slice of the
+    // removal of its claim.
     Outcome remove(PublisherId publisher);
     // Applies the next slice of the pending changes, which take turns.
     Outcome advance();

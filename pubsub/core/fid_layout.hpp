@@ -43,7 +43,7 @@ class NETIO_EXPORT FidLayout {
         std::string name;
         unsigned lowest = 0; // bit
         unsigned bits = 1;
-        std::uint64_t usual = 0; // if no value is given
+        std::uint64_t usual = 0; // its value if a selection gives none
     };
     using Choices = std::map<std::string, std::vector<SteppedRange>>; // the values of each field
 
@@ -54,8 +54,8 @@ class NETIO_EXPORT FidLayout {
     const std::vector<Field>& fields() const noexcept { return fields_; } // the highest bits first
     // Throws std::invalid_argument if there is no such field.
     std::uint64_t value(Fid fid, std::string_view field) const;
-    // {detector: 3, link: 5}: the fields that differ from their usual values. A number if a bit is
-    // set that belongs to no field.
+    // Returns the fields that differ from their usual values, as "{detector: 3, link: 5}"; the
+    // number if a bit is set that belongs to no field.
     std::string print(Fid fid) const;
     // The selection as a set of ranges. Throws std::invalid_argument, which names the field and the
     // allowed values.
@@ -68,8 +68,8 @@ class NETIO_EXPORT FidLayout {
     std::vector<Field> fields_;
 };
 
-// version, detector, connector, virtual, link, elink, to_flx, protocol, stream; the usual version
-// is 1.
+// The layout of FELIX fids, with the fields version (usually 1), detector, connector, virtual,
+// link, elink, to_flx, protocol and stream.
 NETIO_EXPORT const FidLayout& felix_layout();
 
 // All fids that have these bits at the positions that are set in the mask, as a set of ranges.

@@ -195,7 +195,7 @@ class FidMap {
         for (Slot& slot : old)
             if (!is_vacant(slot)) slots_[free_place(slot.fid)] = std::move(slot);
     }
-    // Random, so that a peer cannot choose it next.
+    // Chooses another fid for vacant slots; at random, so that a peer cannot insert it next.
     void choose_vacant() {
         Fid other{draw()};
         while (other == vacant_ || find(other) != nullptr)

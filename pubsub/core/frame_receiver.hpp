@@ -50,9 +50,11 @@ class SubscriptionState {
     void subscribe(std::span<const FidRange> ranges, Policy policy);
     void unsubscribe(const FidRange& range);
 
-    // A connection begins: requests all wanted fids, with up to `ranges_per_request` each.
+    // Call it when a connection begins: requests all wanted fids, with up to `ranges_per_request`
+    // ranges in each request.
     void begin(std::size_t ranges_per_request);
-    // The connection has ended: nothing is granted and no answer follows.
+    // Call it when the connection has ended: from now on grants() is false for every fid, and no
+    // answer is awaited.
     void end();
 
     // The request to send next, until sent() is called; nullptr: none.
@@ -134,20 +136,23 @@ class ResumeState {
         ++connection_;
         stage_ = Stage::open;
     }
-    // The instance of the publish socket of this connection. Returns a value if it has changed.
+    // Notes the instance of the publish socket of this connection. Returns a value if it has
+    // changed.
     std::optional<PublisherChange> meet(std::uint64_t instance);
-    // The number of messages of a fid that the publisher had published when it accepted the
-    // subscription. Returns how many of them were lost: 0 if the fid was not subscribed to when the
+    // Takes the number of messages of a fid that the publisher had published when it accepted the
+    // subscription. Returns how many of them were lost: 0 if the fid was not subscribed when the
     // last connection ended.
     std::uint64_t take(const FidCount& position);
-    // The subscription of a range was accepted: from here on every message arrives or is lost.
+    // Call it when the subscription of a range was accepted: from now on every message arrives or
+    // is lost.
     void begin(const FidRange& range);
-    // The range was unsubscribed.
+    // Call it when the range was unsubscribed.
     void forget(const FidRange& range);
-    // The same, except fids that this connection has begun: they end with the publisher's answer.
+    // As forget(), except for fids that this connection has begun: they end with the publisher's
+    // answer.
     void forget_tails(const FidRange& range);
-    // The connection has ended, after its last message. Does nothing if none has begun. `in_order`:
-    // no wanted message was in flight.
+    // Call it when the connection has ended, after its last message. Does nothing if none has
+    // begun. `in_order`: no wanted message was in flight.
     void end_connection(const ArrivalCounter& arrivals, bool in_order);
     // Whether messages may have been published that neither arrived nor were reported lost. This
     // ends with the positions after the lost connection; a connection without positions does not
@@ -214,6 +219,12 @@ class FrameReceiver {
         : resume_state_{resume_state ? std::move(resume_state) : std::make_shared<ResumeState>()},
           reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
 
+    struct Frame {
+        std::uint8_t kind = 0;
+        std::uint8_t flags = 0;
+        std::span<const std::byte> body;
+        bool continued = false; // the body is the rest() of a frame
+    };
     // Takes each frame except answers. sink.take_message(fid, bytes, status) and
     // sink.take_gap(fid, count) return whether to continue; if not, sink.is_gone() returns whether
     // this object was destroyed. If the sink has wants_pages() and that is true, it takes whole
@@ -221,12 +232,6 @@ class FrameReceiver {
     // sink.take_missed(fid, count), which follow a reconnection, return false if the sink is
     // destroyed or closed. If messages have time stamps, the sink has a constant stamp_bytes: these
     // are in front of the bytes that it gets, and in the records of a page.
-    struct Frame {
-        std::uint8_t kind = 0;
-        std::uint8_t flags = 0;
-        std::span<const std::byte> body;
-        bool continued = false; // the body is the rest() of a frame
-    };
     template <typename Sink>
     Outcome take(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
     // The part of the body that is left. The caller passes it as the next frame.

@@ -74,7 +74,8 @@ std::span<const std::byte> as_message_bytes(const char (&text)[Size]) noexcept {
     return std::as_bytes(std::span{static_cast<const char*>(text), size});
 }
 
-// Knows how the bytes of a message that it delivers can be kept.
+// The interface through which Message::keep() keeps the bytes of a message; implemented by the
+// object that delivers the message.
 class MessageKeeper {
   public:
     virtual KeptBytes keep(std::span<const std::byte> message) const = 0;
@@ -121,12 +122,13 @@ class Message {
     // The number of messages of this fid that were published after the previous one and did not
     // arrive: a policy dropped them because the subscriber was too slow, or it was not connected.
     std::uint64_t lost_before() const noexcept { return lost_before_; }
-    // When it was published, if the publisher says so (option time_stamps).
+    // The time of publication; nullopt if the publisher sent none (option time_stamps).
     std::optional<TimeStamp> time() const noexcept { return time_stamp::of(bytes_, stamps_); }
-    // What all time stamps of its connection mean. If there are any, the 8 bytes in front of
-    // bytes() are this message's.
+    // The format of all time stamps of its connection. If the connection has time stamps, the 8
+    // bytes of memory before bytes() are the time stamp of this message.
     StampFormat stamps() const noexcept { return stamps_; }
-    // The message for longer. On the thread that may use this message.
+    // Returns the message with memory that stays valid after this object. Call it on the thread
+    // that may use this message.
     KeptMessage keep() const;
 
   private:

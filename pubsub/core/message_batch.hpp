@@ -32,7 +32,7 @@ class MessageBatch final : public MessageKeeper {
         std::uint64_t missed = 0;
         bool is_gap = false; // no message: the losses after the last message of the fid
         std::span<const std::byte> bytes; // valid until the batch changes
-        // If there are time stamps, that of the message is in front of its bytes.
+        // If the connection has time stamps, that of the message is in memory before its bytes.
         StampFormat stamps{};
         // The bytes have memory of their own. Those of all other messages are adjacent, in order,
         // each after its time stamp if there are any.
@@ -78,8 +78,8 @@ class MessageBatch final : public MessageKeeper {
                 .stamps = head.stamps(),
                 .is_kept = head.is_kept()};
     }
-    // The bytes of a message with its time stamp, for longer than the batch: a copy, unless they
-    // are kept already.
+    // Returns the bytes of a message, with its time stamp, in memory that outlives the batch: a
+    // copy, unless the batch itself has kept them.
     KeptBytes keep(std::span<const std::byte> message) const override {
         for (const KeptBytes& each : kept_) // few: a batch is handed over at 256 KiB
             if (!each.empty() && each.bytes().data() == message.data()) return each.part(message);
@@ -101,10 +101,11 @@ class MessageBatch final : public MessageKeeper {
     Iterator begin() const noexcept { return {*this, 0}; }
     Iterator end() const noexcept { return {*this, size()}; }
 
-    // Bytes of its messages.
+    // The bytes of all messages, with their time stamps.
     std::size_t bytes() const noexcept {
         return empty() ? 0 : used_ - heads_[first_].offset + kept_bytes_;
     }
+    // The bytes of memory that the batch holds, also while it is empty.
     std::size_t capacity() const noexcept { return bytes_.size() + heads_.size() * sizeof(Head); }
 
     void append(const Item& item) {
@@ -208,7 +209,8 @@ class MessageBatch final : public MessageKeeper {
         bytes_.resize(std::max({std::size_t{4096}, 2 * bytes_.size(), used_ + size}));
     }
 
-    // With their full capacity; the members below limit what is used.
+    // Both vectors have the size of their allocated memory; the members below define which part is
+    // used.
     std::vector<Head> heads_;
     std::vector<std::byte, Unwritten<std::byte>> bytes_;
     std::size_t first_ = 0; // the first message

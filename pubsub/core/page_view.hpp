@@ -2,8 +2,8 @@
 #pragma once
 
 // A page as a subscriber receives it: messages of several fids that the publisher has sent in one
-// frame. It is handed over as a whole, so that a program can keep, queue or store many small
-// messages at the cost of one:
+// frame. The handler gets the page as a whole, so that a program can keep, queue or store many
+// small messages at the cost of one:
 //
 //     functions.on_page = [&](netio::PageView page) {
 //         for (const netio::MessageView& message : page) std::cout << message.text();
@@ -93,8 +93,8 @@ class PageView {
     }
     std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
 
-    // The page for longer than the call, as KeptBytes: from 8 KiB on without a copy. It counts
-    // against keep_limit_bytes once, however many messages it has.
+    // Returns the page with memory that stays valid after the call; 8 KiB or more are not copied.
+    // The page counts once for keep_limit_bytes, whatever the number of its messages.
     inline KeptPage keep() const;
 
   private:
@@ -105,7 +105,8 @@ class PageView {
     std::optional<Message> only_;
 };
 
-// A page that is valid until it, and all that was kept of it, is destroyed; on any thread.
+// A page that the user keeps. Its memory is valid until this object, its copies, and everything
+// that was kept from them are destroyed. Any thread.
 class KeptPage final : public MessageKeeper {
   public:
     KeptPage() = default;

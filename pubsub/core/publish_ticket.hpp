@@ -30,7 +30,7 @@ class NETIO_EXPORT PublishTicket {
 
     // Whether the publication waits for resume().
     bool is_open() const noexcept { return issuer_ != nullptr; }
-    // The library finishes the publication, which completes like any other.
+    // Closes the ticket: the library finishes the publication, which completes like any other.
     void abandon() noexcept;
 
   private:

@@ -26,29 +26,31 @@ class RetryRule {
         : options_{options}, back_off_{options.back_off}, retry_policy_{options.proof},
           receive_bytes_{options.receive_buffer_bytes} {}
 
-    // An attempt begins; it tries one route after another.
+    // Call it when an attempt begins; it tries one route after another.
     void begin_attempt() noexcept { retry_policy_.begin_attempt(); }
     void begin_route() noexcept { receive_bytes_ = options_.receive_buffer_bytes; }
     // The size of a receive buffer on this route.
     std::size_t receive_buffer_bytes() const noexcept { return receive_bytes_; }
-    // A route was refused.
+    // Call it when a route was refused.
     void on_refused(RetryPolicy::Refusal refusal) noexcept { retry_policy_.on_refused(refusal); }
     void on_open() noexcept {
         was_open_ = true;
         options_.receive_buffer_bytes = receive_bytes_; // the publisher required this size
         if (options_.reconnect) retry_policy_.on_admitted();
     }
-    // A publisher that accepted and never sent anything was too busy: this counts as not connected.
+    // Call it when the connection has ended. A publisher that accepted and never sent anything was
+    // too busy: this counts as not connected.
     void on_closed(bool has_received) noexcept { was_open_ = was_open_ && has_received; }
-    // The publisher has answered a request.
+    // Call it when the publisher has answered a request.
     void on_answered() noexcept { back_off_.reset(); }
-    // The user has been notified of the end.
+    // Call it when the user has been notified of the end.
     void conclude() noexcept { was_open_ = false; }
 
-    // A peer refused this side and requires larger buffers. Within the limit, the same route is
-    // tried once more with larger ones. They are kept only if the connection opens then, because
-    // any peer may require them. If a peer then requires even more, the subscriber waits as for a
-    // publisher that is not there.
+    // Returns true if the peer has rejected this side because its receive buffers are too small,
+    // and the limit permits the size that the peer requires: then the caller tries the same route
+    // once more with receive_buffer_bytes(). The larger size stays in use only if that connection
+    // opens, because any peer may require it. If the peer then requires even more, returns false,
+    // and the subscriber waits as for a publisher that does not listen yet.
     bool may_enlarge(const Closed& closed) noexcept {
         if (receive_bytes_ != options_.receive_buffer_bytes || !wants_larger(closed)) return false;
         receive_bytes_ = closed.required_receive_bytes;

@@ -10,7 +10,8 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Applies when the subscriber holds its limit of the publisher's memory.
+// What a publisher does when the data that is queued for a subscriber reaches the subscriber's
+// queue limit.
 enum class SlowPolicy : std::uint8_t {
     block,      // publishing its fids returns `again`: nothing is dropped
     drop,       // new messages are dropped, and reported to it in order as counts per fid

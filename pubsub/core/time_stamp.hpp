@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Time stamps of messages. A publisher that has the option sends 8 bytes in front of the bytes of
-// each message (docs/wire-formats.md, "Time stamps"), and says once per connection what clock they
-// are of. The bytes stay in front of the message in memory, as long as the message exists.
+// Time stamps of messages. A publisher with the option time_stamps sends 8 bytes before the bytes
+// of each message (docs/wire-formats.md, "Time stamps"), and announces their clock once per
+// connection. In memory, the time stamp stays directly before its message, as long as the message
+// exists.
 
 #include "netio/base/wire.hpp"
 
@@ -47,17 +48,17 @@ struct TimeStamp {
 namespace time_stamp {
 
 inline constexpr std::size_t bytes = 8;
-// Of a message that was published without a time.
+// The time stamp of a message that was published without a time.
 inline constexpr std::int64_t unknown = INT64_MIN;
 
-// In front of each message.
+// The bytes before each message: 8, or 0 without time stamps.
 constexpr std::size_t bytes_of(StampClock clock) noexcept {
     return clock == StampClock::none ? 0 : bytes;
 }
 constexpr std::size_t bytes_of(StampFormat format) noexcept {
     return bytes_of(format.clock);
 }
-// A message with the bytes in front of it, as it was sent.
+// Returns the message together with the time stamp that is before it in memory, as it was sent.
 inline std::span<const std::byte> with_stamp(std::span<const std::byte> message,
                                              StampFormat format) noexcept {
     const std::size_t before = bytes_of(format);

@@ -56,7 +56,8 @@ struct Announcement {
     friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 
-// The position and the problem in an announcement. One printable line for any input.
+// An announcement is invalid. what() has the position and the problem, in one printable line for
+// any input.
 class NETIO_EXPORT AnnouncementError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -75,13 +76,13 @@ NETIO_EXPORT bool is_announced_name(std::string_view name) noexcept;
 // Parses PROVIDER:HOST:PORT; `nullopt` if malformed.
 NETIO_EXPORT std::optional<Endpoint> parse_announced_address(std::string_view text);
 NETIO_EXPORT std::string to_announced_address(const Endpoint& endpoint);
-// Whether an address has a meaning on the publisher's host only: 127.0.0.0/8, ::1 and localhost
-// lead to the host of the program that uses them, as do 0.0.0.0 and ::, and the zone of a
-// link-local address is an interface of the host that announces it.
+// Whether an address is valid only on the publisher's host. 127.0.0.0/8, ::1, localhost, 0.0.0.0
+// and :: lead to the host of the program that uses them; the zone of a link-local address is an
+// interface of the host that announces it.
 NETIO_EXPORT bool is_of_one_host(const Address& address);
-// Whether an address of this announcement leads to its publisher from `reader_host`, which is named
-// as the hosts of announcements. An address of one host leads to it only on the announced host.
-// True if no host is announced.
+// Whether a program on `reader_host` (a name as in Announcement::host) reaches the publisher at an
+// address of this announcement. An address of one host (is_of_one_host()) reaches it only on the
+// announced host. True if no host is announced.
 NETIO_EXPORT bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
                                    const Address& address);
 // Whether only the counter differs.

@@ -37,17 +37,18 @@ struct BusKind {
 // Adds a kind for the whole process. Any thread.
 NETIO_EXPORT void add_bus_kind(const BusKind& kind);
 
-// `where`: a directory, or the form of an added kind. Throws std::invalid_argument for `where` or
-// an option. A bus that cannot be reached is reported with on_trouble.
+// `where`: a directory, or the form of an added kind. Throws std::invalid_argument for an invalid
+// `where` or option. A bus that cannot be reached is reported with on_trouble. The loop must
+// outlive the result.
 NETIO_EXPORT std::unique_ptr<Discovery> open_bus(EventLoop& loop, std::string_view where,
                                                  BusOptions options = {});
-// Announces a publisher as long as the result exists. Also throws AnnouncementError. The handler
-// must outlive the announcer.
+// Announces a publisher as long as the result exists. Throws what open_bus() throws, and
+// AnnouncementError. The loop and the handler must outlive the result.
 NETIO_EXPORT std::unique_ptr<Announcer> announce(EventLoop& loop, std::string_view where,
                                                  const Announcement& announcement,
                                                  Announcer::Handler& handler,
                                                  BusOptions options = {});
-// The name of this machine in announcements.
+// The name of this machine in announcements: its host name; empty if that is unknown.
 NETIO_EXPORT std::string this_host();
 // Draws a random instance number, unique among all processes of all hosts.
 NETIO_EXPORT std::uint64_t draw_instance();

@@ -77,8 +77,9 @@ class RegistryThread final : private EventSource {
     };
     using Work = std::function<void(Shared&)>;
 
-    // `take` runs in the loop after notify(). It returns whether news is left for the next turn,
-    // and may destroy this. Throws std::system_error.
+    // Starts the thread, which runs `work`. `take` runs in the loop after notify(); it returns
+    // whether more is left for the next turn, and may destroy this object. Throws std::system_error
+    // if the thread cannot be started.
     RegistryThread(EventLoop& loop, std::unique_ptr<Registry> registry, Work work,
                    std::function<bool()> take);
     ~RegistryThread() override;

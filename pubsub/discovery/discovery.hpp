@@ -39,9 +39,10 @@ class NETIO_EXPORT Discovery {
     Discovery(const Discovery&) = delete;
     Discovery& operator=(const Discovery&) = delete;
 
-    // Reports all announcements, and then each change. Called once.
+    // Reports all announcements to the handler, and then each change. Call it once (a second call
+    // throws std::logic_error).
     virtual void watch(Handler& handler) = 0;
-    // No event follows; for a handler that is destroyed before the Discovery.
+    // Ends the reports: the handler may be destroyed before the Discovery.
     virtual void unwatch() noexcept = 0;
 };
 

@@ -13,7 +13,8 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// One line for people: the registry, what failed, and why.
+// A registry cannot be read or written. what() is one line for people: the registry, what failed,
+// and why.
 class NETIO_EXPORT RegistryError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -46,15 +47,17 @@ class NETIO_EXPORT Registry {
     // Whether the registry removes a text by itself when its lease expires, so that the owner of
     // each text is alive.
     virtual bool has_leases() const noexcept { return false; }
-    // Extends the lease of a text. Returns true if that was possible without writing the text
-    // again.
+    // Extends the lease of a text. Returns false if the caller must write the text again with
+    // put().
     virtual bool keep(const std::string& name) = 0;
+    // Returns nullopt if the registry has no text under this name.
     virtual std::optional<std::string> get(const std::string& name) = 0;
     virtual void remove(const std::string& name) = 0;
-    // Reports the changes since the last look.
+    // Reports the changes since the previous call to the visitor; the first call reports all texts.
     virtual void look(Visitor& visitor) = 0;
 
-    // Returns when something may have changed, at `until`, or on interrupt(), also an earlier one.
+    // Waits until a text may have changed, until the time `until`, or until interrupt(). Returns at
+    // once if interrupt() was called since the last wait().
     virtual void wait(TimePoint until) = 0;
     virtual void interrupt() noexcept = 0;
 };

@@ -63,15 +63,15 @@ class LeaseTracker {
         : lease_{lease}, limit_{limit}, bytes_limit_{bytes_limit} {}
 
     Seen saw(const Announcement& announcement, TimePoint now);
-    // The registry itself ends leases, and still has the announcement. Returns false if it was
-    // refused and there may be space now, or if it is contested and the lease of the other one may
-    // have ended.
+    // Call it if the registry itself ends leases, and still has the announcement. Returns false if
+    // the announcement must be passed to saw() again: it was refused and there may be space now, or
+    // it is contested and the lease of the other instance may have ended.
     bool keep(std::string_view name, TimePoint now);
-    // The announcement was removed. Returns whether the publisher was alive.
+    // Call it when the announcement was removed. Returns whether the publisher was alive.
     bool withdrawn(std::string_view name);
     // Returns the publishers whose lease ended, in order of their names.
     std::vector<std::string> expire(TimePoint now);
-    // The registry could not be read: renews all leases.
+    // Call it when the registry could not be read: renews all leases.
     void renew_all(TimePoint now);
 
     TimePoint next_expiry() const; // TimePoint::max(): no lease

@@ -7,16 +7,16 @@
 // All subscribers share one pool: bytes of pages (buffered), or publications whose memory is
 // borrowed (zero-copy). A subscriber holds what is queued for it and what is posted to the fabric.
 //
-// | situation                    | block          | disconnect     | drop           | newest |
-// |------------------------------|----------------|----------------|----------------|--------------|
-// | it holds less than its limit | enqueue        | enqueue        | enqueue        | enqueue | |
-// it holds its limit           | `again`        | `again`        | drop, gap      | conflate     |
-// | pool short, it holds most    | `again`        | `again`        | queue dropped  | conflated |
-// | pool short, it is stalled    | `again`        | `again`        | queue dropped, | conflated, |
-// |                              |                |                | no more queued | no more | |
-// stalled                      | one post       | one post       | one post       | one post     |
-// | waited for too long          | `again`        | session ends   | -              | - | | posts
-// needed by the others   | session ends   | session ends   | session ends   | session ends |
+// | a subscriber that          | block        | disconnect   | drop           | newest         |
+// |----------------------------|--------------|--------------|----------------|----------------|
+// | holds less than its limit  | enqueue      | enqueue      | enqueue        | enqueue        |
+// | holds its limit            | `again`      | `again`      | drop, gap      | conflate       |
+// | holds most, pool short     | `again`      | `again`      | queue dropped  | conflated      |
+// | is stalled, pool short     | `again`      | `again`      | queue dropped, | conflated,     |
+// |                            |              |              | no more queued | no more queued |
+// | is stalled                 | one post     | one post     | one post       | one post       |
+// | is waited for too long     | `again`      | session ends | -              | -              |
+// | has posts that others need | session ends | session ends | session ends   | session ends   |
 //
 // - The limit is the configured one while at least half of the pool is free. When the pool is short
 //   (less than half free) it is a fraction of what is still free: 1 / (4 + number of subscribers).
@@ -30,8 +30,8 @@
 //   dropped, the longest stalled first. Then, while it is short, those of the subscribers that hold
 //   most.
 // - Posted memory cannot be reclaimed. If the posts of stalled subscribers hold half of the pool,
-// or
-//   a message waits for them in vain, the sessions of the longest stalled end, as many as needed.
+//   or a message waits for them in vain, the sessions of the longest stalled end, as many as
+//   needed.
 // - While the publisher closes, a subscriber that makes no progress for close_timeout is
 //   disconnected, and at close_limit all that are left.
 
@@ -65,11 +65,13 @@ struct QueueUsage {
 
 class MemoryBudget {
   public:
-    // `largest`: what the largest message takes of the pool.
+    // `pool`: the memory limit, in the unit of the publisher: bytes of pages, or publications.
+    // `largest`: what the largest message takes of it.
     explicit MemoryBudget(std::size_t pool, std::size_t largest = 1) noexcept
         : pool_{pool}, reserve_{std::clamp(largest, pool / 4, pool / 2)} {}
 
-    // Several subscribers may hold the same piece; it is counted once.
+    // Counts a piece of memory that is in use. Several subscribers may hold the same piece; it is
+    // counted once.
     void use(std::size_t amount) noexcept {
         used_ += amount;
         most_used_ = std::max(most_used_, used_);
@@ -86,12 +88,12 @@ class MemoryBudget {
     std::size_t take_least_free() noexcept {
         return pool_ - std::min(pool_, std::exchange(most_used_, used_));
     }
-    // Less than half of the pool is free, or less than `needed`.
+    // Whether less than half of the pool is free, or less than `needed`.
     bool is_short(std::size_t needed = 0) const noexcept {
         return free() < std::max(pool_ / 2, needed);
     }
-    // Half of the pool stays free if `amount` more is queued. `free`: without the memory that open
-    // pages may still fill.
+    // Whether half of the pool stays free if `amount` more is queued. `free`: the free memory
+    // without that which open pages may still fill.
     bool has_ample_space(std::size_t amount, std::size_t free) const noexcept {
         return free >= amount + (pool_ - pool_ / 2);
     }
@@ -101,23 +103,26 @@ class MemoryBudget {
         return (free - std::min(free, reserve_)) / (others + subscribers_);
     }
 
-    // The pool was short: stalled subscribers hold nothing until three quarters are free.
+    // Whether less than three quarters of the pool are free. After the pool was short, stalled
+    // subscribers hold nothing while this is true.
     bool is_recovering() const noexcept { return free() < pool_ - pool_ / 4; }
 
-    // What a subscriber may hold when the next piece is offered, if `limit` is configured.
+    // How much a subscriber may hold when the next piece is queued for it; `limit`: its configured
+    // limit.
     std::size_t allowance(std::size_t limit) const noexcept {
         return is_short() ? std::min(limit, free() / (others + subscribers_)) : limit;
     }
-    // The size of the next piece where any size up to `usual` is useful.
+    // The size of the next piece if any size up to `usual` is useful.
     std::size_t piece(std::size_t usual, std::size_t free) const noexcept {
         return free < pool_ / 2 ? std::min(usual, free / (others + subscribers_)) : usual;
     }
-    // What may be posted to a subscriber; its first piece always may.
+    // How much may be posted to a subscriber; its first piece always may be posted.
     std::size_t post_limit(bool stalled) const noexcept {
         return stalled ? 0 : allowance(SIZE_MAX);
     }
-    // The posts of stalled subscribers hold too much to keep them all. `needed`: what a message
-    // that waits for memory needs.
+    // Whether stalled subscribers must be disconnected, because too much of the pool is posted to
+    // them: half of it, or so much that the rest is less than `needed`, what a message that waits
+    // for memory needs.
     bool posts_hold_too_much(std::size_t posted_to_stalled, std::size_t needed) const noexcept {
         return posted_to_stalled > 0 &&
                (posted_to_stalled >= pool_ / 2 || pool_ - posted_to_stalled < needed);
@@ -137,7 +142,7 @@ class MemoryBudget {
 // --- progress ---------------------------------------------------------------------------------
 
 struct SubscriberProgress {
-    std::uint64_t seen = 0;  // SendQueue::progress() at the last look
+    std::uint64_t seen = 0;  // SendQueue::progress() at the last check
     Duration time{};         // without progress
     bool reclaimed = false;  // its queue was dropped; nothing is queued until it makes progress
     bool waited_for = false; // publishing waits for it
@@ -147,8 +152,8 @@ struct SubscriberProgress {
 // Measures how long subscribers make no progress although data waits for them.
 //
 // Only time that was observed counts. A publisher that was stopped, or was busy in a handler of the
-// user's, has not seen the progress of its subscribers in that time, so one look adds at most two
-// periods. The caller looks after it has processed the completions that had arrived.
+// user's, has not seen the progress of its subscribers in that time, so one check adds at most two
+// periods. The caller checks after it has processed the completions that had arrived.
 class ProgressMonitor {
   public:
     // A subscriber without progress for this long is stalled.
@@ -162,15 +167,15 @@ class ProgressMonitor {
         : period_{
               std::clamp<Duration>(shortest / 8, std::chrono::microseconds{100}, stalled_after)} {}
 
-    // The time between looks while data waits for a subscriber.
+    // The time between two checks while data waits for a subscriber.
     Duration period() const noexcept { return period_; }
 
-    // Begins a look at all subscribers.
+    // Begins a check of all subscribers.
     void look(TimePoint now) noexcept {
         looked_ = last_ == TimePoint::min() ? Duration::zero() : std::min(now - last_, 2 * period_);
         last_ = now;
     }
-    // No data waits for any subscriber: the time until the next look does not count.
+    // Call it when no data waits for any subscriber: the time until the next check does not count.
     void rest() noexcept { last_ = TimePoint::min(); }
 
     struct Queue {
@@ -204,8 +209,8 @@ class ProgressMonitor {
 // The progress of a publisher's shutdown, and how it is reported when all subscribers are gone.
 class ShutdownState {
   public:
-    // In order: subscribers that have not received everything at `limit`, on the clock of
-    // attended(), are disconnected. Returns false if the shutdown had begun already.
+    // Begins an orderly shutdown: subscribers that have not received everything at `limit`, on the
+    // clock of attended(), are disconnected. Returns false if the shutdown had begun before.
     bool begin(TimePoint limit) noexcept {
         if (begun_) return false;
         begun_ = true;
@@ -216,7 +221,7 @@ class ShutdownState {
 
     bool has_begun() const noexcept { return begun_; }
     bool is_overdue(TimePoint now) const noexcept { return now >= limit_; }
-    // A subscriber is gone and has not confirmed the totals.
+    // Call it when a subscriber is gone and has not confirmed the totals.
     void note_unconfirmed() noexcept { unconfirmed_ += begun_ ? 1 : 0; }
 
     Closed result() const;
@@ -245,7 +250,7 @@ class EvictionPolicy {
     std::string verdict(const SubscriberProgress& subscriber, const ShutdownState& shutdown,
                         TimePoint now) const;
 
-    // A stalled subscriber and what only the end of its session frees.
+    // A stalled subscriber, and the memory that only the end of its session frees.
     struct Holder {
         SubscriberId subscriber{};
         Duration idle{};

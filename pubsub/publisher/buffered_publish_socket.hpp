@@ -2,16 +2,16 @@
 #pragma once
 
 // Buffered publishing: messages are copied into pages, each for several messages and fids. A page
-// is sent to all its subscribers when it is full, at the watermark, after the flush time, when
-// their sessions are idle (option), or on flush().
+// is sent to the subscribers of its fids when it is full, when it reaches the watermark, after the
+// flush time, when their sessions are idle (flush_when_idle), or on flush().
 //
 //     pubsub::BufferedPublishSocket socket{*transport,
 //         {.publisher = {.listen = {{"10.0.0.1", 1234}}}, .flush_time = 100us}, handler};
 //     Status status = socket.publish(Fid{7}, bytes);
 //
 // The bytes are copied before publish() returns. A message that is larger than a page is sent in
-// several and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any of its
-// handlers.
+// several pages and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any
+// of its handlers.
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
@@ -36,11 +36,12 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
   public:
     struct Options {
         Publisher::Options publisher{};
-        // A subscriber's receive buffers are a little larger. Pages of this size need few calls per
-        // byte, and all that are in flight fit into a processor's cache.
+        // The largest size of a page. Subscribers need receive buffers that are a little larger.
+        // Pages of the default size need few calls per byte, and all pages in flight fit into a
+        // processor's cache.
         std::size_t page_size_bytes = 256 * 1024;
-        // The memory of all messages that are queued or in flight, in pages. A page uses as much as
-        // it holds.
+        // All messages that are queued or in flight use at most page_count * page_size_bytes of
+        // memory. A page that is not full uses only the bytes that it contains.
         std::size_t page_count = 128;
         // The queue limit: at this many bytes queued or in flight for one subscriber, its
         // slow_policy decides about the next page. At most half of the memory.
@@ -49,12 +50,12 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         std::size_t queue_limit_bytes = 0;
         // Memory per subscriber with slow_policy `newest`, in addition to that of the pages: for
         // the last message of each fid. When it is full, the messages of the fids that have had
-        // none for the longest time are dropped, and reported as missed.
+        // none for the longest time are dropped, and reported to the subscriber as lost.
         std::size_t newest_bytes = std::size_t{4} * 1024 * 1024;
-        // The last messages are kept for subscribers that ask for history
-        // (SubscribeSocket::Options::history). They get what is kept of the fids that they
-        // subscribe, oldest first, and then the new messages, without a gap or a duplicate. A
-        // message uses 32 bytes more than its size. 0: none are kept, or with history_time 64 MiB.
+        // Memory for the last messages, which are kept for subscribers that ask for history
+        // (SubscribeSocket::Options::history). Such a subscriber gets the kept messages of its
+        // fids, oldest first, and then the new messages, without a gap or a duplicate. A message
+        // uses 32 bytes more than its size. 0: no messages are kept; with history_time: 64 MiB.
         std::size_t history_limit_bytes = 0;
         // Older messages are not kept. 0: no limit of time.
         std::chrono::milliseconds history_time{0};
@@ -72,9 +73,10 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     BufferedPublishSocket(Transport& transport, const Options& options, Handler& handler);
     ~BufferedPublishSocket() override;
 
-    // ok: it will be sent. no_subscribers: the fid has no subscriber. again: nothing was taken;
-    // on_writable follows when it is worth trying again. too_large: never possible. closed: after
-    // close(). not_owned: the fid belongs to another loop (Publisher::Options::fids).
+    // Copies the message into a page. ok: it will be sent. no_subscribers: the fid has no
+    // subscriber. again: nothing was copied; on_writable follows when it is worth trying again.
+    // too_large: above message_limit(). closed: after close(). not_owned: the fid belongs to
+    // another loop (Publisher::Options::fids).
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // Usually this takes a few dozen instructions: the fid's group has an open page with space.
         // No page is open after close().

@@ -54,14 +54,15 @@ class DeliveryTracker {
 
     void add_pending(PublicationId id, std::size_t count = 1) { find(id).pending += count; }
 
-    // The outcome of the publication for one subscriber.
+    // Notes the outcome of the publication for one subscriber.
     void note(PublicationId id, Fate fate) { count(find(id).ended.outcome, fate); }
 
     struct Ended {
         Cookie cookie{};
         PublicationOutcome outcome;
     };
-    // No more deliveries are added. Returns the end if none is pending.
+    // Call it when no more deliveries are added. Returns the end of the publication if no delivery
+    // is pending.
     std::optional<Ended> seal(PublicationId id) { return complete(id); }
 
     // `count` deliveries are completed. Returns the end if they were the last ones.

@@ -67,20 +67,20 @@ class HistoryLog {
     bool has_room(std::size_t message_bytes) const noexcept {
         return bytes() + bytes_for(message_bytes) <= limits_.bytes;
     }
-    // False: the message is larger than the limit.
+    // Returns false if the message is larger than the limit.
     bool can_keep(std::size_t message_bytes) const noexcept {
         return bytes_for(message_bytes) <= limits_.bytes;
     }
-    // The oldest message is discarded.
+    // Discards the oldest message.
     void drop_front();
     // Whether the oldest message is older than the limit of time.
     bool is_front_expired(TimePoint now) const noexcept {
         return limits_.time > Duration::zero() && begin_ < end_ &&
                at(begin_).time < now - limits_.time;
     }
-    // There is room for it.
+    // Appends a message. There must be space for it.
     void append(const Head& head, MessageParts parts);
-    // This message is not kept, and no earlier one is.
+    // Notes that this message is not kept, nor any earlier one of its fid.
     void skip(const Head& head) { first_[head.fid] = head.number + 1; }
 
     // The number of the oldest message of a fid that is kept, or of the next one if none is.
@@ -127,7 +127,8 @@ namespace netio::pubsub::inline v0_3 {
 
 class History {
   public:
-    // The options of a publisher (BufferedPublishSocket::Options). Throws std::invalid_argument.
+    // Checks the options of a publisher (BufferedPublishSocket::Options). Throws
+    // std::invalid_argument.
     static void check(std::size_t limit_bytes, std::chrono::milliseconds time);
     // Returns nullptr if no messages are kept.
     static std::unique_ptr<History> make(std::size_t limit_bytes, std::chrono::milliseconds time);
@@ -164,7 +165,7 @@ class History {
     bool find(CatchUp& late, std::size_t& steps) const;
     // Writes messages from there on into a page, the first of which has space there.
     void fill(CatchUp& late, PageWriter& page, std::size_t& steps) const;
-    // The subscriber does not want these fids any more, or receives them live.
+    // Call it when the subscriber does not want these fids any more, or receives them live.
     void end(SubscriberId subscriber, std::span<const FidRange> fids);
 
     // Whether publishing a message must wait for late subscriptions: their subscribers are appended

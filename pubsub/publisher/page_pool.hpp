@@ -135,31 +135,32 @@ class PageStore {
         first_fragment, // of a message that needs several pages
         later_fragment,
     };
-    // A page with one user, the caller, and room for `most` bytes, or at least `least`. Returns
-    // nullopt if there is no such piece.
+    // Opens a page with space for `most` bytes, or, if there is no such piece, for as many as there
+    // are but at least `least`. The caller is its only user. Returns nullopt if no piece has
+    // `least` bytes.
     std::optional<std::uint32_t> open(std::size_t least, std::size_t most);
     // Keeps only the first `bytes` bytes.
     void shorten(std::uint32_t page, std::size_t bytes) {
         arena_.shorten(pages_[page].piece, bytes);
     }
-    // Makes room for `bytes`. Returns false if too little memory follows the page.
+    // Extends the page to `bytes` bytes. Returns false if too little free memory follows the page.
     bool extend(std::uint32_t page, std::size_t bytes) {
         return arena_.extend(pages_[page].piece, bytes);
     }
-    // Several pages with room for `bytes` together, each for `most` or at least `least`. Returns
-    // none if there is not enough memory.
+    // Opens several pages with space for `bytes` together; each has space for `most` bytes, or at
+    // least `least`. Returns an empty list if there is not enough memory.
     std::vector<std::uint32_t> open_for(std::size_t bytes, std::size_t least, std::size_t most);
     // The message that a fragment belongs to.
     struct Fragment {
         Fid fid{};
         std::uint8_t status = 0;
     };
-    // Nothing more is written to the page.
+    // Ends the writing to a page, which has `bytes` bytes of content.
     void seal(std::uint32_t page, std::size_t bytes, Contents contents, const Fragment& fragment,
               MemoryBudget& budget);
 
     void add_user(std::uint32_t page) noexcept { ++pages_[page].users; }
-    // The page is freed when its last user releases it.
+    // Ends the use by one user. Frees the page after its last user.
     void release(std::uint32_t page, MemoryBudget& budget);
     // Frees a page that was never sealed.
     void abandon(std::uint32_t page) { arena_.release(pages_.release(page).piece); }
@@ -215,14 +216,15 @@ class OpenPages {
     bool fill_further(const Group& group);
     // Where a message goes in the group's open page; nullptr if it does not fit.
     std::byte* append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
-    // The group's page must be sent now. This includes a page that, for lack of memory, has space
-    // for its first message only: a subscriber that can receive it now may not be able to later.
+    // Whether the group's page must be sent now. This includes a page that, for lack of memory, has
+    // space for its first message only: a subscriber that can receive it now may not be able to
+    // later.
     bool is_due(const Group& group) const noexcept {
         const std::size_t used = group.writer.used();
         return used >= limits_.watermark_bytes() ||
                used + page::header_bytes > pages_[static_cast<std::uint32_t>(group.place)].bytes;
     }
-    // The page could hold more than it has room for now, and is below the watermark.
+    // Whether the page may still be extended, and is below the watermark.
     bool is_early(const Group& group) const noexcept {
         const Open& open = pages_[static_cast<std::uint32_t>(group.place)];
         return open.bytes < open.most && group.writer.used() < limits_.watermark_bytes();
@@ -232,15 +234,15 @@ class OpenPages {
         std::size_t bytes = 0;
         Group* group = nullptr;
     };
-    // The page at `place` is not open any more and belongs to the caller.
+    // Removes the page at `place` from the open pages, and gives it to the caller.
     Filled take(std::size_t place);
-    // Pages without a group, for a message that needs several. Returns none if there is not enough
-    // memory.
+    // Opens pages without a group, for a message that needs several. Returns an empty list if there
+    // is not enough memory.
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
     // Shortens every open page to `bytes`, or to the size of its content.
     void shrink(std::size_t bytes);
-    // The memory that is left when all open pages are full. `unsealed`: the free memory of the
-    // budget. If little is left, memory that a few messages would need is freed first.
+    // Returns the memory that is left when all open pages are full. `unsealed`: the free memory of
+    // the budget. If little is left, first shortens the open pages.
     std::size_t free(std::size_t unsealed);
 
     bool empty() const noexcept { return pages_.size() == 0; }
@@ -285,18 +287,18 @@ class FlushClock {
         }
         on_progress();
     }
-    // A session may have become idle.
+    // Call it when a session may have become idle.
     void on_progress() {
         if (options_.when_idle && !idle_timer_.armed()) idle_timer_.start(Duration::zero());
     }
-    // flush_old() has sent some pages, and perhaps kept others for the next time.
+    // Call it when flush_old() has sent some pages, and perhaps kept others for the next time.
     void on_flushed_in_time(const FlushPace::Pages& pages) {
         pace_.on_flushed(loop_.now(), pages);
         sleeps_ = loop_.wait_count();
         turns_ = loop_.turns().count();
         if (pages.kept > 0) old_timer_.start(pace_.check_interval());
     }
-    // No page is open.
+    // Call it when no page is open any more.
     void on_all_flushed() noexcept { old_timer_.cancel(); }
 
   private:

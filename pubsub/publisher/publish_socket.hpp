@@ -13,9 +13,9 @@
 //
 // A message that is larger than a subscriber's receive buffer is sent in fragments and arrives
 // whole. Messages of up to 48 KiB (8 KiB on a device, which reads them itself) that are published
-// faster than frames are sent share one: they are copied into it, because a frame costs more than
-// the copy, and a subscriber has a limited number of receive buffers. A single message is sent at
-// once and not copied.
+// faster than frames are sent share a frame: they are copied into it, because a frame costs more
+// than the copy, and a subscriber has a limited number of receive buffers. A single message is sent
+// at once and not copied.
 //
 // publish is the default form: it is all or nothing, and the library queues the message for
 // sessions without capacity. try_publish is the explicit form (NetIO's): it queues nothing. If only
@@ -48,10 +48,11 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
   public:
     struct Options {
         Publisher::Options publisher{};
-        // Publications whose memory may be in flight at once; one more: again.
+        // Limit of publications whose memory is in flight; at the limit publish() returns again.
         std::size_t outstanding_limit = 256;
-        // The queue limit: publications that may be queued for one subscriber; then its slow_policy
-        // decides. At most half of outstanding_limit. 0: a quarter of that, at most 64.
+        // The queue limit: at this many publications queued for one subscriber, its slow_policy
+        // decides about the next one. At most half of outstanding_limit. 0: a quarter of
+        // outstanding_limit, at most 64.
         std::size_t queue_limit_messages = 0;
     };
 
@@ -114,9 +115,9 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     }
     Attempt try_publishv(Fid fid, std::span<const Slice> slices, Cookie cookie,
                          const Extras& extras);
-    // Offers the publication to the subscribers that are left; later subscribers are not among
-    // them. ok: all have it, the ticket is closed. partial: as above. stale_ticket: the ticket is
-    // not open, or not of this socket.
+    // Sends the publication to those of its subscribers that it was not sent to yet; later
+    // subscribers do not get it. ok: it is being sent to all of them, and the ticket is closed.
+    // partial: as above. stale_ticket: the ticket is not open, or belongs to another socket.
     Status resume(PublishTicket& ticket);
 
     // As Publisher::close(). Open tickets are closed; the library finishes their publications.
@@ -127,10 +128,11 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     const Counters& counters() noexcept override;
     using Publisher::snapshot;
     PublisherSnapshot snapshot(const SnapshotLimits& limits) override;
+    // The number of publications whose memory is in flight.
     std::size_t outstanding() const noexcept;
-    // Slices of a message that are sent to every subscriber without a copy: as many as the provider
-    // takes in addition to a header (3 on tcp, up to 28 on verbs; none if frames are encrypted).
-    // Further slices are copied for the subscribers concerned, without any other effect.
+    // The number of slices of a message that are sent to every subscriber without a copy: as many
+    // as the provider takes in addition to a header (3 on tcp, up to 28 on verbs; 0 if frames are
+    // encrypted). Further slices are copied for the subscribers whose provider takes fewer.
     std::size_t segment_limit() const noexcept;
 
   private:

@@ -49,9 +49,12 @@ class NETIO_EXPORT PublishSocketBase {
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
         SessionOptions session = {
             .receive_buffer_bytes = 4096, .receive_count = 8, .window_limit = 0};
-        // A subscriber may ask, for some of its fids, for a policy that blocks the publisher less.
-        // `newest` is for buffered publishers only: others would keep the user's memory in flight.
+        // The policy for slow subscribers. A subscriber may request, for some of its fids, a policy
+        // that blocks the publisher less. `newest` is for buffered publishers only: an unbuffered
+        // one would keep the user's memory in flight.
         SlowPolicy slow_policy = SlowPolicy::block;
+        // With the policy `disconnect`: how long publishing waits for a subscriber without
+        // progress.
         std::chrono::milliseconds disconnect_after{10000};
         std::size_t subscriber_limit = 4096;
         // Limit of subscribers per host; 0: half of subscriber_limit. With keys, the limit of the
@@ -78,17 +81,17 @@ class NETIO_EXPORT PublishSocketBase {
     class Handler {
       public:
         virtual void on_subscriber_connected(PublishSocketBase&, const SubscriberPeer&) {}
-        // An accepted subscription, before its answer is sent; on_subscribed follows. For a user
-        // whose other threads ask which fids are wanted: the subscriber must not know it earlier.
-        // Must not use or destroy the socket.
+        // A subscription was accepted, and its answer is not sent yet; on_subscribed follows. For a
+        // user whose other threads ask which fids are subscribed: they must know it before the
+        // subscriber does. Must not use or destroy the socket.
         virtual void on_subscribing(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_subscribed(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
-        // Also for the subscriptions of a subscriber that is gone (peer.gone): on_subscriber_closed
-        // follows.
+        // Also called for each subscription of a subscriber that is gone (peer.gone);
+        // on_subscriber_closed follows.
         virtual void on_unsubscribed(PublishSocketBase&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_subscriber_closed(PublishSocketBase&, const SubscriberPeer&,
                                           const Closed&) {}
-        // After publish returned `again`: it is worth trying again.
+        // After publish() returned `again`: try it again.
         virtual void on_writable(PublishSocketBase&) {}
         // The last event, after close() or abort(). orderly: every subscriber has confirmed that it
         // has received everything; otherwise the detail has the number of those that have not.
@@ -104,7 +107,7 @@ class NETIO_EXPORT PublishSocketBase {
         std::uint64_t without_subscribers = 0;
         std::uint64_t again = 0;   // calls that returned again
         std::uint64_t partial = 0; // calls of try_publish that returned partial
-        std::uint64_t dropped = 0; // messages that slow subscribers missed (drop, newest)
+        std::uint64_t dropped = 0; // messages dropped for slow subscribers, summed over them
         std::uint64_t pages = 0;   // pages sent to at least one subscriber (buffered)
         // Why pages of small messages were sent: they were full, or memory was short; flush_time
         // was over; their sessions were idle; or the user called flush(), a subscription changed,
@@ -137,10 +140,11 @@ class NETIO_EXPORT PublishSocketBase {
     virtual void close() = 0;
     // Ends all sessions at once: what is in flight is lost, then on_closed(local).
     virtual void abort() = 0;
+    // The addresses where it listens, with the ports that were actually bound.
     virtual std::vector<Endpoint> endpoints() const = 0;
     virtual const Counters& counters() noexcept = 0;
-    // The subscribers and their queues, the free memory, and the counters of each fid. The limits
-    // bound its cost. Restarts the values that cover the time since the previous snapshot.
+    // Returns the subscribers and their queues, the free memory, and the counters of each fid. The
+    // limits bound the cost of the call. Values of "since the last snapshot" start again.
     virtual PublisherSnapshot snapshot(const SnapshotLimits& limits) = 0;
     PublisherSnapshot snapshot() { return snapshot(SnapshotLimits{}); }
 };

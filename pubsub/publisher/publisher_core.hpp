@@ -75,8 +75,8 @@ class SubscriberTable {
 
 class PublisherCore : private SessionListener::Handler {
   public:
-    // The user's socket and handler. The core counts in `counters`, which may be a member of the
-    // derived class.
+    // The user's socket and handler, and the counters in which the core counts. They may be members
+    // of the derived class.
     struct User {
         Publisher& publisher;
         Publisher::Handler& handler;
@@ -97,7 +97,7 @@ class PublisherCore : private SessionListener::Handler {
     void prepare(RegisteredBuffer& buffer) {
         if (listener_) listener_->prepare(buffer);
     }
-    // The next event of the loop may change it.
+    // The subscribers of each fid. The next event of the loop may change the result of a lookup.
     FanOut& fan_out() noexcept { return fan_out_; }
     const Publisher::Counters& counters() noexcept;
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits);
@@ -105,7 +105,7 @@ class PublisherCore : private SessionListener::Handler {
     // Sends each subscriber its queue, then its totals, and closes its session when it has
     // confirmed them.
     void close();
-    // Every session ends at once.
+    // Ends every session at once.
     void abort();
 
   protected:
@@ -119,9 +119,10 @@ class PublisherCore : private SessionListener::Handler {
     // --- implemented by the derived class. Unless stated otherwise, the core does nothing after
     // the call, so that the user's handler may destroy the socket
 
-    // The groups become invalid: sends the messages coalesced for them. Must not call the user.
+    // Called before the groups become invalid: sends the messages that are coalesced for them. Must
+    // not call the user.
     virtual void before_change() {}
-    // Hands everything that is pending over to the subscribers. Must not call the user.
+    // Passes everything that is pending to the subscribers. Must not call the user.
     virtual void before_end() {}
     // Sets of fids are as in fid_ranges.hpp.
     // The subscriber is gone, or does not want these fids any more. Must not call the user.
@@ -132,14 +133,15 @@ class PublisherCore : private SessionListener::Handler {
                           std::optional<SlowPolicy> /*policy*/) {}
     // Sends the messages that are conflated for the subscriber. Must not call the user.
     virtual void send_conflated(Subscriber& /*subscriber*/) {}
-    // Frames that were sent with this cookie are not used any more.
+    // The frames that were sent with returned.cookie are complete: the derived class may use their
+    // memory again.
     virtual void on_returned(const SendQueue::Returned& returned) = 0;
     // Items queued with these cookies (one item and its continuations) are not sent to the
     // subscriber: adds their messages to the gap, or conflates them. Returns how many messages the
     // subscriber misses. Must not call the user.
     virtual std::uint64_t on_taken_back(Subscriber& subscriber,
                                         const SendQueue::TakenBack& taken) = 0;
-    // The messages that are kept, those that are too old discarded; nullptr: none are kept.
+    // Discards kept messages that are too old, and returns the others; nullptr: none are kept.
     virtual const HistoryLog* history() { return nullptr; }
     // These fids were subscribed with history, and the answer is queued. Must not call the user.
     // NOLINTNEXTLINE(performance-unnecessary-value-param): overrides keep the fids
@@ -163,21 +165,22 @@ class PublisherCore : private SessionListener::Handler {
     void count_dropped(Fid fid);
     // Calls the user's on_writable if publishing was blocked.
     void notify_writable();
-    // Publishing waits for this subscriber: on_progress() follows when it can be sent something,
-    // has been sent something, or is gone.
+    // Call it when publishing waits for this subscriber: on_progress() follows when the subscriber
+    // can be sent something, has been sent something, or is gone.
     void wait_for(const Interest& member);
-    // Publishing waits for `amount` of the pool; 0: not any more.
+    // Notes that publishing waits for `amount` of the pool; 0: not any more.
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }
-    // Something is queued for a subscriber or in flight to it: its progress must be watched.
+    // Call it when something is queued for a subscriber or in flight to it: starts to watch its
+    // progress.
     void watch_progress();
     // If the pool is too short for `needed`, drops what is queued for subscribers whose policy
     // allows it: first for stalled ones, then for those that hold most.
     void reclaim_memory(std::size_t needed = 0) {
         if (budget_.is_short(needed)) reclaim(needed);
     }
-    // For conflated messages for which there was no memory.
+    // Tries again to send conflated messages for which there was no memory.
     void retry_conflated();
-    // The number of late subscriptions of a subscriber has changed.
+    // Call it when the number of late subscriptions of a subscriber has changed.
     void note_late(Subscriber& subscriber, std::size_t count);
     // Ends the session of a late subscriber that was sent the history too slowly.
     static void end_overrun(Subscriber& subscriber);
@@ -191,18 +194,19 @@ class PublisherCore : private SessionListener::Handler {
     void on_subscriber_open(Subscriber& subscriber);
     // A frame that is not one of the session's own.
     void on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame);
-    // A request that had to wait is due.
+    // Called when a request that had to wait is due.
     void on_request_due(Subscriber& subscriber, const SubscriberRequest& request);
-    // The subscriber has unsubscribed from everything some time ago.
+    // Called some time after the subscriber has unsubscribed from everything.
     void on_leave_due(Subscriber& subscriber);
     // What may be posted to the subscriber now.
     std::size_t post_limit(const Subscriber& subscriber) const noexcept {
         return budget_.post_limit(ProgressMonitor::stalled(subscriber.progress));
     }
     void on_turn_of_conflated(Subscriber& subscriber);
-    // Nothing may be sent to the subscriber any more; its queued items are returned after this.
+    // Called when nothing may be sent to the subscriber any more; its queued items are returned
+    // after this.
     void on_subscriber_gone(Subscriber& subscriber);
-    // Nothing of the subscriber is left, and it is destroyed here.
+    // Called when nothing of the subscriber is left; destroys it.
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed);
 
     void take_request(Subscriber& subscriber, SubscriberRequest request);

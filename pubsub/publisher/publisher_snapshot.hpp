@@ -15,7 +15,8 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-// Amounts are bytes of pages (buffered), or publications whose memory is in flight (unbuffered).
+// The unit of waiting, most_waiting and posted is bytes of pages (buffered), or publications whose
+// memory is in flight (unbuffered).
 struct SubscriberFigures {
     SubscriberId id{};
     std::string address;
@@ -53,7 +54,7 @@ struct HistoryFigures {
     std::size_t limit = 0; // history_limit_bytes; 0: none are kept
     std::size_t bytes = 0; // in use
     std::size_t messages = 0;
-    std::size_t late = 0; // subscriptions that are being sent them
+    std::size_t late = 0; // subscriptions to which kept messages are being sent
 };
 
 // The limits of the number of entries in a snapshot.
@@ -63,13 +64,14 @@ struct SnapshotLimits {
 };
 
 struct PublisherSnapshot {
-    std::size_t pool = 0; // the memory limit
+    std::size_t pool = 0; // the memory limit; like free, in the unit of SubscriberFigures
     std::size_t free = 0;
     std::size_t least_free = 0; // since the last snapshot
     HistoryFigures history{};
-    // Blocked time, from `again` or `partial` until on_writable: the sum, with the current one.
+    // The total time for which publishing was blocked: from `again` or `partial` until on_writable.
+    // Includes a wait that has not ended yet.
     Duration held_up{};
-    LatencyHistogram latency; // of the frames to all subscribers, with those that are gone
+    LatencyHistogram latency; // of the frames to all subscribers, also to those that are gone
     std::vector<SubscriberFigures> subscribers; // up to the limit
     std::size_t subscriber_count = 0;           // of all
     std::vector<FidFigures> fids;               // up to the limit, in ascending order

@@ -131,7 +131,7 @@ class SmallMessageBatcher {
     bool append(const ZeroCopyMessage& message, const Held& held);
     std::size_t count() const noexcept { return pages_[filling_].messages.size(); }
     Slice page();
-    // The page is in flight. Returns its number until it is released.
+    // Call it when the page is in flight. Returns its number, which is valid until release().
     std::uint8_t posted() noexcept;
     std::span<const Held> messages(std::uint8_t number) const noexcept {
         return pages_[number].messages;
@@ -191,16 +191,16 @@ class CountListEncoder {
     // A bit for each frame in flight that uses the memory; 0: the counts are in the extension.
     using Places = std::uint32_t;
 
-    // The next frame of the gaps; nothing precedes them in its extension. Returns nullopt if as
-    // many frames are in flight as may be.
+    // Writes the next frame of the gaps; nothing precedes them in its extension. Returns nullopt if
+    // the limit of frames in flight is reached.
     std::optional<Places> prepare(PendingGaps& gaps, std::size_t body_limit, ReadyFrame& frame);
-    // The same for a list, which follows the existing content of the frame's extension.
+    // As above, for a list, which follows the existing content of the frame's extension.
     std::optional<Places> prepare(const CountList& list, std::size_t body_limit, ReadyFrame& frame);
-    // What was prepared last, into `place`, is in flight. Returns whether that was the last of the
-    // list, or of the gaps if they have no new counts.
+    // Call it when the frame of the last prepare(), which returned `place`, is in flight. Returns
+    // whether it was the last frame of the list, or of the gaps if they have no new counts.
     bool posted(Places place, const PendingGaps* gaps);
     void on_sent(Places place) noexcept { used_ &= ~place; }
-    // Some counts were taken out of the gap or list and are not in flight yet.
+    // Whether some counts were taken out of the gap or list and are not in flight yet.
     bool has_begun() const noexcept { return encoded_ < counts_.size(); }
 
   private:
@@ -244,15 +244,15 @@ class DroppableQueue {
         items_.splice(items_.end(), spare_, spare_.begin());
         return items_.back();
     }
-    // The last item may be dropped, with the later ones that continue it.
+    // Marks the last item as droppable, with the later ones that continue it.
     void mark_back() { droppable_.emplace_back() = std::prev(items_.end()); }
-    // The first item was marked, and is not any more.
+    // Removes the mark of the first item, which must have one.
     void unmark_front() {
         NETIO_CHECK(!droppable_.empty() && droppable_.front() == items_.begin());
         droppable_.pop_front();
     }
-    // The item that was marked last and those that continue it, not marked any more; an empty range
-    // if none is marked.
+    // The result of unmark_last(): the item that was marked last and those that continue it; an
+    // empty range if no item is marked.
     struct Taken {
         Place first;
         Place end;
@@ -266,7 +266,8 @@ class DroppableQueue {
             ++end;
         return {.first = first, .end = end};
     }
-    // Only for an item that is not marked; the same for erase().
+    // Removes the first item, which must not be marked. The items of erase() must not be marked
+    // either.
     void pop_front() {
         NETIO_CHECK(!items_.empty());
         erase(items_.begin(), std::next(items_.begin()));
@@ -307,14 +308,16 @@ class SendQueue {
     void add_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
                    const Handling& handling);
     void add_message(const ZeroCopyMessage& message, const Handling& handling);
-    // A reply to a request: at most 8 bytes.
+    // Queues a reply to a request: at most 8 bytes.
     void add_answer(std::uint8_t kind, std::span<const std::byte> body);
-    // The peer misses messages at this position. Adjacent gaps are reported together.
+    // Queues a gap: the peer does not get `count` messages of the fid at this position. Adjacent
+    // gaps are reported together.
     void add_gap(Fid fid, std::uint64_t count);
     // Counts of fids in all gaps that wait, without those that are being sent.
     std::size_t gap_counts() const noexcept { return owed_.gap_counts; }
-    // The waiting gaps have reached their memory limit. The caller must not queue more messages, so
-    // that no new gap begins after them: the last gap has at most one count per fid.
+    // gaps_are_full(): whether the waiting gaps have reached their memory limit. Then the caller
+    // must not queue more messages, so that no new gap begins after them: the last gap has at most
+    // one count per fid.
     static constexpr std::size_t gap_counts_limit = 65536;
     bool gaps_are_full() const noexcept { return owed_.gap_counts >= gap_counts_limit; }
     void add_totals(CountList totals);
@@ -323,7 +326,7 @@ class SendQueue {
         std::vector<FidCount> counts;
     };
     void add_positions(Positions positions);
-    // A reply to a FidsQuestion. Its ranges count as waiting positions.
+    // Queues a reply to a FidsQuestion. Its ranges count as waiting positions.
     void add_fids(std::uint32_t question, std::span<const FidRange> ranges);
 
     struct Room {
@@ -332,8 +335,9 @@ class SendQueue {
         std::size_t slice_limit = 0; // slices that are sent without a copy
         bool by_device = false;      // a device reads them: the kernel does not copy
     };
-    // The next frame to be sent. Returns false if nothing waits, or as much is posted as may be.
-    // Without posted() the next call prepares the same frame.
+    // Writes the next frame to be sent into `frame`. Returns false if nothing waits, or if
+    // Room::post_limit is reached. If posted() is not called, the next call prepares the same
+    // frame.
     bool prepare(const Room& room, ReadyFrame& frame);
     void posted();
 
@@ -342,32 +346,32 @@ class SendQueue {
         std::size_t frames = 0;
         std::optional<Fate> fate; // of the item, with its last frame; frames end in order
     };
-    // The frame with this cookie was sent, or never will be. Appends the items that are returned
-    // with it: one or several, or none if the frame was the queue's own. Returns when the first of
-    // these was queued.
+    // Call it when the frame with this cookie was sent, or will not be sent any more. Appends the
+    // items that are returned with the frame: one or several, or none if the frame was the queue's
+    // own. Returns the time at which the first of these was queued.
     TimePoint on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned);
-    // Removes the droppable item that was queued last and those that continue it. A gap takes its
-    // place: the caller fills `gap` and calls settle(). Gaps that become adjacent are merged, so
-    // there is at most one gap more than other items.
     struct TakenBack {
         std::vector<Cookie> cookies; // empty: nothing is droppable
         std::uint32_t mark = 0;      // of the first item
         PendingGaps* gap = nullptr;
         DroppableQueue<Item>::Place place; // of the gap
     };
+    // Removes the droppable item that was queued last and those that continue it. A gap takes its
+    // place: the caller fills `gap` and calls settle(). Gaps that become adjacent are merged, so
+    // there is at most one gap more than other items.
     TakenBack take_back();
-    // The caller has filled the gap of the last take_back(). Removes the gap if it is empty.
+    // Call it when the gap of the last take_back() is filled. Removes the gap if it is empty.
     void settle(const TakenBack& taken);
-    // Everything that is not posted, for a peer that is gone.
+    // Removes and returns everything that is not posted, for a peer that is gone.
     std::vector<Returned> take_rest(std::size_t body_limit);
 
     const QueueUsage& usage() const noexcept { return usage_; }
     bool has_drained() const noexcept { return items_.empty(); }
     // Waiting items of all kinds.
     std::size_t size() const noexcept { return items_.size(); }
-    // A small message waits to share a frame while enough frames are in flight. When one of these
-    // is sent, prepare() is due again; before, it returns false. So at low load nothing waits, and
-    // at high load few messages need a frame of their own.
+    // Whether the next message waits to share a frame: a small message does while enough frames are
+    // in flight. prepare() returns false until one of these is sent. So at low load nothing waits,
+    // and at high load few messages need a frame of their own.
     bool should_batch(const Room& room) const noexcept {
         const std::size_t in_flight = posted_.size() - (slot_ ? 1 : 0);
         const std::size_t enough = std::min(SmallMessageBatcher::enough_bytes, room.body_limit);

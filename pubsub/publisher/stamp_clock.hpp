@@ -17,7 +17,7 @@ NETIO_EXPORT std::int64_t now() noexcept;
 inline std::int64_t of_call(StampClock clock) noexcept {
     return clock == StampClock::tai ? now() : unknown;
 }
-// What time stamps of this clock mean that are made here.
+// The format of time stamps that this machine makes with this clock.
 NETIO_EXPORT StampFormat format_here(StampClock clock) noexcept;
 
 } // namespace netio::inline v0_3::time_stamp

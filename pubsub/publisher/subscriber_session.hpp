@@ -45,12 +45,12 @@ class FidCounters {
 // on_writable. And the number of refused calls per fid.
 class BackpressureTimer {
   public:
-    // publish() returned `again` for the fid.
+    // Notes that publish() returned `again` for the fid.
     void refuse(Fid fid, TimePoint now) {
         refused_.add(fid);
         begin(now);
     }
-    // A call returned `partial`.
+    // Notes that a call returned `partial`.
     void begin(TimePoint now) noexcept {
         if (!since_) since_ = now;
     }
@@ -61,7 +61,7 @@ class BackpressureTimer {
         since_.reset();
         return true;
     }
-    // All such times, with the current one.
+    // The sum of all such times, including one that has not ended yet.
     Duration time(TimePoint now) const noexcept { return since_ ? past_ + (now - *since_) : past_; }
     const FidCounters& refused() const noexcept { return refused_; }
 
@@ -79,11 +79,11 @@ class SubscriberStats {
     void note_waiting(std::size_t amount) noexcept {
         most_waiting_ = std::max(most_waiting_, amount);
     }
-    // The number of free receives of the peer for this side.
+    // Notes the number of free receives of the peer for this side.
     void note_credits(std::size_t count) noexcept {
         least_credits_ = std::min(least_credits_, count);
     }
-    // A frame was sent, `latency` after it was queued.
+    // Notes that a frame was sent, `latency` after it was queued.
     void note_sent(Duration latency) noexcept { latency_.add(latency); }
     void note_dropped(std::uint64_t messages) noexcept { dropped_ += messages; }
 
@@ -147,8 +147,8 @@ class Subscriber final : private Session::Handler {
                      std::optional<SendQueue::Positions> positions = {});
     void send_fids(std::uint32_t question, std::span<const FidRange> ranges);
     void send_totals(CountList totals);
-    // A request waits while too many positions of earlier requests are queued: each may add one for
-    // every fid. Requests keep their order.
+    // Whether a request must wait, because too many positions of earlier requests are queued: each
+    // request may add one for every fid. Requests keep their order.
     bool must_wait() const noexcept { return !requests_.empty() || !has_room_for_request(); }
     void add_request(SubscriberRequest request) { requests_.push_back(std::move(request)); }
     // Late subscriptions. Requests wait while there are this many: each has a place in the history.
@@ -157,29 +157,31 @@ class Subscriber final : private Session::Handler {
     bool is_late() const noexcept { return late_ > 0; }
     // Requests that wait, and replies that are queued.
     std::size_t open_requests() const noexcept { return requests_.size() + queue_.answers(); }
-    // The subscriber misses messages. This is reported to it in order, as soon as something has
-    // been sent.
+    // Notes that `count` messages of the fid were dropped for the subscriber. This is reported to
+    // it in order, as soon as something has been sent.
     void add_gap(Fid fid, std::uint64_t count);
-    // The same for messages that the stats have counted already.
+    // As add_gap(), for messages that the stats have counted already.
     void queue_gap(const FidCount& missed);
-    // Nothing is queued that precedes the conflated messages. If the queue is empty, they wait
-    // until the session has capacity, because they are newer then.
+    // Whether conflated messages may be sent now: nothing is queued that precedes them, and, if the
+    // queue is empty, the session has capacity. Until it has, they are replaced by newer ones.
     bool may_send_conflated() const noexcept {
         return has_conflated && queue_.marked() == 0 && (!queue_.has_drained() || can_send_now());
     }
 
-    // The next message, with `amount` of the pool, would be posted at once, or its first part.
+    // Whether the next message, or its first part, would be posted at once. `amount`: what it takes
+    // of the pool.
     bool can_send_now(std::size_t amount = 1) const noexcept;
-    // For a subscriber that cannot send now: PublisherCore::on_progress() follows when it can.
+    // Call it if nothing can be sent to the subscriber now: PublisherCore::on_progress() follows
+    // when something can.
     void request_capacity() { static_cast<void>(session_->request_capacity()); }
-    // All that was published for it has been sent.
+    // Whether all that was published for the subscriber has been sent.
     bool is_idle() const noexcept { return is_drained() && is_complete(); }
-    // All that was published for it is in the queue, or has been sent.
+    // Whether all that was published for the subscriber is in the queue, or has been sent.
     bool is_complete() const noexcept { return !has_conflated && late_ == 0; }
 
     // Closes the session when the queue is sent.
     void leave();
-    // The same after a while, if the subscriber has no subscriptions then either.
+    // Closes the session after leave_after, if the subscriber still has no subscriptions then.
     void leave_later() { leave_timer_.start(leave_after); }
     static constexpr std::chrono::seconds leave_after{1};
     void fail(CloseReason reason, const std::string& why);

@@ -61,7 +61,7 @@ class SubscriptionTable {
                               std::vector<FidRange>& removed);
     // Returns the fids that the subscriber had.
     std::vector<FidRange> remove_subscriber(Interest subscriber);
-    // The late interest in a range becomes a live one. It may need more ranges than the limit.
+    // Makes the late interest in a range a live one. This may need more ranges than the limit.
     void make_live(Interest late, const FidRange& range);
     // The parts of a range that the subscriber has.
     std::vector<FidRange> parts(Interest subscriber, const FidRange& range) const;
@@ -138,7 +138,8 @@ class FanOut {
         if (state == nullptr) state = &refresh(fid);
         return {.published = state->published, .group = static_cast<Group*>(state->group)};
     }
-    // The group is that of the fids that are not published here, which may have subscribers.
+    // Whether the group is that of the fids that are not published here, which may have
+    // subscribers.
     bool is_owned_elsewhere(const Group& group) const noexcept {
         return &group == &elsewhere_group_;
     }
@@ -151,7 +152,8 @@ class FanOut {
         // The number of messages published so far, of each fid that is new to the subscriber; with
         // history, without those that are kept. Fids without such messages are left out.
         std::vector<FidCount> positions;
-        // The fids that are late, as they are new to the subscriber: disjoint, ascending.
+        // The fids that are new to the subscriber and for which it first gets the history (late
+        // fids): disjoint, ascending.
         std::vector<FidRange> late;
     };
     SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
@@ -165,10 +167,11 @@ class FanOut {
     std::vector<Wish> wishes_of(const SubscriptionRequest& request) const;
     // The fids with this policy: disjoint, not adjacent, ascending.
     static std::vector<FidRange> asked_with(SlowPolicy policy, std::span<const Wish> wishes);
-    // With `history` the fids that are new to the subscriber begin late.
+    // With `history`, the fids that are new to the subscriber begin as late fids: it first gets
+    // their history.
     Addition subscribe(SubscriberId subscriber, std::span<const Wish> wishes,
                        const HistoryLog* history = nullptr);
-    // The late subscriptions of these fids become live.
+    // Makes the late subscriptions of these fids live.
     void make_live(SubscriberId subscriber, std::span<const FidRange> fids);
     struct Removal {
         SubscriptionResult result = SubscriptionResult::accepted;

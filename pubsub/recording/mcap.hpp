@@ -232,10 +232,12 @@ std::string library_text();
 // The metadata record with the members run (a UUID), part ("1", "2"...), host and version.
 inline constexpr std::string_view run_metadata = "netio";
 
-// A channel for each fid, as long as the ids of channels last.
+// The encoding of the channels of fids. Each fid has its own channel, up to fid_channel_limit;
+// further fids share the channel of their publisher.
 inline constexpr std::string_view fid_encoding = "netio/1";
 inline constexpr std::size_t fid_channel_limit = 60000;
-// Of records that no checksum protects, and that have no recordings in them, as attachments may.
+// Whether no checksum protects the records of this kind. They have no recordings in them, as
+// attachments may.
 constexpr bool has_unchecked_length(Opcode opcode) noexcept {
     return opcode == Opcode::schema || opcode == Opcode::channel ||
            opcode == Opcode::message_index || opcode == Opcode::metadata;

@@ -82,21 +82,25 @@ class NETIO_EXPORT RecordingReader final {
     // a part is absent, or a file is not MCAP or of a newer version.
     explicit RecordingReader(const std::string& path) : RecordingReader{path, Options{}} {}
     RecordingReader(const std::string& path, const Options& options);
-    // Several, read one after the other.
+    // Several paths, read one after the other.
     RecordingReader(std::span<const std::string> paths, const Options& options);
     ~RecordingReader();
     RecordingReader(RecordingReader&&) noexcept;
     RecordingReader& operator=(RecordingReader&&) noexcept;
 
-    // Starts again from the beginning.
+    // Sets what next() visits, and goes to the beginning.
     void select(Selection selection);
+    // Goes to the beginning.
     void rewind();
 
     // Goes to the next message or event. Returns false at the end. Throws RecordingError for damage
     // (unless it is skipped), an error of the disk, and a newer version of netio's messages.
     bool next();
-    // After next() returned true: the message; only if event() is null.
+    // The message to which next() has gone; only if event() is null. Valid until the next call of
+    // next(), select() or rewind().
     const RecordedMessage& message() const noexcept;
+    // The event to which next() has gone; null if it has gone to a message. Valid as long as
+    // message().
     const RecordedEvent* event() const noexcept;
 
     struct File {
@@ -107,12 +111,14 @@ class NETIO_EXPORT RecordingReader final {
         std::string library;
         // Of the metadata record "netio": run, part, host, version.
         std::vector<std::pair<std::string, std::string>> properties;
-        // The number of messages and events by the summary, once next() has reached the file.
+        // The number of messages and events, from the summary; set after next() has reached the
+        // file.
         std::optional<std::uint64_t> messages;
     };
     // In the order of reading.
     std::span<const File> files() const noexcept;
-    // The time of the first message or event; nullopt if there is none.
+    // The time of the first message or event; nullopt if there is none. Does not change the
+    // position of next(). Throws RecordingError.
     std::optional<RecordingTime> begin_time();
 
     struct Damage {
@@ -131,7 +137,7 @@ class NETIO_EXPORT RecordingReader final {
     // Messages and events whose time was before that of the previous one. Zero in a file of netio.
     std::uint64_t backward_steps() const noexcept;
 
-    // For the progress of long work: bytes of the files, and how many have been passed.
+    // For a progress display: the bytes of all files, and how many of them next() has passed.
     std::uint64_t total_bytes() const noexcept;
     std::uint64_t passed_bytes() const noexcept;
 
@@ -140,7 +146,8 @@ class NETIO_EXPORT RecordingReader final {
     std::unique_ptr<State> state_;
 };
 
-// The files that a path of a RecordingReader names, in order.
+// The files that a path of a RecordingReader names, in order. Throws RecordingError as its
+// constructor does.
 NETIO_EXPORT std::vector<std::string> recording_files(const std::string& path);
 
 } // namespace netio::inline v0_3

@@ -48,20 +48,21 @@ class NETIO_EXPORT RecordingWriter final {
         // after its first message. 0: no limit.
         std::uint64_t rotate_size_bytes = 0;
         Duration rotate_interval{0};
-        // Recording ends before fewer bytes of the file system are available.
+        // Recording fails (on_failure) before the file system has fewer bytes available than this.
         std::uint64_t min_free_bytes = std::uint64_t{64} << 20;
-        // Ends a file in the same way before its index in memory is larger. Without rotation, the
-        // first file is then renamed to NAME-000001.mcap.
+        // Limit of the index of one file, which is kept in memory: at this limit a new file begins,
+        // as at the limits above. Without rotation, the first file is then renamed to
+        // NAME-000001.mcap.
         std::size_t index_limit_bytes = std::size_t{256} << 20;
         bool fsync = false; // once in flush_interval and at the end of a file
         // Bypasses the page cache where the file system permits it (stats().direct_io). Messages
         // are copied then.
         bool direct_io = false;
-        // Messages that are not written yet. At least twice chunk_size_bytes. The memory is used
-        // again for later messages, and released with the writer.
+        // Limit of the bytes of messages that are not written yet. At least twice chunk_size_bytes.
+        // The memory is used again for later messages, and released with the writer.
         std::size_t queue_limit_bytes = std::size_t{64} << 20;
         Duration flush_interval = std::chrono::seconds{1}; // a message waits no longer for others
-        // Called on the writer's thread; must not call the writer.
+        // The functions are called on the writer's thread. They must not call the writer.
         std::function<void()> on_writable{};                      // is_full() has become false
         std::function<void(const std::string& why)> on_failure{}; // once; recording has ended
     };
@@ -101,10 +102,11 @@ class NETIO_EXPORT RecordingWriter final {
 
     // Copies the message. Returns `again` if is_full(), and `closed` after a failure or close().
     Status write(const Entry& entry);
-    // `memory` contains entry.bytes. They are written from there if they have at least
-    // kept_from_bytes and writes_from_memory() is true.
+    // As write(entry), but does not copy the message if it has at least kept_from_bytes and
+    // writes_from_memory() is true: it is written from `memory`, which contains entry.bytes.
     Status write(const Entry& entry, KeptBytes memory);
-    // With the publisher's time, except one of its own clock, which is not UTC.
+    // Records the message with the publisher's time, unless that is of the publisher's own clock
+    // (StampClock::own), which is not UTC.
     Status write(const Message& message);
     Status write(const KeptMessage& message);
     static constexpr std::size_t kept_from_bytes = 4096;
@@ -119,7 +121,7 @@ class NETIO_EXPORT RecordingWriter final {
 
     // True from when queue_limit_bytes are queued until half of them are written.
     bool is_full() const;
-    // Waits. Returns false after the time-out, a failure or close().
+    // Waits until is_full() is false. Returns false after the time-out, a failure or close().
     bool wait_until_writable(std::chrono::milliseconds timeout);
     // Waits until everything is in the file. Throws as close() does.
     void flush();

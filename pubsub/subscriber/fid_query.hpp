@@ -60,6 +60,7 @@ class NETIO_EXPORT FidQuery final {
     // Called once, from the loop.
     using OnEnd = std::function<void(const Result&)>;
 
+    // Starts the query. If the object is destroyed before the end, on_end is not called.
     FidQuery(Transport& transport, Options options, OnEnd on_end);
     ~FidQuery();
     FidQuery(const FidQuery&) = delete;

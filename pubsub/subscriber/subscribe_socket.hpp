@@ -106,18 +106,22 @@ class NETIO_EXPORT SubscribeSocket final {
         virtual void on_connected(SubscribeSocket&) {}
         // The publisher has accepted. Messages published from now on arrive.
         virtual void on_subscribed(SubscribeSocket&, const FidRange&) {}
-        // arrivals() has the counters of these fids for the last time.
+        // The subscription of these fids has ended. This is the last call in which arrivals() has
+        // their counters.
         virtual void on_unsubscribed(SubscribeSocket&, const FidRange&) {}
         // The publisher refused, because the limit of ranges of a subscriber is reached. The fids
         // are not wanted any more.
         virtual void on_subscription_refused(SubscribeSocket&, const FidRange&) {}
-        // It refused because of the same limit. The fids stay subscribed.
+        // The publisher refused to unsubscribe these fids, because of the same limit. They stay
+        // subscribed.
         virtual void on_unsubscription_refused(SubscribeSocket&, const FidRange&) {}
-        // It refused, because the policy would block it more than its own policy does.
+        // The publisher refused, because the requested policy would block it longer than its own
+        // policy does.
         virtual void on_policy_refused(SubscribeSocket& socket, const FidRange& range) {
             on_subscription_refused(socket, range);
         }
-        // It refused, because the key does not permit these fids, or not with this policy.
+        // The publisher refused, because the key does not permit these fids, or not with this
+        // policy.
         virtual void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) {
             on_subscription_refused(socket, range);
         }
@@ -180,8 +184,10 @@ class NETIO_EXPORT SubscribeSocket final {
     SubscribeSocket(const SubscribeSocket&) = delete;
     SubscribeSocket& operator=(const SubscribeSocket&) = delete;
 
-    // `policy` applies to these fids if this subscriber is too slow; without it, the publisher's
-    // policy applies. The last policy for a fid counts.
+    // Requests the messages of these fids from the publisher, now or as soon as the socket is
+    // connected; on_subscribed or a refusal follows. `policy` applies to these fids if this
+    // subscriber is too slow; without it, the publisher's policy applies. The last policy for a fid
+    // counts.
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     // Also while not connected: then messages of these fids do not count as lost later.
@@ -205,19 +211,22 @@ class NETIO_EXPORT SubscribeSocket final {
     void resume();
     bool is_paused() const noexcept;
 
-    // What the time stamps of this connection's messages mean, from on_subscribed on. If there are
-    // any, the 8 bytes in front of the bytes that on_message gets are its stamp: time_stamp::of().
+    // The format of the time stamps of this connection's messages, valid from on_subscribed on. If
+    // the connection has time stamps, the 8 bytes of memory before those that on_message gets are
+    // the stamp; time_stamp::of() reads it.
     StampFormat stamps() const noexcept;
 
-    // In on_message or on_page, with the message or page, or a part of it: the same bytes, valid
-    // until the last copy of the result is destroyed, on any thread, also after this socket is
-    // gone. From 8 KiB on they are not copied: the receive buffer is lent, and another one is used
-    // in its place. When more than Options::session.keep_limit_bytes is lent, the connection
-    // receives nothing until some is returned, and the publisher treats this subscriber as slow.
+    // Call it in on_message or on_page, with the message or page, or a part of it. Returns the same
+    // bytes, valid until the last copy of the result is destroyed, on any thread, also after this
+    // socket is destroyed. 8 KiB or more are not copied: the user keeps the receive buffer, and
+    // another one replaces it. If more than Options::session.keep_limit_bytes are kept, the
+    // connection receives nothing until the user has destroyed some, and the publisher treats this
+    // subscriber as slow.
     KeptBytes keep(std::span<const std::byte> message);
-    // What is lent of the present connection.
+    // The received memory that the user keeps, of the present connection.
     KeepStats kept() const;
-    // Whether keep() would lend a buffer without coming near the limit: at most half of it is lent.
+    // Whether the kept memory stays within half of keep_limit_bytes if the user keeps one more
+    // receive buffer.
     bool may_lend() const;
 
     // Since construction; they do not decrease.
@@ -228,9 +237,11 @@ class NETIO_EXPORT SubscribeSocket final {
         std::uint64_t pauses = 0;
     };
     const Counters& counters() noexcept;
+    // The subscribed fids, with or without an answer yet: disjoint, not adjacent, ascending.
     std::vector<FidRange> wanted() const;
-    // The parts of a range that are subscribed, and for whose last subscription an answer follows:
-    // an answer that has arrived was for an earlier one.
+    // The parts of a range whose last subscribe() the publisher has not answered yet. In
+    // on_subscribed and on_subscription_refused: the answer there was to an earlier call for these
+    // parts, and another one follows.
     std::vector<FidRange> awaited(const FidRange& range) const;
     bool is_connected() const noexcept;
     // The provider in use; valid while connected and in on_closed.

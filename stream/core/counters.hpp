@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The counters of the two directions of a stream. (Letters with numbers are the rules of
-// docs/stream-protocol.md.)
+// The counters of the two directions of a stream. A direct transfer writes into the memory of a
+// posted receive, an indirect one into the ring. (Letters with numbers are the rules and policies
+// of docs/stream-protocol.md.)
 
 #include "netio/base/require_cxx20.hpp"
 
@@ -19,7 +20,7 @@ struct SenderCounters {
     std::uint64_t adverts_received = 0;
     std::uint64_t adverts_rejected_by_phase = 0;
     std::uint64_t adverts_rejected_by_sequence = 0;
-    // Waits between two transfers; one wait counts once, however often next_transfer was called
+    // Waits between two transfers; one wait counts once, however often it was checked.
     std::uint64_t waits_for_ring = 0;   // for ring space
     std::uint64_t waits_for_advert = 0; // for an advert (P1, direct-only)
     std::uint64_t waits_for_drain = 0;  // for the peer to empty the ring (P8)

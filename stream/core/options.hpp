@@ -6,7 +6,8 @@
 // that any two variants can be compared. Every combination that validate() accepts keeps the stream
 // correct; only the speed differs. The two sides must match: a direct-only sender needs a receiver
 // that advertises everything, an indirect-only receiver needs a sender that uses the ring, and a
-// patient sender needs a receiver that reports when it has nothing to advertise (P1, P10).
+// patient sender needs a receiver that reports when it has nothing to advertise (P1, P10). Letters
+// with numbers are the rules and policies of docs/stream-protocol.md.
 
 #include "netio/base/export.hpp"
 

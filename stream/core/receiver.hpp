@@ -74,11 +74,12 @@ class Receiver {
 
     // The size of a larger ring that the stream may need (P11), until one of the next three calls.
     std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
-    // The ring is large enough, as RingGauge decides (stream/core/rtt_estimator.hpp).
+    // Call it if the ring is large enough, as RingGauge decides (stream/core/rtt_estimator.hpp).
     void postpone_ring() noexcept { wanted_ring_.reset(); }
-    // The ring exists, and its announcement was sent after all earlier messages.
+    // Call it when the wanted ring exists, and its announcement was sent after all earlier
+    // messages.
     void announce_ring();
-    // There is no memory for it: the ring stays unchanged.
+    // Call it if there is no memory for the wanted ring: the ring stays unchanged.
     void refuse_ring();
     // The number (Copy::ring) of a ring that is not used any more, neither by writes nor by copies.
     // Each number is returned once (R15).

@@ -73,19 +73,20 @@ class NETIO_EXPORT BlockingStream {
   public:
     struct Options {
         StreamSocket::Options stream = {};
-        std::string provider = "auto";
-        bool allow_remote_anonymous =
-            false; // a listener's address: peers of other machines may connect
-        std::optional<ServerKeys::Options> keys{}; // of the peers that a listener admits
-        // Times must not be negative; more than a year means no limit. The limit of each call in
-        // total; 0: no limit.
+        std::string provider = "auto"; // as FabricOptions::provider
+        // Of a listener: peers of other machines may connect without keys.
+        bool allow_remote_anonymous = false;
+        std::optional<ServerKeys::Options> keys{}; // of a listener; nullopt: no key is needed
+        // Limit of the time of each call; 0: no limit. Times must not be negative; more than a year
+        // means no limit.
         std::chrono::milliseconds call_timeout{0};
-        // Limit of a call while no byte is transferred and this process is not stopped; 0: no
-        // limit.
+        // Limit of the time in a call without a transferred byte; 0: no limit. Time in which this
+        // process is stopped does not count.
         std::chrono::milliseconds progress_timeout{0};
-        // The call that reports the end of the stream waits up to this time, once, and not beyond
-        // its call_timeout, until a closing peer has the confirmation that everything was read: it
-        // may be the last call. 0: it does not wait.
+        // A peer that closes needs the confirmation that everything was read, which is sent only
+        // during a call. Therefore the call that reports the end of the stream, which may be the
+        // last call, waits up to this time until the connection has ended, but not beyond its
+        // call_timeout. 0: it does not wait.
         std::chrono::milliseconds farewell_timeout{2'000};
         // Receives events of the listener and of the streams that it has accepted, or of the stream
         // that connects: during their calls, on the calling thread. Must outlive them.
@@ -112,13 +113,13 @@ class NETIO_EXPORT BlockingStream {
     // Whether a write of up to 64 KiB would return without waiting.
     bool has_capacity() const noexcept;
 
-    // Waits until the first of these: bytes can be read here, or the stream has ended and no read
-    // has reported it yet (peer); the descriptor is readable; without a descriptor, has_capacity().
-    // Bytes are transferred meanwhile. A regular file is always readable. Throws StreamError if the
-    // connection has ended and nothing is left to read, and FabricError if the descriptor is not
-    // open.
     enum class Ready : std::uint8_t { peer, descriptor, writable };
     static constexpr int no_descriptor = -1;
+    // Waits until one of these is true, and returns which: bytes can be read here, or the stream
+    // has ended and no read has reported it yet (peer); the descriptor is readable (descriptor);
+    // without a descriptor, has_capacity() (writable). During the wait bytes are transferred. A
+    // regular file is always readable. Throws StreamError if the connection has ended and nothing
+    // is left to read, and FabricError if the descriptor is not open.
     Ready wait_for(int descriptor);
 
     // Ends this direction; the peer reads the end of the stream after the last byte. Does not wait.
@@ -172,10 +173,11 @@ class NETIO_EXPORT BlockingListener {
     // peer that is not accepted is disconnected. An accept() that waits in another thread throws.
     // Accepted streams are not affected. Any thread; may be called repeatedly.
     void stop();
-    // With the port that was actually bound.
+    // The address where it listens, with the port that was actually bound.
     Address address() const;
-    std::vector<Endpoint> endpoints() const; // the same, over each provider
-    // Runs only during the calls. For an observer that needs the loop.
+    std::vector<Endpoint> endpoints() const; // the same address for each provider in use
+    // The loop of the listener and its streams, for instance for an observer that posts tasks. It
+    // runs only during their calls.
     EventLoop& loop() noexcept;
 
   private:

@@ -131,7 +131,7 @@ class Outgoing {
     // ok, again (limit_count sends are outstanding), closed (after shutdown). Throws FabricError if
     // the memory cannot be registered.
     Status send(const Slice& slice, Cookie cookie, MemoryDomain& domain, TimePoint now);
-    // No more sends follow. May be called more than once.
+    // Ends the direction: no more sends follow. May be called more than once.
     void shutdown();
 
     ProtocolError on_advert(const Advert& advert);

@@ -36,8 +36,9 @@ class Queued<stream::StreamSocket> final : private stream::StreamSocket::Handler
                                                                         std::move(options),
                                                                         *this)} {}
 
-    // As the functions of the socket; again also while the queue is full. A receive has space in
-    // the queue from the call on, so that the peer is stopped by a lack of receives.
+    // As the functions of the socket; they also return Status::again while the queue is full. A
+    // receive reserves its space in the queue, so that the peer is blocked when no receive can be
+    // posted.
     Status send(const Slice& slice, Cookie cookie) {
         return begin([&] { return socket_->send(slice, cookie); });
     }

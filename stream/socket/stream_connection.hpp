@@ -85,7 +85,7 @@ class Delivery {
     bool report_sent();
     // Reports bytes in the ring that have no receive.
     bool report_readable();
-    // send() returned `again`: on_writable is due when it would succeed.
+    // Call it when send() returned `again`: on_writable follows as soon as it would succeed.
     void request_writable() noexcept { writable_requested_ = true; }
     bool report_writable();
 

@@ -42,8 +42,9 @@ class NETIO_EXPORT IncomingStream {
     // catch FabricError in on_incoming: the listener notifies the peer and the observer.
     std::unique_ptr<StreamSocket> accept(StreamSocket::Options options,
                                          StreamSocket::Handler& handler);
-    // `why`: for the loop's observer. A peer that is neither accepted nor rejected is rejected
-    // without a reason. Does nothing if the peer was already answered.
+    // `why` is passed to the loop's observer, not to the peer. Does nothing if the peer was already
+    // answered. If on_incoming neither accepts nor rejects the peer, the listener rejects it
+    // without a reason.
     void reject(std::string why);
 
   private:
@@ -61,8 +62,8 @@ class NETIO_EXPORT StreamListener final {
   public:
     struct Options {
         AddressList listen{};
-        bool allow_remote_anonymous = false; // peers of other machines may connect
-        std::shared_ptr<ServerKeys> keys{};  // of the accepted peers; null: all
+        bool allow_remote_anonymous = false; // peers of other machines may connect without keys
+        std::shared_ptr<ServerKeys> keys{};  // of the accepted peers; null: no key is needed
     };
 
     class Handler {
@@ -85,6 +86,7 @@ class NETIO_EXPORT StreamListener final {
     StreamListener(const StreamListener&) = delete;
     StreamListener& operator=(const StreamListener&) = delete;
 
+    // The addresses where it listens, with the ports that were actually bound.
     std::vector<Endpoint> endpoints() const;
 
   private:

@@ -118,13 +118,13 @@ class NETIO_EXPORT StreamSocket final {
         // The memory of the cookie may be used again. canceled: the connection has ended; the first
         // `bytes` are valid.
         virtual void on_received(StreamSocket& socket, const Received& received) = 0;
-        // Bytes have come into the ring and wait, because no receive is posted: peek() returns
-        // them. Called again when more have come.
+        // Bytes have arrived in the ring and wait, because no receive is posted: peek() returns
+        // them. Called again when more have arrived.
         virtual void on_readable(StreamSocket& /*socket*/) {}
         // Every byte that the peer sent is in a receive, or was consumed, and no more follow.
         // Called once.
         virtual void on_end_of_stream(StreamSocket& /*socket*/) {}
-        // After send() returned `again`: it is worth trying again.
+        // After send() returned `again`: try it again.
         virtual void on_writable(StreamSocket& /*socket*/) {}
         // The connection has ended, and arrived_bytes have arrived without a receive. This is the
         // last opportunity to post one, or to consume them: bytes without a receive are dropped. A
@@ -150,13 +150,14 @@ class NETIO_EXPORT StreamSocket final {
     // std::invalid_argument for port 0.
     void connect(const Address& remote);
 
-    // ok, again (send_limit_count sends are outstanding; on_writable follows), closed (not
-    // connected, or shutdown_send() was called). Throws FabricError if the memory cannot be
-    // registered.
+    // Sends the bytes of the slice. Returns ok, again (send_limit_count sends are outstanding;
+    // on_writable follows), closed (not connected, or shutdown_send() was called). Throws
+    // FabricError if the memory cannot be registered.
     Status send(const Slice& slice, Cookie cookie);
-    // The memory's buffer must have Access::remote_write (checked). A receive cannot be withdrawn.
-    // ok, again (receive_limit_count), closed. Allowed also after the peer's end of stream: it
-    // completes with 0 bytes.
+    // Posts memory for received bytes. Its buffer must have Access::remote_write (checked). A
+    // receive cannot be withdrawn. Returns ok, again (receive_limit_count receives are
+    // outstanding), closed. Throws FabricError if the memory cannot be registered. After the peer's
+    // end of stream, a receive completes with 0 bytes.
     Status receive(const Slice& slice, Cookie cookie, Fill fill);
 
     // Reads bytes where they lie in the ring, without a receive and without a copy: peek() returns
@@ -191,6 +192,7 @@ class NETIO_EXPORT StreamSocket final {
     Counters counters() const;
     // The peer of the connection, or of the current attempt to connect; otherwise empty.
     std::string peer_address() const;
+    // The provider in use; empty without a connection.
     const std::string& provider() const noexcept;
 
   private:

@@ -33,6 +33,19 @@ static void expect_end(netiodaq_reply* reply, netiodaq_result result, int32_t en
     netiodaq_reply_free(reply);
 }
 
+/* The responder ends a request with netiodaq_request_fail(why); the requester reads `shown`. */
+static void expect_failure(netiodaq_requester* requester, netiodaq_responder* responder,
+                           const char* why, const char* shown) {
+    const void* data = NULL;
+    uint64_t size = 0;
+    netiodaq_reply* reply = send_text(requester, "a channel?");
+    netiodaq_request* request = receive(responder, "a channel?");
+    CHECK_OK(netiodaq_request_fail(request, why));
+    netiodaq_request_free(request);
+    CHECK_FAILS(NETIODAQ_CLOSED, shown, netiodaq_reply_next(reply, deadline_ms, &data, &size));
+    expect_end(reply, NETIODAQ_CLOSED, NETIODAQ_REQUEST_FAILED);
+}
+
 static void each_end(netiodaq_requester* requester, netiodaq_responder* responder) {
     const void* data = NULL;
     uint64_t size = 0;
@@ -59,21 +72,10 @@ static void each_end(netiodaq_requester* requester, netiodaq_responder* responde
                     netiodaq_requester_send(requester, "x", UINT64_MAX - less, 0, &none));
         CHECK(none == NULL);
     }
-    reply = send_text(requester, "one line?");
-    request = receive(responder, "one line?");
-    CHECK_OK(netiodaq_request_fail(request, "first\nsecond \x1b[31m \xff\xc3\xa4"));
-    netiodaq_request_free(request);
-    CHECK_FAILS(NETIODAQ_CLOSED, "first?second ?[31m ?\xc3\xa4",
-                netiodaq_reply_next(reply, deadline_ms, &data, &size));
-    netiodaq_reply_free(reply);
-
-    reply = send_text(requester, "a channel?");
-    request = receive(responder, "a channel?");
-    CHECK_OK(netiodaq_request_fail(request, "no such channel"));
-    netiodaq_request_free(request);
-    CHECK_FAILS(NETIODAQ_CLOSED, "no such channel",
-                netiodaq_reply_next(reply, deadline_ms, &data, &size));
-    expect_end(reply, NETIODAQ_CLOSED, NETIODAQ_REQUEST_FAILED);
+    expect_failure(requester, responder, "no such channel", "no such channel");
+    /* The text is one line and valid UTF-8. */
+    expect_failure(requester, responder, "first\nsecond \x1b[31m \xff\xc3\xa4",
+                   "first?second ?[31m ?\xc3\xa4");
 
     reply = send_text(requester, "nothing?");
     netiodaq_request_free(receive(responder, "nothing?"));

@@ -19,7 +19,7 @@ const Target probe{
     "probe_peer", [](Bytes bytes) {
         Input input{bytes};
         Scene scene;
-        Stranger stranger{scene, apps::probe_service};
+        Stranger stranger{scene, Service::path_test};
         std::optional<apps::ProbeServer> server;
         std::optional<apps::PathProbe> client;
         const bool serves = input.flag();

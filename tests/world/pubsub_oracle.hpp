@@ -84,7 +84,8 @@ class PubSubOracle {
                  std::uint8_t status, std::optional<std::int64_t> time);
     void gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_t count);
     void totals(std::uint32_t subscriber, std::uint64_t missing, std::uint64_t surplus);
-    // `by_publisher`: the publisher ended in order.
+    // `orderly`: the connection ended in order. `closed_here`: the subscriber has closed it, so
+    // messages may be missing.
     void ended(std::uint32_t subscriber, bool orderly, bool closed_here);
 
     // --- periodic checks ---

@@ -163,7 +163,7 @@ TEST(Door, TwoTransportsOfOneProcessLeaveEachOthersPeersAlone) {
     EXPECT_THAT(second.closed, IsEmpty());
 }
 
-TEST(Door, SocketsOfTheProgramsOwnAreLeftAlone) {
+TEST(Door, DoesNotCloseSocketsOfTheProgram) {
     Fabric fabric = impatient();
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     const Address mine{.host = "127.0.0.3", .port = door.listener->address().port};

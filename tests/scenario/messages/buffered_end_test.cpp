@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, EndOfBufferedMessages, all_beds(), bed_name);
 
 using BufferedMessagesOnAnUncertainWay = BufferedMessages;
 
-TEST_P(BufferedMessagesOnAnUncertainWay, ForAReceiverWithoutProgressEndTooSlow) {
+TEST_P(BufferedMessagesOnAnUncertainWay, ForAReceiverWithoutProgressEndUnconfirmed) {
     listen({.session = {.receive_count = 4}});
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     auto options = patient;

@@ -15,9 +15,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-using ObserverIsTold = Messages;
+using ObserverEvents = Messages;
 
-TEST_P(ObserverIsTold, OfASessionOnEitherSideAndOfItsEnd) {
+TEST_P(ObserverEvents, ReportASessionOnBothSidesAndItsEnd) {
     listen();
     const auto socket = connected(sender);
     ASSERT_TRUE(bed.run_until([&] { return bed.seen().connected.size() == 2; }));
@@ -31,7 +31,7 @@ TEST_P(ObserverIsTold, OfASessionOnEitherSideAndOfItsEnd) {
     EXPECT_THAT(bed.seen().routes_failed, IsEmpty());
 }
 
-TEST_P(ObserverIsTold, OfPeersWithoutASlot) {
+TEST_P(ObserverEvents, ReportPeersWithoutASlot) {
     listen({.peer_limit = 1});
     const auto first = connected(sender);
     Sender late;
@@ -45,7 +45,7 @@ TEST_P(ObserverIsTold, OfPeersWithoutASlot) {
     EXPECT_EQ(bed.seen().routes_failed[0].closed.reason, CloseReason::rejected);
 }
 
-TEST_P(ObserverIsTold, NothingWhereItHasBeenTakenAway) {
+TEST_P(ObserverEvents, EndWhenTheObserverIsRemoved) {
     bed.loop().observer = nullptr;
     listen({.peer_limit = 1});
     const auto first = connected(sender);
@@ -57,11 +57,11 @@ TEST_P(ObserverIsTold, NothingWhereItHasBeenTakenAway) {
     EXPECT_THAT(bed.seen().rejected, IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, ObserverIsTold, all_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, ObserverEvents, all_beds(), bed_name);
 
-using ObserverIsToldInTheSimulator = Messages;
+using ObserverEventsInTheSimulator = Messages;
 
-TEST_P(ObserverIsToldInTheSimulator, WhichRouteFailedBeforeAnotherWorked) {
+TEST_P(ObserverEventsInTheSimulator, ReportTheRouteThatFailedBeforeAnotherWorked) {
     listen();
     bed.sim()->name("peer.example", {"10.9.9.9", address.host});
     SendSocket socket{bed.transport(), {}, sender};
@@ -94,7 +94,7 @@ class OneThatCannotListen final : public ForwardingTransport {
     }
 };
 
-TEST_P(ObserverIsToldInTheSimulator, OfAProviderThatNoPeerCanUse) {
+TEST_P(ObserverEventsInTheSimulator, ReportAProviderThatNoPeerCanUse) {
     OneThatCannotListen transport{bed.transport()};
     const ListenSocket socket{
         transport, {.listen = {bed.address()}, .allow_remote_anonymous = true}, receiver};
@@ -105,7 +105,7 @@ TEST_P(ObserverIsToldInTheSimulator, OfAProviderThatNoPeerCanUse) {
     EXPECT_THAT(bed.seen().unused[0].why, HasSubstr("cannot listen"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, ObserverIsToldInTheSimulator, simulated_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, ObserverEventsInTheSimulator, simulated_beds(), bed_name);
 
 } // namespace
 } // namespace netio::test::observer_test

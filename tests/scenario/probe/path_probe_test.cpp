@@ -98,7 +98,8 @@ TEST_P(Probe, IdlePeersLoseTheirSlotAndOneHostDoesNotUseAllSlots) {
     using netio::pubsub::test::Impostor;
     std::vector<std::unique_ptr<Impostor>> silent;
     for (int i = 0; i < 3; ++i)
-        silent.push_back(std::make_unique<Impostor>(bed.transport(), there, probe_service, 0));
+        silent.push_back(
+            std::make_unique<Impostor>(bed.transport(), there, netio::Service::path_test, 0));
     ASSERT_TRUE(bed.run_until([&] { return silent[2]->closed; })) << "two slots for one host";
     ASSERT_TRUE(bed.run_until([&] { return silent[0]->closed && silent[1]->closed; }));
     const auto given_up = [&] {

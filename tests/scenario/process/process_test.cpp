@@ -103,7 +103,7 @@ TEST(GlobalObject, IsDestroyedByExitWhileAnotherThreadWaitsInIt) {
     }
 }
 
-TEST_P(GlobalObject, IsLeftAloneByAChildThatEnds) {
+TEST_P(GlobalObject, IsNotDestroyedByAChildThatEnds) {
     const Ended ended = run(std::string{"fork_with "} + GetParam());
     EXPECT_EQ(ended.status, 0);
     EXPECT_THAT(ended.output, Eq("main returns\n"));

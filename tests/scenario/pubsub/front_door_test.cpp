@@ -200,7 +200,7 @@ TEST_F(FrontDoor, ItWaitsForAPublisherThatIsNotRunningYet) {
     EXPECT_THAT(lines.all(), ElementsAre(HasSubstr("trying again"), HasSubstr("connected to")));
 }
 
-TEST_F(FrontDoor, WithoutReconnectItSaysThatItWaitsForTheStart) {
+TEST_F(FrontDoor, WithoutReconnectTheLogReportsThatItWaitsForTheStart) {
     const std::string address = [] { return to_string(Publisher{any_port}.address()); }();
     Subscriber::Options options = quick();
     options.reconnect = Reconnect::never;
@@ -217,7 +217,7 @@ TEST_F(FrontDoor, WithoutReconnectItSaysThatItWaitsForTheStart) {
     EXPECT_EQ(lines.count("trying again"), 0U);
 }
 
-TEST_F(FrontDoor, TheLogSaysThatNoFidIsSubscribed) {
+TEST_F(FrontDoor, TheLogReportsThatNoFidIsSubscribed) {
     const Publisher publisher{any_port};
     Context context;
     Subscriber::Options options = quick();

@@ -334,9 +334,9 @@ TEST_P(NewestMessages, AreNoPolicyForZeroCopyMemory) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, NewestMessages, all_beds(), bed_name);
 
-class NewestMessagesMeanwhile : public NewestMessages {};
+class NewestMessagesAcrossConnections : public NewestMessages {};
 
-TEST_P(NewestMessagesMeanwhile, AreReportedLostAfterALostConnection) {
+TEST_P(NewestMessagesAcrossConnections, AreReportedLostAfterALostConnection) {
     auto publisher = buffered(small_pages());
     auto& subscriber =
         paused({range(1, 3)}, {.reconnect = true, .retry_interval = std::chrono::milliseconds{1}});
@@ -353,7 +353,8 @@ TEST_P(NewestMessagesMeanwhile, AreReportedLostAfterALostConnection) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, NewestMessagesMeanwhile, netio::test::simulated_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, NewestMessagesAcrossConnections, netio::test::simulated_beds(),
+                         bed_name);
 
 } // namespace
 } // namespace netio::pubsub::test::newest_test

@@ -145,8 +145,9 @@ TEST_P(PublisherCounters, CountLostZeroCopyMessagesPerFidAndPerSubscriber) {
     expect_the_same_of_all(*publisher);
 }
 
-// Conflated messages replace lost ones.
-TEST_P(PublisherCounters, CountConflationLossesAndTheirPages) {
+// Of each fid the last message is stored. The earlier ones, and those that do not fit, count as
+// dropped.
+TEST_P(PublisherCounters, CountTheLossesAndThePagesOfConflation) {
     auto publisher = buffered({.page_size_bytes = 1024,
                                .page_count = 64,
                                .queue_limit_bytes = 4 * 1024,

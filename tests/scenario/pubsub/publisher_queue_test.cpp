@@ -33,7 +33,7 @@ TEST_P(QueuingPublisher, TakesAMessageOfExactlyTheLimit) {
     EXPECT_EQ(published(), 1U);
 }
 
-TEST_P(QueuingPublisher, SaysWhetherAnySubscriberWantsTheFid) {
+TEST_P(QueuingPublisher, ReportsWhetherTheFidHasASubscriber) {
     serve();
     EXPECT_EQ(publish(0, 40), Status::no_subscribers);
     EXPECT_FALSE(publisher->wait_for_subscribers(1, std::chrono::milliseconds{0}));

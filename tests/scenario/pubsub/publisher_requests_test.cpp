@@ -235,7 +235,7 @@ TEST_P(PublisherRequests, AfterTheTotalsAreNotAnsweredAndHarmless) {
     EXPECT_EQ(peer->closed[0].reason, CloseReason::orderly);
 }
 
-TEST_P(PublisherRequests, AnAnswerToTheTotalsSaysNothingElse) {
+TEST_P(PublisherRequests, AnAnswerToTheTotalsHasNoFlagsAndNoBody) {
     const std::vector<std::pair<std::uint8_t, std::size_t>> malformed{{1, 0}, {0, 8}};
     for (const auto& [flags, bytes] : malformed) {
         publisher_actor = {};

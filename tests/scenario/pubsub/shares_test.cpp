@@ -238,7 +238,7 @@ TEST_P(Shares, AStoppedDropSubscriberLeavesOneOfTwoPublicationsToOthers) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
-TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
+TEST_P(Shares, QueueLimitsAboveHalfOfTheMemoryAreRefusedWithBothNumbers) {
     const auto refusal = [&](const auto& make) -> std::string {
         try {
             make();

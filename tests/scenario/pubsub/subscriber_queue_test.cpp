@@ -107,7 +107,7 @@ TEST_P(QueuingSubscriber, WithAFullQueueBlocksThePublisherUntilItIsRead) {
     }));
 }
 
-TEST_P(QueuingSubscriber, ThatIsToDisconnectBlocksThePublisherForExactlyThatTime) {
+TEST_P(QueuingSubscriber, WithPolicyDisconnectBlocksThePublisherForExactlyThatTime) {
     serve(SlowPolicy::disconnect);
     fill();
     ASSERT_TRUE(run_until([&] { return subscriber->stats().messages >= 4; }));
@@ -128,7 +128,7 @@ TEST_P(QueuingSubscriber, ThatIsToDisconnectBlocksThePublisherForExactlyThatTime
     EXPECT_THAT(failure, HasSubstr("queue was full for 10000 ms"));
 }
 
-TEST_P(QueuingSubscriber, ThatIsToDisconnectDoesSoAlsoIfItsPublisherHasEnded) {
+TEST_P(QueuingSubscriber, WithPolicyDisconnectEndsAlsoIfItsPublisherHasEnded) {
     serve(SlowPolicy::disconnect);
     fill();
     ASSERT_TRUE(run_until([&] { return subscriber->stats().messages >= 4; }));
@@ -141,7 +141,7 @@ TEST_P(QueuingSubscriber, ThatIsToDisconnectDoesSoAlsoIfItsPublisherHasEnded) {
     EXPECT_GE(taken, 4U) << "what had arrived is there";
 }
 
-TEST_P(QueuingSubscriber, ThatIsToDisconnectAndIsReadInTimeHasAllOfItsTimeAgain) {
+TEST_P(QueuingSubscriber, WithPolicyDisconnectHasItsWholeTimeAgainAfterItWasReadInTime) {
     serve(SlowPolicy::disconnect);
     for (int round = 0; round < 3; ++round) {
         fill();

@@ -186,7 +186,7 @@ TEST_P(SubscriptionSnapshots, KeepTheCountersOfAMovedOrUnsubscribedFid) {
     EXPECT_EQ(now.fids[1].messages, 1U);
 }
 
-TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsReported) {
+TEST_P(SubscriptionSnapshots, CountAFidOnceInsideOnUnsubscribed) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
     all.subscribe(range(1, 2));
@@ -207,8 +207,9 @@ TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsReported) {
     EXPECT_EQ(look(all).fids.at(1).messages, 1U);
 }
 
-// The remaining publishers keep their counts.
-TEST_P(SubscriptionSnapshots, AreTheSameIfThePublisherLeavesInTheReportOfAFidsEnd) {
+// The publisher is announced at another address while its connection reports the end of a
+// subscription. Its counts remain.
+TEST_P(SubscriptionSnapshots, AreTheSameIfThePublisherMovesInsideOnUnsubscribed) {
     Made& one = publisher();
     auto all = std::make_unique<Subscriptions>(transport(), on_bus(), actor);
     all->subscribe(range(1, 2));
@@ -225,7 +226,7 @@ TEST_P(SubscriptionSnapshots, AreTheSameIfThePublisherLeavesInTheReportOfAFidsEn
     EXPECT_EQ(all->told().at(0).fids.find(Fid{2})->messages, 1U);
 }
 
-TEST_P(SubscriptionSnapshots, MayBeDestroyedInTheReportOfAFidsEnd) {
+TEST_P(SubscriptionSnapshots, EndIfTheirObjectIsDestroyedInsideOnUnsubscribed) {
     Made& one = publisher();
     auto all = std::make_unique<Subscriptions>(transport(), options({one.address}), actor);
     all->subscribe(range(1, 2));

@@ -167,7 +167,7 @@ TEST_P(TimeStamps, ArriveWithWholePages) {
     reader.expect_intact();
 }
 
-// For a slow subscriber of each policy that drops or conflates.
+// With a slow subscriber, for each policy that drops or conflates.
 TEST_P(TimeStamps, BelongToTheirMessagesWhenOthersAreDropped) {
     for (const SlowPolicy policy : {SlowPolicy::drop, SlowPolicy::newest}) {
         reader = {};

@@ -127,7 +127,7 @@ TEST_P(WaitedFor, DisconnectSubscribersLeavePublicationsForTheOthers) {
         EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
 }
 
-// Slow subscribers hold half of the publications, and tickets may not use the rest.
+// Slow subscribers hold half of the outstanding publications, and tickets may not use the rest.
 TEST_P(WaitedFor, TicketsLeavePublicationsForTheOthers) {
     auto publisher = unbuffered({.outstanding_limit = 16});
     gather(10);

@@ -47,7 +47,7 @@ TEST_P(Transfer, ABurstThatFitsTheRingDoesNotBlockItsSender) {
     EXPECT_EQ(client.socket->counters().sent.indirect_bytes, std::uint64_t{1} << 20);
 }
 
-TEST_P(Transfer, AllThatMayLeaveDoesSoAtOnce) {
+TEST_P(Transfer, SendsAtOnceEveryTransferThatIsPermitted) {
     StreamSocket::Options options;
     options.sender.ring_transfer_limit_bytes = 40'000;
     establish(options, options);

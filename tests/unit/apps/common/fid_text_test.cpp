@@ -57,7 +57,7 @@ TEST(FidSpec, ShowsAFidByItsFields) {
     EXPECT_THROW(find_layout("alice"), std::invalid_argument);
 }
 
-TEST(FidSpec, SaysWhichPieceIsWrong) {
+TEST(FidSpec, NamesThePieceThatIsWrong) {
     const auto message = [](const char* text) -> std::string {
         try {
             parse_fids(text);

@@ -24,7 +24,7 @@ void wait_for_event(BackgroundWriter& writer) {
     writer.clear_event();
 }
 
-TEST(BackgroundWriter, TakesBytesWhileAWriteBlocksAndSaysWhenFull) {
+TEST(BackgroundWriter, AcceptsBytesWhileAWriteBlocksAndReportsWhenItIsFull) {
     std::promise<void> go_on;
     std::string written;
     const auto blocked = [&, ready = go_on.get_future().share()](std::span<const std::byte> bytes) {

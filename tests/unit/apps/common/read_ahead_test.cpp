@@ -9,7 +9,7 @@ namespace {
 using netio::FidRange;
 using testing::UnorderedElementsAre;
 
-TEST(FidReplacements, RangesBecomeWhatTheirFidsBecome) {
+TEST(FidReplacements, ReplaceARangeAsTheyReplaceEachOfItsFids) {
     FidReplacements replace;
     replace.add("10-19=110-119");
     replace.add("15-30=500-515"); // 15 to 19 are replaced already

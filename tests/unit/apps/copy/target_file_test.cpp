@@ -212,7 +212,7 @@ TEST_F(TargetFileTest, ReportsTheChecksumOfAFileOfTheSameSize) {
     EXPECT_EQ(answer.digest, digest("same"));
 }
 
-TEST_F(TargetFileTest, APartThatAnotherWritesIsLeftAlone) {
+TEST_F(TargetFileTest, APartThatAnotherSenderWritesIsNotChanged) {
     TargetFile first{open("a", "one")};
     static_cast<void>(first.examine(*folder, {}));
     first.start(0);

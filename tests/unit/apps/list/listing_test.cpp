@@ -24,7 +24,7 @@ Announcement of(const std::string& name, std::uint64_t first, std::uint64_t last
             .started = "then"};
 }
 
-TEST(Listing, APublisherIsAFewLines) {
+TEST(Listing, ShowsAPublisherInThreeLines) {
     EXPECT_EQ(listed_as_text(of("a", 1, 2)), "a: buffered, host h, process 7, since then\n"
                                              "  at tcp:h:1\n"
                                              "  fids 0x1-0x2: hits\n");

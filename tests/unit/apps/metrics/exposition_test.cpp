@@ -40,7 +40,7 @@ TEST(Exposition, EscapesWhatWouldEndALabelOrALine) {
                                       "a{x=\"\\\"\\\\\\n\"} 1\n");
 }
 
-TEST(Exposition, SaysTimesInSeconds) {
+TEST(Exposition, WritesTimesInSeconds) {
     Exposition text;
     text.gauge("a_seconds", "A").add(netio::Duration{milliseconds{1500}});
     EXPECT_THAT(std::move(text).take(), HasSubstr("a_seconds 1.5\n"));

@@ -26,7 +26,7 @@ TEST(FaultPlan, WithoutFaultsNumbersFollowEachOther) {
     EXPECT_THAT(sequence({}, 5), testing::ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(FaultPlan, EachFaultDoesWhatItsNameSays) {
+TEST(FaultPlan, EachFaultHasTheEffectOfItsName) {
     EXPECT_THAT(sequence({.missing = 1}, 4), testing::ElementsAre(0, 2, 4, 6));
     EXPECT_THAT(sequence({.duplicated = 1}, 5), testing::ElementsAre(0, 1, 1, 2, 2));
     EXPECT_THAT(sequence({.late = 1}, 5), testing::ElementsAre(0, 2, 1, 4, 3));

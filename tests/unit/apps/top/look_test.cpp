@@ -60,7 +60,7 @@ std::string problem_with(NameSearch& names, const std::string& host, netio::Time
     return "none";
 }
 
-TEST(NameSearch, FindsTheAddressesOfANameAndSaysWhyNot) {
+TEST(NameSearch, FindsTheAddressesOfANameOrReportsWhyNot) {
     NameServer server;
     NameSearch names{server.resolve()};
     EXPECT_EQ(problem_with(names, "somewhere", far()), "none");

@@ -150,7 +150,7 @@ TEST(LoopBounds, PollsItsDescriptorsByTimeHoweverBusyItIs) {
     EXPECT_EQ(bed.poller.waits - before, 10U) << "each turn took longer than its limit";
 }
 
-TEST(LoopBounds, PostSaysWhenTooManyTasksWait) {
+TEST(LoopBounds, PostReportsThatTooManyTasksWait) {
     ManualPoller poller;
     EventLoop loop{{.post_limit = 2}, poller};
     int ran = 0;
@@ -179,7 +179,7 @@ TEST(LoopBounds, DispatchStopsAtItsTimeLimitAndStaysReadable) {
     EXPECT_EQ(::poll(&readable, 1, 0), 0);
 }
 
-TEST(LoopBounds, StopEndsADispatchAndLeavesNothingBehind) {
+TEST(LoopBounds, StopEndsADispatchAndDoesNotAffectTheNextOne) {
     EventLoop loop;
     Timer tick{loop, [&] {
                    loop.stop();

@@ -114,7 +114,7 @@ struct Source final : EventSource {
     bool sleepy = true;
 };
 
-TEST_F(LoopModes, ATurnSaysWhetherItDidAnything) {
+TEST_F(LoopModes, ATurnReportsWhetherItDidAnyWork) {
     EventLoop loop{{}, poller};
     EXPECT_FALSE(loop.run_once());
     EXPECT_TRUE(loop.post([] {}));

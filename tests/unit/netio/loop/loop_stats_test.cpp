@@ -114,7 +114,7 @@ TEST(LoopStats, RestsFromATurnThatFoundNothingToTheNext) {
     EXPECT_EQ(turns.rested(), 21ms);
 }
 
-TEST(LoopStats, AnOuterLoopRestsOnlyIfItSaysSo) {
+TEST(LoopStats, AnOuterLoopCountsAsRestingOnlyAfterRest) {
     const TimePoint start{1s};
     LoopStats turns;
     turns.begin(start);
@@ -127,7 +127,7 @@ TEST(LoopStats, AnOuterLoopRestsOnlyIfItSaysSo) {
     EXPECT_EQ(turns.rested(), 20ms);
 }
 
-TEST(LoopStats, SaysTheLongestSinceItWasAskedLast) {
+TEST(LoopStats, ReportsTheLongestTurnSinceTheLastCall) {
     LoopStats turns;
     EXPECT_EQ(turns.take_longest_lately(), 0s);
     for (const Duration taken : {Duration{3ms}, Duration{70ms}, Duration{20ms}})

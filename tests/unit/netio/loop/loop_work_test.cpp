@@ -77,7 +77,7 @@ TEST(SourceSet, APolledSourceStaysActiveUntilItIsArmed) {
     EXPECT_EQ(drained, 3);
 }
 
-TEST(SourceSet, SaysWhetherSomethingIsLeft) {
+TEST(SourceSet, ReportsWhetherWorkIsLeft) {
     SourceSet set;
     std::size_t there = 3;
     Source source{[&](std::size_t budget) {

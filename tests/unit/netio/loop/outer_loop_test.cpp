@@ -102,7 +102,7 @@ std::function<void()> that_destroys(std::optional<Owner>& owner, std::optional<b
     };
 }
 
-TEST(OwnHandler, IsKeptUntilAWatchReturns) {
+TEST(OwnHandler, OfAWatchLivesUntilItReturns) {
     EventLoop loop;
     const int fd = ::eventfd(1, EFD_CLOEXEC);
     std::optional<DescriptorWatch> watch;
@@ -114,7 +114,7 @@ TEST(OwnHandler, IsKeptUntilAWatchReturns) {
     ::close(fd);
 }
 
-TEST(OwnHandler, IsKeptUntilATimerReturns) {
+TEST(OwnHandler, OfATimerLivesUntilItReturns) {
     EventLoop loop;
     std::optional<Timer> timer;
     std::optional<bool> had_its_own;

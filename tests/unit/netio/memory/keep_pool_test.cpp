@@ -94,7 +94,7 @@ TEST(KeepPool, SmallMessagesShareASlabThatCountsAsAWhole) {
     EXPECT_EQ(extra_bytes(*pool), KeepPool::slab_bytes);
 }
 
-TEST(KeepPool, CopiesWhatIsSmallBesideItsBuffer) {
+TEST(KeepPool, CopiesWhatIsSmallComparedWithItsBuffer) {
     const KeepPool large{258 * 1024};
     EXPECT_TRUE(large.copies(KeepPool::copied_below - 1));
     EXPECT_FALSE(large.copies(KeepPool::copied_below));

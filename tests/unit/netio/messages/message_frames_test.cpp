@@ -19,7 +19,7 @@ std::vector<int> numbers(std::span<const std::byte> bytes) {
     return numbers;
 }
 
-TEST(MessageFrames, AFragmentSaysItsOffsetAndTheTotal) {
+TEST(MessageFrames, AFragmentHasItsOffsetAndTheTotal) {
     const auto extension = messages::encode({.offset = 0x01020304, .total = 0x0a0b0c0d});
     EXPECT_THAT(numbers(extension), ElementsAre(4, 3, 2, 1, 0x0d, 0x0c, 0x0b, 0x0a));
     const FragmentPlace place = messages::decode_fragment(extension);

@@ -238,7 +238,7 @@ Handshake handshake_of(const SessionOptions& options = {}) {
     return {Hello{.service = Service::stream, .service_data = {}}, options};
 }
 
-TEST(Handshake, SaysWhatItsOptionsAre) {
+TEST(Handshake, AnnouncesItsOptionsInTheHello) {
     Handshake handshake =
         handshake_of({.receive_buffer_bytes = 1000, .receive_count = 7, .heartbeat = 3s});
     ConnectionData data;
@@ -404,7 +404,7 @@ class KeysOfASession : public testing::Test {
     }();
 };
 
-TEST_F(KeysOfASession, AMessageOfAnotherSizeIsNotHeard) {
+TEST_F(KeysOfASession, AMessageOfAnotherSizeIsRefused) {
     const access::KeyExchange::Message message = side(access::KeyExchange::Side::initiator).say();
     EXPECT_TRUE(hears(message));
     std::vector<std::byte> longer{message.begin(), message.end()};
@@ -414,7 +414,7 @@ TEST_F(KeysOfASession, AMessageOfAnotherSizeIsNotHeard) {
         EXPECT_FALSE(hears(std::span{message}.first(size))) << size;
 }
 
-TEST_F(KeysOfASession, AMessageIsHeardOnceAndInItsTurn) {
+TEST_F(KeysOfASession, AMessageIsAcceptedOnceAndInItsTurn) {
     access::KeyExchange initiator = side(access::KeyExchange::Side::initiator);
     access::KeyExchange responder = side(access::KeyExchange::Side::responder);
     const access::KeyExchange::Message first = initiator.say();

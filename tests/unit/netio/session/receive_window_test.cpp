@@ -548,7 +548,7 @@ TEST(ReceiveWindowAutotuner, OneThatIsUsedToAQuarterStays) {
     EXPECT_EQ(unused.pace.wanted(), 32U);
 }
 
-TEST(ReceiveWindowAutotuner, OneThatThePeerHasWaitedForInThePeriodStays) {
+TEST(ReceiveWindowAutotuner, AWindowForWhichThePeerHasWaitedInThePeriodKeepsItsSize) {
     Grown side{64};
     side.arrive(true);
     side.messages(2);

@@ -96,7 +96,7 @@ TEST_P(SessionClose, ACloseWhosePeerAbortsIsUnconfirmed) {
     expect_end(far, CloseReason::local, 0);
 }
 
-TEST_P(SessionClose, AnAbortWhileClosingSaysWhatIsUnconfirmed) {
+TEST_P(SessionClose, AnAbortWhileClosingReportsWhatIsUnconfirmed) {
     connect();
     send(near, 7);
     near.session->close();
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, SessionClose, all_beds(), bed_name);
 
 using SimulatedClose = SessionTest;
 
-TEST_P(SimulatedClose, AnUnansweredCloseEndsAfterItsTimeAndSaysWhatIsUnconfirmed) {
+TEST_P(SimulatedClose, AnUnansweredCloseEndsAfterItsTimeAndReportsWhatIsUnconfirmed) {
     connect({.heartbeat = 0ms, .dead_after = 0ms, .close_timeout = 700ms});
     bed.sim()->cut(1);
     send(near, 5);

@@ -216,7 +216,7 @@ TEST(Shutdown, TheTimeRunsForThePeerAndTheLimitForBoth) {
     EXPECT_EQ(far.limit(), TimePoint::max());
 }
 
-TEST(Shutdown, TheEndSaysWhatIsMissingAndWhy) {
+TEST(Shutdown, TheEndReportsWhatIsMissingAndWhy) {
     Shutdown shutdown;
     EXPECT_TRUE(shutdown.close());
     EXPECT_FALSE(shutdown.close());

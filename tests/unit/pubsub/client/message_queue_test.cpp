@@ -563,7 +563,7 @@ TEST_F(Queue, WithTheDropPolicyItFindsRoomWithinATurn) {
     EXPECT_EQ(queue->dropped(), 1U) << "two messages not yet handed over fill it";
 }
 
-TEST_F(Queue, WhatIsKeptOfEachFidIsThereWhenThereIsRoom) {
+TEST_F(Queue, ConflatedMessagesArriveWhenThereIsSpace) {
     make(SlowPolicy::newest, 2);
     put(1);
     put(2);

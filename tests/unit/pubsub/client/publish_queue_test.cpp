@@ -277,7 +277,7 @@ TEST_F(PublishQueueTest, SendsAcceptedMessagesInOrder) {
     }
 }
 
-TEST_F(PublishQueueTest, APutThatWaitsGoesOnWhenThereIsRoom) {
+TEST_F(PublishQueueTest, AWaitingPutContinuesWhenThereIsSpace) {
     ASSERT_EQ(put(1, 0, limit / 2 - head), Status::ok);
     ASSERT_EQ(put(2, 1), Status::again);
     const auto waiting = std::async(std::launch::async, [this] {

@@ -50,7 +50,7 @@ TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
     EXPECT_EQ(counter.books(), (Books{.lost = 2, .surplus = 2}));
 }
 
-TEST(ArrivalCounter, ADuplicateDoesNotMakeUpForWhatThePublisherSaysIsMissing) {
+TEST(ArrivalCounter, ADuplicateDoesNotCompensateAReportedLoss) {
     ArrivalCounter counter;
     counter.add(Fid{1}, 10);
     counter.add(Fid{1}, 10);
@@ -194,7 +194,7 @@ TEST(Account, KeepsWhatASubscriptionThatHasEndedBrought) {
     check(account.fids(arrivals)); // the arrivals were not reset
 }
 
-TEST(Account, SaysWhatArrivedBeyondTheTotals) {
+TEST(Account, ReportsWhatArrivedBeyondTheTotals) {
     ArrivalCounter arrivals;
     Account account;
     account.begin_connection();

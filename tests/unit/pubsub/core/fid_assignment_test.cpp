@@ -553,7 +553,7 @@ TEST(AssignmentBetweenSlices, ARemovedPublisherKeepsNoPartOfItsClaim) {
 
 // Below the border of its change, a publisher has released the fids that it no longer claims; above
 // the border its old claim is valid. The border is inside a range of the old claim, or at its end.
-TEST(AssignmentBetweenSlices, TheNewClaimHoldsUpToTheBorderAndTheOldBeyond) {
+TEST(AssignmentBetweenSlices, TheNewClaimIsValidBelowTheBorderAndTheOldOneAbove) {
     const std::vector<std::vector<FidRange>> before{{range(0, 50)}, {range(0, 19), range(30, 50)}};
     for (const std::vector<FidRange>& old : before) {
         SettlingAssignment tested{1};

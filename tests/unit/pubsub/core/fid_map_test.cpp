@@ -185,7 +185,7 @@ TEST(FidMap, FidsChosenToCollideAreSpreadNevertheless) {
         ASSERT_EQ(map.find(Fid{fid_of_hash(i)}) != nullptr, i % 2 == 1);
 }
 
-TEST(FidMap, SaysHowFarTheFarthestIsFromHome) {
+TEST(FidMap, ReportsTheLongestDistanceFromHome) {
     FidMap<std::uint64_t> map;
     EXPECT_EQ(map.farthest(), 0U);
     constexpr std::uint64_t count = 20;

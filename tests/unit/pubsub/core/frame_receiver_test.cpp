@@ -92,7 +92,7 @@ class FrameReceiverTest : public testing::Test {
     Sink sink;
 };
 
-TEST_F(FrameReceiverTest, SaysThatThereIsNoMemoryForAMessage) {
+TEST_F(FrameReceiverTest, ReportsThatThereIsNoMemoryForAMessage) {
     const std::vector<std::byte> first = fragment(4, 0);
     netio::test::fail_new_at(1);
     EXPECT_EQ(take(fragment_kind, first), Outcome::no_memory);
@@ -133,7 +133,7 @@ TEST_F(FrameReceiverTest, AFragmentWhoseReservedBytesAreNotZeroIsNotTheOneBefore
     EXPECT_THAT(sink.messages, ElementsAre("0x4:20"));
 }
 
-TEST_F(FrameReceiverTest, SaysWhichKindsOfFramesThereWere) {
+TEST_F(FrameReceiverTest, ReportsWhichKindsOfFramesHaveArrived) {
     take(fragment_kind, fragment(4, 0));
     EXPECT_TRUE(receiver.seen().fragments);
     EXPECT_FALSE(receiver.seen().pages);

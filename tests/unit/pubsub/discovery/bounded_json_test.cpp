@@ -32,7 +32,7 @@ TEST(BoundedJson, ReadsWhatKeepsToEachLimitAndNothingBeyond) {
               "it has a text of more than 3 bytes");
 }
 
-TEST(BoundedJson, SaysOfATextThatIsNotJson) {
+TEST(BoundedJson, ReportsATextThatIsNotJson) {
     for (const char* const text : {"", "{", "[1,]", "{\"a\"}", "\"\xff\"", "1e400", "[1] 2"})
         EXPECT_EQ(problem_of(text, {}), "it is not JSON") << text;
 }

@@ -150,7 +150,7 @@ TEST(HostCheck, OneThreadResolvesTheNewestNames) {
     EXPECT_THAT(resolved, ElementsAre("host-0", "host-20", "zz-last"));
 }
 
-TEST(HostCheck, TheSystemsResolverSaysWhy) {
+TEST(HostCheck, ReportsTheReasonOfTheSystemsResolver) {
     EXPECT_EQ(resolve_here("localhost"), "");
     EXPECT_NE(resolve_here("no..name"), "") << "an empty label is refused without a name server";
 }

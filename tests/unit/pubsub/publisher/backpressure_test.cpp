@@ -260,7 +260,7 @@ EvictionPolicy eviction() {
     return EvictionPolicy{{.disconnect_after = 500ms, .close_timeout = 2s}};
 }
 
-TEST(EvictionPolicy, OnlyWhoIsWaitedForIsDisconnectedForBeingSlow) {
+TEST(EvictionPolicy, DisconnectsASlowSubscriberOnlyWhilePublishingWaitsForIt) {
     const ShutdownState end;
     EXPECT_THAT(eviction().verdict({.time = 1h}, end, now), IsEmpty());
     EXPECT_THAT(eviction().verdict({.time = 1h, .waited_for = true}, end, now), IsEmpty());
@@ -318,7 +318,7 @@ TEST(EvictionPolicy, EvictsAHolderOfTheNeededMemory) {
 }
 
 // Other blocked subscribers hold the rest, which cannot be reclaimed.
-TEST(EvictionPolicy, EvictsAHolderWhenWaitIsInVain) {
+TEST(EvictionPolicy, EvictsAHolderIfNoOtherMemoryBecomesFree) {
     MemoryBudget budget{100};
     budget.use(95);
     const auto leaving = [&](std::size_t amount) {

@@ -185,7 +185,7 @@ TEST_F(LateSubscriptions, KeepOldMessagesUntilTheyWereSent) {
     EXPECT_EQ(history.log().messages(), 1U);
 }
 
-TEST_F(LateSubscriptions, HoldPublishingOfTheirFidsIfTheyFallBehind) {
+TEST_F(LateSubscriptions, BlockPublishingOfTheirFidsWhenHalfOfTheLogIsUnsent) {
     for (int i = 0; i < 8; ++i)
         publish(1);
     history.begin(a, fids(1, 1));

@@ -726,8 +726,8 @@ TEST_F(RecordingWriterTest, OverwritesNothing) {
     EXPECT_EQ(std::filesystem::file_size(path("set-000002.mcap")), 8U);
 }
 
-// A part of an earlier set would end the recording later, and a single file with the name of the
-// set would be read instead of it.
+// A file of an earlier set would make a later part of the recording fail, and a single file with
+// the name of the set would be read instead of the set.
 TEST_F(RecordingWriterTest, RefusesTheNameOfAnotherSetAtOnce) {
     const auto refused = [&](const std::string& name, std::uint64_t rotate_size_bytes) {
         Options options = small();

@@ -300,7 +300,7 @@ TEST(NoAdvert, P10NoReportInAnIndirectPhase) {
     EXPECT_EQ(tell(receiver), "");
 }
 
-TEST(NoAdvert, P10PublishedSaysNothing) {
+TEST(NoAdvert, P10PublishedReceiverReportsNothing) {
     Receiver receiver{plain()};
     post(receiver, 1, 100);
     tell(receiver);

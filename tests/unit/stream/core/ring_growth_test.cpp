@@ -58,7 +58,7 @@ class SilentSender : public SenderBeforeARing {
     SilentSender() : SenderBeforeARing{published_sender(1'000)} {}
 };
 
-TEST_F(SenderBeforeARing, P11SaysWhichTransfersHadToWaitForSpace) {
+TEST_F(SenderBeforeARing, P11MarksTheTransfersThatHadToWaitForSpace) {
     submit(600);
     submit(900);
     EXPECT_EQ(pump(), "600@0 400@600");
@@ -70,7 +70,7 @@ TEST_F(SenderBeforeARing, P11SaysWhichTransfersHadToWaitForSpace) {
     EXPECT_EQ(pump(), "100@500") << "there was space all the time";
 }
 
-TEST_F(SilentSender, P11PublishedSenderSaysNothingAndTakesNoRing) {
+TEST_F(SilentSender, P11PublishedSenderReportsNoWaitAndAcceptsNoRing) {
     submit(1'200);
     EXPECT_EQ(pump(), "1000@0");
     ASSERT_EQ(sender.on_ack(200), ProtocolError::none);
@@ -178,7 +178,7 @@ class ReceiverWithAFixedRing : public GrowingReceiver {
     ReceiverWithAFixedRing() : GrowingReceiver{1'000} {}
 };
 
-TEST_F(GrowingReceiver, P11WantsTwiceTheRingWhenAnEmptyOneWasWaitedFor) {
+TEST_F(GrowingReceiver, P11WantsTwiceTheRingIfThePeerWaitedWhileItWasEmpty) {
     wait_in_vain();
     EXPECT_EQ(receiver.wanted_ring(), 2'000U);
     EXPECT_EQ(receiver.wanted_ring(), 2'000U) << "until there is an answer";

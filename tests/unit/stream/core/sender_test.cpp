@@ -198,7 +198,7 @@ TEST_F(SenderInIndirectPhase, R14RefusesWhatNoPeerMaySay) {
     EXPECT_EQ(Sender{sender}.on_ack(100), ProtocolError::none);
 }
 
-TEST_F(SenderInIndirectPhase, R14RefusesAnAdvertMoreThanARingBehind) {
+TEST_F(SenderInIndirectPhase, R14RefusesAnAdvertWhoseNumberIsMoreThanARingTooLow) {
     ASSERT_EQ(sender.on_ack(100), ProtocolError::none);
     submit(ring_bytes);
     pump();

@@ -292,7 +292,7 @@ TEST(DecodeErrorText, EveryErrorHasItsOwn) {
     EXPECT_EQ(std::adjacent_find(texts.begin(), texts.end()), texts.end());
 }
 
-TEST(Agreement, AHelloSaysWhatTheOptionsDoAndNeed) {
+TEST(Agreement, AHelloAnnouncesWhatTheOptionsOfferAndNeed) {
     const Hello ours = hello_of(improved_sender(0), improved_receiver(100, 200), true);
     EXPECT_EQ(ours, (Hello{.advert_limit_count = 256,
                            .advertises = true,
