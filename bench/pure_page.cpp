@@ -2,11 +2,14 @@
 
 // The page codec: the cost to put a message into a page, and to find it again.
 
+#include "netio/base/copy.hpp"
 #include "netio/coalescing/page.hpp"
 #include "pubsub/core/wire.hpp"
 
 #include <benchmark/benchmark.h>
 
+#include <cstring>
+#include <span>
 #include <vector>
 
 namespace {
@@ -23,7 +26,7 @@ std::size_t fill(std::vector<std::byte>& memory, const std::vector<std::byte>& m
     for (std::uint64_t i = 0;; ++i) {
         std::byte* const out = writer.append(Fid{i % fid_count}, 0, message.size());
         if (out == nullptr) return writer.used();
-        netio::copy_message(out, message);
+        netio::copy_bytes(out, message);
         ++messages;
     }
 }
@@ -57,5 +60,29 @@ void visit_page(benchmark::State& state) {
     state.SetItemsProcessed(visited);
 }
 BENCHMARK(visit_page)->Arg(40)->Arg(1024);
+
+// A message of 64 KiB copied to an address some bytes ahead of the source, modulo 4,096.
+template <typename Copy>
+void copy_ahead(benchmark::State& state, Copy copy) {
+    constexpr std::size_t bytes = 64 * 1024;
+    std::vector<std::byte> memory(2 * bytes + 3 * std::size_t{4096}, std::byte{1});
+    std::byte* const in = memory.data();
+    std::byte* const out = in + bytes + 4096 + state.range(0);
+    for ([[maybe_unused]] const auto step : state) {
+        copy(out, std::span<const std::byte>{in, bytes});
+        benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+}
+void copy_bytes_ahead(benchmark::State& state) {
+    copy_ahead(state, netio::copy_bytes);
+}
+void memcpy_ahead(benchmark::State& state) {
+    copy_ahead(state, [](std::byte* out, std::span<const std::byte> in) {
+        std::memcpy(out, in.data(), in.size());
+    });
+}
+BENCHMARK(memcpy_ahead)->Arg(0)->Arg(1)->Arg(12)->Arg(32);
+BENCHMARK(copy_bytes_ahead)->Arg(0)->Arg(1)->Arg(12)->Arg(32);
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/coalescing/reassembly.hpp"
 
+#include "netio/base/copy.hpp"
+
 #include <algorithm>
 #include <new>
 
@@ -23,7 +25,7 @@ Reassembly::Outcome Reassembly::take(const FragmentPlace& place, std::span<const
         abandon();
         return Outcome::no_memory;
     }
-    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    append(bytes);
     total_ = place.total;
     in_progress_ = buffer_.size() < total_;
     if (!in_progress_) message_ = buffer_;
@@ -38,6 +40,18 @@ bool Reassembly::reserve(std::size_t needed, std::size_t total) noexcept {
         return true;
     } catch (const std::bad_alloc&) {
         return false;
+    }
+}
+
+// With reserved memory. In pieces if one copy would be slow (netio/base/copy.hpp).
+void Reassembly::append(std::span<const std::byte> bytes) {
+    const bool in_pieces =
+        detail::is_slow_for_strings(buffer_.data() + buffer_.size(), bytes.data());
+    const std::size_t piece_bytes = in_pieces ? 512 : bytes.size();
+    while (!bytes.empty()) {
+        const auto piece = bytes.first(std::min(piece_bytes, bytes.size()));
+        buffer_.insert(buffer_.end(), piece.begin(), piece.end());
+        bytes = bytes.subspan(piece.size());
     }
 }
 

@@ -65,6 +65,7 @@ class Reassembly {
                before(part.data() + part.size(), whole.data() + whole.size());
     }
     bool reserve(std::size_t needed, std::size_t total) noexcept;
+    void append(std::span<const std::byte> bytes);
 
     std::size_t largest_bytes_;
     std::vector<std::byte> buffer_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/memory/keep_pool.hpp"
+#include "netio/base/copy.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace netio::inline v0_3 {
 
@@ -43,8 +43,7 @@ class KeepPool::Slab {
     bool has_room(std::size_t bytes) const noexcept { return slab_bytes - used_ >= bytes; }
     std::span<const std::byte> add(std::span<const std::byte> bytes) noexcept {
         std::byte* const at = memory_.get() + used_;
-        // Not std::ranges::copy: that of GCC 12 copies constant bytes one at a time.
-        if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
+        copy_bytes(at, bytes);
         used_ += bytes.size();
         return {at, bytes.size()};
     }

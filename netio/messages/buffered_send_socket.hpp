@@ -15,6 +15,7 @@
 // and arrives whole, in order. Messages that were not sent when the connection ends are lost.
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/base/copy.hpp"
 #include "netio/base/export.hpp"
 #include "netio/coalescing/page.hpp"
 #include "netio/loop/check_caller.hpp"
@@ -90,7 +91,7 @@ class NETIO_EXPORT BufferedSendSocket final {
         NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedSendSocket");
         std::byte* const out = filling_.writer.append(message.size());
         if (out == nullptr) return sendv({&message, 1});
-        copy_message(out, message);
+        copy_bytes(out, message);
         count(message.size());
         return Status::ok;
     }

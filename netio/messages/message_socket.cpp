@@ -3,6 +3,7 @@
 
 #include "netio/base/back_off.hpp"
 #include "netio/base/check.hpp"
+#include "netio/base/copy.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/base/slot_pool.hpp"
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <deque>
 #include <new>
 #include <string>
@@ -629,7 +629,7 @@ bool MessageCore::hand_over(std::span<const std::byte> message,
         return true;
     }
     if (!find_slice(message.size())) return false;
-    if (!message.empty()) std::memcpy(posted.front().memory.data(), message.data(), message.size());
+    copy_bytes(posted.front().memory.data(), message);
     complete_slice(message.size(), immediate);
     return true;
 }
@@ -700,7 +700,7 @@ std::string_view MessageCore::take_into_slice(const FragmentPlace& place,
         }
         filling_ = place;
     }
-    std::memcpy(posted.front().memory.data() + place.offset, piece.data(), piece.size());
+    copy_bytes(posted.front().memory.data() + place.offset, piece);
     filling_->offset += static_cast<std::uint32_t>(piece.size());
     if (filling_->offset < filling_->total) return {};
     filling_.reset();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/messages/requester.hpp"
 
+#include "netio/base/copy.hpp"
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/coalesced_task.hpp"
-#include "netio/coalescing/page.hpp"
 #include "netio/loop/process.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/messages/request_table.hpp"
@@ -624,7 +624,7 @@ Status Requester::Impl::put(std::span<const std::byte> message, std::chrono::mil
     const TimePoint until = now + std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);
     RequesterCore::Outgoing outgoing;
     outgoing.message.resize(requests::header_bytes + message.size());
-    copy_message(outgoing.message.data() + requests::header_bytes, message);
+    copy_bytes(outgoing.message.data() + requests::header_bytes, message);
     auto made = std::make_shared<ReplyState>(core);
     std::unique_lock lock{core->mutex};
     const auto may_go_on = [&] { return core->closed || !is_full(outgoing.cost()); };

@@ -2,9 +2,9 @@
 #include "netio/session/send_window.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/copy.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace netio::inline v0_3 {
@@ -18,7 +18,7 @@ std::vector<std::uint32_t> all_free(std::size_t count) {
 }
 
 std::byte* append(std::byte* out, std::span<const std::byte> bytes) noexcept {
-    if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+    copy_bytes(out, bytes);
     return out + bytes.size();
 }
 

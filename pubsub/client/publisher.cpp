@@ -2,6 +2,7 @@
 #include "pubsub/client/publisher.hpp"
 
 #include "netio/access/host.hpp"
+#include "netio/base/copy.hpp"
 #include "netio/base/line_limiter.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/coalesced_task.hpp"
@@ -312,7 +313,7 @@ pubsub::Publication Publisher::Impl::copy_of(Fid fid, std::span<const std::byte>
     const std::size_t before = time_stamp::bytes_of(options.time_stamps);
     auto memory = std::make_shared_for_overwrite<std::byte[]>(before + message.size());
     if (before > 0) wire::store(memory.get(), time);
-    copy_message(memory.get() + before, message);
+    copy_bytes(memory.get() + before, message);
     const std::span<const std::byte> copy{memory.get(), before + message.size()};
     return {.fid = fid, .status = status, .bytes = {std::move(memory), copy}};
 }
@@ -368,7 +369,7 @@ std::size_t Publisher::Impl::put_batch(std::span<const Outgoing> messages, TimeP
         for (const Outgoing& message : messages.subspan(accepted, end - accepted)) {
             const std::span<const std::byte> copy{at, before + message.bytes.size()};
             if (before > 0) wire::store(at, time);
-            copy_message(at + before, message.bytes);
+            copy_bytes(at + before, message.bytes);
             at += copy.size();
             piece.push_back({.fid = message.fid,
                              .status = message.status,

@@ -4,6 +4,7 @@
 // Messages in contiguous memory, for reading many at a time: Subscriber::receive(batch). A message
 // needs no allocation of its own, and a batch keeps its memory.
 
+#include "netio/base/copy.hpp"
 #include "netio/base/kept_bytes.hpp"
 #include "netio/coalescing/page.hpp"
 #include "pubsub/core/fid.hpp"
@@ -184,7 +185,7 @@ class MessageBatch final : public MessageKeeper {
         head.status = item.status;
         head.marks = Head::marks_of(item);
         head.utc_offset_s = item.stamps.utc_offset_s;
-        netio::copy_message(bytes_.data() + used_, bytes);
+        copy_bytes(bytes_.data() + used_, bytes);
         used_ += size;
     }
 

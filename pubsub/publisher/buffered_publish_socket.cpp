@@ -2,6 +2,7 @@
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/copy.hpp"
 #include "netio/base/option_check.hpp"
 #include "pubsub/core/conflation.hpp"
 #include "pubsub/publisher/history.hpp"
@@ -630,7 +631,7 @@ bool BufferedPublisher::send_conflated_page(ConflationStore& store, Subscriber& 
         const ConflationStore::Message& message = store.front();
         std::byte* const out = writer.append(message.fid, message.status, message.bytes.size());
         if (out == nullptr) break;
-        netio::copy_message(out, message.bytes);
+        copy_bytes(out, message.bytes);
         store.pop_front();
     }
     pages_.seal(*page, writer.used(), PageStore::Contents::records, {}, budget());

@@ -13,6 +13,7 @@
 // several pages and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any
 // of its handlers.
 
+#include "netio/base/copy.hpp"
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
 #include "netio/base/wire.hpp"
@@ -91,7 +92,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         ++state->published;
         ++counters_.messages;
         counters_.bytes += message.size();
-        netio::copy_message(out, message);
+        copy_bytes(out, message);
         return Status::ok;
     }
     // The same with a time, in the unit of Publisher::Options::time_stamps. If this is none, the
@@ -110,7 +111,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         ++counters_.messages;
         counters_.bytes += message.size();
         wire::store(out, time);
-        netio::copy_message(out + time_stamp::bytes, message);
+        copy_bytes(out + time_stamp::bytes, message);
         return Status::ok;
     }
     // The parts together are one message.

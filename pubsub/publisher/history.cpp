@@ -2,6 +2,7 @@
 #include "pubsub/publisher/history.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/copy.hpp"
 #include "netio/base/option_check.hpp"
 
 #include <algorithm>
@@ -76,16 +77,15 @@ void HistoryLog::write(Place place, std::span<const std::byte> bytes) noexcept {
     if (bytes.empty()) return;
     const std::size_t from = offset(place);
     const std::size_t first = std::min(bytes.size(), limits_.bytes - from);
-    std::memcpy(memory_.get() + from, bytes.data(), first);
-    if (first < bytes.size())
-        std::memcpy(memory_.get(), bytes.data() + first, bytes.size() - first);
+    copy_bytes(memory_.get() + from, bytes.first(first));
+    copy_bytes(memory_.get(), bytes.subspan(first));
 }
 
 void HistoryLog::read(Place place, std::span<std::byte> out) const noexcept {
     const std::size_t from = offset(place);
     const std::size_t first = std::min(out.size(), limits_.bytes - from);
-    std::memcpy(out.data(), memory_.get() + from, first);
-    if (first < out.size()) std::memcpy(out.data() + first, memory_.get(), out.size() - first);
+    copy_bytes(out.data(), {memory_.get() + from, first});
+    copy_bytes(out.data() + first, {memory_.get(), out.size() - first});
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/publisher/send_queue.hpp"
 
+#include "netio/base/copy.hpp"
 #include "netio/coalescing/page.hpp"
 
 #include <bit>
@@ -78,7 +79,7 @@ void copy_message(const ZeroCopyMessage& message, std::byte* out) noexcept {
     out = std::copy_n(message.header.begin(), message.header_bytes, out);
     for (std::size_t i = 0; i < message.slice_count; ++i) {
         const Slice& slice = message.slices[i];
-        netio::copy_message(out, {slice.data, slice.size});
+        copy_bytes(out, {slice.data, slice.size});
         out += slice.size;
     }
 }

@@ -2,11 +2,11 @@
 #include "stream/socket/blocking_connection.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/copy.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -156,7 +156,7 @@ std::size_t UnreadBytes::take(std::span<std::byte> memory) noexcept {
     while (!pieces_.empty() && taken < memory.size()) {
         std::span<const std::byte>& front = pieces_.front().bytes;
         const std::size_t bytes = std::min(memory.size() - taken, front.size());
-        std::memcpy(memory.data() + taken, front.data(), bytes);
+        copy_bytes(memory.data() + taken, front.first(bytes));
         front = front.subspan(bytes);
         if (front.empty()) pieces_.pop_front();
         taken += bytes;
@@ -301,7 +301,7 @@ std::size_t BlockingConnection::take_arrivals(std::span<std::byte> memory) {
     if (!unread_.empty()) return unread_.take(memory);
     const std::size_t bytes = std::min(memory.size(), static_cast<std::size_t>(partial_bytes()));
     if (bytes == 0) return 0;
-    std::memcpy(memory.data(), standing_->data() + standing_read_bytes_, bytes);
+    copy_bytes(memory.data(), {standing_->data() + standing_read_bytes_, bytes});
     standing_read_bytes_ += bytes;
     return bytes;
 }
@@ -402,7 +402,7 @@ void BlockingConnection::write(std::span<const std::byte> memory) {
     if (memory.size() <= copy_limit_bytes) {
         // The copy belongs to this object: a short write returns before it is sent.
         const Slice slice = outgoing_.slice(sends_, memory.size());
-        std::memcpy(slice.data, memory.data(), memory.size());
+        copy_bytes(slice.data, memory);
         send(slice);
         loop().run_once();
         return;

@@ -46,7 +46,8 @@ BlockingStream BlockingStream::connect(std::string_view address, const Options& 
 }
 
 BlockingStream BlockingStream::connect(std::string_view address) {
-    return connect(address, Options{});
+    const Options options; // not a temporary, of which GCC 12 warns that it may be uninitialized
+    return connect(address, options);
 }
 
 std::size_t BlockingStream::read(std::span<std::byte> memory) {

@@ -2,10 +2,10 @@
 #include "stream/socket/directions.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/copy.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -290,7 +290,7 @@ Status Incoming::receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDom
 bool Incoming::move_front(const Slice& to) {
     if (mode_.enabled() || receives_.empty()) return false;
     const Slice& from = receives_.front();
-    std::memcpy(to.data, from.data, is_front_open() ? filled_bytes() : from.size);
+    copy_bytes(to.data, {from.data, is_front_open() ? filled_bytes() : from.size});
     receives_.replace_front(to);
     return true;
 }
@@ -330,7 +330,7 @@ void Incoming::copy(const Copy& copy, const std::byte* from) {
     // A completed receive has left the queue of the state machine, but not receives_.
     const Slice to =
         receives_.slice(static_cast<std::uint64_t>(copy.id), copy.receive_offset, copy.bytes);
-    std::memcpy(to.data, from, to.size);
+    copy_bytes(to.data, {from, to.size});
     receiver_->on_copied();
 }
 
@@ -343,7 +343,7 @@ ProtocolError Incoming::on_frame(const FrameNotice& notice, std::span<const std:
     if (notice.kind == TransferKind::direct) {
         const Slice to =
             receives_.slice(static_cast<std::uint64_t>(place.id), place.offset, bytes.size());
-        std::memcpy(to.data, bytes.data(), to.size);
+        copy_bytes(to.data, bytes.first(to.size));
         return error;
     }
     std::byte* const ring = rings_.at(place.ring) + place.offset;
@@ -354,7 +354,7 @@ ProtocolError Incoming::on_frame(const FrameNotice& notice, std::span<const std:
         this->copy(*copy, bytes.data() + done);
         done += static_cast<std::size_t>(copy->bytes);
     }
-    std::memcpy(ring + done, bytes.data() + done, bytes.size() - done);
+    copy_bytes(ring + done, bytes.subspan(done));
     return error;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "netio/base/copy.hpp"
 #include "netio/coalescing/page.hpp"
 
 #include <gmock/gmock.h>
@@ -208,7 +209,7 @@ TEST(MessageParts, CopiesAMessageOfEachSizeAndNothingAroundIt) {
         for (std::size_t i = 0; i < size; ++i)
             message[i] = static_cast<std::byte>(i + 1);
         std::vector<std::byte> out(size + 2, guard);
-        copy_message(out.data() + 1, message);
+        copy_bytes(out.data() + 1, message);
         EXPECT_EQ(out.front(), guard) << size;
         EXPECT_EQ(out.back(), guard) << size;
         EXPECT_EQ(std::vector<std::byte>(out.begin() + 1, out.end() - 1), message) << size;
