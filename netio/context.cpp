@@ -63,7 +63,7 @@ class LogObserver final : public Observer {
     }
     void on_peer_stalled(const PeerStalled& event) override {
         slow_.write(event.peer + " is slow: it has received nothing for " + seconds(event.stalled) +
-                    (event.holds_up_publisher ? ", and publishing waits for it" : ""));
+                    (event.blocks_publisher ? ", and publishing waits for it" : ""));
     }
     void on_peer_recovered(const PeerRecovered& event) override {
         slow_.write(event.peer + " receives again after " + seconds(event.stalled));

@@ -166,7 +166,7 @@ void LogObserver::on_peer_stalled(const netio::PeerStalled& event) {
     stalled_.note(fmt::format("subscriber {} is slow: no progress for {:.1f} s{}; reduce its load, "
                               "or let it subscribe with policy drop or newest",
                               event.peer, seconds(event.stalled),
-                              event.holds_up_publisher ? ", publishing is blocked" : ""));
+                              event.blocks_publisher ? ", publishing is blocked" : ""));
 }
 
 void LogObserver::on_peer_recovered(const netio::PeerRecovered& event) {

@@ -95,7 +95,7 @@ void Exposition::histogram(std::string_view name, std::string_view help,
                          seconds(values.sum().count()), name, values.count());
 }
 
-LoopFigures take_figures(netio::EventLoop& loop) {
+LoopFigures take_snapshot(netio::EventLoop& loop) {
     return {.turns = loop.turns().count(),
             .waits = loop.wait_count(),
             .longest_turn = loop.turns().take_longest_lately(),
@@ -154,12 +154,12 @@ void write(std::span<const RdmaDevice> devices, Exposition& text) {
 
 namespace {
 
-using netio::pubsub::ArrivedFigures;
-using netio::pubsub::FidFigures;
-using netio::pubsub::HistoryFigures;
+using netio::pubsub::HistorySnapshot;
+using netio::pubsub::PublishedFidSnapshot;
 using netio::pubsub::PublisherSnapshot;
-using netio::pubsub::SourceFigures;
-using netio::pubsub::SubscriberFigures;
+using netio::pubsub::ReceivedFidSnapshot;
+using netio::pubsub::SourceSnapshot;
+using netio::pubsub::SubscriberSnapshot;
 using netio::pubsub::SubscriptionsSnapshot;
 
 void write_pool(const PublisherFigures& publisher, Exposition& text) {
@@ -173,7 +173,7 @@ void write_pool(const PublisherFigures& publisher, Exposition& text) {
         .add(unit, std::uint64_t{snapshot.least_free});
 }
 
-void write_history(const HistoryFigures& history, Exposition& text) {
+void write_history(const HistorySnapshot& history, Exposition& text) {
     if (history.limit == 0) return;
     text.gauge("netio_publisher_history_limit_bytes", "Memory for kept messages")
         .add({}, std::uint64_t{history.limit});
@@ -188,7 +188,7 @@ void write_history(const HistoryFigures& history, Exposition& text) {
 // Writes one sample per subscriber for each name.
 template <class Value>
 void write_peers(Exposition::Family family, const PublisherSnapshot& snapshot, Value value) {
-    for (const SubscriberFigures& each : snapshot.subscribers) {
+    for (const SubscriberSnapshot& each : snapshot.subscribers) {
         const std::string id = std::to_string(static_cast<std::uint64_t>(each.id) >> 32);
         family.add({{"peer", each.address}, {"id", id}}, value(each));
     }
@@ -201,7 +201,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
     const auto counter = [&](std::string_view name, std::string_view help, auto value) {
         write_peers(text.counter(name, help), snapshot, value);
     };
-    using Peer = const SubscriberFigures&;
+    using Peer = const SubscriberSnapshot&;
     gauge("netio_peer_waiting", "Part of the pool queued for the subscriber",
           [](Peer peer) { return std::uint64_t{peer.waiting}; });
     gauge("netio_peer_most_waiting", "Maximum of the queued part since the last scrape",
@@ -215,7 +215,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
     gauge("netio_peer_idle_seconds", "Time without progress while messages are queued",
           [](Peer peer) { return peer.idle; });
     gauge("netio_peer_gave_way", "1: all its messages are dropped until it makes progress",
-          [](Peer peer) { return std::uint64_t{peer.gave_way}; });
+          [](Peer peer) { return std::uint64_t{peer.reclaimed}; });
     gauge("netio_peer_waited_for", "1: publishing is blocked by it",
           [](Peer peer) { return std::uint64_t{peer.waited_for}; });
     gauge("netio_peer_connected_seconds", "Time since the subscriber connected",
@@ -249,7 +249,7 @@ void write(const PublisherFigures& publisher, Exposition& text) {
         .add(counters.again);
     text.counter("netio_publisher_held_up_seconds_total",
                  "Time in which publishing was blocked, from a refusal until a retry could succeed")
-        .add(publisher.snapshot.held_up);
+        .add(publisher.snapshot.blocked_time);
     text.counter("netio_publisher_partial_total",
                  "Publications that some subscribers could not accept immediately")
         .add(counters.partial);
@@ -296,62 +296,63 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     Exposition::Family messages =
         text.counter("netio_fid_messages_total",
                      "Messages of the fid that were published, with or without subscribers");
-    for (const FidFigures& fid : publisher.snapshot.fids)
+    for (const PublishedFidSnapshot& fid : publisher.snapshot.fids)
         messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
     Exposition::Family again = text.counter(
         "netio_fid_again_total",
         "Refusals of messages of the fid because a subscriber reached its queue limit");
-    for (const FidFigures& fid : publisher.snapshot.fids)
+    for (const PublishedFidSnapshot& fid : publisher.snapshot.fids)
         again.add({{"fid", to_string(fid.fid)}}, fid.again);
     Exposition::Family dropped =
         text.counter("netio_fid_dropped_total",
                      "Messages of the fid dropped for a subscriber, counted per subscriber");
-    for (const FidFigures& fid : publisher.snapshot.fids)
+    for (const PublishedFidSnapshot& fid : publisher.snapshot.fids)
         dropped.add({{"fid", to_string(fid.fid)}}, fid.dropped);
 }
 
 void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
     const auto each = [&](Exposition::Family family, auto value) {
-        for (const SourceFigures& one : subscriber.sources)
+        for (const SourceSnapshot& one : subscriber.sources)
             family.add({{"publisher", one.name}}, std::uint64_t{value(one)});
     };
     each(text.counter("netio_subscriber_messages_total", "Messages that have arrived"),
-         [](const SourceFigures& one) { return one.messages; });
+         [](const SourceSnapshot& one) { return one.messages; });
     each(text.counter("netio_subscriber_bytes_total", "Bytes of these messages"),
-         [](const SourceFigures& one) { return one.bytes; });
+         [](const SourceSnapshot& one) { return one.bytes; });
     each(text.counter("netio_subscriber_connections_total", "Connections to the publisher"),
-         [](const SourceFigures& one) { return one.connections; });
+         [](const SourceSnapshot& one) { return one.connections; });
     each(text.counter("netio_subscriber_pauses_total", "Times that the subscriber paused"),
-         [](const SourceFigures& one) { return one.pauses; });
+         [](const SourceSnapshot& one) { return one.pauses; });
     each(text.counter("netio_subscriber_missed_total",
                       "Messages reported as lost: dropped, or published while not connected"),
-         [](const SourceFigures& one) { return one.missed; });
+         [](const SourceSnapshot& one) { return one.missed; });
     each(text.gauge("netio_subscriber_connected", "1: it is connected"),
-         [](const SourceFigures& one) { return one.connected; });
+         [](const SourceSnapshot& one) { return one.connected; });
     each(text.gauge("netio_subscriber_paused", "1: it is paused"),
-         [](const SourceFigures& one) { return one.paused; });
+         [](const SourceSnapshot& one) { return one.paused; });
     each(text.gauge("netio_subscriber_kept_buffers",
                     "Receive buffers that this program keeps, and slabs of small messages"),
-         [](const SourceFigures& one) { return one.kept.buffers; });
+         [](const SourceSnapshot& one) { return one.kept.buffers; });
     each(text.gauge("netio_subscriber_kept_bytes", "Bytes of these receive buffers"),
-         [](const SourceFigures& one) { return one.kept.bytes; });
+         [](const SourceSnapshot& one) { return one.kept.bytes; });
     Exposition::Family oldest =
         text.gauge("netio_subscriber_kept_oldest_seconds", "Age of the oldest kept receive buffer");
-    for (const SourceFigures& one : subscriber.sources)
+    for (const SourceSnapshot& one : subscriber.sources)
         oldest.add({{"publisher", one.name}}, one.kept.oldest);
     text.gauge("netio_fids", "Fids that have arrived; possibly more than are shown")
         .add(std::uint64_t{subscriber.fid_count});
-    const auto each_fid = [&](Exposition::Family family, std::uint64_t ArrivedFigures::*value) {
-        for (const ArrivedFigures& row : subscriber.fids)
+    const auto each_fid = [&](Exposition::Family family,
+                              std::uint64_t ReceivedFidSnapshot::*value) {
+        for (const ReceivedFidSnapshot& row : subscriber.fids)
             family.add({{"fid", to_string(row.fid)}}, row.*value);
     };
     each_fid(text.counter("netio_fid_messages_total", "Messages of the fid"),
-             &ArrivedFigures::messages);
+             &ReceivedFidSnapshot::messages);
     each_fid(text.counter("netio_fid_bytes_total", "Bytes of these messages"),
-             &ArrivedFigures::bytes);
+             &ReceivedFidSnapshot::bytes);
     each_fid(text.counter("netio_fid_missed_total",
                           "Messages reported as lost: dropped, or published while not connected"),
-             &ArrivedFigures::missed);
+             &ReceivedFidSnapshot::missed);
 }
 
 void write(std::span<const OneWayFigures> publishers, Exposition& text) {

@@ -78,7 +78,7 @@ struct LoopFigures {
     netio::Duration stalled{};
     std::uint64_t log_lines_left_out = 0; // lost lines of the program's log
 };
-LoopFigures take_figures(netio::EventLoop& loop);
+LoopFigures take_snapshot(netio::EventLoop& loop);
 void write(const LoopFigures& loop, Exposition& text);
 
 // The ports of RDMA devices; writes nothing without devices.

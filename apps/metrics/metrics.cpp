@@ -420,7 +420,7 @@ std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
         MetricsServer::Options{.address = address,
                                .allow_remote_anonymous = arguments.allow_remote_anonymous},
         [&loop, collect = std::move(collect)]() -> MetricsServer::Render {
-            return [figures = take_figures(loop), write_rest = collect()] {
+            return [figures = take_snapshot(loop), write_rest = collect()] {
                 Exposition text;
                 write(figures, text);
                 write_rest(text);

@@ -6,7 +6,7 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-void add_row(ArrivedFigures& sum, Fid, const Account::Row& row) {
+void add_row(ReceivedFidSnapshot& sum, Fid, const Account::Row& row) {
     sum.messages += row.messages;
     sum.bytes += row.bytes;
     sum.missed += row.lost;
@@ -32,7 +32,7 @@ void PublisherConnection::leave(std::size_t further) {
     first_ = (first_ + further) % addresses_.size();
     if (!socket_) return;
     account_.end_connection(socket_->arrivals());
-    const SourceFigures all = figures();
+    const SourceSnapshot all = snapshot();
     Past past{.seen = past_.seen,
               .sums = {.messages = all.messages, .bytes = all.bytes},
               .gaps = past_.gaps + socket_->arrivals().missed(),
@@ -90,42 +90,42 @@ Subscriptions::Told PublisherConnection::told() const {
     return told;
 }
 
-SourceFigures PublisherConnection::figures() const {
-    SourceFigures figures{.name = source_.name,
-                          .messages = past_.sums.messages,
-                          .bytes = past_.sums.bytes,
-                          .missed = past_.gaps + account_.found_missing(),
-                          .connections = account_.connections(),
-                          .pauses = past_.pauses,
-                          .kept = {}};
-    if (!socket_) return figures;
+SourceSnapshot PublisherConnection::snapshot() const {
+    SourceSnapshot now{.name = source_.name,
+                       .messages = past_.sums.messages,
+                       .bytes = past_.sums.bytes,
+                       .missed = past_.gaps + account_.found_missing(),
+                       .connections = account_.connections(),
+                       .pauses = past_.pauses,
+                       .kept = {}};
+    if (!socket_) return now;
     const SubscribeSocket::Counters& counters = socket_->counters();
-    figures.connected = socket_->is_connected();
-    figures.paused = socket_->is_paused();
-    figures.messages += counters.messages;
-    figures.bytes += counters.bytes;
-    figures.missed += socket_->arrivals().missed();
-    figures.pauses += counters.pauses;
-    figures.kept = socket_->kept();
-    return figures;
+    now.connected = socket_->is_connected();
+    now.paused = socket_->is_paused();
+    now.messages += counters.messages;
+    now.bytes += counters.bytes;
+    now.missed += socket_->arrivals().missed();
+    now.pauses += counters.pauses;
+    now.kept = socket_->kept();
+    return now;
 }
 
-void PublisherConnection::add_to(SubscriptionsSnapshot& snapshot,
-                                 ShownFids<ArrivedFigures>& shown) const {
+void PublisherConnection::add_to(SubscriptionsSnapshot& all,
+                                 ShownFids<ReceivedFidSnapshot>& shown) const {
     if (!socket_ && !was_connected()) return;
-    snapshot.sources.push_back(figures());
+    all.sources.push_back(snapshot());
     shown.add(account_.fids(), add_row);
     std::size_t fids = account_.fids().size();
     if (socket_ && account_.is_connected()) {
         const ArrivalCounter& now = socket_->arrivals();
-        shown.add(now.fids(), [&](ArrivedFigures& sum, Fid fid, const Arrivals& arrived) {
+        shown.add(now.fids(), [&](ReceivedFidSnapshot& sum, Fid fid, const Arrivals& arrived) {
             sum.messages += arrived.messages;
             sum.bytes += arrived.bytes;
             sum.missed += now.missed(fid);
         });
         fids = std::max(fids, now.fids().size()); // mostly the same fids
     }
-    snapshot.fid_count += fids;
+    all.fid_count += fids;
 }
 
 // --- events of the socket -------------------------------------------------------------------

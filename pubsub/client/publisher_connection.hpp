@@ -65,7 +65,7 @@ class AnnouncedProcess {
 };
 
 // Adds a row to the statistics of ShownFids.
-void add_row(ArrivedFigures& sum, Fid fid, const Account::Row& row);
+void add_row(ReceivedFidSnapshot& sum, Fid fid, const Account::Row& row);
 
 class PublisherConnection;
 using PublisherConnections = std::map<PublisherId, std::unique_ptr<PublisherConnection>>;
@@ -137,8 +137,8 @@ class PublisherConnection final : private SubscribeSocket::Handler {
 
     Subscriptions::Told told() const;
     // Adds nothing if it was never tried.
-    void add_to(SubscriptionsSnapshot& snapshot, ShownFids<ArrivedFigures>& shown) const;
-    SourceFigures figures() const;
+    void add_to(SubscriptionsSnapshot& all, ShownFids<ReceivedFidSnapshot>& shown) const;
+    SourceSnapshot snapshot() const;
 
   private:
     // The statistics of former sockets.

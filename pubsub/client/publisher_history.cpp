@@ -21,12 +21,12 @@ void add(Subscriptions::Told& sum, const Subscriptions::Told& told, std::size_t 
     merge(sum.seen, told.seen);
 }
 
-void add(SourceFigures& sum, const SourceFigures& figures) {
-    sum.messages += figures.messages;
-    sum.bytes += figures.bytes;
-    sum.missed += figures.missed;
-    sum.connections += figures.connections;
-    sum.pauses += figures.pauses;
+void add(SourceSnapshot& sum, const SourceSnapshot& each) {
+    sum.messages += each.messages;
+    sum.bytes += each.bytes;
+    sum.missed += each.missed;
+    sum.connections += each.connections;
+    sum.pauses += each.pauses;
 }
 
 } // namespace
@@ -45,7 +45,7 @@ void PublisherHistory::forget_oldest() {
     departed_.erase(departed_.begin());
     fids_ -= oldest->known_fids();
     add(forgotten_, oldest->told(), limits_.forgotten_fids);
-    add(forgotten_figures_, oldest->figures());
+    add(forgotten_sums_, oldest->snapshot());
 }
 
 std::unique_ptr<PublisherConnection> PublisherHistory::take(const std::string& name) {
@@ -77,11 +77,11 @@ std::vector<Subscriptions::Told> PublisherHistory::told() const {
 }
 
 Subscriptions::Sums PublisherHistory::sums() const {
-    SourceFigures all = forgotten_figures_;
+    SourceSnapshot all = forgotten_sums_;
     for (const auto& [id, connection] : current_)
-        add(all, connection->figures());
+        add(all, connection->snapshot());
     for (const auto& connection : departed_)
-        add(all, connection->figures());
+        add(all, connection->snapshot());
     return {.messages = all.messages, .bytes = all.bytes};
 }
 
@@ -93,11 +93,11 @@ SubscriptionsSnapshot PublisherHistory::snapshot(std::size_t fids) {
     for (const auto& connection : departed_)
         connection->add_to(snapshot, shown_);
     if (forgotten_.connections > 0) {
-        snapshot.sources.push_back(forgotten_figures_);
+        snapshot.sources.push_back(forgotten_sums_);
         snapshot.fid_count += forgotten_.fids.size();
         shown_.add(forgotten_.fids, add_row);
     }
-    snapshot.fids = shown_.figures();
+    snapshot.fids = shown_.rows();
     // If not all fids are shown, those of several publishers are counted several times.
     snapshot.fid_count = shown_.is_full() ? std::max(snapshot.fid_count, snapshot.fids.size())
                                           : snapshot.fids.size();

@@ -47,8 +47,8 @@ class PublisherHistory {
     std::vector<std::unique_ptr<PublisherConnection>> departed_; // in the order of keep()
     std::size_t fids_ = 0;                                       // of those
     Subscriptions::Told forgotten_;                              // together
-    SourceFigures forgotten_figures_;
-    ShownFids<ArrivedFigures> shown_;
+    SourceSnapshot forgotten_sums_;
+    ShownFids<ReceivedFidSnapshot> shown_;
 };
 
 } // namespace netio::pubsub::inline v0_3

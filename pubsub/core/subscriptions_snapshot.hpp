@@ -15,7 +15,7 @@
 namespace netio::pubsub::inline v0_3 {
 
 // One publisher over all its connections, even after it is gone.
-struct SourceFigures {
+struct SourceSnapshot {
     std::string name; // on the bus, or the address; empty: all forgotten publishers together
     bool connected = false;
     bool paused = false;
@@ -27,7 +27,7 @@ struct SourceFigures {
     KeepStats kept{}; // of the present connection
 };
 
-struct ArrivedFigures {
+struct ReceivedFidSnapshot {
     Fid fid{};
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
@@ -35,8 +35,8 @@ struct ArrivedFigures {
 };
 
 struct SubscriptionsSnapshot {
-    std::vector<SourceFigures> sources;
-    std::vector<ArrivedFigures> fids; // up to the requested number, in ascending order
+    std::vector<SourceSnapshot> sources;
+    std::vector<ReceivedFidSnapshot> fids; // up to the requested number, in ascending order
     // The number of all fids. If not all are listed, a fid of several publishers counts for each of
     // them.
     std::size_t fid_count = 0;

@@ -86,7 +86,7 @@ class BufferedPublisher final : public PublisherCore {
     }
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
         PublisherSnapshot snapshot = PublisherCore::take_snapshot(limits);
-        if (history_) snapshot.history = history_->figures();
+        if (history_) snapshot.history = history_->snapshot();
         return snapshot;
     }
 

@@ -223,7 +223,7 @@ class History {
         return found == outstanding_.end() ? 0 : found->second;
     }
 
-    HistoryFigures figures() const noexcept {
+    HistorySnapshot snapshot() const noexcept {
         return {.limit = log_.limits().bytes,
                 .bytes = log_.bytes(),
                 .messages = log_.messages(),

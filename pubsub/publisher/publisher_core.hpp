@@ -234,7 +234,7 @@ class PublisherCore : private SessionListener::Handler {
     std::size_t announced_count_ = 0;
     struct {
         LatencyHistogram former_latency; // of subscribers that are gone
-        ShownFids<FidFigures> fids;
+        ShownFids<PublishedFidSnapshot> fids;
         FidCounters dropped;
     } shown_;
     BackpressureTimer blocked_;

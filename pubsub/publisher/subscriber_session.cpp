@@ -201,11 +201,11 @@ void Subscriber::report_stall(Duration before) const {
     } else {
         observer->on_peer_stalled({.peer = session_->peer_address(),
                                    .stalled = progress.time,
-                                   .holds_up_publisher = progress.waited_for});
+                                   .blocks_publisher = progress.waited_for});
     }
 }
 
-SubscriberFigures Subscriber::take_figures(TimePoint now) {
+SubscriberSnapshot Subscriber::take_snapshot(TimePoint now) {
     const SessionCounters counters = session_->counters();
     const QueueUsage& usage = queue_.usage();
     return {.id = id_,
@@ -222,7 +222,7 @@ SubscriberFigures Subscriber::take_figures(TimePoint now) {
             .bytes_sent = counters.bytes_sent,
             .dropped = stats.dropped(),
             .idle = progress.time,
-            .gave_way = progress.reclaimed,
+            .reclaimed = progress.reclaimed,
             .waited_for = progress.waited_for,
             .latency = {.median = stats.latency().quantile(0.5),
                         .p99 = stats.latency().quantile(0.99),

@@ -205,7 +205,7 @@ class Subscriber final : private Session::Handler {
     // made none until now.
     void report_stall(Duration before) const;
     // The statistics of a snapshot; restarts those that cover the time since the previous one.
-    SubscriberFigures take_figures(TimePoint now);
+    SubscriberSnapshot take_snapshot(TimePoint now);
 
     SubscriberStats stats{TimePoint{}};
     SubscriberProgress progress;

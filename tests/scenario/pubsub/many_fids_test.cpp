@@ -115,7 +115,7 @@ class SubscribedAgain : public PubSubScenario {
     std::size_t most_queued(std::size_t subscribed) {
         std::size_t most = 0;
         EXPECT_TRUE(run_until([&] {
-            for (const SubscriberFigures& each : publisher->snapshot({.fids = 0}).subscribers)
+            for (const SubscriberSnapshot& each : publisher->snapshot({.fids = 0}).subscribers)
                 most = std::max(most, each.queued_counts);
             return subscriber->actor.subscribed.size() == subscribed;
         }));

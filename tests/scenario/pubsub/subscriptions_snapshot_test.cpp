@@ -40,19 +40,19 @@ class SubscriptionSnapshots : public SeveralPublishers {
         }
         EXPECT_EQ(now.fids.size(), rows.size());
         EXPECT_EQ(now.fid_count, rows.size());
-        for (const ArrivedFigures& fid : now.fids) {
+        for (const ReceivedFidSnapshot& fid : now.fids) {
             EXPECT_EQ(fid.messages, rows[fid.fid].messages) << to_string(fid.fid);
             EXPECT_EQ(fid.bytes, rows[fid.fid].bytes) << to_string(fid.fid);
             EXPECT_EQ(fid.missed, rows[fid.fid].lost) << to_string(fid.fid);
         }
-        for (const SourceFigures& source : now.sources) {
+        for (const SourceSnapshot& source : now.sources) {
             EXPECT_EQ(source.messages, sources[source.name].messages) << source.name;
             EXPECT_EQ(source.bytes, sources[source.name].bytes) << source.name;
             EXPECT_EQ(source.missed, sources[source.name].lost) << source.name;
             EXPECT_EQ(source.connections, connections[source.name]) << source.name;
         }
-        for (const SourceFigures& before : last_.sources) {
-            const auto same = std::ranges::find(now.sources, before.name, &SourceFigures::name);
+        for (const SourceSnapshot& before : last_.sources) {
+            const auto same = std::ranges::find(now.sources, before.name, &SourceSnapshot::name);
             EXPECT_NE(same, now.sources.end()) << before.name << " is missing";
             if (same == now.sources.end()) continue;
             EXPECT_GE(same->pauses, before.pauses);

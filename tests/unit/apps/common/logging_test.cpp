@@ -208,7 +208,7 @@ TEST_F(LogObserverTest, LogsEventsWithTheirSeverity) {
 
 TEST_F(LogObserverTest, WritesOneLineAMinuteAboutSlowSubscribers) {
     for (int second = 0; second < 59; ++second) {
-        told().on_peer_stalled({.peer = "a:1", .holds_up_publisher = true});
+        told().on_peer_stalled({.peer = "a:1", .blocks_publisher = true});
         told().on_peer_recovered({.peer = "a:1", .stalled = std::chrono::milliseconds{1420}});
         wait(std::chrono::seconds{1});
     }

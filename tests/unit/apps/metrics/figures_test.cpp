@@ -57,7 +57,7 @@ TEST(ShownFigures, AreDistinctForAPublisher) {
                                             .free = 16,
                                             .least_free = 17,
                                             .history = {28, 29, 30, 31},
-                                            .held_up = seconds{18},
+                                            .blocked_time = seconds{18},
                                             .latency = one_of(seconds{19}),
                                             .subscribers = {},
                                             .subscriber_count = 20,
@@ -116,7 +116,7 @@ TEST(ShownFigures, AreDistinctForASubscriberOfAPublisher) {
          .bytes_sent = 8,
          .dropped = 9,
          .idle = seconds{10},
-         .gave_way = true,
+         .reclaimed = true,
          .waited_for = false,
          .latency = {.median = seconds{11}, .p99 = seconds{12}, .longest = seconds{13}}}};
     const std::string shown = R"(
@@ -141,7 +141,7 @@ netio_peer_dropped_total{peer="a",id="40"} 9
     ASSERT_NE(at, std::string::npos);
     EXPECT_EQ('\n' + with_one.substr(at, shown.size() - 1), shown);
     EXPECT_EQ(with_one.size(), nobody.size() + shown.size() - 1) << "and no other metric";
-    publisher.snapshot.subscribers[0].gave_way = false;
+    publisher.snapshot.subscribers[0].reclaimed = false;
     publisher.snapshot.subscribers[0].waited_for = true;
     EXPECT_NE(samples(publisher).find("netio_peer_waited_for{peer=\"a\",id=\"40\"} 1\n"),
               std::string::npos);
@@ -353,13 +353,13 @@ TEST(LoopFigures, AreThoseOfTheLoopAndTheLongestTurnIsReset) {
         ASSERT_TRUE(loop.post([] {}));
         loop.run_once();
     }
-    const LoopFigures first = take_figures(loop);
+    const LoopFigures first = take_snapshot(loop);
     EXPECT_EQ(first.turns, 3U);
     EXPECT_EQ(first.waits, loop.wait_count());
     EXPECT_EQ(first.longest_turn, loop.turns().longest());
     EXPECT_EQ(first.stalled, loop.stalled());
     EXPECT_EQ(first.log_lines_left_out, before + 7);
-    EXPECT_EQ(take_figures(loop).longest_turn, netio::Duration::zero());
+    EXPECT_EQ(take_snapshot(loop).longest_turn, netio::Duration::zero());
 }
 
 } // namespace

@@ -225,7 +225,7 @@ TEST(Account, CountsConnectionsAndThePublishSocketsThatHaveEndedThere) {
     EXPECT_EQ(account.unknown_tails(), 2U);
 }
 
-TEST(Account, RowsAddUpInEachOfTheirFigures) {
+TEST(Account, RowsAddUpInEachOfTheirCounters) {
     Account::Row sum{.messages = 1, .bytes = 2, .lost = 3, .surplus = 4};
     sum += {.messages = 10, .bytes = 20, .lost = 30, .surplus = 40};
     EXPECT_EQ(sum.messages, 11U);

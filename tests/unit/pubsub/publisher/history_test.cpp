@@ -227,8 +227,8 @@ TEST_F(LateSubscriptions, CountWhatIsQueuedForTheirSubscriber) {
 
 TEST(HistoryOptions, AreCheckedAndHaveADefaultWithOnlyATime) {
     EXPECT_EQ(History::make(0, {}), nullptr);
-    EXPECT_EQ(History::make(0, milliseconds{1})->figures().limit, std::size_t{64} << 20);
-    EXPECT_EQ(History::make(4096, milliseconds{1})->figures().limit, 4096U);
+    EXPECT_EQ(History::make(0, milliseconds{1})->snapshot().limit, std::size_t{64} << 20);
+    EXPECT_EQ(History::make(4096, milliseconds{1})->snapshot().limit, 4096U);
     EXPECT_NO_THROW(History::check(4096, {}));
     EXPECT_THROW(History::check(4095, {}), std::invalid_argument);
     EXPECT_THROW(History::check(0, milliseconds{-1}), std::invalid_argument);
