@@ -605,12 +605,12 @@ ExitStatus Run::report() {
     std::uint64_t connections = 0;
     std::uint64_t restarts = 0;
     std::uint64_t unknown_tails = 0;
-    for (const Subscriptions::Told& told : all_.told()) {
-        connections += told.connections;
-        restarts += told.changes;
-        unknown_tails += told.unknown_tails;
-        lost += told.others.lost;
-        told.fids.for_each([&](Fid, const netio::pubsub::Account::Row& row) { lost += row.lost; });
+    for (const Subscriptions::PublisherStats& stats : all_.publisher_stats()) {
+        connections += stats.connections;
+        restarts += stats.changes;
+        unknown_tails += stats.unknown_tails;
+        lost += stats.others.lost;
+        stats.fids.for_each([&](Fid, const netio::pubsub::Account::Row& row) { lost += row.lost; });
     }
     const bool is_known =
         reached_.any && reached_.awaited.empty() && ended_.how != "lost" && unknown_tails == 0;

@@ -463,18 +463,18 @@ SubscribeReport Run::report() const {
     netio::pubsub::Account::Row others;
     bool complete = true;
     std::set<std::string> providers;
-    for (const Subscriptions::Told& told : all_.told()) {
-        report.connections += told.connections;
-        report.restarts += told.changes;
-        report.unknown_tails += told.unknown_tails;
-        if (told.connections > 0) complete = complete && told.complete;
-        if (!told.provider.empty()) providers.insert(told.provider);
-        seen.pages = seen.pages || told.seen.pages;
-        seen.messages = seen.messages || told.seen.messages || told.seen.gathered;
-        seen.fragments = seen.fragments || told.seen.fragments;
-        told.fids.for_each(
+    for (const Subscriptions::PublisherStats& stats : all_.publisher_stats()) {
+        report.connections += stats.connections;
+        report.restarts += stats.changes;
+        report.unknown_tails += stats.unknown_tails;
+        if (stats.connections > 0) complete = complete && stats.complete;
+        if (!stats.provider.empty()) providers.insert(stats.provider);
+        seen.pages = seen.pages || stats.seen.pages;
+        seen.messages = seen.messages || stats.seen.messages || stats.seen.gathered;
+        seen.fragments = seen.fragments || stats.seen.fragments;
+        stats.fids.for_each(
             [&](Fid fid, const netio::pubsub::Account::Row& row) { rows[fid] += row; });
-        others += told.others;
+        others += stats.others;
     }
     for (const std::string& provider : providers)
         report.provider += (report.provider.empty() ? "" : "+") + provider;

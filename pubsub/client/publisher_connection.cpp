@@ -70,24 +70,24 @@ std::size_t PublisherConnection::known_fids() const noexcept {
     return std::max(reached, account_.fids().size());
 }
 
-Subscriptions::Told PublisherConnection::told() const {
+Subscriptions::PublisherStats PublisherConnection::publisher_stats() const {
     const auto positions = resume_state();
     const std::uint64_t open_tails = positions && positions->has_open_tail() ? 1 : 0;
-    Subscriptions::Told told{.source = source_,
-                             .connected = is_connected(),
-                             .provider = provider_,
-                             .seen = past_.seen,
-                             .fids = account_.fids(),
-                             .others = account_.others(),
-                             .connections = account_.connections(),
-                             .changes = account_.changes(),
-                             .unknown_tails = account_.unknown_tails() + open_tails,
-                             .complete = past_.complete};
-    if (!socket_) return told;
-    told.fids = account_.fids(socket_->arrivals());
-    merge(told.seen, socket_->seen());
-    told.complete = socket_->arrivals().complete();
-    return told;
+    Subscriptions::PublisherStats stats{.source = source_,
+                                        .connected = is_connected(),
+                                        .provider = provider_,
+                                        .seen = past_.seen,
+                                        .fids = account_.fids(),
+                                        .others = account_.others(),
+                                        .connections = account_.connections(),
+                                        .changes = account_.changes(),
+                                        .unknown_tails = account_.unknown_tails() + open_tails,
+                                        .complete = past_.complete};
+    if (!socket_) return stats;
+    stats.fids = account_.fids(socket_->arrivals());
+    merge(stats.seen, socket_->seen());
+    stats.complete = socket_->arrivals().complete();
+    return stats;
 }
 
 SourceSnapshot PublisherConnection::snapshot() const {

@@ -135,7 +135,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     // A publisher whose announcement has expired stays as long as its connection.
     AnnouncedProcess process;
 
-    Subscriptions::Told told() const;
+    Subscriptions::PublisherStats publisher_stats() const;
     // Adds nothing if it was never tried.
     void add_to(SubscriptionsSnapshot& all, ShownFids<ReceivedFidSnapshot>& shown) const;
     SourceSnapshot snapshot() const;

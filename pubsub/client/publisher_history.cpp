@@ -8,17 +8,18 @@ namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
-void add(Subscriptions::Told& sum, const Subscriptions::Told& told, std::size_t fid_limit) {
+void add(Subscriptions::PublisherStats& sum, const Subscriptions::PublisherStats& stats,
+         std::size_t fid_limit) {
     Account::Rows rows{.fids = std::move(sum.fids), .others = sum.others};
-    told.fids.for_each([&](Fid fid, const Account::Row& row) { rows.of(fid, fid_limit) += row; });
-    rows.others += told.others;
+    stats.fids.for_each([&](Fid fid, const Account::Row& row) { rows.of(fid, fid_limit) += row; });
+    rows.others += stats.others;
     sum.fids = std::move(rows.fids);
     sum.others = rows.others;
-    sum.connections += told.connections;
-    sum.changes += told.changes;
-    sum.unknown_tails += told.unknown_tails;
-    if (!told.provider.empty()) sum.provider = told.provider;
-    merge(sum.seen, told.seen);
+    sum.connections += stats.connections;
+    sum.changes += stats.changes;
+    sum.unknown_tails += stats.unknown_tails;
+    if (!stats.provider.empty()) sum.provider = stats.provider;
+    merge(sum.seen, stats.seen);
 }
 
 void add(SourceSnapshot& sum, const SourceSnapshot& each) {
@@ -44,7 +45,7 @@ void PublisherHistory::forget_oldest() {
     const std::unique_ptr<PublisherConnection> oldest = std::move(departed_.front());
     departed_.erase(departed_.begin());
     fids_ -= oldest->known_fids();
-    add(forgotten_, oldest->told(), limits_.forgotten_fids);
+    add(forgotten_, oldest->publisher_stats(), limits_.forgotten_fids);
     add(forgotten_sums_, oldest->snapshot());
 }
 
@@ -66,12 +67,12 @@ void PublisherHistory::forget(const FidRange& range) {
     }
 }
 
-std::vector<Subscriptions::Told> PublisherHistory::told() const {
-    std::vector<Subscriptions::Told> all;
+std::vector<Subscriptions::PublisherStats> PublisherHistory::publisher_stats() const {
+    std::vector<Subscriptions::PublisherStats> all;
     for (const auto& [id, connection] : current_)
-        all.push_back(connection->told());
+        all.push_back(connection->publisher_stats());
     for (const auto& connection : departed_)
-        all.push_back(connection->told());
+        all.push_back(connection->publisher_stats());
     if (forgotten_.connections > 0) all.push_back(forgotten_);
     return all;
 }

@@ -284,11 +284,12 @@ void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {
 // before.
 void Subscriber::Impl::OnLoop::add_lost_by_totals() {
     pubsub::FidMap<std::uint64_t> all;
-    for (const Subscriptions::Told& told : subscriptions.told())
-        told.fids.for_each([&](Fid fid, const pubsub::Account::Row& row) { all[fid] += row.lost; });
+    for (const Subscriptions::PublisherStats& stats : subscriptions.publisher_stats())
+        stats.fids.for_each(
+            [&](Fid fid, const pubsub::Account::Row& row) { all[fid] += row.lost; });
     all.for_each([this](Fid fid, std::uint64_t count) {
-        const std::uint64_t* const told = lost.find(fid);
-        if (const std::uint64_t known = told == nullptr ? 0 : *told; count > known)
+        const std::uint64_t* const counted = lost.find(fid);
+        if (const std::uint64_t known = counted == nullptr ? 0 : *counted; count > known)
             add_lost(fid, count - known);
     });
 }

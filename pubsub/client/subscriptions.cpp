@@ -626,8 +626,8 @@ void Subscriptions::close() {
     impl().close();
 }
 
-std::vector<Subscriptions::Told> Subscriptions::told() const {
-    return impl().history.told();
+std::vector<Subscriptions::PublisherStats> Subscriptions::publisher_stats() const {
+    return impl().history.publisher_stats();
 }
 
 Subscriptions::Sums Subscriptions::sums() const {

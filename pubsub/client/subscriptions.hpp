@@ -18,8 +18,8 @@
 // that it announces; if two announce the same fid, the first is asked, and the other if the first
 // is gone or cannot be reached. Each message is received or reported as lost, except the last
 // messages of a publisher that ended without sending its totals; Ending::complete and
-// Told::unknown_tails report that. Belongs to the loop's thread; may be destroyed in any of its
-// handlers.
+// PublisherStats::unknown_tails report that. Belongs to the loop's thread; may be destroyed in any
+// of its handlers.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
@@ -137,7 +137,7 @@ class NETIO_EXPORT Subscriptions final {
     void close();
 
     // The statistics of one publisher address, over all its connections.
-    struct Told {
+    struct PublisherStats {
         Source source;
         bool connected = false;
         std::string provider; // of the last connection
@@ -153,7 +153,7 @@ class NETIO_EXPORT Subscriptions final {
     };
     // One entry for each publisher, also for those that are gone and remembered, and one without a
     // name for the sum of the forgotten ones.
-    std::vector<Told> told() const;
+    std::vector<PublisherStats> publisher_stats() const;
     // The sums over all publishers.
     struct Sums {
         std::uint64_t messages = 0;

@@ -249,8 +249,8 @@ TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     one.flush();
     all.resume();
     const auto row = [&] {
-        const Subscriptions::Told told = all.told().front();
-        const Account::Row* const found = told.fids.find(Fid{1});
+        const Subscriptions::PublisherStats stats = all.publisher_stats().front();
+        const Account::Row* const found = stats.fids.find(Fid{1});
         return found == nullptr ? Account::Row{} : *found;
     };
     ASSERT_TRUE(run_until([&] { return row().messages + row().lost == count; }));

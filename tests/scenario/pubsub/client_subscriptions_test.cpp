@@ -169,8 +169,8 @@ TEST_P(FollowedPublishers, AreUsedByTheirLatestAnnouncementWheneverItComes) {
         bed.let_pass(10ms);
         EXPECT_EQ(publish(*other.socket, Fid{9999}, 0, 40), Status::ok);
         EXPECT_EQ(publish(*other.socket, Fid{9101}, 0, 40), Status::no_subscribers);
-        for (const Subscriptions::Told& told : all.told())
-            EXPECT_NE(told.source.name, "ghost");
+        for (const Subscriptions::PublisherStats& stats : all.publisher_stats())
+            EXPECT_NE(stats.source.name, "ghost");
     }
 }
 

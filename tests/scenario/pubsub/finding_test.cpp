@@ -66,8 +66,8 @@ class Findings final : private Subscriptions::Handler {
                 [&] { return place.served == place.life && place.next == place.published; }));
         }
         std::uint64_t unknown_tails = 0;
-        for (const Subscriptions::Told& told : all_.told())
-            unknown_tails += told.unknown_tails;
+        for (const Subscriptions::PublisherStats& stats : all_.publisher_stats())
+            unknown_tails += stats.unknown_tails;
         EXPECT_LE(unknown_changes_, unknown_tails) << "no message is lost without a report";
         if (!new_names_) {
             EXPECT_EQ(unknown_changes_, unknown_tails);
@@ -225,8 +225,8 @@ class Findings final : private Subscriptions::Handler {
     // Over all connections to it, whatever its names were.
     std::uint64_t unknown_tails(const Place& place) const {
         std::uint64_t sum = 0;
-        for (const Subscriptions::Told& told : all_.told())
-            if (told.source.name.back() == place.name.back()) sum += told.unknown_tails;
+        for (const Subscriptions::PublisherStats& stats : all_.publisher_stats())
+            if (stats.source.name.back() == place.name.back()) sum += stats.unknown_tails;
         return sum;
     }
     void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,

@@ -63,8 +63,8 @@ TEST_P(PausedEnd, IsReportedAfterTheMessagesOfADepartedPublisher) {
     EXPECT_EQ(actor.closed, 0) << "nothing is reported while it is paused";
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
     EXPECT_FALSE(actor.retrying) << "it does not retry";
-    ASSERT_EQ(all->told().size(), 1U);
-    EXPECT_EQ(all->told().front().unknown_tails, 1U);
+    ASSERT_EQ(all->publisher_stats().size(), 1U);
+    EXPECT_EQ(all->publisher_stats().front().unknown_tails, 1U);
 }
 
 TEST_P(PausedEnd, HasNoTailForFidsUnsubscribedByThen) {
@@ -72,14 +72,14 @@ TEST_P(PausedEnd, HasNoTailForFidsUnsubscribedByThen) {
     all->unsubscribe(range(0, 4));
     all->unsubscribe(range(5, 9));
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
-    EXPECT_EQ(all->told().front().unknown_tails, 0U);
+    EXPECT_EQ(all->publisher_stats().front().unknown_tails, 0U);
 }
 
 TEST_P(PausedEnd, HasATailForFidsStillSubscribedByThen) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
-    EXPECT_EQ(all->told().front().unknown_tails, 1U);
+    EXPECT_EQ(all->publisher_stats().front().unknown_tails, 1U);
 }
 
 TEST_P(PausedEnd, IsReportedAlsoIfTheNameVanishesDuringTheEnd) {
@@ -125,7 +125,7 @@ TEST_P(PausedEnd, KeepsItsCountersWhenItReturnsElsewhere) {
     EXPECT_FALSE(actor.changes.front().tail_known);
     send(there, Fid{3});
     ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));
-    EXPECT_EQ(all->told().size(), 1U) << "one publisher";
+    EXPECT_EQ(all->publisher_stats().size(), 1U) << "one publisher";
 }
 
 TEST_P(PausedEnd, ContinuesIfAnnouncedAgainBeforeItsEndIsReported) {

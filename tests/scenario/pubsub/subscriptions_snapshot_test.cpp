@@ -21,16 +21,17 @@ using testing::SizeIs;
 
 class SubscriptionSnapshots : public SeveralPublishers {
   protected:
-    // Compares the snapshot with told(), which copies everything, and with the last snapshot.
+    // Compares the snapshot with publisher_stats(), which copies everything, and with the last
+    // snapshot.
     SubscriptionsSnapshot look(Subscriptions& all) {
         SubscriptionsSnapshot now = all.snapshot();
         std::map<Fid, Account::Row> rows;
         std::map<std::string, Account::Row> sources;
         std::map<std::string, std::uint64_t> connections;
-        for (const Subscriptions::Told& told : all.told()) {
-            connections[told.source.name] = told.connections;
-            Account::Row& source = sources[told.source.name];
-            told.fids.for_each([&](Fid fid, const Account::Row& row) {
+        for (const Subscriptions::PublisherStats& stats : all.publisher_stats()) {
+            connections[stats.source.name] = stats.connections;
+            Account::Row& source = sources[stats.source.name];
+            stats.fids.for_each([&](Fid fid, const Account::Row& row) {
                 for (Account::Row* const sum : {&rows[fid], &source}) {
                     sum->messages += row.messages;
                     sum->bytes += row.bytes;
@@ -194,16 +195,16 @@ TEST_P(SubscriptionSnapshots, CountAFidOnceInsideOnUnsubscribed) {
     get(one, Fid{1});
     get(one, Fid{2});
     std::optional<SubscriptionsSnapshot> then;
-    std::uint64_t told = 0;
+    std::uint64_t received = 0;
     actor.at_unsubscribed = [&] {
         then = all.snapshot();
-        told = all.told().at(0).fids.find(Fid{2})->messages;
+        received = all.publisher_stats().at(0).fids.find(Fid{2})->messages;
     };
     all.unsubscribe(range(2, 2));
     ASSERT_TRUE(run_until([&] { return then.has_value(); }));
-    EXPECT_EQ(told, 1U);
+    EXPECT_EQ(received, 1U);
     EXPECT_EQ(then->fids.at(1).messages, 1U);
-    EXPECT_EQ(all.told().at(0).fids.find(Fid{2})->messages, 1U);
+    EXPECT_EQ(all.publisher_stats().at(0).fids.find(Fid{2})->messages, 1U);
     EXPECT_EQ(look(all).fids.at(1).messages, 1U);
 }
 
@@ -223,7 +224,7 @@ TEST_P(SubscriptionSnapshots, AreTheSameIfThePublisherMovesInsideOnUnsubscribed)
     };
     all->unsubscribe(range(2, 2));
     ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
-    EXPECT_EQ(all->told().at(0).fids.find(Fid{2})->messages, 1U);
+    EXPECT_EQ(all->publisher_stats().at(0).fids.find(Fid{2})->messages, 1U);
 }
 
 TEST_P(SubscriptionSnapshots, EndIfTheirObjectIsDestroyedInsideOnUnsubscribed) {

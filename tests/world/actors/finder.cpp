@@ -135,7 +135,8 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
 
     void untold_end(const std::string& name) {
         world_.oracle().violate(RuleId::last_word,
-                                "a finder was not told that its connection to " + name + " ended");
+                                "a finder was not notified that its connection to " + name +
+                                    " ended");
     }
     static std::uint32_t process_of(const Subscriptions::Source& source) {
         return static_cast<std::uint32_t>(std::stoul(source.name.substr(1)));
@@ -197,9 +198,9 @@ void FinderActor::check_served() {
     });
     std::uint64_t unknown_tails = 0;
     std::set<std::string> connected;
-    for (const Subscriptions::Told& told : all_->told()) {
-        unknown_tails += told.unknown_tails;
-        if (told.connected) connected.insert(told.source.name);
+    for (const Subscriptions::PublisherStats& stats : all_->publisher_stats()) {
+        unknown_tails += stats.unknown_tails;
+        if (stats.connected) connected.insert(stats.source.name);
     }
     for (const std::string& name : open_)
         if (!connected.contains(name)) untold_end(name);
