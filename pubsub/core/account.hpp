@@ -89,13 +89,13 @@ class Account {
   private:
     void take(const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
         add_to(rows_.of(fid, fid_limit_), arrivals, fid, arrived);
-        if (const auto compared = arrivals.books(fid))
+        if (const auto compared = arrivals.difference(fid))
             found_missing_ += compared->lost - arrivals.missed(fid);
     }
     static void add_to(Row& row, const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
         row.messages += arrived.messages;
         row.bytes += arrived.bytes;
-        const auto compared = arrivals.books(fid);
+        const auto compared = arrivals.difference(fid);
         row.lost += compared ? compared->lost : arrivals.missed(fid);
         row.surplus += compared ? compared->surplus : 0;
     }

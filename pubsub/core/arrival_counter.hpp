@@ -57,12 +57,12 @@ class ArrivalCounter {
         missed_ = added(missed_, count);
     }
     // Takes the totals of the publisher at the orderly end: one call per fid, then
-    // complete_books().
+    // complete_totals().
     void expect(const FidCount& total) {
         of(total.fid);
         claims_[total.fid].expected = total.count;
     }
-    void complete_books() noexcept { complete_ = true; }
+    void complete_totals() noexcept { complete_ = true; }
     // Removes the counters of a range, because its subscription has ended or a new connection has
     // begun; they are not compared with totals. messages(), bytes() and missed() keep their values.
     void forget(const FidRange& range) {
@@ -89,26 +89,26 @@ class ArrivalCounter {
     }
     // The comparison with the totals; `nullopt` until they are known, and so after a lost
     // connection or the subscriber's own close().
-    struct Books {
+    struct Difference {
         std::uint64_t lost = 0;    // published to this subscriber and not arrived
         std::uint64_t surplus = 0; // arrived and not published to it
-        friend bool operator==(const Books&, const Books&) = default;
+        friend bool operator==(const Difference&, const Difference&) = default;
     };
     // Sums over the fids; lost and surplus messages do not cancel each other out.
-    std::optional<Books> books() const {
+    std::optional<Difference> difference() const {
         if (!complete_) return std::nullopt;
-        Books sum;
+        Difference sum;
         fids_.for_each([&](Fid fid, const Arrivals& arrived) {
-            const Books books = books_of(fid, arrived);
-            sum.lost = added(sum.lost, books.lost);
-            sum.surplus = added(sum.surplus, books.surplus);
+            const Difference difference = difference_of(fid, arrived);
+            sum.lost = added(sum.lost, difference.lost);
+            sum.surplus = added(sum.surplus, difference.surplus);
         });
         return sum;
     }
-    std::optional<Books> books(Fid fid) const {
+    std::optional<Difference> difference(Fid fid) const {
         if (!complete_) return std::nullopt;
         const Arrivals* const arrived = fids_.find(fid);
-        return arrived != nullptr ? books_of(fid, *arrived) : Books{};
+        return arrived != nullptr ? difference_of(fid, *arrived) : Difference{};
     }
 
   private:
@@ -124,7 +124,7 @@ class ArrivalCounter {
         return a + b < a ? UINT64_MAX : a + b;
     }
     // A message that arrived twice does not compensate a dropped one.
-    Books books_of(Fid fid, const Arrivals& arrived) const {
+    Difference difference_of(Fid fid, const Arrivals& arrived) const {
         const Claim* const found = claims_.find(fid);
         const Claim claim = found != nullptr ? *found : Claim{};
         const std::uint64_t absent =

@@ -482,7 +482,7 @@ inline FrameReceiver::Outcome FrameReceiver::take_totals(std::uint8_t flags,
         arrivals_.expect(total);
     }
     if (flags == more_flag) return Outcome::taken;
-    arrivals_.complete_books();
+    arrivals_.complete_totals();
     return Outcome::totals;
 }
 

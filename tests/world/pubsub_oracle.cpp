@@ -434,10 +434,10 @@ void PubSubOracle::totals(std::uint32_t subscriber, std::uint64_t missing, std::
     for (const auto& [fid, account] : link.accounts)
         if (link.subscribed.contains(fid)) truth += account.missed;
     if (missing == truth && surplus == 0) return;
-    oracle_.violate(RuleId::books_balance,
-                    "process " + std::to_string(subscriber) + ": the books say missing " +
-                        std::to_string(missing) + ", surplus " + std::to_string(surplus) + "; " +
-                        std::to_string(truth) + " were reported missing");
+    oracle_.violate(RuleId::totals_match, "process " + std::to_string(subscriber) +
+                                              ": by its totals it lost " + std::to_string(missing) +
+                                              ", surplus " + std::to_string(surplus) + "; " +
+                                              std::to_string(truth) + " were reported missing");
 }
 
 void PubSubOracle::ended(std::uint32_t subscriber, bool orderly, bool closed_here) {

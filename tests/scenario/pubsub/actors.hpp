@@ -97,9 +97,9 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     }
     void on_totals(SubscribeSocket& socket) override {
         ++totals;
-        const ArrivalCounter::Books books = socket.arrivals().books().value();
-        lost = books.lost;
-        surplus = books.surplus;
+        const ArrivalCounter::Difference difference = socket.arrivals().difference().value();
+        lost = difference.lost;
+        surplus = difference.surplus;
         // In no test does more arrive than was published.
         EXPECT_EQ(surplus, 0U);
         if (at_totals) at_totals(socket);

@@ -91,8 +91,8 @@ class Joiner final : public SubscribeSocket::Handler {
     }
     void on_totals(SubscribeSocket& it) override {
         has_totals = true;
-        const ArrivalCounter::Books books = it.arrivals().books().value();
-        EXPECT_EQ(books.surplus, 0U);
+        const ArrivalCounter::Difference difference = it.arrivals().difference().value();
+        EXPECT_EQ(difference.surplus, 0U);
     }
     void on_closed(SubscribeSocket&, const netio::Closed& closed, bool) override { end = closed; }
 

@@ -232,8 +232,8 @@ class Vicissitudes {
         actor_.at_totals = [this](SubscribeSocket& socket) {
             // It includes the counts of the loss reports.
             for (std::uint64_t fid = 0; fid < 4; ++fid) {
-                const auto books = socket.arrivals().books(Fid{fid}).value();
-                next_[Fid{fid}] += books.lost - socket.arrivals().missed(Fid{fid});
+                const auto difference = socket.arrivals().difference(Fid{fid}).value();
+                next_[Fid{fid}] += difference.lost - socket.arrivals().missed(Fid{fid});
             }
         };
         start();

@@ -10,10 +10,10 @@ namespace {
 void finish(ArrivalCounter& counter, std::span<const FidCount> totals) {
     for (const FidCount& total : totals)
         counter.expect(total);
-    counter.complete_books();
+    counter.complete_totals();
 }
 
-using Books = ArrivalCounter::Books;
+using Difference = ArrivalCounter::Difference;
 
 TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
     ArrivalCounter counter;
@@ -23,16 +23,16 @@ TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
     EXPECT_EQ(counter.messages(), 3U);
     EXPECT_EQ(counter.bytes(), 35U);
     EXPECT_FALSE(counter.complete());
-    EXPECT_EQ(counter.books(), std::nullopt);
-    EXPECT_EQ(counter.books(Fid{1}), std::nullopt);
+    EXPECT_EQ(counter.difference(), std::nullopt);
+    EXPECT_EQ(counter.difference(Fid{1}), std::nullopt);
     const std::array<FidCount, 3> totals{FidCount{.fid = Fid{1}, .count = 5},
                                          FidCount{.fid = Fid{2}, .count = 1},
                                          FidCount{.fid = Fid{3}, .count = 2}};
     finish(counter, totals);
     EXPECT_TRUE(counter.complete());
-    EXPECT_EQ(counter.books(), (Books{.lost = 3 + 0 + 2, .surplus = 0}));
-    EXPECT_EQ(counter.books(Fid{3}), (Books{.lost = 2, .surplus = 0}));
-    EXPECT_EQ(counter.books(Fid{4}), Books{});
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 3 + 0 + 2, .surplus = 0}));
+    EXPECT_EQ(counter.difference(Fid{3}), (Difference{.lost = 2, .surplus = 0}));
+    EXPECT_EQ(counter.difference(Fid{4}), Difference{});
 }
 
 TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
@@ -44,10 +44,10 @@ TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
     const std::array<FidCount, 2> totals{FidCount{.fid = Fid{1}, .count = 2},
                                          FidCount{.fid = Fid{2}, .count = 3}};
     finish(counter, totals);
-    EXPECT_EQ(counter.books(Fid{1}), (Books{.lost = 0, .surplus = 1}));
-    EXPECT_EQ(counter.books(Fid{9}), (Books{.lost = 0, .surplus = 1}));
-    EXPECT_EQ(counter.books(Fid{2}), (Books{.lost = 2, .surplus = 0}));
-    EXPECT_EQ(counter.books(), (Books{.lost = 2, .surplus = 2}));
+    EXPECT_EQ(counter.difference(Fid{1}), (Difference{.lost = 0, .surplus = 1}));
+    EXPECT_EQ(counter.difference(Fid{9}), (Difference{.lost = 0, .surplus = 1}));
+    EXPECT_EQ(counter.difference(Fid{2}), (Difference{.lost = 2, .surplus = 0}));
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 2, .surplus = 2}));
 }
 
 TEST(ArrivalCounter, ADuplicateDoesNotCompensateAReportedLoss) {
@@ -57,7 +57,7 @@ TEST(ArrivalCounter, ADuplicateDoesNotCompensateAReportedLoss) {
     counter.add_missed(Fid{1}, 1);
     const FidCount total{.fid = Fid{1}, .count = 2};
     finish(counter, {&total, 1});
-    EXPECT_EQ(counter.books(), (Books{.lost = 1, .surplus = 1}));
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 1, .surplus = 1}));
 }
 
 TEST(ArrivalCounter, GapsThatAreLargerThanAnyNumberStayAtTheLargest) {
@@ -77,7 +77,7 @@ TEST(ArrivalCounter, WhatIsSaidToBeMissingIsKnownBeforeTheTotals) {
     EXPECT_EQ(counter.missed(Fid{2}), 0U);
     const FidCount total{.fid = Fid{1}, .count = 5};
     finish(counter, {&total, 1});
-    EXPECT_EQ(counter.books(), (Books{.lost = 4, .surplus = 0}));
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 4, .surplus = 0}));
 }
 
 TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
@@ -106,11 +106,11 @@ TEST(ArrivalCounter, ANewConnectionResetsTheCounters) {
     EXPECT_TRUE(counter.fids().empty());
     EXPECT_EQ(counter.missed(Fid{1}), 0U);
     EXPECT_FALSE(counter.complete());
-    EXPECT_EQ(counter.books(), std::nullopt);
+    EXPECT_EQ(counter.difference(), std::nullopt);
     counter.add(Fid{1}, 10);
     const FidCount now{.fid = Fid{1}, .count = 1};
     finish(counter, {&now, 1});
-    EXPECT_EQ(counter.books(), Books{}) << "earlier losses are forgotten";
+    EXPECT_EQ(counter.difference(), Difference{}) << "earlier losses are forgotten";
     EXPECT_EQ(counter.messages(), 2U) << "over all connections";
 }
 

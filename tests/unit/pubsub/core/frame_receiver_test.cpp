@@ -201,7 +201,8 @@ TEST_F(FrameReceiverTest, TotalsComeInSeveralFramesAndOnce) {
     EXPECT_FALSE(receiver.arrivals().complete());
     EXPECT_EQ(take(totals_kind, counts({{Fid{2}, 4}})), Outcome::totals);
     EXPECT_TRUE(receiver.arrivals().complete());
-    EXPECT_EQ(receiver.arrivals().books(), (ArrivalCounter::Books{.lost = 4, .surplus = 0}));
+    EXPECT_EQ(receiver.arrivals().difference(),
+              (ArrivalCounter::Difference{.lost = 4, .surplus = 0}));
     EXPECT_EQ(take(totals_kind, counts({})), Outcome::malformed) << "there are no more";
 }
 

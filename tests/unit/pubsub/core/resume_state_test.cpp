@@ -76,7 +76,7 @@ ResumeState behind_a_known_tail() {
     resume_state.meet(7);
     resume_state.begin_connection();
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, false);
     return resume_state;
 }
@@ -119,7 +119,7 @@ TEST(ResumeState, TheTailOfFidsNotRequestedAgainIsUnknown) {
     connect(resume_state, 0, 5);
     resume_state.begin_connection();
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, false);
     EXPECT_FALSE(resume_state.meet(8)->tail_known);
 }
@@ -155,7 +155,7 @@ TEST(ResumeState, ATailEndsWithTheTotalsOrWithTheWish) {
     resume_state.begin_connection();
     resume_state.begin(fids);
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, false);
     EXPECT_FALSE(resume_state.has_open_tail());
     connect(resume_state, 0, 5);
@@ -192,7 +192,7 @@ TEST(ResumeState, WithoutPositionsATailStaysOpen) {
     resume_state.begin_connection();
     resume_state.begin(fids);
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, true);
     EXPECT_TRUE(resume_state.has_open_tail());
 }
