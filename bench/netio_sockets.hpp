@@ -171,7 +171,7 @@ class Input : private netio::pubsub::SubscribeSocket::Handler {
     std::uint64_t lost() const {
         const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
         const auto difference = arrivals.difference();
-        return difference ? difference->lost : arrivals.missed();
+        return difference ? difference->lost : arrivals.dropped();
     }
 
   private:

@@ -282,7 +282,7 @@ void write(const PublisherFigures& publisher, Exposition& text) {
                      "Zero-copy publications, counted per subscriber: sent, dropped, unsubscribed "
                      "before, or lost with the connection");
     outcomes.add({{"outcome", "sent"}}, publisher.outcomes.sent);
-    outcomes.add({{"outcome", "missed"}}, publisher.outcomes.missed);
+    outcomes.add({{"outcome", "missed"}}, publisher.outcomes.dropped);
     outcomes.add({{"outcome", "unsubscribed"}}, publisher.outcomes.unsubscribed);
     outcomes.add({{"outcome", "lost"}}, publisher.outcomes.lost);
     write_pool(publisher, text);
@@ -325,7 +325,7 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
          [](const SourceSnapshot& one) { return one.pauses; });
     each(text.counter("netio_subscriber_missed_total",
                       "Messages reported as lost: dropped, or published while not connected"),
-         [](const SourceSnapshot& one) { return one.missed; });
+         [](const SourceSnapshot& one) { return one.lost; });
     each(text.gauge("netio_subscriber_connected", "1: it is connected"),
          [](const SourceSnapshot& one) { return one.connected; });
     each(text.gauge("netio_subscriber_paused", "1: it is paused"),
@@ -352,7 +352,7 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
              &ReceivedFidSnapshot::bytes);
     each_fid(text.counter("netio_fid_missed_total",
                           "Messages reported as lost: dropped, or published while not connected"),
-             &ReceivedFidSnapshot::missed);
+             &ReceivedFidSnapshot::lost);
 }
 
 void write(std::span<const OneWayFigures> publishers, Exposition& text) {

@@ -97,13 +97,13 @@ void write(std::span<const OneWayFigures> publishers, Exposition& text);
 // Outcomes of unbuffered publications, counted per subscriber.
 struct OutcomeSums {
     std::uint64_t sent = 0;
-    std::uint64_t missed = 0;
+    std::uint64_t dropped = 0;
     std::uint64_t unsubscribed = 0;
     std::uint64_t lost = 0;
 
     void add(const netio::pubsub::PublicationOutcome& outcome) noexcept {
         sent += outcome.sent;
-        missed += outcome.missed;
+        dropped += outcome.dropped;
         unsubscribed += outcome.unsubscribed;
         lost += outcome.lost;
     }

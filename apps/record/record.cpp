@@ -208,8 +208,8 @@ class Run final : public Subscriptions::Handler {
                     std::span<const std::byte> message, std::uint8_t status) override;
     void on_gap(Subscriptions&, const Subscriptions::Source& source, Fid fid,
                 std::uint64_t count) override;
-    void on_missed(Subscriptions&, const Subscriptions::Source& source, Fid fid,
-                   std::uint64_t count) override;
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source& source, Fid fid,
+                                    std::uint64_t count) override;
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                               const netio::pubsub::PublisherChange& change) override;
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
@@ -537,8 +537,8 @@ void Run::on_gap(Subscriptions&, const Subscriptions::Source& source, Fid fid,
     note_loss(source, "dropped", fid, count);
 }
 
-void Run::on_missed(Subscriptions&, const Subscriptions::Source& source, Fid fid,
-                    std::uint64_t count) {
+void Run::on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source& source, Fid fid,
+                                     std::uint64_t count) {
     note_loss(source, "disconnected", fid, count);
 }
 

@@ -246,8 +246,8 @@ class Run final : public Subscriptions::Handler {
         const netio::pubsub::FidLayout* layout; // layout for showing fids; null: numbers
         std::set<std::string> waiting; // publishers that the log already reported as awaited
         std::uint64_t missing = 0;
-        MissedLog missed;
-        netio::Timer end_missed; // lost messages within this time are one outage
+        OutageLog outage;
+        netio::Timer end_outage; // lost messages within this time are one outage
         ContestLog contests;
         PeerLog peers;        // connections, and problems with the bus
         RangeLine subscribed; // not logged yet
@@ -285,8 +285,8 @@ class Run final : public Subscriptions::Handler {
                     std::span<const std::byte> message, std::uint8_t status) override;
     void on_gap(Subscriptions& all, const Subscriptions::Source& source, Fid fid,
                 std::uint64_t count) override;
-    void on_missed(Subscriptions& all, const Subscriptions::Source& source, Fid fid,
-                   std::uint64_t count) override;
+    void on_lost_while_disconnected(Subscriptions& all, const Subscriptions::Source& source,
+                                    Fid fid, std::uint64_t count) override;
     void on_publisher_changed(Subscriptions& all, const Subscriptions::Source& source,
                               const netio::pubsub::PublisherChange& change) override;
     void on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
@@ -363,10 +363,10 @@ std::set<std::string> given_publishers(const Arguments& arguments) {
 }
 
 Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
-    : layout{find_layout(decode)}, missed{layout}, end_missed{loop,
+    : layout{find_layout(decode)}, outage{layout}, end_outage{loop,
                                                               [this] {
                                                                   if (const auto line =
-                                                                          missed.end())
+                                                                          outage.end())
                                                                       spdlog::warn("{}", *line);
                                                               }},
       contests{loop, [](const std::string& line) { spdlog::warn("{}", line); }}, peers{loop},
@@ -408,7 +408,7 @@ ExitStatus Run::run() {
             }};
         loop_.run();
     }
-    if (const auto line = logged_.missed.end()) spdlog::warn("{}", *line);
+    if (const auto line = logged_.outage.end()) spdlog::warn("{}", *line);
     SubscribeReport result = report();
     const ExitStatus status = outcome(result, {.messages = arguments_.messages.has_value(),
                                                .duration = arguments_.duration.has_value(),
@@ -600,10 +600,11 @@ void Run::on_gap(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_
     logged_.missing += count;
 }
 
-void Run::on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid, std::uint64_t count) {
+void Run::on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                     std::uint64_t count) {
     logged_.missing += count;
-    if (!logged_.end_missed.armed()) logged_.end_missed.start(outage_told);
-    if (const auto line = logged_.missed.note(fid, count)) spdlog::warn("{}", *line);
+    if (!logged_.end_outage.armed()) logged_.end_outage.start(outage_told);
+    if (const auto line = logged_.outage.note(fid, count)) spdlog::warn("{}", *line);
 }
 
 void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,

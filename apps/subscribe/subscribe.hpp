@@ -102,12 +102,12 @@ class ContestLog {
 // Log lines about messages lost while not connected: one line for each of the first fids of an
 // outage, and one for all fids if there are more. The report has every fid. No I/O.
 
-class MissedLog {
+class OutageLog {
   public:
     static constexpr std::uint64_t shown_fids = 20;
 
     // Shows fids by the layout's fields; null: as numbers.
-    explicit MissedLog(const netio::pubsub::FidLayout* layout) : layout_{layout} {}
+    explicit OutageLog(const netio::pubsub::FidLayout* layout) : layout_{layout} {}
 
     std::optional<std::string> note(netio::pubsub::Fid fid, std::uint64_t count) {
         outage_.messages += count;

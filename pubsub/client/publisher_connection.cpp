@@ -9,7 +9,7 @@ namespace netio::pubsub::inline v0_3 {
 void add_row(ReceivedFidSnapshot& sum, Fid, const Account::Row& row) {
     sum.messages += row.messages;
     sum.bytes += row.bytes;
-    sum.missed += row.lost;
+    sum.lost += row.lost;
 }
 
 void PublisherConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
@@ -35,7 +35,7 @@ void PublisherConnection::leave(std::size_t further) {
     const SourceSnapshot all = snapshot();
     Past past{.seen = past_.seen,
               .sums = {.messages = all.messages, .bytes = all.bytes},
-              .gaps = past_.gaps + socket_->arrivals().missed(),
+              .gaps = past_.gaps + socket_->arrivals().dropped(),
               .pauses = all.pauses,
               .complete = socket_->arrivals().complete(),
               .resume_state = socket_->resume_state()};
@@ -94,7 +94,7 @@ SourceSnapshot PublisherConnection::snapshot() const {
     SourceSnapshot now{.name = source_.name,
                        .messages = past_.sums.messages,
                        .bytes = past_.sums.bytes,
-                       .missed = past_.gaps + account_.found_missing(),
+                       .lost = past_.gaps + account_.found_missing(),
                        .connections = account_.connections(),
                        .pauses = past_.pauses,
                        .kept = {}};
@@ -104,7 +104,7 @@ SourceSnapshot PublisherConnection::snapshot() const {
     now.paused = socket_->is_paused();
     now.messages += counters.messages;
     now.bytes += counters.bytes;
-    now.missed += socket_->arrivals().missed();
+    now.lost += socket_->arrivals().dropped();
     now.pauses += counters.pauses;
     now.kept = socket_->kept();
     return now;
@@ -121,7 +121,7 @@ void PublisherConnection::add_to(SubscriptionsSnapshot& all,
         shown.add(now.fids(), [&](ReceivedFidSnapshot& sum, Fid fid, const Arrivals& arrived) {
             sum.messages += arrived.messages;
             sum.bytes += arrived.bytes;
-            sum.missed += now.missed(fid);
+            sum.lost += now.dropped(fid);
         });
         fids = std::max(fids, now.fids().size()); // mostly the same fids
     }
@@ -184,9 +184,10 @@ void PublisherConnection::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count)
     user_.handler.on_gap(user_.subscriptions, source_, fid, count);
 }
 
-void PublisherConnection::on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) {
-    account_.add_missed(fid, count);
-    user_.handler.on_missed(user_.subscriptions, source_, fid, count);
+void PublisherConnection::on_lost_while_disconnected(SubscribeSocket&, Fid fid,
+                                                     std::uint64_t count) {
+    account_.add_lost(fid, count);
+    user_.handler.on_lost_while_disconnected(user_.subscriptions, source_, fid, count);
 }
 
 void PublisherConnection::on_publisher_changed(SubscribeSocket&, const PublisherChange& change) {

@@ -163,7 +163,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override;
     void on_gap(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
-    void on_missed(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
+    void on_lost_while_disconnected(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
     void on_publisher_changed(SubscribeSocket& socket, const PublisherChange& change) override;
     void on_nothing_published(SubscribeSocket& socket, const FidQuery::Near& near) override;
     void on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) override;

@@ -25,7 +25,7 @@ void add(Subscriptions::PublisherStats& sum, const Subscriptions::PublisherStats
 void add(SourceSnapshot& sum, const SourceSnapshot& each) {
     sum.messages += each.messages;
     sum.bytes += each.bytes;
-    sum.missed += each.missed;
+    sum.lost += each.lost;
     sum.connections += each.connections;
     sum.pauses += each.pauses;
 }

@@ -185,8 +185,8 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
                 std::uint64_t count) override {
         add_lost(fid, count);
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                   std::uint64_t count) override {
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                    std::uint64_t count) override {
         add_lost(fid, count);
     }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
@@ -276,7 +276,7 @@ void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {
     if (impl.options.on_message) {
         lost_before[fid] += count;
     } else {
-        impl.queue.add_missed(fid, count);
+        impl.queue.add_lost(fid, count);
     }
 }
 
@@ -524,7 +524,7 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
         while (reading.next < reading.batch->size()) {
             const pubsub::MessageBatch::Item item = (*reading.batch)[reading.next++];
             if (item.is_gap) continue;
-            use(Message{item.fid, item.bytes, item.status, item.missed, reading.batch.get(),
+            use(Message{item.fid, item.bytes, item.status, item.lost_before, reading.batch.get(),
                         item.stamps},
                 reading);
             return true;

@@ -95,7 +95,8 @@ class NETIO_EXPORT Subscriptions final {
                                 std::span<const std::byte> message, std::uint8_t status) = 0;
         // As in SubscribeSocket::Handler.
         virtual void on_gap(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
-        virtual void on_missed(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
+        virtual void on_lost_while_disconnected(Subscriptions&, const Source&, Fid,
+                                                std::uint64_t /*count*/) {}
         virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
         virtual void on_nothing_published(Subscriptions&, const Source&, const FidQuery::Near&) {}
         virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}

@@ -21,7 +21,7 @@ struct SourceSnapshot {
     bool paused = false;
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t missed = 0; // dropped, between connections, or missing in the totals
+    std::uint64_t lost = 0; // dropped, between connections, or missing in the totals
     std::uint64_t connections = 0;
     std::uint64_t pauses = 0;
     KeepStats kept{}; // of the present connection
@@ -31,7 +31,7 @@ struct ReceivedFidSnapshot {
     Fid fid{};
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t missed = 0;
+    std::uint64_t lost = 0;
 };
 
 struct SubscriptionsSnapshot {

@@ -72,10 +72,10 @@ void Subscriber::add_gap(Fid fid, std::uint64_t count) {
     queue_gap({.fid = fid, .count = count});
 }
 
-void Subscriber::queue_gap(const FidCount& missed) {
+void Subscriber::queue_gap(const FidCount& dropped) {
     if (stage_ == Stage::gone) return;
     const bool nothing_is_sent = is_drained();
-    queue_.add_gap(missed.fid, missed.count);
+    queue_.add_gap(dropped.fid, dropped.count);
     if (nothing_is_sent) pump();
 }
 

@@ -161,7 +161,7 @@ class Subscriber final : private Session::Handler {
     // it in order, as soon as something has been sent.
     void add_gap(Fid fid, std::uint64_t count);
     // As add_gap(), for messages that the stats have counted already.
-    void queue_gap(const FidCount& missed);
+    void queue_gap(const FidCount& dropped);
     // Whether conflated messages may be sent now: nothing is queued that precedes them, and, if the
     // queue is empty, the session has capacity. Until it has, they are replaced by newer ones.
     bool may_send_conflated() const noexcept {

@@ -287,7 +287,7 @@ FanOut::Addition FanOut::subscribe(SubscriberId subscriber, std::span<const Wish
                                    const HistoryLog* history) {
     for (const Wish& wish : wishes) {
         const bool unknown = wish.policy == SlowPolicy::newest && !keeps_newest_;
-        if (unknown || holds_up_more(wish.policy, own_policy_))
+        if (unknown || blocks_longer(wish.policy, own_policy_))
             return {.result = SubscriptionResult::policy_refused, .positions = {}, .late = {}};
     }
     void_groups();
@@ -524,7 +524,7 @@ TotalsPart FanOut::totals(SubscriberId subscriber, std::size_t& next,
 
 SlowPolicy OwnPolicies::instead_of(SlowPolicy granted) const noexcept {
     if (granted == SlowPolicy::newest && !keeps_newest) return SlowPolicy::drop;
-    return holds_up_more(granted, policy) ? policy : granted;
+    return blocks_longer(granted, policy) ? policy : granted;
 }
 
 std::optional<std::vector<FanOut::Wish>> permitted(const access::Rights& rights,

@@ -19,7 +19,7 @@ const Hook hooks[] = {
     &SubscriberActor::at_unsubscribed,  &SubscriberActor::at_unsubscription_refused,
     &SubscriberActor::at_message,       &SubscriberActor::at_gap,
     &SubscriberActor::at_refused,       &SubscriberActor::at_policy_refused,
-    &SubscriberActor::at_not_permitted, &SubscriberActor::at_missed,
+    &SubscriberActor::at_not_permitted, &SubscriberActor::at_lost_while_disconnected,
     &SubscriberActor::at_changed,       &SubscriberActor::at_totals};
 
 class AnyHandler : public PubSubScenario {
@@ -123,9 +123,9 @@ TEST_P(AnyHandler, ThatClosesTheSocketIsFollowedByTheEndOnly) {
         for (const auto& [fid, counts] : actor.gap_counts)
             gaps += counts.size();
         return static_cast<std::size_t>(actor.connected + actor.totals) + actor.messages + gaps +
-               actor.missed.size() + actor.changes.size() + actor.subscribed.size() +
-               actor.unsubscribed.size() + actor.refused.size() + actor.policy_refused.size() +
-               actor.unsubscription_refused.size();
+               actor.lost_while_disconnected.size() + actor.changes.size() +
+               actor.subscribed.size() + actor.unsubscribed.size() + actor.refused.size() +
+               actor.policy_refused.size() + actor.unsubscription_refused.size();
     };
     for (const bool at_once : {false, true}) {
         for (std::size_t i = 0; i < std::size(hooks); ++i) {

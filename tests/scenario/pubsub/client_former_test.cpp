@@ -121,7 +121,7 @@ TEST_P(FormerPublishers, ThatComeAndGoUseNoMoreMemoryEachTime) {
         EXPECT_THAT(names(), ElementsAre("a")) << "it is still remembered";
     }
     EXPECT_EQ(all->publisher_stats().front().connections, 4U);
-    EXPECT_THAT(actor.missed, IsEmpty());
+    EXPECT_THAT(actor.lost_while_disconnected, IsEmpty());
 }
 
 TEST_P(FormerPublishers, KeepTheirMemoryWhateverIsUnsubscribed) {
@@ -142,9 +142,10 @@ TEST_P(FormerPublishers, ContinueWithTheirOwnCounters) {
     publish_for_nobody(one, Fid{1}, 3);
     publish_for_nobody(other, Fid{2}, 5);
     arrive("b", other, range(2, 2));
-    EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{2}, 5U}}));
+    EXPECT_EQ(actor.lost_while_disconnected, (std::map<Fid, std::uint64_t>{{Fid{2}, 5U}}));
     arrive("a", one, range(1, 1));
-    EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}, {Fid{2}, 5U}}));
+    EXPECT_EQ(actor.lost_while_disconnected,
+              (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}, {Fid{2}, 5U}}));
     EXPECT_THAT(names(), ElementsAre("b", "a")) << "in the order of their arrival";
     EXPECT_THAT(actor.changes, IsEmpty());
 }
@@ -158,7 +159,7 @@ TEST_P(FormerPublishers, AreReportedWithAllLossesWhenForgotten) {
     visit("b", 2, 1);
     EXPECT_THAT(names(), ElementsAre("b", ""));
     EXPECT_EQ(all->publisher_stats().back().fids.find(Fid{1})->lost, 3U);
-    EXPECT_EQ(all->snapshot().sources.back().missed, 3U);
+    EXPECT_EQ(all->snapshot().sources.back().lost, 3U);
 }
 
 // The number of fids with their own row is limited over all connections.

@@ -128,7 +128,7 @@ class SubscribedAgain : public PubSubScenario {
         EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
         subscriber->actor.expect_contiguous(Fid{7}, 1, 1);
         EXPECT_EQ(subscriber->actor.lost, 0U);
-        EXPECT_TRUE(subscriber->actor.missed.empty());
+        EXPECT_TRUE(subscriber->actor.lost_while_disconnected.empty());
         EXPECT_EQ(subscriber->actor.connected, 1);
     }
 

@@ -132,7 +132,7 @@ TEST_P(OnePublisher, RestartedUnderAnotherNameAtItsAddressKeepsItsCounters) {
         }
         EXPECT_EQ(actor.message_count, 101U);
         EXPECT_THAT(actor.changes, SizeIs(1));
-        EXPECT_THAT(actor.missed, IsEmpty());
+        EXPECT_THAT(actor.lost_while_disconnected, IsEmpty());
         ASSERT_THAT(all->publisher_stats(), SizeIs(1));
         EXPECT_EQ(all->publisher_stats().front().source.name, "host-2-0");
         EXPECT_EQ(all->publisher_stats().front().unknown_tails, 1U) << "of the killed publisher";

@@ -44,12 +44,12 @@ class SubscriptionSnapshots : public SeveralPublishers {
         for (const ReceivedFidSnapshot& fid : now.fids) {
             EXPECT_EQ(fid.messages, rows[fid.fid].messages) << to_string(fid.fid);
             EXPECT_EQ(fid.bytes, rows[fid.fid].bytes) << to_string(fid.fid);
-            EXPECT_EQ(fid.missed, rows[fid.fid].lost) << to_string(fid.fid);
+            EXPECT_EQ(fid.lost, rows[fid.fid].lost) << to_string(fid.fid);
         }
         for (const SourceSnapshot& source : now.sources) {
             EXPECT_EQ(source.messages, sources[source.name].messages) << source.name;
             EXPECT_EQ(source.bytes, sources[source.name].bytes) << source.name;
-            EXPECT_EQ(source.missed, sources[source.name].lost) << source.name;
+            EXPECT_EQ(source.lost, sources[source.name].lost) << source.name;
             EXPECT_EQ(source.connections, connections[source.name]) << source.name;
         }
         for (const SourceSnapshot& before : last_.sources) {
@@ -67,7 +67,7 @@ class SubscriptionSnapshots : public SeveralPublishers {
         ASSERT_TRUE(run_until([&] { return actor.message_count == before + 1; }));
     }
     // Publishes while the subscriber is not connected.
-    static void miss(Made& one, Fid fid, int count) {
+    static void lose(Made& one, Fid fid, int count) {
         for (int i = 0; i < count; ++i)
             ASSERT_EQ(publish(*one.socket, fid, 0, 40), Status::no_subscribers);
     }
@@ -151,15 +151,15 @@ TEST_P(SubscriptionSnapshots, KeepTheCountersOfADepartedPublisher) {
         EXPECT_EQ(now.sources[0].pauses, 1U);
         EXPECT_EQ(now.fids.at(0).messages, 1U);
         EXPECT_EQ(now.fid_count, 1U);
-        miss(one, Fid{1}, 3);
+        lose(one, Fid{1}, 3);
         announce("one", one, range(0, 9));
         ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
         get(one, Fid{1});
         now = look(all);
         EXPECT_THAT(now.sources, SizeIs(remembered > 0 ? 1 : 2));
-        EXPECT_EQ(now.sources.back().missed, remembered > 0 ? 3U : 0U);
+        EXPECT_EQ(now.sources.back().lost, remembered > 0 ? 3U : 0U);
         EXPECT_EQ(now.fids.at(0).messages, 2U);
-        EXPECT_EQ(now.fids.at(0).missed, remembered > 0 ? 3U : 0U);
+        EXPECT_EQ(now.fids.at(0).lost, remembered > 0 ? 3U : 0U);
     }
 }
 

@@ -226,12 +226,12 @@ TEST_P(SeveralPublishers, LossesDuringAnAbsenceFromTheRegistryAreReportedExactly
         EXPECT_EQ(stats.source.address, to_string(one.address));
         EXPECT_EQ(all.sums().messages, 2U);
         if (remembered == 0) {
-            EXPECT_THAT(actor.missed, IsEmpty());
+            EXPECT_THAT(actor.lost_while_disconnected, IsEmpty());
             EXPECT_EQ(all.publisher_stats().back().unknown_tails, 1U)
                 << "it was forgotten: reported";
             continue;
         }
-        EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
+        EXPECT_EQ(actor.lost_while_disconnected, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
         EXPECT_THAT(all.publisher_stats(), SizeIs(1));
         EXPECT_EQ(stats.unknown_tails, 0U);
         EXPECT_EQ(stats.connections, 2U);
@@ -364,7 +364,7 @@ TEST_P(SeveralPublishers, ATailLostByNarrowedRightsIsUnknownUntilTheyAreRestored
     EXPECT_EQ(all.publisher_stats().front().unknown_tails, 1U);
     all.subscribe(range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
-    EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
+    EXPECT_EQ(actor.lost_while_disconnected, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
     EXPECT_EQ(all.publisher_stats().front().unknown_tails, 0U);
     EXPECT_THAT(actor.changes, IsEmpty());
 }

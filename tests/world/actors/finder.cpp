@@ -102,12 +102,13 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     void on_gap(Subscriptions&, const Subscriptions::Source&, Fid fid,
                 std::uint64_t count) override {
         note("gap", to_integer(fid), count);
-        world_.oracle().violate(RuleId::gap_by_policy, "a finder misses messages, and its "
-                                                       "publisher's policy is to wait");
+        world_.oracle().violate(RuleId::gap_by_policy,
+                                "messages for a finder were dropped, and its "
+                                "publisher's policy is to wait");
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                   std::uint64_t count) override {
-        note("missed", to_integer(fid), count);
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                    std::uint64_t count) override {
+        note("lost", to_integer(fid), count);
         world_.found().missing(number_, to_integer(fid), count);
         react(Event::gap);
     }

@@ -183,7 +183,7 @@ TEST(ShownFigures, AreDistinctForASubscriber) {
                      .paused = false,
                      .messages = 1,
                      .bytes = 2,
-                     .missed = 3,
+                     .lost = 3,
                      .connections = 4,
                      .pauses = 5,
                      .kept = {.buffers = 15, .bytes = 16, .oldest = seconds{17}}},
@@ -192,10 +192,10 @@ TEST(ShownFigures, AreDistinctForASubscriber) {
                      .paused = true,
                      .messages = 6,
                      .bytes = 7,
-                     .missed = 8,
+                     .lost = 8,
                      .connections = 9,
                      .pauses = 10}},
-        .fids = {{.fid = netio::pubsub::Fid{10}, .messages = 11, .bytes = 12, .missed = 13}},
+        .fids = {{.fid = netio::pubsub::Fid{10}, .messages = 11, .bytes = 12, .lost = 13}},
         .fid_count = 14};
     EXPECT_EQ(samples(snapshot), R"(
 netio_subscriber_messages_total{publisher="a"} 1

@@ -13,17 +13,17 @@ std::uint64_t connect(ResumeState& resume_state, std::uint64_t position, int mes
                       std::uint64_t gap = 0) {
     resume_state.begin_connection();
     resume_state.meet(resume_state.instance());
-    const std::uint64_t missed = resume_state.take({.fid = Fid{1}, .count = position});
+    const std::uint64_t lost = resume_state.take({.fid = Fid{1}, .count = position});
     resume_state.begin(fids);
     ArrivalCounter arrivals;
     for (int i = 0; i < messages; ++i)
         arrivals.add(Fid{1}, 10);
-    if (gap > 0) arrivals.add_missed(Fid{1}, gap);
+    if (gap > 0) arrivals.add_dropped(Fid{1}, gap);
     resume_state.end_connection(arrivals, false);
-    return missed;
+    return lost;
 }
 
-TEST(ResumeState, WhatWasPublishedBetweenTwoConnectionsIsMissed) {
+TEST(ResumeState, WhatWasPublishedBetweenTwoConnectionsIsLost) {
     ResumeState resume_state;
     resume_state.meet(7);
     EXPECT_EQ(connect(resume_state, 100, 5), 0U) << "no earlier connection";
@@ -33,7 +33,7 @@ TEST(ResumeState, WhatWasPublishedBetweenTwoConnectionsIsMissed) {
     EXPECT_EQ(connect(resume_state, 115, 0), 1U) << "the gap was already reported";
 }
 
-TEST(ResumeState, ANewFidIsMissedFromItsFirstMessage) {
+TEST(ResumeState, ANewFidIsLostFromItsFirstMessage) {
     ResumeState resume_state;
     resume_state.meet(7);
     connect(resume_state, 0, 0);
@@ -41,7 +41,7 @@ TEST(ResumeState, ANewFidIsMissedFromItsFirstMessage) {
     EXPECT_EQ(resume_state.take({.fid = Fid{10}, .count = 6}), 0U) << "it was not subscribed";
 }
 
-TEST(ResumeState, WhatIsNotWantedAnyMoreIsNotMissed) {
+TEST(ResumeState, WhatIsNotWantedAnyMoreIsNotLost) {
     ResumeState resume_state;
     resume_state.meet(7);
     connect(resume_state, 0, 5);

@@ -270,7 +270,7 @@ std::optional<SlowPolicy> policy_for(const access::Rights& rights, std::uint64_t
             return asked;
         }
         if (most == SlowPolicy::newest && !own.keeps_newest) return SlowPolicy::drop;
-        return holds_up_more(most, own.policy) ? own.policy : most;
+        return blocks_longer(most, own.policy) ? own.policy : most;
     }
     return std::nullopt;
 }
