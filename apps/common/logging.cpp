@@ -323,9 +323,9 @@ void BackgroundLog::go_on_in(int descriptor) {
     queue_->next_descriptor = descriptor;
 }
 
-bool BackgroundLog::finish(std::chrono::milliseconds patience) {
+bool BackgroundLog::finish(std::chrono::milliseconds timeout) {
     std::unique_lock lock{queue_->mutex};
-    return queue_->changed.wait_for(lock, patience,
+    return queue_->changed.wait_for(lock, timeout,
                                     [&] { return queue_->lines.empty() && !queue_->writing; });
 }
 

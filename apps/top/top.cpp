@@ -333,7 +333,7 @@ BusSources::BusSources(netio::EventLoop& loop, const std::string& where)
 
 bool BusSources::read() {
     reading_ = true;
-    end_timer_.start(patience);
+    end_timer_.start(stop_timeout);
     loop_.run();
     end_timer_.cancel();
     reading_ = false;

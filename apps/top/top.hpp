@@ -152,7 +152,7 @@ class BusSources final : private netio::pubsub::Discovery::Handler {
     std::vector<Source> sources() const;
 
   private:
-    static constexpr std::chrono::seconds patience{5};
+    static constexpr std::chrono::seconds stop_timeout{5};
 
     void on_announced(const netio::pubsub::Announcement& announcement) override;
     void on_gone(const std::string& name) override { addresses_.erase(name); }

@@ -112,7 +112,7 @@ PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& opt
                                  .allow_remote_anonymous = options.allow_remote_anonymous,
                                  .service_bytes = service_bytes,
                                  .required_receive_bytes = terms.required_receive_bytes,
-                                 .place_limit = options.subscriber_limit,
+                                 .peer_limit = options.subscriber_limit,
                                  .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));

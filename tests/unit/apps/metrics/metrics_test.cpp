@@ -86,7 +86,7 @@ TEST(MetricsServer, ShowsWhatTheLoopCollects) {
 
 TEST(MetricsServer, AnswersWithAnErrorIfTheLoopDoesNotRun) {
     netio::EventLoop loop; // does not run
-    MetricsServer server{loop, {.address = any_port, .patience = milliseconds{1}}, [] {
+    MetricsServer server{loop, {.address = any_port, .answer_timeout = milliseconds{1}}, [] {
                              return [] { return std::string{}; };
                          }};
     EXPECT_THAT(get(server.port(), "/metrics"), StartsWith("HTTP/1.1 503"));
@@ -198,7 +198,7 @@ TEST(MetricsServer, AnInterfaceStandsForItsAddress) {
 TEST(MetricsServer, CanBeDestroyedDuringAnAnswer) {
     netio::EventLoop loop; // does not run
     auto server = std::make_unique<MetricsServer>(
-        loop, MetricsServer::Options{.address = any_port, .patience = hours{1}},
+        loop, MetricsServer::Options{.address = any_port, .answer_timeout = hours{1}},
         [] { return [] { return std::string{}; }; });
     const int silent = connected_to(server->port());
     const int asking = connected_to(server->port());
