@@ -524,7 +524,7 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
     if (published && *published >= 0) entry.publish_ns = static_cast<std::uint64_t>(*published);
     // Smaller ones are copied by keep(), too.
     const bool keeps =
-        takes_memory_ && message.size() >= netio::KeepPool::copied_below && all_.may_lend();
+        takes_memory_ && message.size() >= netio::KeepPool::copied_below && all_.may_keep_buffer();
     const netio::Status result =
         keeps ? writer_->write(entry, all_.keep(message)) : writer_->write(entry);
     if (result == netio::Status::again) note_loss(source, "the queue is full", fid, 1);

@@ -338,9 +338,10 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
     const StampFormat stamps = source.stamps;
     if (!impl.options.on_message) {
         if (!turn_end.armed()) turn_end.start(Duration::zero());
-        const bool is_lent = message.size() >= KeepPool::copied_below && subscriptions.may_lend();
+        const bool is_kept =
+            message.size() >= KeepPool::copied_below && subscriptions.may_keep_buffer();
         const bool goes_on =
-            is_lent
+            is_kept
                 ? impl.queue.put_kept(fid,
                                       subscriptions.keep(time_stamp::with_stamp(message, stamps)),
                                       status, stamps)

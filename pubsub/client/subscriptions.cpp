@@ -604,9 +604,9 @@ KeptBytes Subscriptions::keep(std::span<const std::byte> message) const {
     return socket->keep(message);
 }
 
-bool Subscriptions::may_lend() const {
+bool Subscriptions::may_keep_buffer() const {
     const SubscribeSocket* const socket = impl().delivering;
-    return socket != nullptr && socket->may_lend();
+    return socket != nullptr && socket->may_keep_buffer();
 }
 
 std::vector<FidRange> Subscriptions::awaited(const FidRange& range) const {

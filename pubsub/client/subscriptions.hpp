@@ -129,8 +129,8 @@ class NETIO_EXPORT Subscriptions final {
     void resume();
     // In on_message, as SubscribeSocket::keep().
     KeptBytes keep(std::span<const std::byte> message) const;
-    // In on_message, as SubscribeSocket::may_lend().
-    bool may_lend() const;
+    // In on_message, as SubscribeSocket::may_keep_buffer().
+    bool may_keep_buffer() const;
     // In on_subscribed and on_refused, as SubscribeSocket::awaited().
     std::vector<FidRange> awaited(const FidRange& range) const;
     // Closes all connections in order; on_ended follows. Messages that have not arrived by now are

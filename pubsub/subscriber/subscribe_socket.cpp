@@ -832,9 +832,9 @@ KeepStats SubscribeSocket::kept() const {
     return self.session ? self.session->kept() : KeepStats{};
 }
 
-bool SubscribeSocket::may_lend() const {
+bool SubscribeSocket::may_keep_buffer() const {
     const Impl& self = impl();
-    return self.session && self.session->may_lend();
+    return self.session && self.session->may_keep_buffer();
 }
 
 bool SubscribeSocket::is_paused() const noexcept {

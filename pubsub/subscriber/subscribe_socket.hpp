@@ -227,7 +227,7 @@ class NETIO_EXPORT SubscribeSocket final {
     KeepStats kept() const;
     // Whether the kept memory stays within half of keep_limit_bytes if the user keeps one more
     // receive buffer.
-    bool may_lend() const;
+    bool may_keep_buffer() const;
 
     // Since construction; they do not decrease.
     struct Counters {
