@@ -121,7 +121,7 @@ struct Look final : pubsub::Discovery::Handler {
         const std::lock_guard lock{mutex};
         found.erase(name);
     }
-    void on_trouble(const std::string& what) override {
+    void on_warning(const std::string& what) override {
         const std::lock_guard lock{mutex};
         trouble = what;
         changed.notify_all();

@@ -224,7 +224,7 @@ class DumpRun final : private Subscriptions::Handler {
         log_.info(
             fmt::format("{}: {}{}", source.name, ending.retrying ? "waiting for it: " : "", why));
     }
-    void on_trouble(Subscriptions&, const std::string& what) override { log_.warn(what); }
+    void on_warning(Subscriptions&, const std::string& what) override { log_.warn(what); }
     void on_ended(Subscriptions&) override { loop_.stop(); }
     void print(std::string_view text) {
         lines_.print(text);

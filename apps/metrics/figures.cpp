@@ -158,7 +158,7 @@ using netio::pubsub::HistorySnapshot;
 using netio::pubsub::PublishedFidSnapshot;
 using netio::pubsub::PublisherSnapshot;
 using netio::pubsub::ReceivedFidSnapshot;
-using netio::pubsub::SourceSnapshot;
+using netio::pubsub::RemotePublisherSnapshot;
 using netio::pubsub::SubscriberSnapshot;
 using netio::pubsub::SubscriptionsSnapshot;
 
@@ -312,32 +312,32 @@ void write(const PublisherFigures& publisher, Exposition& text) {
 
 void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
     const auto each = [&](Exposition::Family family, auto value) {
-        for (const SourceSnapshot& one : subscriber.sources)
+        for (const RemotePublisherSnapshot& one : subscriber.publishers)
             family.add({{"publisher", one.name}}, std::uint64_t{value(one)});
     };
     each(text.counter("netio_subscriber_messages_total", "Messages that have arrived"),
-         [](const SourceSnapshot& one) { return one.messages; });
+         [](const RemotePublisherSnapshot& one) { return one.messages; });
     each(text.counter("netio_subscriber_bytes_total", "Bytes of these messages"),
-         [](const SourceSnapshot& one) { return one.bytes; });
+         [](const RemotePublisherSnapshot& one) { return one.bytes; });
     each(text.counter("netio_subscriber_connections_total", "Connections to the publisher"),
-         [](const SourceSnapshot& one) { return one.connections; });
+         [](const RemotePublisherSnapshot& one) { return one.connections; });
     each(text.counter("netio_subscriber_pauses_total", "Times that the subscriber paused"),
-         [](const SourceSnapshot& one) { return one.pauses; });
+         [](const RemotePublisherSnapshot& one) { return one.pauses; });
     each(text.counter("netio_subscriber_missed_total",
                       "Messages reported as lost: dropped, or published while not connected"),
-         [](const SourceSnapshot& one) { return one.lost; });
+         [](const RemotePublisherSnapshot& one) { return one.lost; });
     each(text.gauge("netio_subscriber_connected", "1: it is connected"),
-         [](const SourceSnapshot& one) { return one.connected; });
+         [](const RemotePublisherSnapshot& one) { return one.connected; });
     each(text.gauge("netio_subscriber_paused", "1: it is paused"),
-         [](const SourceSnapshot& one) { return one.paused; });
+         [](const RemotePublisherSnapshot& one) { return one.paused; });
     each(text.gauge("netio_subscriber_kept_buffers",
                     "Receive buffers that this program keeps, and slabs of small messages"),
-         [](const SourceSnapshot& one) { return one.kept.buffers; });
+         [](const RemotePublisherSnapshot& one) { return one.kept.buffers; });
     each(text.gauge("netio_subscriber_kept_bytes", "Bytes of these receive buffers"),
-         [](const SourceSnapshot& one) { return one.kept.bytes; });
+         [](const RemotePublisherSnapshot& one) { return one.kept.bytes; });
     Exposition::Family oldest =
         text.gauge("netio_subscriber_kept_oldest_seconds", "Age of the oldest kept receive buffer");
-    for (const SourceSnapshot& one : subscriber.sources)
+    for (const RemotePublisherSnapshot& one : subscriber.publishers)
         oldest.add({{"publisher", one.name}}, one.kept.oldest);
     text.gauge("netio_fids", "Fids that have arrived; possibly more than are shown")
         .add(std::uint64_t{subscriber.fid_count});

@@ -214,7 +214,7 @@ class Run final : public Subscriptions::Handler {
                               const netio::pubsub::PublisherChange& change) override;
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
-    void on_trouble(Subscriptions&, const std::string& what) override;
+    void on_warning(Subscriptions&, const std::string& what) override;
     void on_ended(Subscriptions&) override;
 
     struct Ended { // the reason; empty: not yet
@@ -573,7 +573,7 @@ void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
     spdlog::error("{}: {}", shown(source), why);
 }
 
-void Run::on_trouble(Subscriptions&, const std::string& what) {
+void Run::on_warning(Subscriptions&, const std::string& what) {
     log_.warn("bus: " + what);
 }
 

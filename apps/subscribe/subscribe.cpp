@@ -294,7 +294,7 @@ class Run final : public Subscriptions::Handler {
     void on_closed(Subscriptions& all, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
     void on_contest(Subscriptions& all, const Subscriptions::Contest& contest) override;
-    void on_trouble(Subscriptions& all, const std::string& what) override;
+    void on_warning(Subscriptions& all, const std::string& what) override;
     void on_ended(Subscriptions& all) override;
 
     const Arguments& arguments_;
@@ -544,7 +544,7 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source& source, const 
     const std::string fids = apps::shown(range, logged_.layout);
     const std::string where = shown(source) + ": ";
     switch (why) {
-    case Subscriptions::Refusal::no_room:
+    case Subscriptions::Refusal::too_many_ranges:
         return refuse(where + "the publisher has reached its limit of subscriptions and refuses " +
                       fids);
     case Subscriptions::Refusal::policy:
@@ -647,7 +647,7 @@ void Run::on_contest(Subscriptions&, const Subscriptions::Contest& contest) {
     logged_.contests.note(contest);
 }
 
-void Run::on_trouble(Subscriptions&, const std::string& what) {
+void Run::on_warning(Subscriptions&, const std::string& what) {
     logged_.peers.warn("bus: " + what);
 }
 

@@ -358,7 +358,7 @@ void BusSources::on_announced(const netio::pubsub::Announcement& announcement) {
     }
 }
 
-void BusSources::on_trouble(const std::string& what) {
+void BusSources::on_warning(const std::string& what) {
     log_.warn("bus: " + what);
 }
 

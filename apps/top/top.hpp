@@ -156,7 +156,7 @@ class BusSources final : private netio::pubsub::Discovery::Handler {
 
     void on_announced(const netio::pubsub::Announcement& announcement) override;
     void on_gone(const std::string& name) override { addresses_.erase(name); }
-    void on_trouble(const std::string& what) override;
+    void on_warning(const std::string& what) override;
     void on_caught_up() override;
 
     netio::EventLoop& loop_;

@@ -32,7 +32,7 @@ void PublisherConnection::leave(std::size_t further) {
     first_ = (first_ + further) % addresses_.size();
     if (!socket_) return;
     account_.end_connection(socket_->arrivals());
-    const SourceSnapshot all = snapshot();
+    const RemotePublisherSnapshot all = snapshot();
     Past past{.seen = past_.seen,
               .sums = {.messages = all.messages, .bytes = all.bytes},
               .gaps = past_.gaps + socket_->arrivals().dropped(),
@@ -90,14 +90,14 @@ Subscriptions::PublisherStats PublisherConnection::publisher_stats() const {
     return stats;
 }
 
-SourceSnapshot PublisherConnection::snapshot() const {
-    SourceSnapshot now{.name = source_.name,
-                       .messages = past_.sums.messages,
-                       .bytes = past_.sums.bytes,
-                       .lost = past_.gaps + account_.found_missing(),
-                       .connections = account_.connections(),
-                       .pauses = past_.pauses,
-                       .kept = {}};
+RemotePublisherSnapshot PublisherConnection::snapshot() const {
+    RemotePublisherSnapshot now{.name = source_.name,
+                                .messages = past_.sums.messages,
+                                .bytes = past_.sums.bytes,
+                                .lost = past_.gaps + account_.found_missing(),
+                                .connections = account_.connections(),
+                                .pauses = past_.pauses,
+                                .kept = {}};
     if (!socket_) return now;
     const SubscribeSocket::Counters& counters = socket_->counters();
     now.connected = socket_->is_connected();
@@ -113,7 +113,7 @@ SourceSnapshot PublisherConnection::snapshot() const {
 void PublisherConnection::add_to(SubscriptionsSnapshot& all,
                                  ShownFids<ReceivedFidSnapshot>& shown) const {
     if (!socket_ && !was_connected()) return;
-    all.sources.push_back(snapshot());
+    all.publishers.push_back(snapshot());
     shown.add(account_.fids(), add_row);
     std::size_t fids = account_.fids().size();
     if (socket_ && account_.is_connected()) {
@@ -156,7 +156,7 @@ void PublisherConnection::on_unsubscribed(SubscribeSocket& socket, const FidRang
 }
 
 void PublisherConnection::on_subscription_refused(SubscribeSocket& socket, const FidRange& range) {
-    refuse(socket, range, Subscriptions::Refusal::no_room);
+    refuse(socket, range, Subscriptions::Refusal::too_many_ranges);
 }
 
 void PublisherConnection::on_policy_refused(SubscribeSocket& socket, const FidRange& range) {

@@ -138,7 +138,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     Subscriptions::PublisherStats publisher_stats() const;
     // Adds nothing if it was never tried.
     void add_to(SubscriptionsSnapshot& all, ShownFids<ReceivedFidSnapshot>& shown) const;
-    SourceSnapshot snapshot() const;
+    RemotePublisherSnapshot snapshot() const;
 
   private:
     // The statistics of former sockets.

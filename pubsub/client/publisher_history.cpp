@@ -22,7 +22,7 @@ void add(Subscriptions::PublisherStats& sum, const Subscriptions::PublisherStats
     merge(sum.seen, stats.seen);
 }
 
-void add(SourceSnapshot& sum, const SourceSnapshot& each) {
+void add(RemotePublisherSnapshot& sum, const RemotePublisherSnapshot& each) {
     sum.messages += each.messages;
     sum.bytes += each.bytes;
     sum.lost += each.lost;
@@ -78,7 +78,7 @@ std::vector<Subscriptions::PublisherStats> PublisherHistory::publisher_stats() c
 }
 
 Subscriptions::Sums PublisherHistory::sums() const {
-    SourceSnapshot all = forgotten_sums_;
+    RemotePublisherSnapshot all = forgotten_sums_;
     for (const auto& [id, connection] : current_)
         add(all, connection->snapshot());
     for (const auto& connection : departed_)
@@ -94,7 +94,7 @@ SubscriptionsSnapshot PublisherHistory::snapshot(std::size_t fids) {
     for (const auto& connection : departed_)
         connection->add_to(snapshot, shown_);
     if (forgotten_.connections > 0) {
-        snapshot.sources.push_back(forgotten_sums_);
+        snapshot.publishers.push_back(forgotten_sums_);
         snapshot.fid_count += forgotten_.fids.size();
         shown_.add(forgotten_.fids, add_row);
     }

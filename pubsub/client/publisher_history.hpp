@@ -47,7 +47,7 @@ class PublisherHistory {
     std::vector<std::unique_ptr<PublisherConnection>> departed_; // in the order of keep()
     std::size_t fids_ = 0;                                       // of those
     Subscriptions::PublisherStats forgotten_;                    // together
-    SourceSnapshot forgotten_sums_;
+    RemotePublisherSnapshot forgotten_sums_;
     ShownFids<ReceivedFidSnapshot> shown_;
 };
 

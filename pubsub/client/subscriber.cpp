@@ -31,7 +31,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
 
 const char* reason_of(Subscriptions::Refusal refusal) {
     switch (refusal) {
-    case Subscriptions::Refusal::no_room:
+    case Subscriptions::Refusal::too_many_ranges:
         return "it accepts no more ranges of one subscriber (ranges_per_subscriber_limit)";
     case Subscriptions::Refusal::policy:
         return "the policy would make it wait longer than its own slow_policy does";
@@ -198,7 +198,7 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
     void on_contest(Subscriptions&, const Subscriptions::Contest& contest) override;
-    void on_trouble(Subscriptions&, const std::string& what) override { log(what); }
+    void on_warning(Subscriptions&, const std::string& what) override { log(what); }
     void on_ended(Subscriptions&) override;
 
     Impl& impl;

@@ -65,9 +65,9 @@ class NETIO_EXPORT Subscriptions final {
     };
 
     enum class Refusal : std::uint8_t {
-        no_room,       // the publisher's ranges_per_subscriber_limit
-        policy,        // the requested policy blocks longer than the publisher's own policy
-        not_permitted, // the key does not permit these fids, or not with this policy
+        too_many_ranges, // the publisher's ranges_per_subscriber_limit
+        policy,          // the requested policy blocks longer than the publisher's own policy
+        not_permitted,   // the key does not permit these fids, or not with this policy
     };
     // The end of a connection, or of an attempt at one.
     struct Ending {
@@ -104,7 +104,7 @@ class NETIO_EXPORT Subscriptions final {
         // to 32 owners.
         virtual void on_contest(Subscriptions&, const Contest&) {}
         // A problem of the bus, one line for people. Connections are not affected.
-        virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
+        virtual void on_warning(Subscriptions&, const std::string& /*what*/) {}
         // After close(), the last event. Otherwise: no publisher is left that could reconnect, or
         // all have rejected permanently; the next subscribe() asks them again.
         virtual void on_ended(Subscriptions&) {}

@@ -15,7 +15,7 @@
 namespace netio::pubsub::inline v0_3 {
 
 // One publisher over all its connections, even after it is gone.
-struct SourceSnapshot {
+struct RemotePublisherSnapshot {
     std::string name; // on the bus, or the address; empty: all forgotten publishers together
     bool connected = false;
     bool paused = false;
@@ -35,7 +35,7 @@ struct ReceivedFidSnapshot {
 };
 
 struct SubscriptionsSnapshot {
-    std::vector<SourceSnapshot> sources;
+    std::vector<RemotePublisherSnapshot> publishers;
     std::vector<ReceivedFidSnapshot> fids; // up to the requested number, in ascending order
     // The number of all fids. If not all are listed, a fid of several publishers counts for each of
     // them.

@@ -92,10 +92,10 @@ TEST_P(FormerPublishers, AreForgottenInOrderOfDepartureAndTheirSumsRemain) {
     EXPECT_EQ(all->sums().messages, 10U);
     EXPECT_EQ(all->sums().bytes, 400U);
     const SubscriptionsSnapshot snapshot = all->snapshot();
-    EXPECT_EQ(snapshot.sources.back().name, "");
-    EXPECT_EQ(snapshot.sources.back().messages, 5U);
-    EXPECT_EQ(snapshot.sources.back().bytes, 200U);
-    EXPECT_EQ(snapshot.sources.back().connections, 2U);
+    EXPECT_EQ(snapshot.publishers.back().name, "");
+    EXPECT_EQ(snapshot.publishers.back().messages, 5U);
+    EXPECT_EQ(snapshot.publishers.back().bytes, 200U);
+    EXPECT_EQ(snapshot.publishers.back().connections, 2U);
     EXPECT_EQ(snapshot.fid_count, 4U);
     EXPECT_EQ(all->snapshot(2).fid_count, 4U) << "forgotten publishers count, too";
 }
@@ -159,7 +159,7 @@ TEST_P(FormerPublishers, AreReportedWithAllLossesWhenForgotten) {
     visit("b", 2, 1);
     EXPECT_THAT(names(), ElementsAre("b", ""));
     EXPECT_EQ(all->publisher_stats().back().fids.find(Fid{1})->lost, 3U);
-    EXPECT_EQ(all->snapshot().sources.back().lost, 3U);
+    EXPECT_EQ(all->snapshot().publishers.back().lost, 3U);
 }
 
 // The number of fids with their own row is limited over all connections.

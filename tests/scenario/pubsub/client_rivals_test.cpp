@@ -258,10 +258,10 @@ TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     for (const bool is_there : {true, false}) {
         SCOPED_TRACE(is_there);
         const SubscriptionsSnapshot shown = all.snapshot();
-        EXPECT_EQ(shown.sources.at(0).connected, is_there);
-        EXPECT_EQ(shown.sources.at(0).lost, row().lost);
-        EXPECT_EQ(shown.sources.at(0).messages, row().messages);
-        EXPECT_EQ(shown.sources.at(0).bytes, row().bytes);
+        EXPECT_EQ(shown.publishers.at(0).connected, is_there);
+        EXPECT_EQ(shown.publishers.at(0).lost, row().lost);
+        EXPECT_EQ(shown.publishers.at(0).messages, row().messages);
+        EXPECT_EQ(shown.publishers.at(0).bytes, row().bytes);
         EXPECT_EQ(shown.fids.at(0).lost, row().lost);
         EXPECT_EQ(all.sums().bytes, row().bytes);
         if (!is_there) break;

@@ -60,7 +60,7 @@ TEST_P(FollowedPublishers, FoundDuringAPauseDeliverNothingUntilItResumes) {
     send(one, Fid{1});
     bed.let_pass(1s);
     EXPECT_EQ(actor.message_count, 0U);
-    EXPECT_TRUE(all.snapshot().sources.at(0).paused);
+    EXPECT_TRUE(all.snapshot().publishers.at(0).paused);
     all.resume();
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }

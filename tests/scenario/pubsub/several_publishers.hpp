@@ -78,7 +78,7 @@ class SubscriptionsActor final : public Subscriptions::Handler {
         contests.push_back(contest.owner + " " + contest.other + " " +
                            std::to_string(contest.fids) + " from " + to_string(contest.first));
     }
-    void on_trouble(Subscriptions&, const std::string& what) override { troubles.push_back(what); }
+    void on_warning(Subscriptions&, const std::string& what) override { troubles.push_back(what); }
     void on_ended(Subscriptions&) override { ++ended; }
 
     std::vector<std::string> connected, contests, troubles;

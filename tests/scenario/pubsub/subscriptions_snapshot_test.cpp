@@ -46,16 +46,17 @@ class SubscriptionSnapshots : public SeveralPublishers {
             EXPECT_EQ(fid.bytes, rows[fid.fid].bytes) << to_string(fid.fid);
             EXPECT_EQ(fid.lost, rows[fid.fid].lost) << to_string(fid.fid);
         }
-        for (const SourceSnapshot& source : now.sources) {
+        for (const RemotePublisherSnapshot& source : now.publishers) {
             EXPECT_EQ(source.messages, sources[source.name].messages) << source.name;
             EXPECT_EQ(source.bytes, sources[source.name].bytes) << source.name;
             EXPECT_EQ(source.lost, sources[source.name].lost) << source.name;
             EXPECT_EQ(source.connections, connections[source.name]) << source.name;
         }
-        for (const SourceSnapshot& before : last_.sources) {
-            const auto same = std::ranges::find(now.sources, before.name, &SourceSnapshot::name);
-            EXPECT_NE(same, now.sources.end()) << before.name << " is missing";
-            if (same == now.sources.end()) continue;
+        for (const RemotePublisherSnapshot& before : last_.publishers) {
+            const auto same =
+                std::ranges::find(now.publishers, before.name, &RemotePublisherSnapshot::name);
+            EXPECT_NE(same, now.publishers.end()) << before.name << " is missing";
+            if (same == now.publishers.end()) continue;
             EXPECT_GE(same->pauses, before.pauses);
         }
         last_ = now;
@@ -85,25 +86,25 @@ INSTANTIATE_TEST_SUITE_P(Beds, SubscriptionSnapshots, all_beds(), bed_name);
 TEST_P(SubscriptionSnapshots, ContinueWithAnotherPublisher) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
-    EXPECT_THAT(look(all).sources, SizeIs(1)) << "it is tried";
+    EXPECT_THAT(look(all).publishers, SizeIs(1)) << "it is tried";
     all.subscribe(range(1, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     get(one, Fid{1});
     get(one, Fid{2});
-    EXPECT_TRUE(look(all).sources[0].connected);
+    EXPECT_TRUE(look(all).publishers[0].connected);
     all.pause();
-    EXPECT_TRUE(look(all).sources[0].paused);
+    EXPECT_TRUE(look(all).publishers[0].paused);
     all.resume();
     one.socket.reset();
     ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
-    EXPECT_FALSE(look(all).sources[0].connected);
+    EXPECT_FALSE(look(all).publishers[0].connected);
     Made& next = publisher(one.address);
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     get(next, Fid{1});
     const SubscriptionsSnapshot now = look(all);
-    EXPECT_EQ(now.sources[0].messages, 3U);
-    EXPECT_EQ(now.sources[0].connections, 2U);
-    EXPECT_EQ(now.sources[0].pauses, 1U);
+    EXPECT_EQ(now.publishers[0].messages, 3U);
+    EXPECT_EQ(now.publishers[0].connections, 2U);
+    EXPECT_EQ(now.publishers[0].pauses, 1U);
     EXPECT_EQ(now.fids[0].messages, 2U);
 }
 
@@ -116,10 +117,10 @@ TEST_P(SubscriptionSnapshots, ExcludePublishersWithoutRequests) {
     announce("other", other, range(10, 19));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     const SubscriptionsSnapshot now = look(all);
-    ASSERT_THAT(now.sources, SizeIs(1));
-    EXPECT_EQ(now.sources[0].name, "one");
+    ASSERT_THAT(now.publishers, SizeIs(1));
+    EXPECT_EQ(now.publishers[0].name, "one");
     all.subscribe(range(10, 19));
-    EXPECT_THAT(look(all).sources, SizeIs(2));
+    EXPECT_THAT(look(all).publishers, SizeIs(2));
 }
 
 // Remembered or not: the sums of forgotten publishers remain.
@@ -145,10 +146,10 @@ TEST_P(SubscriptionSnapshots, KeepTheCountersOfADepartedPublisher) {
         bus.tell().on_gone("one");
         ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
         SubscriptionsSnapshot now = all.snapshot();
-        ASSERT_THAT(now.sources, SizeIs(1));
-        EXPECT_EQ(now.sources[0].name, remembered > 0 ? "one" : "");
-        EXPECT_EQ(now.sources[0].messages, 1U);
-        EXPECT_EQ(now.sources[0].pauses, 1U);
+        ASSERT_THAT(now.publishers, SizeIs(1));
+        EXPECT_EQ(now.publishers[0].name, remembered > 0 ? "one" : "");
+        EXPECT_EQ(now.publishers[0].messages, 1U);
+        EXPECT_EQ(now.publishers[0].pauses, 1U);
         EXPECT_EQ(now.fids.at(0).messages, 1U);
         EXPECT_EQ(now.fid_count, 1U);
         lose(one, Fid{1}, 3);
@@ -156,8 +157,8 @@ TEST_P(SubscriptionSnapshots, KeepTheCountersOfADepartedPublisher) {
         ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
         get(one, Fid{1});
         now = look(all);
-        EXPECT_THAT(now.sources, SizeIs(remembered > 0 ? 1 : 2));
-        EXPECT_EQ(now.sources.back().lost, remembered > 0 ? 3U : 0U);
+        EXPECT_THAT(now.publishers, SizeIs(remembered > 0 ? 1 : 2));
+        EXPECT_EQ(now.publishers.back().lost, remembered > 0 ? 3U : 0U);
         EXPECT_EQ(now.fids.at(0).messages, 2U);
         EXPECT_EQ(now.fids.at(0).lost, remembered > 0 ? 3U : 0U);
     }
@@ -177,7 +178,7 @@ TEST_P(SubscriptionSnapshots, KeepTheCountersOfAMovedOrUnsubscribedFid) {
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     ASSERT_TRUE(run_until([&] { return !one.actor.unsubscribed.empty(); }));
     get(other, Fid{1});
-    ASSERT_TRUE(run_until([&] { return look(all).sources.size() == 2; }));
+    ASSERT_TRUE(run_until([&] { return look(all).publishers.size() == 2; }));
     all.unsubscribe(range(2, 2));
     ASSERT_TRUE(run_until([&] { return one.actor.unsubscribed.size() == 2; }));
     get(other, Fid{1});

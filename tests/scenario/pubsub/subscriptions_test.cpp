@@ -140,7 +140,7 @@ TEST_P(SeveralPublishers, AMovedFidIsFollowedAndAnExpiredPublisherIsDropped) {
     send(other, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 3; }));
     EXPECT_EQ(all.sums().messages, 3U) << "including those of the departed one";
-    bus.tell().on_trouble("the directory cannot be read");
+    bus.tell().on_warning("the directory cannot be read");
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
 
