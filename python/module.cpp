@@ -342,7 +342,7 @@ void bind_sender(py::module_& module) {
 } // namespace
 
 // pybind11 has one state for all interpreters of a process; an exception in another one waits for a
-// lock for ever.
+// lock that is never released.
 void require_main_interpreter() {
     if (PyInterpreterState_Get() == PyInterpreterState_Main()) return;
     throw py::import_error{"netio_daq cannot be used in a sub-interpreter: use threads, or "

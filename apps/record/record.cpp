@@ -397,7 +397,7 @@ void Run::write_rest() {
     writer_->close();
 }
 
-// The writer's thread may wait for the disk for ever, so nothing is destroyed.
+// The writer's thread may wait for the disk without a limit, so nothing is destroyed.
 void Run::abandon() {
     const RecordingWriter::Stats stats = writer_->stats();
     ended_.how = "failed";

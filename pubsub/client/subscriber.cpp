@@ -41,7 +41,7 @@ const char* reason_of(Subscriptions::Refusal refusal) {
     return "the key does not permit these fids, or not with this policy";
 }
 
-// The largest time means for ever.
+// The largest time means no limit.
 TimePoint limit_of(std::chrono::milliseconds timeout) {
     if (timeout == std::chrono::milliseconds::max()) return TimePoint::max();
     return Clock::now() + std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);

@@ -42,8 +42,8 @@ class HistoryLog {
         return overhead_bytes + (message_bytes + 7) / 8 * 8;
     }
 
-    // The place of a message in the log: the sum of the memory of all earlier ones. Places ascend
-    // for ever, and each is valid from begin() to end().
+    // The place of a message in the log: the sum of the memory of all earlier ones. Places
+    // only ascend, and each is valid from begin() to end().
     using Place = std::uint64_t;
     Place begin() const noexcept { return begin_; }
     Place end() const noexcept { return end_; }
