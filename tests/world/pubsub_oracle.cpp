@@ -255,7 +255,7 @@ void PubSubOracle::asks(std::uint32_t subscriber, const std::set<std::uint64_t>&
     Subscriber& it = subscribers_[subscriber];
     for (const std::uint64_t fid : fids) {
         it.asked[fid].insert(policy);
-        if (policy && may_drop(*policy)) {
+        if (policy && policy_drops(*policy)) {
             it.asked_to_drop.insert(fid);
             it.ever_dropped.insert(fid);
         } else {
@@ -357,7 +357,7 @@ void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
 
 bool PubSubOracle::may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const {
     const auto publisher = publishers_.find(link.publisher);
-    if (publisher != publishers_.end() && may_drop(publisher->second.policy)) return true;
+    if (publisher != publishers_.end() && policy_drops(publisher->second.policy)) return true;
     const auto it = subscribers_.find(subscriber);
     return it != subscribers_.end() && it->second.ever_dropped.contains(fid);
 }
@@ -468,8 +468,9 @@ TimePoint PubSubOracle::patience(std::uint32_t publisher, std::uint64_t fid,
         const auto subscriber = subscribers_.find(owner->second);
         if (!link.subscribed.contains(fid)) continue;
         if (it.explicitly) return TimePoint::max();
-        const bool drops = may_drop(it.policy) || (!vanished && subscriber != subscribers_.end() &&
-                                                   subscriber->second.asked_to_drop.contains(fid));
+        const bool drops =
+            policy_drops(it.policy) || (!vanished && subscriber != subscribers_.end() &&
+                                        subscriber->second.asked_to_drop.contains(fid));
         if (drops) continue;
         if (it.policy == Policy::block) return TimePoint::max();
         until = std::max(until, since + it.disconnect_after + prompt);

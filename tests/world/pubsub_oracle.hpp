@@ -20,7 +20,7 @@
 namespace netio::world {
 
 enum class Policy : std::uint8_t { block, drop, disconnect, newest };
-constexpr bool may_drop(Policy policy) noexcept {
+constexpr bool policy_drops(Policy policy) noexcept {
     return policy == Policy::drop || policy == Policy::newest;
 }
 
