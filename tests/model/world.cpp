@@ -146,7 +146,7 @@ void World::deliver_control() {
     if (control.acknowledged_bytes) expect_none(sender_.on_ack(*control.acknowledged_bytes));
     if (control.ring_bytes > 0) {
         expect_none(sender_.on_ring(control.ring_bytes));
-        rings_.on_sender_told();
+        rings_.on_sender_notified();
     }
     if (options_->eager) pump_all();
 }
@@ -179,7 +179,7 @@ void World::deliver_data() {
 void World::arrive_indirect(const Transfer& transfer) {
     expect(transfer.sequence.value() == delivered_ + receiver_.ring_used_bytes(),
            "indirect transfer out of order");
-    if (transfer.notice.first) rings_.on_receiver_told();
+    if (transfer.notice.first) rings_.on_receiver_notified();
     take(transfer, false, transfer.ring_offset);
 }
 

@@ -77,7 +77,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         connections_[source.name] =
             world_.network().newest_connection(number_, parse_address(source.address));
         note("connected", connections_[source.name]);
-        if (!open_.insert(source.name).second) untold_end(source.name);
+        if (!open_.insert(source.name).second) unreported_end(source.name);
         react(Event::connected);
     }
     void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
@@ -134,7 +134,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         }
     }
 
-    void untold_end(const std::string& name) {
+    void unreported_end(const std::string& name) {
         world_.oracle().violate(RuleId::last_word,
                                 "a finder was not notified that its connection to " + name +
                                     " ended");
@@ -204,7 +204,7 @@ void FinderActor::check_served() {
         if (stats.connected) connected.insert(stats.source.name);
     }
     for (const std::string& name : open_)
-        if (!connected.contains(name)) untold_end(name);
+        if (!connected.contains(name)) unreported_end(name);
     world_.found().unknown_tails(number_, unknown_tails, gone);
 }
 
