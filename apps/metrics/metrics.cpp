@@ -2,7 +2,7 @@
 #include "apps/metrics/metrics.hpp"
 
 #include "apps/common/cli.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "netio/access/host.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "netio/fabric.hpp"
@@ -377,8 +377,8 @@ std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> path
     const HttpAnswer unavailable{.status = 503, .text = text("the loop did not answer in time\n")};
     const HttpAnswer healthy{.text = text("ok\n")};
     const HttpAnswer unknown{.status = 404, .text = text("use /metrics or /healthz\n")};
-    HttpAnswer figures{.type = "text/plain; version=0.0.4; charset=utf-8"};
-    if (render && is_wanted("/metrics")) figures.text = text((*render)());
+    HttpAnswer metrics{.type = "text/plain; version=0.0.4; charset=utf-8"};
+    if (render && is_wanted("/metrics")) metrics.text = text((*render)());
     std::vector<HttpAnswer> answers;
     for (const std::string& path : paths) {
         if (path != "/metrics" && path != "/healthz") {
@@ -386,7 +386,7 @@ std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> path
         } else if (!render) {
             answers.push_back(unavailable);
         } else {
-            answers.push_back(path == "/metrics" ? figures : healthy);
+            answers.push_back(path == "/metrics" ? metrics : healthy);
         }
     }
     return answers;
@@ -422,9 +422,9 @@ std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
         MetricsServer::Options{.address = address,
                                .allow_remote_anonymous = arguments.allow_remote_anonymous},
         [&loop, collect = std::move(collect)]() -> MetricsServer::Render {
-            return [figures = take_snapshot(loop), write_rest = collect()] {
+            return [loop_metrics = take_snapshot(loop), write_rest = collect()] {
                 Exposition text;
-                write(figures, text);
+                write(loop_metrics, text);
                 write_rest(text);
                 write(read_devices("/"), text);
                 return std::move(text).take();

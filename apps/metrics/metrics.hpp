@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/common/io.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 #include "netio/loop/event_loop.hpp"

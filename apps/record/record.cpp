@@ -9,7 +9,7 @@
 #include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
@@ -196,7 +196,7 @@ class Run final : public Subscriptions::Handler {
     void write_rest();
     [[noreturn]] void abandon();
     ExitStatus report();
-    std::function<void(Exposition&)> figures();
+    std::function<void(Exposition&)> metrics();
 
     void on_connected(Subscriptions&, const Subscriptions::Source& source,
                       const std::string& provider) override;
@@ -303,7 +303,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
       bus_{arguments.bus.empty() ? nullptr : netio::pubsub::open_bus(loop, arguments.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
                                                                      loop, arguments.metrics,
-                                                                     [this] { return figures(); })},
+                                                                     [this] { return metrics(); })},
       signals_{loop, end_signals(), [this](int) {
                    if (!ended_.how.empty()) return loop_.stop(); // the second signal does not wait
                    end("interrupted");
@@ -584,7 +584,7 @@ void Run::on_ended(Subscriptions&) {
 
 // --- the report -------------------------------------------------------------------------------
 
-std::function<void(Exposition&)> Run::figures() {
+std::function<void(Exposition&)> Run::metrics() {
     return [snapshot = all_.snapshot(arguments_.metrics.fid_limit())](Exposition& text) {
         write(snapshot, text);
     };

@@ -8,7 +8,7 @@
 #include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
@@ -148,9 +148,9 @@ OneWayLatency::Offset OneWayLatency::offset() const noexcept {
     return {.value = smallest_ - round_trip_ / 2, .error = round_trip_ / 2};
 }
 
-std::optional<OneWayFigures> OneWayLatency::figures(std::string publisher) const {
+std::optional<OneWayMetrics> OneWayLatency::metrics(std::string publisher) const {
     if (histogram_.count() == 0) return std::nullopt;
-    return OneWayFigures{.publisher = std::move(publisher),
+    return OneWayMetrics{.publisher = std::move(publisher),
                          .median = histogram_.quantile(0.5),
                          .p99 = histogram_.quantile(0.99),
                          .clock_offset = offset().value,
@@ -273,7 +273,7 @@ class Run final : public Subscriptions::Handler {
     void refuse(std::string why);
     void hold();
     SubscribeReport report() const;
-    std::function<void(Exposition&)> figures();
+    std::function<void(Exposition&)> metrics();
 
     void on_connected(Subscriptions& all, const Subscriptions::Source& source,
                       const std::string& provider) override;
@@ -385,7 +385,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                                       : netio::pubsub::open_bus(loop, arguments.from.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
                                                                      loop, arguments.metrics,
-                                                                     [this] { return figures(); })},
+                                                                     [this] { return metrics(); })},
       signals_{loop, end_signals(), [this](int) {
                    if (!ended_.how.empty()) return loop_.stop(); // the second signal does not wait
                    end("interrupted");
@@ -509,10 +509,10 @@ SubscribeReport Run::report() const {
     return report;
 }
 
-std::function<void(Exposition&)> Run::figures() {
-    std::vector<OneWayFigures> one_way;
+std::function<void(Exposition&)> Run::metrics() {
+    std::vector<OneWayMetrics> one_way;
     for (const auto& [name, times] : publisher_times_)
-        if (auto figures = times.one_way.figures(name)) one_way.push_back(std::move(*figures));
+        if (auto metrics = times.one_way.metrics(name)) one_way.push_back(std::move(*metrics));
     return [snapshot = all_.snapshot(arguments_.metrics.fid_limit()),
             one_way = std::move(one_way)](Exposition& text) {
         write(snapshot, text);

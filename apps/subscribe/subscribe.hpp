@@ -8,7 +8,7 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "netio/base/latency_histogram.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/client/subscriptions.hpp"
@@ -208,7 +208,7 @@ class OneWayLatency {
     // Both in nanoseconds since 1970; `arrived` by the clock of this machine.
     void add(std::int64_t published, std::int64_t arrived) noexcept;
     // Returns nullopt before the first message and the first round trip.
-    std::optional<OneWayFigures> figures(std::string publisher) const;
+    std::optional<OneWayMetrics> metrics(std::string publisher) const;
 
   private:
     struct Offset {

@@ -207,7 +207,7 @@ void read_all(const Descriptor& socket, const FetchLimits& limits, Answer& answe
 
 } // namespace
 
-void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& limits,
+void fetch_metrics(std::span<const SocketAddress> addresses, const FetchLimits& limits,
                    const std::function<void(std::string_view text)>& show) {
     const Descriptor socket = connected_to(addresses, limits.until);
     // With HTTP 1.0 the server answers in one piece, and then closes the connection.
@@ -235,7 +235,7 @@ namespace {
 Look look_at(const std::string& source, NameSearch& names, const FetchLimits& limits) {
     Look look{.source = source, .error = {}, .rows = {}};
     try {
-        fetch_figures(
+        fetch_metrics(
             names.find(peer_address(source), limits.until), limits, [&](std::string_view text) {
                 if (text.find("netio_") == std::string_view::npos)
                     throw std::runtime_error{

@@ -102,7 +102,7 @@ class Answer {
 // Calls `show` with the text of http://ADDRESS/metrics, from the first of the addresses that
 // answers (the first eight are tried). Throws std::runtime_error with the reason if there is no
 // text.
-void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& limits,
+void fetch_metrics(std::span<const SocketAddress> addresses, const FetchLimits& limits,
                    const std::function<void(std::string_view text)>& show);
 
 // All programs are asked at the same time with one deadline, so that one that does not answer does

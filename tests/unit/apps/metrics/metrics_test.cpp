@@ -159,14 +159,14 @@ TEST(MetricsServer, ClientsThatDoNotReadDoNotBlockTheLoop) {
 TEST(MetricsServer, AnswersThoughManyAskSlowly) {
     netio::EventLoop loop;
     const MetricsServer server{
-        loop, {.address = any_port}, [] { return [] { return std::string{"figures\n"}; }; }};
+        loop, {.address = any_port}, [] { return [] { return std::string{"metrics\n"}; }; }};
     std::vector<int> sockets;
     for (int i = 0; i < 48; ++i) {
         sockets.push_back(connected_to(server.port()));
         ASSERT_EQ(::send(sockets.back(), "GET /m", 6, MSG_NOSIGNAL), 6);
     }
     EXPECT_THAT(while_running(loop, [&] { return get(server.port(), "/metrics"); }),
-                testing::EndsWith("figures\n"));
+                testing::EndsWith("metrics\n"));
     for (const int socket : sockets)
         ::close(socket);
 }

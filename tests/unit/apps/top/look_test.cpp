@@ -116,7 +116,7 @@ const netio::Address here{.host = "127.0.0.1", .port = 0};
 
 std::string problem_with(std::span<const SocketAddress> addresses, const FetchLimits& limits = {}) {
     try {
-        fetch_figures(addresses, limits, [](std::string_view) {});
+        fetch_metrics(addresses, limits, [](std::string_view) {});
     } catch (const std::runtime_error& error) {
         return error.what();
     }
@@ -135,7 +135,7 @@ TEST(Fetch, TakesWhatAProgramShows) {
         });
     }};
     std::string shown;
-    fetch_figures(addresses_of({.host = "127.0.0.1", .port = server.port()}), {},
+    fetch_metrics(addresses_of({.host = "127.0.0.1", .port = server.port()}), {},
                   [&](std::string_view text) { shown = text; });
     EXPECT_EQ(shown, "a 1\nb 2\n");
     server.stop();
@@ -188,7 +188,7 @@ TEST(Fetch, OneWorkingAddressOfANameIsEnough) {
     addresses.front().set_port(port);
     addresses.back().set_port(server.port());
     std::string shown;
-    fetch_figures(addresses, {.until = netio::Clock::now() + std::chrono::minutes{1}},
+    fetch_metrics(addresses, {.until = netio::Clock::now() + std::chrono::minutes{1}},
                   [&](std::string_view text) { shown = text; });
     EXPECT_EQ(shown, "a 1\n");
     server.stop();
@@ -225,7 +225,7 @@ TEST(Fetch, AnIncompleteAnswerEndsAtTheTimeLimit) {
                 HasSubstr("in time"));
 }
 
-TEST(Fetch, ReportsWhyThereAreNoFigures) {
+TEST(Fetch, ReportsWhyThereAreNoMetrics) {
     std::uint16_t port = 0;
     {
         const HttpServer gone{{.addresses = addresses_of(here)}};

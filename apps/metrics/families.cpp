@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 
 #include "apps/common/logging.hpp"
 #include "apps/common/report.hpp"
@@ -95,7 +95,7 @@ void Exposition::histogram(std::string_view name, std::string_view help,
                          seconds(values.sum().count()), name, values.count());
 }
 
-LoopFigures take_snapshot(netio::EventLoop& loop) {
+LoopMetrics take_snapshot(netio::EventLoop& loop) {
     return {.turns = loop.turns().count(),
             .waits = loop.wait_count(),
             .longest_turn = loop.turns().take_longest_lately(),
@@ -103,7 +103,7 @@ LoopFigures take_snapshot(netio::EventLoop& loop) {
             .log_lines_left_out = lines_left_out_of_log().load()};
 }
 
-void write(const LoopFigures& loop, Exposition& text) {
+void write(const LoopMetrics& loop, Exposition& text) {
     text.gauge("netio_info", "Version and provider of this program")
         .add({{"version", netio::version()}}, std::uint64_t{1});
     text.counter("netio_loop_turns_total", "Turns of the event loop that did some work")
@@ -162,7 +162,7 @@ using netio::pubsub::RemotePublisherSnapshot;
 using netio::pubsub::SubscriberSnapshot;
 using netio::pubsub::SubscriptionsSnapshot;
 
-void write_pool(const PublisherFigures& publisher, Exposition& text) {
+void write_pool(const PublisherMetrics& publisher, Exposition& text) {
     const PublisherSnapshot& snapshot = publisher.snapshot;
     const Exposition::Labels unit{{"unit", publisher.unit}};
     text.gauge("netio_publisher_pool", "Size of the pool for messages that are queued or in flight")
@@ -237,7 +237,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
 
 } // namespace
 
-void write(const PublisherFigures& publisher, Exposition& text) {
+void write(const PublisherMetrics& publisher, Exposition& text) {
     const auto& counters = publisher.counters;
     text.counter("netio_publisher_messages_total", "Messages accepted for at least one subscriber")
         .add(counters.messages);
@@ -355,25 +355,25 @@ void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
              &ReceivedFidSnapshot::lost);
 }
 
-void write(std::span<const OneWayFigures> publishers, Exposition& text) {
+void write(std::span<const OneWayMetrics> publishers, Exposition& text) {
     if (publishers.empty()) return;
     const auto each = [&](std::string_view name, std::string_view help,
-                          netio::Duration OneWayFigures::*value) {
+                          netio::Duration OneWayMetrics::*value) {
         Exposition::Family family = text.gauge(name, help);
-        for (const OneWayFigures& one : publishers)
+        for (const OneWayMetrics& one : publishers)
             family.add({{"publisher", one.publisher}}, one.*value);
     };
     each("netio_subscriber_one_way_median_seconds",
-         "Time from the publication of a message to its arrival", &OneWayFigures::median);
+         "Time from the publication of a message to its arrival", &OneWayMetrics::median);
     each("netio_subscriber_one_way_p99_seconds", "What one in a hundred of them exceeds",
-         &OneWayFigures::p99);
+         &OneWayMetrics::p99);
     each("netio_subscriber_clock_offset_seconds",
-         "This machine's clock minus the publisher's, estimated", &OneWayFigures::clock_offset);
+         "This machine's clock minus the publisher's, estimated", &OneWayMetrics::clock_offset);
     each("netio_subscriber_clock_offset_error_seconds", "Half the round trip of a request",
-         &OneWayFigures::clock_offset_error);
+         &OneWayMetrics::clock_offset_error);
 }
 
-void write(const SenderFigures& sender, Exposition& text) {
+void write(const SenderMetrics& sender, Exposition& text) {
     const Exposition::Labels peer{{"peer", sender.peer}};
     const netio::SendSnapshot& now = sender.snapshot;
     text.counter("netio_sender_messages_total", "Messages accepted").add(peer, now.messages);
@@ -397,20 +397,20 @@ void write(const SenderFigures& sender, Exposition& text) {
         now.latency);
 }
 
-ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders) {
+ReceiverMetrics metrics_of(const netio::ListenSocket& socket, std::size_t senders) {
     const std::vector<netio::ReceiveSocket*> peers = socket.peers();
-    ReceiverFigures figures{.counters = socket.counters(),
+    ReceiverMetrics metrics{.counters = socket.counters(),
                             .senders = {},
                             .sender_count = peers.size(),
                             .kept = socket.kept()};
     for (const netio::ReceiveSocket* const each : peers) {
-        if (figures.senders.size() == senders) break;
-        figures.senders.push_back({.peer = each->peer_address(), .counters = each->counters()});
+        if (metrics.senders.size() == senders) break;
+        metrics.senders.push_back({.peer = each->peer_address(), .counters = each->counters()});
     }
-    return figures;
+    return metrics;
 }
 
-void write(const ReceiverFigures& receiver, Exposition& text) {
+void write(const ReceiverMetrics& receiver, Exposition& text) {
     const netio::ListenSocket::Counters& counters = receiver.counters;
     text.counter("netio_receiver_messages_total", "Messages that have arrived")
         .add(counters.messages);
@@ -440,10 +440,10 @@ void write(const ReceiverFigures& receiver, Exposition& text) {
         bytes.add({{"peer", sender.peer}}, sender.counters.bytes);
 }
 
-void write(std::span<const StreamFigures> streams, Exposition& text) {
+void write(std::span<const StreamMetrics> streams, Exposition& text) {
     const auto counter = [&](std::string_view name, std::string_view help, auto value) {
         Exposition::Family family = text.counter(name, help);
-        for (const StreamFigures& each : streams)
+        for (const StreamMetrics& each : streams)
             family.add({{"peer", each.peer}}, std::uint64_t{value(each.counters)});
     };
     using Counters = netio::stream::StreamSocket::Counters;
@@ -471,16 +471,16 @@ void write(std::span<const StreamFigures> streams, Exposition& text) {
             [](const Counters& all) { return all.waits_for_capacity; });
     const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
         Exposition::Family family = text.gauge(name, help);
-        for (const StreamFigures& each : streams)
+        for (const StreamMetrics& each : streams)
             family.add({{"peer", each.peer}}, value(each));
     };
     gauge("netio_stream_waiting", "Bytes passed to send() that are not in flight yet",
-          [](const StreamFigures& each) { return each.queued_bytes; });
+          [](const StreamMetrics& each) { return each.queued_bytes; });
     gauge("netio_stream_latency_median_seconds",
           "Latency of sends, from the call until all bytes were in flight",
-          [](const StreamFigures& each) { return each.counters.latency.quantile(0.5); });
+          [](const StreamMetrics& each) { return each.counters.latency.quantile(0.5); });
     gauge("netio_stream_latency_p99_seconds", "What one in a hundred of them exceeds",
-          [](const StreamFigures& each) { return each.counters.latency.quantile(0.99); });
+          [](const StreamMetrics& each) { return each.counters.latency.quantile(0.99); });
 }
 
 } // namespace apps
