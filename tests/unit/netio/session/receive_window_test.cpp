@@ -476,7 +476,7 @@ class AlwaysWaiting {
 };
 
 // Whatever the peer reports at any time, the limit of this side holds.
-TEST(ReceiveWindowAutotuner, APeerThatAlwaysSaysThatItWaitedGetsTheLimitAndNoMore) {
+TEST(ReceiveWindowAutotuner, StopsAtTheLimitForAPeerThatAlwaysReportsAWait) {
     std::size_t reached = 0;
     for (std::uint32_t seed = 1; seed <= 200; ++seed) {
         const auto peer = std::make_unique<AlwaysWaiting>(seed);

@@ -85,7 +85,7 @@ TEST_F(ReceiverTest, AdvertisesNothingWithoutAReceive) {
     EXPECT_EQ(receiver.open_advert_count(), 1U);
 }
 
-TEST_F(ReceiverTest, R5EveryAdvertSaysHowManyBytesWereDelivered) {
+TEST_F(ReceiverTest, R5AnAdvertHasTheNumberOfDeliveredBytes) {
     post(100);
     post(50, true);
     EXPECT_EQ(adverts(), "1;0;100;0 2;0;50;0w");

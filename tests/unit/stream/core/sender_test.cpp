@@ -79,7 +79,7 @@ TEST_F(SenderTest, PostsNothingWithoutASend) {
     EXPECT_EQ(sender.advert_count(), 1U);
 }
 
-TEST_F(SenderTest, R6WithoutAnAdvertGoesThroughTheRingAndIntoAnOddPhase) {
+TEST_F(SenderTest, R6WithoutAnAdvertAnIndirectTransferMakesThePhaseOdd) {
     submit(100);
     EXPECT_EQ(pump(), "I 0+100 to 0");
     EXPECT_EQ(sender.phase(), Phase{1});
