@@ -170,8 +170,8 @@ class Input : private netio::pubsub::SubscribeSocket::Handler {
 
     std::uint64_t lost() const {
         const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
-        const auto books = arrivals.books();
-        return books ? books->lost : arrivals.missed();
+        const auto difference = arrivals.difference();
+        return difference ? difference->lost : arrivals.dropped();
     }
 
   private:

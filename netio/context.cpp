@@ -63,7 +63,7 @@ class LogObserver final : public Observer {
     }
     void on_peer_stalled(const PeerStalled& event) override {
         slow_.write(event.peer + " is slow: it has received nothing for " + seconds(event.stalled) +
-                    (event.holds_up_publisher ? ", and publishing waits for it" : ""));
+                    (event.blocks_publisher ? ", and publishing waits for it" : ""));
     }
     void on_peer_recovered(const PeerRecovered& event) override {
         slow_.write(event.peer + " receives again after " + seconds(event.stalled));
@@ -146,7 +146,7 @@ struct Context::Thread {
             loop.run_once();
     }
 
-    const unsigned generation = process_generation();
+    const ProcessMark process;
     LogObserver observer;
     std::unique_ptr<EventLoop> own_loop; // null: the loop of the user
     std::unique_ptr<Transport> own_transport;
@@ -163,7 +163,7 @@ Context::Context(Options options) : thread_{new Thread{std::move(options)}, Dele
 Context::Context(Transport& transport) : thread_{new Thread{transport}, DeleteInOwnProcess{}} {}
 
 Context::Thread& Context::thread() const noexcept {
-    if (thread_->generation != process_generation()) refuse_inherited("Context");
+    thread_->process.check("Context");
     return *thread_;
 }
 

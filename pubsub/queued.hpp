@@ -61,7 +61,7 @@ class Queued<pubsub::SubscribeSocket> final : private pubsub::SubscribeSocket::H
     void on_gap(Socket&, Fid fid, std::uint64_t count) override {
         add({.kind = Kind::lost, .fid = pubsub::to_integer(fid), .count = count});
     }
-    void on_missed(Socket& socket, Fid fid, std::uint64_t count) override {
+    void on_lost_while_disconnected(Socket& socket, Fid fid, std::uint64_t count) override {
         on_gap(socket, fid, count);
     }
     void on_closed(Socket&, const Closed& closed, bool retrying) override {

@@ -147,9 +147,9 @@ inline constexpr char publish_socket_counters[] =
 0
 )";
 inline constexpr char publication[] =
-    R"(One message of a PublishSocket. `done`: its memory may be written to again; `outcome`, then: to
-how many subscribers it was `sent`, and how many `missed` it (they were too slow), had `unsubscribed`,
-or were `lost`; None if the socket was destroyed before.
+    R"(One message of a PublishSocket. `done`: its memory may be written to again; `outcome`, then: the
+numbers of subscribers to which it was `sent`, for which it was `dropped` (they were too slow), which
+had `unsubscribed`, or which were `lost`; None if the socket was destroyed before.
 
 >>> import netio_daq as netio
 >>> context = netio.Context()
@@ -159,7 +159,7 @@ or were `lost`; None if the socket was destroyed before.
 >>> subscriber.subscribe(7)
 >>> _ = socket.wait_for_subscribers(1, timeout=60)
 >>> publication = socket.publish(7, frames[0])
->>> publication.wait(timeout=60), publication.done, publication.outcome["missed"]
+>>> publication.wait(timeout=60), publication.done, publication.outcome["dropped"]
 (True, True, 0)
 )";
 inline constexpr char publication_wait[] =
@@ -177,7 +177,7 @@ True
 )";
 inline constexpr char publication_done[] = "Whether the memory may be written to again.";
 inline constexpr char publication_outcome[] = "A dict with the numbers of subscribers: sent, "
-                                              "missed, unsubscribed, lost; None before the end.";
+                                              "dropped, unsubscribed, lost; None before the end.";
 
 // --- Subscriber -------------------------------------------------------------------------------
 

@@ -121,7 +121,7 @@ struct Look final : pubsub::Discovery::Handler {
         const std::lock_guard lock{mutex};
         found.erase(name);
     }
-    void on_trouble(const std::string& what) override {
+    void on_warning(const std::string& what) override {
         const std::lock_guard lock{mutex};
         trouble = what;
         changed.notify_all();
@@ -342,7 +342,7 @@ void bind_sender(py::module_& module) {
 } // namespace
 
 // pybind11 has one state for all interpreters of a process; an exception in another one waits for a
-// lock for ever.
+// lock that is never released.
 void require_main_interpreter() {
     if (PyInterpreterState_Get() == PyInterpreterState_Main()) return;
     throw py::import_error{"netio_daq cannot be used in a sub-interpreter: use threads, or "

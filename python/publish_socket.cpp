@@ -136,7 +136,7 @@ class Publication final : public OfProcess {
         check_process();
         const std::lock_guard lock{mutex_};
         if (!outcome_) return py::none{};
-        return py::dict(py::arg("sent") = outcome_->sent, py::arg("missed") = outcome_->missed,
+        return py::dict(py::arg("sent") = outcome_->sent, py::arg("dropped") = outcome_->dropped,
                         py::arg("unsubscribed") = outcome_->unsubscribed,
                         py::arg("lost") = outcome_->lost);
     }

@@ -363,7 +363,7 @@ class TakenPool : public std::enable_shared_from_this<TakenPool> {
         std::unique_ptr<Taken> taken{used};
         taken->batch.clear();
         taken->next = 0;
-        // In a forked child process a thread of the parent may hold the lock for ever.
+        // In a forked child process the lock may never be released: a thread of the parent held it.
         if (const std::unique_lock lock{mutex_, std::try_to_lock};
             lock && spare_.size() < spare_limit && taken->batch.capacity() <= spare_bytes) {
             spare_.push_back(std::move(taken));

@@ -55,7 +55,7 @@ inline PythonMessage message_of(const Taken& taken, std::size_t index) {
     const pubsub::MessageBatch::Item item = taken.batch[index];
     return {.fid = item.fid,
             .status = item.status,
-            .lost_before = item.missed,
+            .lost_before = item.lost_before,
             .time_ns = taken.time_ns,
             .publish_ns = publish_ns(item),
             .is_copied = !item.is_kept,
@@ -80,7 +80,7 @@ class PythonBatch {
         for (; taken_->left() > 0 && size() < limit; ++taken_->next) {
             const pubsub::MessageBatch::Item item = taken_->batch[taken_->next];
             if (item.is_gap) {
-                gaps_.emplace_back(to_integer(item.fid), item.missed);
+                gaps_.emplace_back(to_integer(item.fid), item.lost_before);
             } else if (gaps_.empty()) { // gaps follow messages
                 add(item);
             } else {
@@ -151,7 +151,7 @@ class PythonBatch {
         }
         records_->push_back({.fid = to_integer(item.fid),
                              .offset = offset,
-                             .lost_before = item.missed,
+                             .lost_before = item.lost_before,
                              .time = taken_->time_ns,
                              .size = static_cast<std::uint32_t>(item.bytes.size()),
                              .status = item.status});

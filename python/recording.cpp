@@ -437,7 +437,7 @@ class PythonWriter final : public Connected {
         const RecordingWriter::Entry entry{.fid = item.fid,
                                            .bytes = item.bytes,
                                            .status = item.status,
-                                           .lost_before = item.missed,
+                                           .lost_before = item.lost_before,
                                            .arrival_ns =
                                                static_cast<std::uint64_t>(batch.time_ns()),
                                            .publish_ns = to_unsigned(publish_ns(item))};

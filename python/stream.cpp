@@ -29,7 +29,7 @@ using stream::BlockingStream;
 using stream::StreamError;
 
 // Gives the loop of a listener and its streams, or of a connected stream, to one thread at a time.
-// A thread that waits for its peer gives way to others. Used without the GIL.
+// A thread that waits for its peer lets others run first. Used without the GIL.
 class Turn {
   public:
     Turn() : fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {

@@ -2,7 +2,6 @@
 #include "python/support.hpp"
 
 #include "netio/access/key_file.hpp"
-#include "netio/loop/process.hpp"
 #include "netio/messages/requester.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
@@ -70,12 +69,6 @@ bool poll_until(Timeout timeout, const std::function<bool()>& condition) {
 }
 
 // --- objects ----------------------------------------------------------------------------------
-
-OfProcess::OfProcess(const char* type) : type_{type}, generation_{process_generation()} {}
-
-bool OfProcess::is_inherited() const noexcept {
-    return generation_ != process_generation();
-}
 
 void OfProcess::check_process() const {
     if (!is_inherited()) return;

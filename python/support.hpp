@@ -13,6 +13,7 @@
 #include "netio/base/option_check.hpp"
 #include "netio/base/time.hpp"
 #include "netio/context.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/messages/message_socket.hpp"
 #include "netio/session/session_options.hpp"
 #include "pubsub/core/fid_set.hpp"
@@ -141,14 +142,14 @@ bool poll_until(Timeout timeout, const std::function<bool()>& condition);
 // An object that a child process must not use if it has inherited it by fork().
 class OfProcess {
   public:
-    explicit OfProcess(const char* type);
+    explicit OfProcess(const char* type) noexcept : type_{type} {}
     // Throws an Error in such a process.
     void check_process() const;
-    bool is_inherited() const noexcept;
+    bool is_inherited() const noexcept { return process_.is_inherited(); }
 
   private:
     const char* type_;
-    unsigned generation_;
+    netio::ProcessMark process_;
 };
 
 // An object of the library with a connection or a thread. At the end of the interpreter each is

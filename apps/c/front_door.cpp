@@ -233,7 +233,7 @@ netiodaq_result netiodaq_subscriber_receive_batch(netiodaq_subscriber* subscribe
             to.items.reserve(to.messages.size());
             for (const netio::pubsub::MessageBatch::Item& item : to.messages) {
                 to.items.push_back({.fid = item.fid.value(),
-                                    .lost_before = item.missed,
+                                    .lost_before = item.lost_before,
                                     .data = item.bytes.data(),
                                     .size_bytes = item.bytes.size(),
                                     .status = item.status,

@@ -715,7 +715,7 @@ typedef struct netiodaq_ticket netiodaq_ticket;
 /* How many subscribers of a publication were sent it, and how many were not. */
 typedef struct netiodaq_outcome {
     uint32_t sent;
-    uint32_t missed; /* dropped by their policy */
+    uint32_t dropped; /* dropped by their policy */
     uint32_t unsubscribed;
     uint32_t lost; /* their connection ended */
 } netiodaq_outcome;

@@ -54,7 +54,7 @@ struct netiodaq_publish_socket final : PublishSocket::Handler {
     void on_publish_completed(PublishSocket&, netio::Cookie cookie,
                               const PublicationOutcome& outcome) override {
         const netiodaq_outcome counts{.sent = outcome.sent,
-                                      .missed = outcome.missed,
+                                      .dropped = outcome.dropped,
                                       .unsubscribed = outcome.unsubscribed,
                                       .lost = outcome.lost};
         call(callbacks.on_publish_completed, this, static_cast<std::uint64_t>(cookie), &counts,
@@ -258,7 +258,7 @@ struct netiodaq_subscribe_socket final : SubscribeSocket::Handler {
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override {
         call(callbacks.on_lost, this, fid.value(), count, callbacks.user);
     }
-    void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+    void on_lost_while_disconnected(SubscribeSocket&, Fid fid, std::uint64_t count) override {
         call(callbacks.on_lost, this, fid.value(), count, callbacks.user);
     }
     void on_publisher_changed(SubscribeSocket&, const netio::pubsub::PublisherChange&) override {

@@ -166,7 +166,7 @@ void LogObserver::on_peer_stalled(const netio::PeerStalled& event) {
     stalled_.note(fmt::format("subscriber {} is slow: no progress for {:.1f} s{}; reduce its load, "
                               "or let it subscribe with policy drop or newest",
                               event.peer, seconds(event.stalled),
-                              event.holds_up_publisher ? ", publishing is blocked" : ""));
+                              event.blocks_publisher ? ", publishing is blocked" : ""));
 }
 
 void LogObserver::on_peer_recovered(const netio::PeerRecovered& event) {
@@ -323,9 +323,9 @@ void BackgroundLog::go_on_in(int descriptor) {
     queue_->next_descriptor = descriptor;
 }
 
-bool BackgroundLog::finish(std::chrono::milliseconds patience) {
+bool BackgroundLog::finish(std::chrono::milliseconds timeout) {
     std::unique_lock lock{queue_->mutex};
-    return queue_->changed.wait_for(lock, patience,
+    return queue_->changed.wait_for(lock, timeout,
                                     [&] { return queue_->lines.empty() && !queue_->writing; });
 }
 

@@ -167,8 +167,8 @@ class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
 
     // Writes later lines to this descriptor, and closes the previous one.
     void go_on_in(int descriptor);
-    // Waits until everything is written, at most for `patience`. Returns whether it is.
-    bool finish(std::chrono::milliseconds patience);
+    // Waits until everything is written, at most for `timeout`. Returns whether it is.
+    bool finish(std::chrono::milliseconds timeout);
     std::uint64_t left_out() const;
 
   protected:

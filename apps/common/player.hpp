@@ -136,7 +136,8 @@ class Pace {
     }
 
     bool is_paced() const noexcept { return factor_.has_value(); }
-    // How late the messages were, relative to the schedule as far as it was not put off.
+    // How late the messages were, relative to the schedule without the time for which it was
+    // postponed.
     const netio::LatencyHistogram& deviation() const noexcept { return deviation_; }
     netio::Duration put_off() const noexcept { return put_off_; }
 

@@ -67,19 +67,19 @@ void print_report(std::string_view text, int descriptor) {
 
 namespace {
 
-// Returns whether a write would not block, now or after up to `patience`: a pipe then accepts
+// Returns whether a write would not block, now or after up to `timeout`: a pipe then accepts
 // PIPE_BUF bytes, a terminal 256. False for a stopped terminal (Ctrl-S). A descriptor with an error
 // counts as ready, and the write reports the error.
-bool takes_now(int descriptor, std::chrono::milliseconds patience = {}) noexcept {
+bool takes_now(int descriptor, std::chrono::milliseconds timeout = {}) noexcept {
     pollfd asked{.fd = descriptor, .events = POLLOUT, .revents = 0};
     int ready = 0;
     do {
-        ready = ::poll(&asked, 1, static_cast<int>(patience.count()));
+        ready = ::poll(&asked, 1, static_cast<int>(timeout.count()));
     } while (ready < 0 && errno == EINTR);
     return ready > 0;
 }
 
-constexpr std::chrono::seconds patience{1};
+constexpr std::chrono::seconds write_timeout{1};
 constexpr std::size_t terminal_piece = 256; // see takes_now()
 
 // Blocks SIGPIPE, so that a closed reader is an error of the write and does not end the program.
@@ -120,7 +120,7 @@ void tell_standard_error(std::string_view text) noexcept {
     const PipeSignalBlocked blocked;
     const std::string shown = shown_of(text);
     text = shown;
-    auto wait = patience;
+    auto wait = write_timeout;
     while (!text.empty() && takes_now(STDERR_FILENO, std::exchange(wait, {}))) {
         const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min(piece, text.size()));
         if (written <= 0) return;

@@ -337,7 +337,7 @@ int send(const Arguments& arguments) {
 
 // --- the server -----------------------------------------------------------------------------
 
-std::function<void(Exposition&)> figures(const Server& server) {
+std::function<void(Exposition&)> metrics_of(const Server& server) {
     return [counters = server.counters(), senders = server.sender_count()](Exposition& text) {
         text.counter("netio_copy_files_total", "Files that are complete, under their final names")
             .add(counters.files);
@@ -383,7 +383,7 @@ int serve(const Arguments& arguments) {
             report.provider += (report.provider.empty() ? "" : "+") + endpoint.provider;
         }
         const auto metrics = show_metrics(loop, arguments.listen.metrics,
-                                          with_gate(keys, [&] { return figures(server); }));
+                                          with_gate(keys, [&] { return metrics_of(server); }));
         std::uint64_t shown_bytes = 0;
         netio::Timer display{loop, [&] {
                                  const std::uint64_t bytes = server.counters().bytes;

@@ -13,7 +13,7 @@ namespace apps::copy {
 namespace {
 
 // Time for a sender to disconnect after it was notified of a failure.
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds finish_timeout{10};
 
 } // namespace
 
@@ -21,7 +21,7 @@ Session::Session(netio::EventLoop& loop, const ServedFolder& folder, const Optio
                  netio::stream::IncomingStream& incoming, Handler& handler)
     : folder_{folder}, handler_{handler}, peer_{incoming.peer_address()}, options_{options},
       channel_{options.buffer_count, options.remote_writes, *this},
-      patience_{loop, [this] { look_for_progress(); }}, disk_{options_.disk(loop)} {
+      idle_timer_{loop, [this] { look_for_progress(); }}, disk_{options_.disk(loop)} {
     channel_.accept(incoming);
 }
 
@@ -29,7 +29,7 @@ Session::Session(netio::EventLoop& loop, const ServedFolder& folder, const Optio
 // begun.
 void Session::wait_for_peer() {
     progress_.seen_bytes = done_bytes();
-    patience_.start(options_.idle_limit);
+    idle_timer_.start(options_.idle_limit);
 }
 
 // A chunk may take longer than the limit on a slow path: only arriving bytes count.
@@ -92,7 +92,7 @@ void Session::on_message() {
 void Session::take_open() {
     const Flaw flaw = decode(channel_.body(), open_);
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
-    patience_.cancel();
+    idle_timer_.cancel();
     state_ = State::examining;
     moved_bytes_ = progress_.compared_bytes = 0;
     arrivals_ = {};
@@ -127,7 +127,7 @@ void Session::examine() {
                                  .digest = {},
                                  .text = problem};
             }
-            if (!answer_) return patience_.start(TargetFile::held_pause);
+            if (!answer_) return idle_timer_.start(TargetFile::held_pause);
             answer(*answer_);
         });
 }
@@ -226,8 +226,8 @@ void Session::post_receives() {
         channel_.receive(channel_.take_buffer(), static_cast<std::size_t>(chunk.bytes));
     }
     if (arrivals_.chunks.empty() && !arrivals_.announced.empty()) {
-        patience_.cancel(); // waiting for the disk
-    } else if (!patience_.armed()) {
+        idle_timer_.cancel(); // waiting for the disk
+    } else if (!idle_timer_.armed()) {
         wait_for_peer();
     }
     if (arrivals_.announced.empty() && !arrivals_.message_expected) {
@@ -252,7 +252,7 @@ void Session::take_extents() {
         return receive_more();
     }
     // A part of a hole. Its checksum takes time, and the next part waits for it.
-    patience_.cancel();
+    idle_timer_.cancel();
     on_disk([this, position = extents.all.front().position](
                 const std::stop_token& stop) { target_->pass_hole(position, stop); },
             [this] { receive_more(); });
@@ -272,8 +272,8 @@ void Session::on_chunk(Channel::Buffer buffer, std::uint64_t received_bytes) {
     arrivals_.position = expected.end();
     const bool all_here = arrivals_.chunks.empty();
     if (all_here && !arrivals_.message_expected) {
-        patience_.cancel(); // waiting for the disk
-    } else if (!patience_.armed() || all_here) {
+        idle_timer_.cancel(); // waiting for the disk
+    } else if (!idle_timer_.armed() || all_here) {
         wait_for_peer();
     }
     on_disk(
@@ -313,7 +313,7 @@ void Session::take_attributes() {
 
 // The sender has the same content. Changing the attributes counts as replacing the file.
 void Session::repair(const Attributes& attributes) {
-    patience_.cancel();
+    idle_timer_.cancel();
     state_ = State::repairing;
     const bool may_change = options_.access == TargetFile::Access::full &&
                             (!options_.rights || options_.rights->may_write(open_.name, true));
@@ -336,7 +336,7 @@ void Session::take_end() {
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
     if (arrivals_.sparse && open_.size_bytes - arrivals_.announced_position > hole_step_bytes)
         return refuse_peer("ended the file within a hole");
-    patience_.cancel();
+    idle_timer_.cancel();
     state_ = State::finishing;
     const auto notes = std::make_shared<std::string>();
     on_disk(
@@ -373,7 +373,7 @@ void Session::fail(const std::string& why) {
     disk_->run([this](const std::stop_token&) { target_.reset(); }, [](const std::string&) {});
     if (!channel_.send(encode(Verdict{.kept = false, .text = why}))) return channel_.abort();
     channel_.shutdown_send();
-    patience_.start(patience);
+    idle_timer_.start(finish_timeout);
 }
 
 void Session::refuse_peer(std::string_view what) {
@@ -413,7 +413,7 @@ void Session::on_closed(const netio::Closed& closed) {
     }
     if (state_ == State::examining) disk_->drop(); // reading the existing bytes may take long
     state_ = State::closed;
-    patience_.cancel();
+    idle_timer_.cancel();
     if (!disk_->is_started()) return handler_.on_session_ended(*this); // no file was begun
     disk_->run([this](const std::stop_token&) { target_.reset(); },
                [this](const std::string&) { handler_.on_session_ended(*this); });

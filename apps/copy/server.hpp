@@ -147,7 +147,7 @@ class Session final : private Channel::Handler {
     std::uint64_t moved_bytes_ = 0;
     Channel channel_;
     Progress progress_;
-    netio::Timer patience_;
+    netio::Timer idle_timer_;
     std::unique_ptr<Disk> disk_; // last: destroyed before the members that it uses
 };
 

@@ -259,27 +259,27 @@ void PathProbe::on_closed(netio::Session&, const netio::Closed& closed) {
         return connector_.try_next(last);
     }
     if (step_ == Step::done) {
-        figures_ = std::move(running_);
+        measurement_ = std::move(running_);
     } else if (failure_.empty()) {
         failure_ = to_string(closed);
     }
     at_end_();
 }
 
-std::vector<std::string> to_lines(const PathFigures& figures) {
-    const auto& trips = figures.round_trips;
+std::vector<std::string> to_lines(const PathMeasurement& measurement) {
+    const auto& trips = measurement.round_trips;
     const auto part = [&](std::size_t percent) {
         return microseconds(trips[(trips.size() - 1) * percent / 100]);
     };
     return {
-        fmt::format("over {}", figures.provider),
+        fmt::format("over {}", measurement.provider),
         fmt::format("round trip of {} B, {} times: median {:.1f} us, 99 % within {:.1f} us, "
                     "shortest {:.1f} us",
                     echo_bytes, trips.size(), part(50), part(99), part(0)),
-        fmt::format("bandwidth in frames of {} B: {:.2f} Gbit/s", figures.largest_bytes,
-                    figures.gbit_per_s),
+        fmt::format("bandwidth in frames of {} B: {:.2f} Gbit/s", measurement.largest_bytes,
+                    measurement.gbit_per_s),
         fmt::format("a frame of {} B came back complete; the provider accepts messages up to {} B",
-                    figures.largest_bytes, figures.provider_message_bytes)};
+                    measurement.largest_bytes, measurement.provider_message_bytes)};
 }
 
 namespace {
@@ -576,18 +576,18 @@ int serve(const DoctorArguments& arguments) {
     return 0;
 }
 
-Json as_json(const PathFigures& figures) {
+Json as_json(const PathMeasurement& measurement) {
     const auto microseconds = [&](std::size_t percent) {
-        const auto& trips = figures.round_trips;
+        const auto& trips = measurement.round_trips;
         return std::chrono::duration<double, std::micro>(trips[(trips.size() - 1) * percent / 100])
             .count();
     };
-    return {{"provider", figures.provider},
-            {"round_trips", figures.round_trips.size()},
+    return {{"provider", measurement.provider},
+            {"round_trips", measurement.round_trips.size()},
             {"round_trip_us", {{"median", microseconds(50)}, {"p99", microseconds(99)}}},
-            {"gbit_per_s", figures.gbit_per_s},
-            {"frame_bytes", figures.largest_bytes},
-            {"message_bytes", figures.provider_message_bytes}};
+            {"gbit_per_s", measurement.gbit_per_s},
+            {"frame_bytes", measurement.largest_bytes},
+            {"message_bytes", measurement.provider_message_bytes}};
 }
 
 // Routes that were tried first and failed.
@@ -609,15 +609,15 @@ bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::stri
                     {.key = client_key(arguments.keys)},
                     [&] { loop.stop(); }};
     loop.run();
-    if (!probe.figures()) {
+    if (!probe.measurement()) {
         report["path"] = {{"failure", probe.failure()}};
         lines = {fmt::format("{}: {}", arguments.peer, probe.failure()),
                  fmt::format("start `netio doctor --serve {}` there", arguments.peer)};
         return false;
     }
-    report["path"] = as_json(*probe.figures());
+    report["path"] = as_json(*probe.measurement());
     report["path"]["failed"] = Json::array();
-    lines = to_lines(*probe.figures());
+    lines = to_lines(*probe.measurement());
     for (const netio::RouteFailed& route : failed.all) {
         report["path"]["failed"].push_back({{"provider", route.provider},
                                             {"address", to_string(route.remote)},

@@ -91,7 +91,7 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
     netio::SessionListener listener_;
 };
 
-struct PathFigures {
+struct PathMeasurement {
     std::string provider;
     std::size_t largest_bytes = 0;            // of the frame that came back complete
     std::size_t provider_message_bytes = 0;   // the provider's own limit
@@ -99,7 +99,7 @@ struct PathFigures {
     double gbit_per_s = 0;
 };
 // Returns lines for people.
-std::vector<std::string> to_lines(const PathFigures& figures);
+std::vector<std::string> to_lines(const PathMeasurement& measurement);
 
 class PathProbe final : private netio::Session::Handler, private netio::Connector::Handler {
   public:
@@ -116,7 +116,7 @@ class PathProbe final : private netio::Session::Handler, private netio::Connecto
     ~PathProbe();
 
     // After the end: the results, or the reason why there are none.
-    const std::optional<PathFigures>& figures() const noexcept { return figures_; }
+    const std::optional<PathMeasurement>& measurement() const noexcept { return measurement_; }
     const std::string& failure() const noexcept { return failure_; }
 
   private:
@@ -143,8 +143,8 @@ class PathProbe final : private netio::Session::Handler, private netio::Connecto
     netio::RegisteredBuffer memory_;
     netio::Connector connector_;
     Step step_ = Step::largest;
-    PathFigures running_;
-    std::optional<PathFigures> figures_;
+    PathMeasurement running_;
+    std::optional<PathMeasurement> measurement_;
     std::string failure_;
     std::size_t bytes_sent_ = 0;
     netio::TimePoint step_begin_;

@@ -197,8 +197,8 @@ class DumpRun final : private Subscriptions::Handler {
                 std::uint64_t count) override {
         if (!ended_) print(fmt::format("{}: {} messages dropped\n", name_of(fid), count));
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                   std::uint64_t count) override {
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                    std::uint64_t count) override {
         if (ended_) return;
         print(fmt::format("{}: {} messages lost while not connected\n", name_of(fid), count));
     }
@@ -224,7 +224,7 @@ class DumpRun final : private Subscriptions::Handler {
         log_.info(
             fmt::format("{}: {}{}", source.name, ending.retrying ? "waiting for it: " : "", why));
     }
-    void on_trouble(Subscriptions&, const std::string& what) override { log_.warn(what); }
+    void on_warning(Subscriptions&, const std::string& what) override { log_.warn(what); }
     void on_ended(Subscriptions&) override { loop_.stop(); }
     void print(std::string_view text) {
         lines_.print(text);

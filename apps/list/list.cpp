@@ -276,7 +276,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         while (!waiting_.empty() && !lines_.is_full())
             show(std::string{*waiting_.begin()});
     }
-    void on_trouble(const std::string& what) override { log_.warn("bus: " + what); }
+    void on_warning(const std::string& what) override { log_.warn("bus: " + what); }
     void on_caught_up() override {
         caught_up_ = true;
         if (arguments_.watch) return;

@@ -8,7 +8,7 @@
 #include "apps/common/machine.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
@@ -121,7 +121,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
     netio::ListenSocket socket_;
     std::unique_ptr<MetricsServer> metrics_{show_metrics(
         loop_, arguments_.metrics, with_gate(keys_, [this] {
-            return [receiver = figures_of(socket_)](Exposition& text) { write(receiver, text); };
+            return [receiver = metrics_of(socket_)](Exposition& text) { write(receiver, text); };
         }))};
     netio::SignalWatch signals_{loop_, end_signals(), [this](int) { end(); }};
 };

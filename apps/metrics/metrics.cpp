@@ -2,7 +2,7 @@
 #include "apps/metrics/metrics.hpp"
 
 #include "apps/common/cli.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "netio/access/host.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "netio/fabric.hpp"
@@ -116,7 +116,7 @@ std::uint16_t port_of(int socket) {
 
 } // namespace
 
-HttpDoor::HttpDoor(const Options& options)
+HttpServer::HttpServer(const Options& options)
     : options_{options}, end_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
     if (!end_.is_open()) fail(errno);
     listen();
@@ -124,7 +124,7 @@ HttpDoor::HttpDoor(const Options& options)
 
 // Listens at the first address that this machine has. If the port is in use there, no other address
 // is tried, because requests to the host's name would reach the other program.
-void HttpDoor::listen() {
+void HttpServer::listen() {
     int error = EADDRNOTAVAIL;
     for (const SocketAddress& address : options_.addresses) {
         error = listen_at(address);
@@ -134,7 +134,7 @@ void HttpDoor::listen() {
     fail(error);
 }
 
-int HttpDoor::listen_at(const SocketAddress& address) {
+int HttpServer::listen_at(const SocketAddress& address) {
     listening_ =
         Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     const int yes = 1;
@@ -148,18 +148,18 @@ int HttpDoor::listen_at(const SocketAddress& address) {
     return 0;
 }
 
-void HttpDoor::stop() noexcept {
+void HttpServer::stop() noexcept {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(end_.get(), &one, sizeof one);
 }
 
-void HttpDoor::run(const Respond& respond_to) {
+void HttpServer::run(const Respond& respond_to) {
     std::vector<pollfd> watched;
     std::vector<short> events;
     for (;;) {
         watched.assign({{.fd = end_.get(), .events = POLLIN, .revents = 0},
                         {.fd = listening_.get(), .events = POLLIN, .revents = 0}});
-        for (const Visitor& each : visitors_) {
+        for (const Client& each : clients_) {
             const bool answered = each.exchange.is_answered();
             watched.push_back({.fd = each.socket.get(),
                                .events = static_cast<short>(answered ? POLLOUT : POLLIN),
@@ -175,26 +175,26 @@ void HttpDoor::run(const Respond& respond_to) {
     }
 }
 
-int HttpDoor::time_left() const {
-    if (visitors_.empty()) return -1;
-    const auto first = std::ranges::min_element(visitors_, {}, &Visitor::until);
+int HttpServer::time_left() const {
+    if (clients_.empty()) return -1;
+    const auto first = std::ranges::min_element(clients_, {}, &Client::until);
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(first->until - netio::Clock::now());
     return static_cast<int>(std::max<std::int64_t>(0, left.count()));
 }
 
-void HttpDoor::look(bool somebody_is_new, std::span<const short> events) {
+void HttpServer::look(bool has_new_client, std::span<const short> events) {
     const netio::TimePoint now = netio::Clock::now();
     for (std::size_t at = 0; at < events.size(); ++at) {
-        Visitor& visitor = visitors_[at];
-        if (events[at] != 0) visitor.exchange.is_answered() ? send_to(visitor) : take(visitor);
-        visitor.is_gone = visitor.is_gone || now >= visitor.until;
+        Client& client = clients_[at];
+        if (events[at] != 0) client.exchange.is_answered() ? send_to(client) : take(client);
+        client.is_gone = client.is_gone || now >= client.until;
     }
-    std::erase_if(visitors_, [](const Visitor& each) { return each.is_gone; });
-    if (somebody_is_new) admit_peer();
+    std::erase_if(clients_, [](const Client& each) { return each.is_gone; });
+    if (has_new_client) admit_peer();
 }
 
-void HttpDoor::admit_peer() {
+void HttpServer::admit_peer() {
     const int socket = ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) {
         // A client that stays in the queue would be reported again immediately.
@@ -202,27 +202,27 @@ void HttpDoor::admit_peer() {
         if (lacking) ::poll(nullptr, 0, static_cast<int>(rest_time.count()));
         return;
     }
-    if (visitors_.size() >= options_.place_limit) visitors_.pop_front();
-    visitors_.push_back({.socket = Descriptor{socket},
-                         .until = netio::Clock::now() + options_.asking_limit,
-                         .exchange = {}});
+    if (clients_.size() >= options_.client_limit) clients_.pop_front();
+    clients_.push_back({.socket = Descriptor{socket},
+                        .until = netio::Clock::now() + options_.request_timeout,
+                        .exchange = {}});
 }
 
-void HttpDoor::take(Visitor& visitor) const {
+void HttpServer::take(Client& client) const {
     std::array<char, HttpExchange::request_limit_bytes> bytes{};
-    const ssize_t got = ::recv(visitor.socket.get(), bytes.data(), bytes.size(), 0);
+    const ssize_t got = ::recv(client.socket.get(), bytes.data(), bytes.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) {
-        visitor.is_gone = true;
+        client.is_gone = true;
         return;
     }
-    visitor.exchange.take({bytes.data(), static_cast<std::size_t>(got)});
+    client.exchange.take({bytes.data(), static_cast<std::size_t>(got)});
 }
 
-void HttpDoor::respond(const Respond& respond) {
+void HttpServer::respond(const Respond& respond) {
     std::vector<std::string> paths;
-    std::vector<Visitor*> asking;
-    for (Visitor& each : visitors_) {
+    std::vector<Client*> asking;
+    for (Client& each : clients_) {
         if (each.exchange.path().empty()) continue;
         paths.push_back(each.exchange.path());
         asking.push_back(&each);
@@ -231,16 +231,16 @@ void HttpDoor::respond(const Respond& respond) {
     const std::vector<HttpAnswer> answers = respond(paths);
     for (std::size_t at = 0; at < asking.size(); ++at) {
         asking[at]->exchange.answer(answers[at]);
-        asking[at]->until = netio::Clock::now() + options_.taking_limit;
+        asking[at]->until = netio::Clock::now() + options_.response_timeout;
     }
 }
 
-void HttpDoor::send_to(Visitor& visitor) const {
-    const std::string_view rest = visitor.exchange.rest();
-    const ssize_t sent = ::send(visitor.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (sent > 0) visitor.exchange.sent(static_cast<std::size_t>(sent));
+void HttpServer::send_to(Client& client) const {
+    const std::string_view rest = client.exchange.rest();
+    const ssize_t sent = ::send(client.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent > 0) client.exchange.sent(static_cast<std::size_t>(sent));
     const bool failed = sent < 0 && errno != EAGAIN && errno != EINTR;
-    visitor.is_gone = failed || visitor.exchange.rest().empty();
+    client.is_gone = failed || client.exchange.rest().empty();
 }
 
 namespace {
@@ -284,20 +284,21 @@ auto or_say_where(const netio::Address& address, const Make& make) {
 
 // Passes requests from threads to the loop. Shared, because a posted task may run after the server
 // is destroyed.
-class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
+class MetricsServer::Collector : public std::enable_shared_from_this<Collector> {
   public:
-    Desk(netio::EventLoop& loop, Collect collect) : loop_{loop}, collect_{std::move(collect)} {}
+    Collector(netio::EventLoop& loop, Collect collect)
+        : loop_{loop}, collect_{std::move(collect)} {}
 
     // Any thread. Returns nullopt if the loop did not answer in time or is ending.
-    std::optional<Render> ask(std::chrono::milliseconds patience) {
+    std::optional<Render> ask(std::chrono::milliseconds answer_timeout) {
         std::unique_lock lock{mutex_};
         if (ended_) return std::nullopt;
         // A pending request is not posted again.
-        if (!asked_ && !loop_.post([desk = shared_from_this()] { desk->answer(); }))
+        if (!asked_ && !loop_.post([self = shared_from_this()] { self->answer(); }))
             return std::nullopt;
         asked_ = true;
         const std::uint64_t before = answers_;
-        changed_.wait_for(lock, patience, [&] { return answers_ != before || ended_; });
+        changed_.wait_for(lock, answer_timeout, [&] { return answers_ != before || ended_; });
         if (answers_ == before) return std::nullopt;
         return last_;
     }
@@ -337,33 +338,34 @@ class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
 };
 
 MetricsServer::MetricsServer(netio::EventLoop& loop, const Options& options, Collect collect)
-    : desk_{std::make_shared<Desk>(loop, std::move(collect))} {
+    : collector_{std::make_shared<Collector>(loop, std::move(collect))} {
     // Resolved once, so that the checked addresses are those it listens at.
     const auto addresses =
         or_say_where(options.address, [&] { return addresses_of(options.address); });
     if (!options.allow_remote_anonymous) require_loopback(options.address, addresses);
-    door_ = or_say_where(options.address, [&] {
-        return std::make_unique<HttpDoor>(HttpDoor::Options{.addresses = addresses});
+    server_ = or_say_where(options.address, [&] {
+        return std::make_unique<HttpServer>(HttpServer::Options{.addresses = addresses});
     });
     const netio::AllSignalsBlocked blocked;
-    thread_ = std::thread{[this, patience = options.patience] {
-        door_->run([&](std::span<const std::string> paths) { return answers(paths, patience); });
+    thread_ = std::thread{[this, answer_timeout = options.answer_timeout] {
+        server_->run(
+            [&](std::span<const std::string> paths) { return answers(paths, answer_timeout); });
     }};
 }
 
 MetricsServer::~MetricsServer() {
-    desk_->end();
-    door_->stop();
+    collector_->end();
+    server_->stop();
     thread_.join();
 }
 
 std::uint16_t MetricsServer::port() const noexcept {
-    return door_->port();
+    return server_->port();
 }
 
 // Asks the loop once for all clients.
 std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> paths,
-                                               std::chrono::milliseconds patience) {
+                                               std::chrono::milliseconds answer_timeout) {
     const auto text = [](std::string content) {
         return std::make_shared<const std::string>(std::move(content));
     };
@@ -371,12 +373,12 @@ std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> path
         return std::ranges::find(paths, path) != paths.end();
     };
     std::optional<Render> render;
-    if (is_wanted("/metrics") || is_wanted("/healthz")) render = desk_->ask(patience);
+    if (is_wanted("/metrics") || is_wanted("/healthz")) render = collector_->ask(answer_timeout);
     const HttpAnswer unavailable{.status = 503, .text = text("the loop did not answer in time\n")};
     const HttpAnswer healthy{.text = text("ok\n")};
     const HttpAnswer unknown{.status = 404, .text = text("use /metrics or /healthz\n")};
-    HttpAnswer figures{.type = "text/plain; version=0.0.4; charset=utf-8"};
-    if (render && is_wanted("/metrics")) figures.text = text((*render)());
+    HttpAnswer metrics{.type = "text/plain; version=0.0.4; charset=utf-8"};
+    if (render && is_wanted("/metrics")) metrics.text = text((*render)());
     std::vector<HttpAnswer> answers;
     for (const std::string& path : paths) {
         if (path != "/metrics" && path != "/healthz") {
@@ -384,7 +386,7 @@ std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> path
         } else if (!render) {
             answers.push_back(unavailable);
         } else {
-            answers.push_back(path == "/metrics" ? figures : healthy);
+            answers.push_back(path == "/metrics" ? metrics : healthy);
         }
     }
     return answers;
@@ -420,9 +422,9 @@ std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
         MetricsServer::Options{.address = address,
                                .allow_remote_anonymous = arguments.allow_remote_anonymous},
         [&loop, collect = std::move(collect)]() -> MetricsServer::Render {
-            return [figures = take_figures(loop), write_rest = collect()] {
+            return [loop_metrics = take_snapshot(loop), write_rest = collect()] {
                 Exposition text;
-                write(figures, text);
+                write(loop_metrics, text);
                 write_rest(text);
                 write(read_devices("/"), text);
                 return std::move(text).take();

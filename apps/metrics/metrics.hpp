@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/common/io.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -66,7 +66,7 @@ class HttpExchange {
 // its answer. If there are too many clients, the oldest is closed, so that slow clients cannot
 // block others.
 
-class HttpDoor {
+class HttpServer {
   public:
     // Returns an answer for each path of the clients that ask at the same time.
     using Respond = std::function<std::vector<HttpAnswer>(std::span<const std::string> paths)>;
@@ -74,13 +74,13 @@ class HttpDoor {
     struct Options {
         // Listens at the first address that this machine has; port 0: any free one.
         std::vector<SocketAddress> addresses;
-        std::size_t place_limit = 16;
-        std::chrono::milliseconds asking_limit{2000};
-        std::chrono::milliseconds taking_limit{30'000};
+        std::size_t client_limit = 16;
+        std::chrono::milliseconds request_timeout{2000};
+        std::chrono::milliseconds response_timeout{30'000};
     };
 
     // Throws std::runtime_error if it cannot listen there.
-    explicit HttpDoor(const Options& options);
+    explicit HttpServer(const Options& options);
 
     std::uint16_t port() const noexcept { return port_; }
     // Serves until stop().
@@ -89,7 +89,7 @@ class HttpDoor {
     void stop() noexcept;
 
   private:
-    struct Visitor {
+    struct Client {
         Descriptor socket;
         netio::TimePoint until;
         HttpExchange exchange;
@@ -99,17 +99,17 @@ class HttpDoor {
     void listen();
     int listen_at(const SocketAddress& address);
     int time_left() const;
-    void look(bool somebody_is_new, std::span<const short> events);
-    void take(Visitor& visitor) const;
+    void look(bool has_new_client, std::span<const short> events);
+    void take(Client& client) const;
     void respond(const Respond& respond);
-    void send_to(Visitor& visitor) const;
+    void send_to(Client& client) const;
     void admit_peer();
 
     Options options_;
     Descriptor listening_;
     Descriptor end_;
     std::uint16_t port_ = 0;
-    std::deque<Visitor> visitors_; // in order of arrival
+    std::deque<Client> clients_; // in order of arrival
 };
 
 // Answers GET /metrics and /healthz over HTTP on its own thread, where a slow client does not delay
@@ -124,9 +124,9 @@ class MetricsServer {
     using Collect = std::function<Render()>;
 
     struct Options {
-        netio::Address address;                   // port 0: any free one
-        bool allow_remote_anonymous = false;      // allow an address that other machines can reach
-        std::chrono::milliseconds patience{2000}; // time limit for the loop's answer
+        netio::Address address;              // port 0: any free one
+        bool allow_remote_anonymous = false; // allow an address that other machines can reach
+        std::chrono::milliseconds answer_timeout{2000}; // time limit for the loop's answer
     };
 
     // Throws std::runtime_error if the address is in use, is not of this machine, or can be reached
@@ -139,13 +139,13 @@ class MetricsServer {
     std::uint16_t port() const noexcept;
 
   private:
-    class Desk;
+    class Collector;
 
     std::vector<HttpAnswer> answers(std::span<const std::string> paths,
-                                    std::chrono::milliseconds patience);
+                                    std::chrono::milliseconds answer_timeout);
 
-    std::shared_ptr<Desk> desk_;
-    std::unique_ptr<HttpDoor> door_;
+    std::shared_ptr<Collector> collector_;
+    std::unique_ptr<HttpServer> server_;
     std::thread thread_;
 };
 

@@ -284,7 +284,7 @@ void BusPlace::on_written() {
     spdlog::info("announced as {}", place_);
 }
 
-void BusPlace::on_trouble(const std::string& what) {
+void BusPlace::on_warning(const std::string& what) {
     log_.warn("bus: " + what);
 }
 

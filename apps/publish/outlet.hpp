@@ -67,7 +67,7 @@ class BusPlace final : private netio::pubsub::Announcer::Handler {
              const netio::pubsub::Announcement& announcement);
 
   private:
-    void on_trouble(const std::string& what) override;
+    void on_warning(const std::string& what) override;
     void on_written() override;
 
     PeerLog log_;

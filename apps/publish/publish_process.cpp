@@ -9,7 +9,7 @@
 #include "apps/common/pattern.hpp"
 #include "apps/common/player.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/publish/message_feed.hpp"
 #include "apps/publish/outlet.hpp"
@@ -109,7 +109,7 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     void on_feed_end();
     void on_player_end(const replay::Player& player);
     void end_if_all_have_ended();
-    std::function<void(Exposition&)> figures();
+    std::function<void(Exposition&)> metrics();
     std::vector<PublishedFid> published() const;
     std::uint64_t without_subscribers() const;
 
@@ -186,7 +186,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
                                    return show_metrics(
                                        loop, config.metrics,
                                        with_gate(config.buffered_options.publisher.keys,
-                                                 [this] { return figures(); }));
+                                                 [this] { return metrics(); }));
                                })},
       on_ended_{std::move(on_ended)} {
     open_players();
@@ -358,14 +358,14 @@ PublishReport PublishRun::report() const {
             .fids = published()};
 }
 
-std::function<void(Exposition&)> PublishRun::figures() {
+std::function<void(Exposition&)> PublishRun::metrics() {
     netio::pubsub::Publisher& publisher = outlet_->publisher();
-    PublisherFigures figures{.unit = config_.buffered ? "bytes" : "publications",
+    PublisherMetrics metrics{.unit = config_.buffered ? "bytes" : "publications",
                              .counters = publisher.counters(),
                              .snapshot = publisher.snapshot({.fids = config_.metrics.fid_limit()}),
                              .disconnected = subscribers_.disconnected(),
                              .outcomes = outcomes_};
-    return [figures = std::move(figures)](Exposition& text) { write(figures, text); };
+    return [metrics = std::move(metrics)](Exposition& text) { write(metrics, text); };
 }
 
 void PublishRun::on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer& peer,

@@ -197,7 +197,7 @@ void read_policy(const YamlValue& value, PublisherConfig& config, ReadContext&) 
 // A subscriber may request the policy disconnect if the publisher's policy is block, but not if it
 // is drop or newest.
 void read_disconnect_after(const YamlValue& value, PublisherConfig& config, ReadContext&) {
-    if (netio::pubsub::may_miss(config.publisher.slow_policy)) {
+    if (netio::pubsub::may_drop(config.publisher.slow_policy)) {
         value.fail("has no effect with slow_policy: drop or newest",
                    "together with slow_policy: block or disconnect");
     }

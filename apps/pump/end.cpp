@@ -546,7 +546,7 @@ std::uint64_t End::moved_bytes() const {
     return sent.direct_bytes + sent.indirect_bytes;
 }
 
-StreamFigures End::figures(const std::string& peer) const {
+StreamMetrics End::metrics(const std::string& peer) const {
     return {.peer = peer,
             .counters = socket_->counters(),
             .queued_bytes = socket_->is_connected() ? socket_->queued_bytes() : 0};
@@ -616,11 +616,11 @@ Server::Counters Server::counters() const {
     return sums;
 }
 
-std::vector<StreamFigures> Server::figures() const {
-    std::vector<StreamFigures> figures;
+std::vector<StreamMetrics> Server::metrics() const {
+    std::vector<StreamMetrics> metrics;
     for (const Client& client : clients_)
-        figures.push_back(client.end->figures(client.address));
-    return figures;
+        metrics.push_back(client.end->metrics(client.address));
+    return metrics;
 }
 
 void Server::interrupt(std::function<void()> then) {

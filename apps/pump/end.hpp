@@ -4,7 +4,7 @@
 #include "apps/common/idle_watch.hpp"
 #include "apps/common/logging.hpp"
 #include "apps/common/pattern.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "netio/access/peer_limiter.hpp"
 #include "netio/base/time.hpp"
 #include "stream/socket/stream_listener.hpp"
@@ -206,7 +206,7 @@ class End final : private netio::stream::StreamSocket::Handler {
     // Valid after the end; empty if everything arrived correctly.
     const std::string& error() const noexcept { return error_; }
     std::uint64_t moved_bytes() const;
-    StreamFigures figures(const std::string& peer) const;
+    StreamMetrics metrics(const std::string& peer) const;
 
   private:
     static constexpr netio::Cookie private_key{UINT64_MAX}; // for the header and the reports
@@ -288,7 +288,7 @@ class Server final : private netio::stream::StreamListener::Handler {
     // Aborts all clients, and calls `then` when they have ended. Further clients are rejected.
     void interrupt(std::function<void()> then);
     // Metrics of the connected clients.
-    std::vector<StreamFigures> figures() const;
+    std::vector<StreamMetrics> metrics() const;
 
   private:
     struct Client {

@@ -152,7 +152,7 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
             settings, header,    [&](End&) { loop.stop(); }};
     const netio::SignalWatch signals{loop, end_signals(), [&](int) { end.interrupt(); }};
     const auto metrics = show_metrics(loop, arguments.serving.metrics, [&] {
-        return [stream = end.figures(arguments.server)](Exposition& text) {
+        return [stream = end.metrics(arguments.server)](Exposition& text) {
             write(std::span{&stream, 1}, text);
         };
     });
@@ -168,9 +168,9 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     return end.error().empty() ? 0 : 1;
 }
 
-std::function<void(Exposition&)> figures(const Server& server) {
+std::function<void(Exposition&)> metrics_of(const Server& server) {
     return [counters = server.counters(), clients = server.client_count(),
-            streams = server.figures()](Exposition& text) {
+            streams = server.metrics()](Exposition& text) {
         text.counter("netio_pump_bytes_total", "Bytes transferred in either direction")
             .add(counters.bytes);
         text.counter("netio_pump_ended_total", "Clients that have disconnected")
@@ -230,7 +230,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     const netio::DeviceWatch devices{loop};
     tell_listening(server.endpoints());
     const auto metrics =
-        show_metrics(loop, serving.metrics, with_gate(keys, [&] { return figures(server); }));
+        show_metrics(loop, serving.metrics, with_gate(keys, [&] { return metrics_of(server); }));
     loop.run();
     lines.finish();
     if (left_out > 0)

@@ -9,7 +9,7 @@
 #include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
@@ -196,7 +196,7 @@ class Run final : public Subscriptions::Handler {
     void write_rest();
     [[noreturn]] void abandon();
     ExitStatus report();
-    std::function<void(Exposition&)> figures();
+    std::function<void(Exposition&)> metrics();
 
     void on_connected(Subscriptions&, const Subscriptions::Source& source,
                       const std::string& provider) override;
@@ -208,13 +208,13 @@ class Run final : public Subscriptions::Handler {
                     std::span<const std::byte> message, std::uint8_t status) override;
     void on_gap(Subscriptions&, const Subscriptions::Source& source, Fid fid,
                 std::uint64_t count) override;
-    void on_missed(Subscriptions&, const Subscriptions::Source& source, Fid fid,
-                   std::uint64_t count) override;
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source& source, Fid fid,
+                                    std::uint64_t count) override;
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                               const netio::pubsub::PublisherChange& change) override;
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
-    void on_trouble(Subscriptions&, const std::string& what) override;
+    void on_warning(Subscriptions&, const std::string& what) override;
     void on_ended(Subscriptions&) override;
 
     struct Ended { // the reason; empty: not yet
@@ -303,7 +303,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
       bus_{arguments.bus.empty() ? nullptr : netio::pubsub::open_bus(loop, arguments.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
                                                                      loop, arguments.metrics,
-                                                                     [this] { return figures(); })},
+                                                                     [this] { return metrics(); })},
       signals_{loop, end_signals(), [this](int) {
                    if (!ended_.how.empty()) return loop_.stop(); // the second signal does not wait
                    end("interrupted");
@@ -397,7 +397,7 @@ void Run::write_rest() {
     writer_->close();
 }
 
-// The writer's thread may wait for the disk for ever, so nothing is destroyed.
+// The writer's thread may wait for the disk without a limit, so nothing is destroyed.
 void Run::abandon() {
     const RecordingWriter::Stats stats = writer_->stats();
     ended_.how = "failed";
@@ -524,7 +524,7 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
     if (published && *published >= 0) entry.publish_ns = static_cast<std::uint64_t>(*published);
     // Smaller ones are copied by keep(), too.
     const bool keeps =
-        takes_memory_ && message.size() >= netio::KeepPool::copied_below && all_.may_lend();
+        takes_memory_ && message.size() >= netio::KeepPool::copied_below && all_.may_keep_buffer();
     const netio::Status result =
         keeps ? writer_->write(entry, all_.keep(message)) : writer_->write(entry);
     if (result == netio::Status::again) note_loss(source, "the queue is full", fid, 1);
@@ -537,8 +537,8 @@ void Run::on_gap(Subscriptions&, const Subscriptions::Source& source, Fid fid,
     note_loss(source, "dropped", fid, count);
 }
 
-void Run::on_missed(Subscriptions&, const Subscriptions::Source& source, Fid fid,
-                    std::uint64_t count) {
+void Run::on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source& source, Fid fid,
+                                     std::uint64_t count) {
     note_loss(source, "disconnected", fid, count);
 }
 
@@ -573,7 +573,7 @@ void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
     spdlog::error("{}: {}", shown(source), why);
 }
 
-void Run::on_trouble(Subscriptions&, const std::string& what) {
+void Run::on_warning(Subscriptions&, const std::string& what) {
     log_.warn("bus: " + what);
 }
 
@@ -584,7 +584,7 @@ void Run::on_ended(Subscriptions&) {
 
 // --- the report -------------------------------------------------------------------------------
 
-std::function<void(Exposition&)> Run::figures() {
+std::function<void(Exposition&)> Run::metrics() {
     return [snapshot = all_.snapshot(arguments_.metrics.fid_limit())](Exposition& text) {
         write(snapshot, text);
     };
@@ -605,12 +605,12 @@ ExitStatus Run::report() {
     std::uint64_t connections = 0;
     std::uint64_t restarts = 0;
     std::uint64_t unknown_tails = 0;
-    for (const Subscriptions::Told& told : all_.told()) {
-        connections += told.connections;
-        restarts += told.changes;
-        unknown_tails += told.unknown_tails;
-        lost += told.others.lost;
-        told.fids.for_each([&](Fid, const netio::pubsub::Account::Row& row) { lost += row.lost; });
+    for (const Subscriptions::PublisherStats& stats : all_.publisher_stats()) {
+        connections += stats.connections;
+        restarts += stats.changes;
+        unknown_tails += stats.unknown_tails;
+        lost += stats.others.lost;
+        stats.fids.for_each([&](Fid, const netio::pubsub::Account::Row& row) { lost += row.lost; });
     }
     const bool is_known =
         reached_.any && reached_.awaited.empty() && ended_.how != "lost" && unknown_tails == 0;

@@ -119,7 +119,7 @@ class BusAnnouncement final : public netio::pubsub::Announcer::Handler {
 
   private:
     void on_written() override { spdlog::info("announced on the bus"); }
-    void on_trouble(const std::string& what) override { log_.warn("bus: " + what); }
+    void on_warning(const std::string& what) override { log_.warn("bus: " + what); }
 
     PeerLog log_;
     std::unique_ptr<netio::pubsub::Announcer> announcer_;

@@ -7,7 +7,7 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/parse.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
@@ -266,7 +266,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     bool interrupted_ = false;
     netio::BufferedSendSocket socket_;
     std::unique_ptr<MetricsServer> metrics_{show_metrics(loop_, arguments_.metrics, [this] {
-        return [sender = SenderFigures{.peer = arguments_.peer, .snapshot = socket_.snapshot()}](
+        return [sender = SenderMetrics{.peer = arguments_.peer, .snapshot = socket_.snapshot()}](
                    Exposition& text) { write(sender, text); };
     })};
     netio::SignalWatch signals_{loop_, end_signals(), [this](int) { interrupt(); }};

@@ -8,7 +8,7 @@
 #include "apps/common/parse.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/device_watch.hpp"
@@ -148,9 +148,9 @@ OneWayLatency::Offset OneWayLatency::offset() const noexcept {
     return {.value = smallest_ - round_trip_ / 2, .error = round_trip_ / 2};
 }
 
-std::optional<OneWayFigures> OneWayLatency::figures(std::string publisher) const {
+std::optional<OneWayMetrics> OneWayLatency::metrics(std::string publisher) const {
     if (histogram_.count() == 0) return std::nullopt;
-    return OneWayFigures{.publisher = std::move(publisher),
+    return OneWayMetrics{.publisher = std::move(publisher),
                          .median = histogram_.quantile(0.5),
                          .p99 = histogram_.quantile(0.99),
                          .clock_offset = offset().value,
@@ -246,8 +246,8 @@ class Run final : public Subscriptions::Handler {
         const netio::pubsub::FidLayout* layout; // layout for showing fids; null: numbers
         std::set<std::string> waiting; // publishers that the log already reported as awaited
         std::uint64_t missing = 0;
-        MissedLog missed;
-        netio::Timer end_missed; // lost messages within this time are one outage
+        OutageLog outage;
+        netio::Timer end_outage; // lost messages within this time are one outage
         ContestLog contests;
         PeerLog peers;        // connections, and problems with the bus
         RangeLine subscribed; // not logged yet
@@ -273,7 +273,7 @@ class Run final : public Subscriptions::Handler {
     void refuse(std::string why);
     void hold();
     SubscribeReport report() const;
-    std::function<void(Exposition&)> figures();
+    std::function<void(Exposition&)> metrics();
 
     void on_connected(Subscriptions& all, const Subscriptions::Source& source,
                       const std::string& provider) override;
@@ -285,8 +285,8 @@ class Run final : public Subscriptions::Handler {
                     std::span<const std::byte> message, std::uint8_t status) override;
     void on_gap(Subscriptions& all, const Subscriptions::Source& source, Fid fid,
                 std::uint64_t count) override;
-    void on_missed(Subscriptions& all, const Subscriptions::Source& source, Fid fid,
-                   std::uint64_t count) override;
+    void on_lost_while_disconnected(Subscriptions& all, const Subscriptions::Source& source,
+                                    Fid fid, std::uint64_t count) override;
     void on_publisher_changed(Subscriptions& all, const Subscriptions::Source& source,
                               const netio::pubsub::PublisherChange& change) override;
     void on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
@@ -294,7 +294,7 @@ class Run final : public Subscriptions::Handler {
     void on_closed(Subscriptions& all, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
     void on_contest(Subscriptions& all, const Subscriptions::Contest& contest) override;
-    void on_trouble(Subscriptions& all, const std::string& what) override;
+    void on_warning(Subscriptions& all, const std::string& what) override;
     void on_ended(Subscriptions& all) override;
 
     const Arguments& arguments_;
@@ -363,10 +363,10 @@ std::set<std::string> given_publishers(const Arguments& arguments) {
 }
 
 Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
-    : layout{find_layout(decode)}, missed{layout}, end_missed{loop,
+    : layout{find_layout(decode)}, outage{layout}, end_outage{loop,
                                                               [this] {
                                                                   if (const auto line =
-                                                                          missed.end())
+                                                                          outage.end())
                                                                       spdlog::warn("{}", *line);
                                                               }},
       contests{loop, [](const std::string& line) { spdlog::warn("{}", line); }}, peers{loop},
@@ -385,7 +385,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                                       : netio::pubsub::open_bus(loop, arguments.from.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
                                                                      loop, arguments.metrics,
-                                                                     [this] { return figures(); })},
+                                                                     [this] { return metrics(); })},
       signals_{loop, end_signals(), [this](int) {
                    if (!ended_.how.empty()) return loop_.stop(); // the second signal does not wait
                    end("interrupted");
@@ -408,7 +408,7 @@ ExitStatus Run::run() {
             }};
         loop_.run();
     }
-    if (const auto line = logged_.missed.end()) spdlog::warn("{}", *line);
+    if (const auto line = logged_.outage.end()) spdlog::warn("{}", *line);
     SubscribeReport result = report();
     const ExitStatus status = outcome(result, {.messages = arguments_.messages.has_value(),
                                                .duration = arguments_.duration.has_value(),
@@ -463,18 +463,18 @@ SubscribeReport Run::report() const {
     netio::pubsub::Account::Row others;
     bool complete = true;
     std::set<std::string> providers;
-    for (const Subscriptions::Told& told : all_.told()) {
-        report.connections += told.connections;
-        report.restarts += told.changes;
-        report.unknown_tails += told.unknown_tails;
-        if (told.connections > 0) complete = complete && told.complete;
-        if (!told.provider.empty()) providers.insert(told.provider);
-        seen.pages = seen.pages || told.seen.pages;
-        seen.messages = seen.messages || told.seen.messages || told.seen.gathered;
-        seen.fragments = seen.fragments || told.seen.fragments;
-        told.fids.for_each(
+    for (const Subscriptions::PublisherStats& stats : all_.publisher_stats()) {
+        report.connections += stats.connections;
+        report.restarts += stats.changes;
+        report.unknown_tails += stats.unknown_tails;
+        if (stats.connections > 0) complete = complete && stats.complete;
+        if (!stats.provider.empty()) providers.insert(stats.provider);
+        seen.pages = seen.pages || stats.seen.pages;
+        seen.messages = seen.messages || stats.seen.messages || stats.seen.gathered;
+        seen.fragments = seen.fragments || stats.seen.fragments;
+        stats.fids.for_each(
             [&](Fid fid, const netio::pubsub::Account::Row& row) { rows[fid] += row; });
-        others += told.others;
+        others += stats.others;
     }
     for (const std::string& provider : providers)
         report.provider += (report.provider.empty() ? "" : "+") + provider;
@@ -509,10 +509,10 @@ SubscribeReport Run::report() const {
     return report;
 }
 
-std::function<void(Exposition&)> Run::figures() {
-    std::vector<OneWayFigures> one_way;
+std::function<void(Exposition&)> Run::metrics() {
+    std::vector<OneWayMetrics> one_way;
     for (const auto& [name, times] : publisher_times_)
-        if (auto figures = times.one_way.figures(name)) one_way.push_back(std::move(*figures));
+        if (auto metrics = times.one_way.metrics(name)) one_way.push_back(std::move(*metrics));
     return [snapshot = all_.snapshot(arguments_.metrics.fid_limit()),
             one_way = std::move(one_way)](Exposition& text) {
         write(snapshot, text);
@@ -544,7 +544,7 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source& source, const 
     const std::string fids = apps::shown(range, logged_.layout);
     const std::string where = shown(source) + ": ";
     switch (why) {
-    case Subscriptions::Refusal::no_room:
+    case Subscriptions::Refusal::too_many_ranges:
         return refuse(where + "the publisher has reached its limit of subscriptions and refuses " +
                       fids);
     case Subscriptions::Refusal::policy:
@@ -600,10 +600,11 @@ void Run::on_gap(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_
     logged_.missing += count;
 }
 
-void Run::on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid, std::uint64_t count) {
+void Run::on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                     std::uint64_t count) {
     logged_.missing += count;
-    if (!logged_.end_missed.armed()) logged_.end_missed.start(outage_told);
-    if (const auto line = logged_.missed.note(fid, count)) spdlog::warn("{}", *line);
+    if (!logged_.end_outage.armed()) logged_.end_outage.start(outage_told);
+    if (const auto line = logged_.outage.note(fid, count)) spdlog::warn("{}", *line);
 }
 
 void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
@@ -646,7 +647,7 @@ void Run::on_contest(Subscriptions&, const Subscriptions::Contest& contest) {
     logged_.contests.note(contest);
 }
 
-void Run::on_trouble(Subscriptions&, const std::string& what) {
+void Run::on_warning(Subscriptions&, const std::string& what) {
     logged_.peers.warn("bus: " + what);
 }
 

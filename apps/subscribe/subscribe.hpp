@@ -8,7 +8,7 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "netio/base/latency_histogram.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/client/subscriptions.hpp"
@@ -102,12 +102,12 @@ class ContestLog {
 // Log lines about messages lost while not connected: one line for each of the first fids of an
 // outage, and one for all fids if there are more. The report has every fid. No I/O.
 
-class MissedLog {
+class OutageLog {
   public:
     static constexpr std::uint64_t shown_fids = 20;
 
     // Shows fids by the layout's fields; null: as numbers.
-    explicit MissedLog(const netio::pubsub::FidLayout* layout) : layout_{layout} {}
+    explicit OutageLog(const netio::pubsub::FidLayout* layout) : layout_{layout} {}
 
     std::optional<std::string> note(netio::pubsub::Fid fid, std::uint64_t count) {
         outage_.messages += count;
@@ -208,7 +208,7 @@ class OneWayLatency {
     // Both in nanoseconds since 1970; `arrived` by the clock of this machine.
     void add(std::int64_t published, std::int64_t arrived) noexcept;
     // Returns nullopt before the first message and the first round trip.
-    std::optional<OneWayFigures> figures(std::string publisher) const;
+    std::optional<OneWayMetrics> metrics(std::string publisher) const;
 
   private:
     struct Offset {

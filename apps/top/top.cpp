@@ -207,7 +207,7 @@ void read_all(const Descriptor& socket, const FetchLimits& limits, Answer& answe
 
 } // namespace
 
-void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& limits,
+void fetch_metrics(std::span<const SocketAddress> addresses, const FetchLimits& limits,
                    const std::function<void(std::string_view text)>& show) {
     const Descriptor socket = connected_to(addresses, limits.until);
     // With HTTP 1.0 the server answers in one piece, and then closes the connection.
@@ -235,7 +235,7 @@ namespace {
 Look look_at(const std::string& source, NameSearch& names, const FetchLimits& limits) {
     Look look{.source = source, .error = {}, .rows = {}};
     try {
-        fetch_figures(
+        fetch_metrics(
             names.find(peer_address(source), limits.until), limits, [&](std::string_view text) {
                 if (text.find("netio_") == std::string_view::npos)
                     throw std::runtime_error{
@@ -333,7 +333,7 @@ BusSources::BusSources(netio::EventLoop& loop, const std::string& where)
 
 bool BusSources::read() {
     reading_ = true;
-    end_timer_.start(patience);
+    end_timer_.start(stop_timeout);
     loop_.run();
     end_timer_.cancel();
     reading_ = false;
@@ -358,7 +358,7 @@ void BusSources::on_announced(const netio::pubsub::Announcement& announcement) {
     }
 }
 
-void BusSources::on_trouble(const std::string& what) {
+void BusSources::on_warning(const std::string& what) {
     log_.warn("bus: " + what);
 }
 

@@ -102,7 +102,7 @@ class Answer {
 // Calls `show` with the text of http://ADDRESS/metrics, from the first of the addresses that
 // answers (the first eight are tried). Throws std::runtime_error with the reason if there is no
 // text.
-void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& limits,
+void fetch_metrics(std::span<const SocketAddress> addresses, const FetchLimits& limits,
                    const std::function<void(std::string_view text)>& show);
 
 // All programs are asked at the same time with one deadline, so that one that does not answer does
@@ -152,11 +152,11 @@ class BusSources final : private netio::pubsub::Discovery::Handler {
     std::vector<Source> sources() const;
 
   private:
-    static constexpr std::chrono::seconds patience{5};
+    static constexpr std::chrono::seconds stop_timeout{5};
 
     void on_announced(const netio::pubsub::Announcement& announcement) override;
     void on_gone(const std::string& name) override { addresses_.erase(name); }
-    void on_trouble(const std::string& what) override;
+    void on_warning(const std::string& what) override;
     void on_caught_up() override;
 
     netio::EventLoop& loop_;

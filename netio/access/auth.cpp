@@ -262,7 +262,7 @@ Verdict AuthServer::check_proof(const Request& request, const AuthFlags& flags,
     switch (used_.remember(*slot, replay_entry(data))) {
     case ReplayCache::Seen::before:
         return refused(Refusal::replayed, claimed);
-    case ReplayCache::Seen::no_room:
+    case ReplayCache::Seen::limit_reached:
         return {.outcome = Outcome::busy, .shortage = Shortage::proofs, .claimed = claimed};
     case ReplayCache::Seen::never:
         break;

@@ -217,7 +217,7 @@ class AuthResult {
 class ReplayCache {
   public:
     using Entry = std::array<std::byte, 16>; // key id, instance, the client's nonce
-    enum class Seen { never, before, no_room };
+    enum class Seen { never, before, limit_reached };
 
     explicit ReplayCache(std::size_t limit_per_key) noexcept : limit_per_key_{limit_per_key} {}
 
@@ -233,7 +233,7 @@ class ReplayCache {
         Proofs& of_slot = slot == slot_ ? current_ : earlier_;
         if (of_slot.entries.contains(entry)) return Seen::before;
         const auto id = std::to_integer<KeyId>(entry[0]);
-        if (current_.of_key[id] + earlier_.of_key[id] >= limit_per_key_) return Seen::no_room;
+        if (current_.of_key[id] + earlier_.of_key[id] >= limit_per_key_) return Seen::limit_reached;
         of_slot.entries.insert(entry);
         ++of_slot.of_key[id];
         return Seen::never;

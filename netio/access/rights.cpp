@@ -18,12 +18,12 @@ bool lies_in(std::string_view path, std::string_view folder) {
 }
 
 // The answer of one range to a request; `nullopt` if the request exceeds the right.
-std::optional<Rights::Subscription> answer(const FidRight& right, std::optional<Patience> asked) {
-    if (!right.patience) return Rights::Subscription{.permitted = true, .patience = asked};
+std::optional<Rights::Subscription> answer(const FidRight& right, std::optional<SlowPolicy> asked) {
+    if (!right.slow_policy) return Rights::Subscription{.permitted = true, .slow_policy = asked};
     if (right.forced || !asked)
-        return Rights::Subscription{.permitted = true, .patience = right.patience};
-    if (*asked > *right.patience) return std::nullopt;
-    return Rights::Subscription{.permitted = true, .patience = asked};
+        return Rights::Subscription{.permitted = true, .slow_policy = right.slow_policy};
+    if (*asked > *right.slow_policy) return std::nullopt;
+    return Rights::Subscription{.permitted = true, .slow_policy = asked};
 }
 
 } // namespace
@@ -41,7 +41,7 @@ std::size_t Rights::fids_from(std::uint64_t first, std::size_t& steps) const noe
 }
 
 Rights::Subscription Rights::subscribe(std::uint64_t first, std::uint64_t last,
-                                       std::optional<Patience> asked,
+                                       std::optional<SlowPolicy> asked,
                                        std::size_t& steps) const noexcept {
     std::optional<Subscription> found;
     std::uint64_t next = first; // the first fid that no entry has covered yet
@@ -49,7 +49,7 @@ Rights::Subscription Rights::subscribe(std::uint64_t first, std::uint64_t last,
         const FidRight& right = fids[at];
         if (right.first > next) break;
         const auto one = answer(right, asked);
-        if (!one || (found && found->patience != one->patience)) break;
+        if (!one || (found && found->slow_policy != one->slow_policy)) break;
         found = one;
         if (right.last >= last) return *found;
         next = right.last + 1;
@@ -76,11 +76,11 @@ using namespace std::string_literals;
 
 constexpr std::array<std::pair<std::string_view, std::uint8_t>, 4> service_names{
     {{"messages", 1}, {"pubsub", 2}, {"stream", 3}, {"probe", 4}}};
-constexpr std::array<std::pair<std::string_view, Patience>, 4> patience_names{
-    {{"drop", Patience::drop},
-     {"newest", Patience::newest},
-     {"disconnect", Patience::disconnect},
-     {"block", Patience::block}}};
+constexpr std::array<std::pair<std::string_view, SlowPolicy>, 4> slow_policy_names{
+    {{"drop", SlowPolicy::drop},
+     {"newest", SlowPolicy::newest},
+     {"disconnect", SlowPolicy::disconnect},
+     {"block", SlowPolicy::block}}};
 constexpr std::uint32_t most_connections = 4096;
 
 // The word in an error message. A long word, one with control characters, or a misplaced secret is
@@ -147,9 +147,9 @@ FidRight parse_fid_right(std::string_view piece) {
         right.forced = word.ends_with('!');
         if (right.forced) word.remove_suffix(1);
         const auto* const found =
-            std::ranges::find(patience_names, word, [](const auto& each) { return each.first; });
-        if (found == patience_names.end()) refuse(expected);
-        right.patience = found->second;
+            std::ranges::find(slow_policy_names, word, [](const auto& each) { return each.first; });
+        if (found == slow_policy_names.end()) refuse(expected);
+        right.slow_policy = found->second;
     }
     const std::string_view range = piece.substr(0, colon);
     const std::size_t dash = range.find('-');
@@ -223,7 +223,7 @@ std::string name_of(const Names& names, Value value) {
 std::string to_string(const FidRight& right) {
     std::string text = std::to_string(right.first);
     if (right.last != right.first) text += "-" + std::to_string(right.last);
-    if (right.patience) text += ":" + name_of(patience_names, *right.patience);
+    if (right.slow_policy) text += ":" + name_of(slow_policy_names, *right.slow_policy);
     return text + (right.forced ? "!" : "");
 }
 

@@ -13,16 +13,16 @@
 
 namespace netio::access::inline v0_3 {
 
-// What a publisher does for a subscriber that is too slow, from the least to the most backpressure.
-enum class Patience : std::uint8_t { drop, newest, disconnect, block };
+// The policies of pubsub::SlowPolicy, from the least to the most backpressure.
+enum class SlowPolicy : std::uint8_t { drop, newest, disconnect, block };
 
 struct FidRight {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     // The most that a subscriber may ask for, and the default if it asks for nothing. `nullopt`:
     // the publisher's own policy decides.
-    std::optional<Patience> patience;
-    bool forced = false; // `patience` holds, whatever the subscriber asks for
+    std::optional<SlowPolicy> slow_policy;
+    bool forced = false; // `slow_policy` holds, whatever the subscriber asks for
 
     friend bool operator==(const FidRight&, const FidRight&) = default;
 };
@@ -50,12 +50,12 @@ struct Rights {
     // The answer to a request for a range, which may need several of `fids`.
     struct Subscription {
         bool permitted = false;
-        std::optional<Patience> patience; // `nullopt`: the publisher's own policy
+        std::optional<SlowPolicy> slow_policy; // `nullopt`: the publisher's own policy
     };
-    // Not permitted if a fid of the range is not in `fids`, if the request exceeds the patience of
+    // Not permitted if a fid of the range is not in `fids`, if the request exceeds the policy of
     // one entry, or if entries demand different policies; the subscriber then has to request each
     // part separately. Adds the number of inspected entries to `steps`, as fids_from() does.
-    Subscription subscribe(std::uint64_t first, std::uint64_t last, std::optional<Patience> asked,
+    Subscription subscribe(std::uint64_t first, std::uint64_t last, std::optional<SlowPolicy> asked,
                            std::size_t& steps) const noexcept;
     // Index of the first entry of `fids` that does not end before `first`.
     std::size_t fids_from(std::uint64_t first, std::size_t& steps) const noexcept;

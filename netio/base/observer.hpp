@@ -98,8 +98,8 @@ struct ProviderUnused {
 // it. Its policy decides what happens.
 struct PeerStalled {
     std::string peer;
-    Duration stalled{};              // so far, approximately
-    bool holds_up_publisher = false; // publishing is blocked until it makes progress
+    Duration stalled{};            // so far, approximately
+    bool blocks_publisher = false; // publishing is blocked until it makes progress
 };
 // The subscriber has made progress again.
 struct PeerRecovered {

@@ -48,9 +48,9 @@ void close_handle(::fid& handle) noexcept;
 struct HandleCloser {
     template <typename Handle>
     void operator()(Handle* handle) const noexcept {
-        if (generation == process_generation()) close_handle(handle->fid);
+        if (!process.is_inherited()) close_handle(handle->fid);
     }
-    unsigned generation = process_generation();
+    ProcessMark process{};
 };
 struct InfoCloser {
     void operator()(::fi_info* info) const noexcept { library().freeinfo(info); }

@@ -146,7 +146,7 @@ class NETIO_EXPORT EventLoop {
     // alone.
     [[nodiscard]] bool may_destroy(const char* type) const noexcept;
     // Whether this process has inherited the loop from its parent.
-    bool is_inherited() const noexcept { return generation_ != process_generation(); }
+    bool is_inherited() const noexcept { return process_.is_inherited(); }
     // As Options::observer; may be changed at any time on the loop's thread. May be null.
     Observer* observer;
 
@@ -165,7 +165,7 @@ class NETIO_EXPORT EventLoop {
     void wait(TimePoint deadline);
 
     Options options_;
-    unsigned generation_ = process_generation();
+    ProcessMark process_;
     std::unique_ptr<Poller> own_poller_;
     Poller& poller_;
     TimePoint now_;

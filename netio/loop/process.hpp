@@ -88,7 +88,7 @@ class PerProcess {
 
     Object& operator*() {
         Node* node = newest_.load(std::memory_order_acquire);
-        while (node == nullptr || node->generation != process_generation()) {
+        while (node == nullptr || node->process.is_inherited()) {
             auto fresh = std::make_unique<Node>();
             fresh->inherited = node;
             if (newest_.compare_exchange_strong(node, fresh.get())) node = fresh.release();
@@ -98,7 +98,7 @@ class PerProcess {
 
   private:
     struct Node {
-        unsigned generation = process_generation();
+        ProcessMark process;
         Node* inherited = nullptr; // still referenced, so that leak checkers do not report it
         Object object;
     };

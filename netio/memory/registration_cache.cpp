@@ -8,30 +8,30 @@
 
 namespace netio::inline v0_3 {
 
-RegistrationCache::Lent::Lent(Lent&& other) noexcept
+RegistrationCache::Borrowed::Borrowed(Borrowed&& other) noexcept
     : cache_{std::exchange(other.cache_, nullptr)}, entry_{other.entry_}, slice_{other.slice_} {}
 
-RegistrationCache::Lent& RegistrationCache::Lent::operator=(Lent&& other) noexcept {
+RegistrationCache::Borrowed& RegistrationCache::Borrowed::operator=(Borrowed&& other) noexcept {
     std::swap(cache_, other.cache_);
     std::swap(entry_, other.entry_);
     std::swap(slice_, other.slice_);
     return *this;
 }
 
-RegistrationCache::Lent::~Lent() {
-    if (cache_ != nullptr) cache_->give_back(*entry_);
+RegistrationCache::Borrowed::~Borrowed() {
+    if (cache_ != nullptr) cache_->return_entry(*entry_);
 }
 
 RegistrationCache::RegistrationCache(std::size_t limit_bytes) : limit_bytes_{limit_bytes} {}
 
 RegistrationCache::~RegistrationCache() {
     const bool all_back =
-        std::ranges::all_of(entries_, [](const Entry& entry) { return entry.lent_count == 0; });
-    NETIO_CHECK_MSG(all_back, "a registration is still lent");
+        std::ranges::all_of(entries_, [](const Entry& entry) { return entry.borrow_count == 0; });
+    NETIO_CHECK_MSG(all_back, "a registration is still borrowed");
 }
 
-RegistrationCache::Lent RegistrationCache::lend(std::span<std::byte> memory, Access access) {
-    NETIO_CHECK_MSG(!memory.empty(), "no memory to lend");
+RegistrationCache::Borrowed RegistrationCache::borrow(std::span<std::byte> memory, Access access) {
+    NETIO_CHECK_MSG(!memory.empty(), "the memory is empty");
     const std::byte* const end = memory.data() + memory.size();
     // A registration that covers the memory ends at the end of the memory or later.
     auto found = std::find_if(by_end_.lower_bound(end), by_end_.end(), [&](const auto& candidate) {
@@ -48,9 +48,9 @@ RegistrationCache::Lent RegistrationCache::lend(std::span<std::byte> memory, Acc
         registered_bytes_ += memory.size();
     }
     Entry& entry = *found->second;
-    ++entry.lent_count;
+    ++entry.borrow_count;
     evict();
-    return Lent{*this, entry, Slice{&entry.buffer, memory.data(), memory.size()}};
+    return Borrowed{*this, entry, Slice{&entry.buffer, memory.data(), memory.size()}};
 }
 
 void RegistrationCache::forget(std::span<const std::byte> memory) {
@@ -60,13 +60,13 @@ void RegistrationCache::forget(std::span<const std::byte> memory) {
         const bool touches = known.data() < memory.data() + memory.size() &&
                              memory.data() < known.data() + known.size();
         if (!touches) continue;
-        NETIO_CHECK_MSG(here->lent_count == 0, "this memory is still lent");
+        NETIO_CHECK_MSG(here->borrow_count == 0, "this memory is still borrowed");
         erase(here);
     }
 }
 
-void RegistrationCache::give_back(Entry& entry) noexcept {
-    --entry.lent_count;
+void RegistrationCache::return_entry(Entry& entry) noexcept {
+    --entry.borrow_count;
     evict();
 }
 
@@ -82,7 +82,7 @@ void RegistrationCache::evict() noexcept {
     for (auto entry = entries_.begin();
          entry != entries_.end() && registered_bytes_ > limit_bytes_;) {
         const auto oldest = entry++;
-        if (oldest->lent_count > 0) continue;
+        if (oldest->borrow_count > 0) continue;
         erase(oldest);
         ++counters_.evictions;
     }

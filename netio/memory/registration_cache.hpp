@@ -5,18 +5,18 @@
 // after use and finds them again by address, because registering costs more than sending a few
 // hundred kilobytes.
 //
-//     RegistrationCache::Lent lent = cache.lend({data, size}, Access::remote_write);
-//     Status status = stream_socket.receive(lent.slice(), cookie, stream::Fill::some);
-//     // keep `lent` until the completion
+//     RegistrationCache::Borrowed borrowed = cache.borrow({data, size}, Access::remote_write);
+//     Status status = stream_socket.receive(borrowed.slice(), cookie, stream::Fill::some);
+//     // keep `borrowed` until the completion
 //
 // A registration pins the pages that lie at an address when it is made. Call forget() before memory
-// that was lent is unmapped or returned to the system. Otherwise a later use of the same addresses
-// sends from, and receives into, pages that are no longer mapped there. (A heap keeps small pieces
-// mapped; it may return pieces of 128 KiB and more at each free().) When the limit is exceeded,
-// registrations that are not lent are dropped, the longest unused first.
+// that was borrowed is unmapped or returned to the system. Otherwise a later use of the same
+// addresses sends from, and receives into, pages that are no longer mapped there. (A heap keeps
+// small pieces mapped; it may return pieces of 128 KiB and more at each free().) When the limit is
+// exceeded, registrations that are not borrowed are dropped, the longest unused first.
 //
-// Belongs to the loop's thread; must outlive what it has lent, and is destroyed before the
-// transport.
+// Belongs to the loop's thread; must outlive everything borrowed from it, and is destroyed before
+// the transport.
 
 #include "netio/base/export.hpp"
 #include "netio/memory/buffer.hpp"
@@ -41,17 +41,17 @@ class NETIO_EXPORT RegistrationCache {
     };
 
     // A piece of memory and the right to use its registration. Movable.
-    class Lent {
+    class Borrowed {
       public:
-        Lent(Lent&& other) noexcept;
-        Lent& operator=(Lent&& other) noexcept;
-        ~Lent();
+        Borrowed(Borrowed&& other) noexcept;
+        Borrowed& operator=(Borrowed&& other) noexcept;
+        ~Borrowed();
 
         Slice slice() const noexcept { return slice_; }
 
       private:
         friend class RegistrationCache;
-        Lent(RegistrationCache& cache, Entry& entry, const Slice& slice) noexcept
+        Borrowed(RegistrationCache& cache, Entry& entry, const Slice& slice) noexcept
             : cache_{&cache}, entry_{&entry}, slice_{slice} {}
 
         RegistrationCache* cache_;
@@ -59,7 +59,7 @@ class NETIO_EXPORT RegistrationCache {
         Slice slice_;
     };
 
-    // `limit_bytes`: registered memory that is kept for later use, in addition to what is lent now.
+    // `limit_bytes`: registered memory that is kept for later use, in addition to what is borrowed.
     explicit RegistrationCache(std::size_t limit_bytes = 256 * 1024 * 1024);
     ~RegistrationCache();
     RegistrationCache(const RegistrationCache&) = delete;
@@ -67,8 +67,8 @@ class NETIO_EXPORT RegistrationCache {
 
     // Uses a registration that covers the memory and allows the access, or creates one at first
     // use: posting the slice may throw FabricError. The memory must not be empty (checked).
-    Lent lend(std::span<std::byte> memory, Access access);
-    // Drops every registration that overlaps the memory. None of them may be lent (checked).
+    Borrowed borrow(std::span<std::byte> memory, Access access);
+    // Drops every registration that overlaps the memory. None of them may be borrowed (checked).
     void forget(std::span<const std::byte> memory);
 
     std::size_t registered_bytes() const noexcept { return registered_bytes_; }
@@ -79,11 +79,11 @@ class NETIO_EXPORT RegistrationCache {
         Entry(std::span<std::byte> memory, Access access) : buffer{memory, access} {}
 
         RegisteredBuffer buffer;
-        std::size_t lent_count = 0;
+        std::size_t borrow_count = 0;
     };
     using Entries = std::list<Entry>; // the longest unused first
 
-    void give_back(Entry& entry) noexcept;
+    void return_entry(Entry& entry) noexcept;
     void erase(Entries::iterator entry) noexcept;
     void evict() noexcept;
 

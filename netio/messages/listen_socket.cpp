@@ -179,7 +179,7 @@ ListenSocket::Impl::Impl(ListenSocket& user, Transport& transport, ListenSocket:
                                  .listen = options.listen,
                                  .allow_remote_anonymous = options.allow_remote_anonymous,
                                  .service_bytes = messages::service_bytes,
-                                 .place_limit = options.peer_limit,
+                                 .peer_limit = options.peer_limit,
                                  .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));

@@ -39,7 +39,7 @@ struct MessageListener::Impl final : public Retired, private SessionListener::Ha
                                        .listen = std::move(options.listen),
                                        .allow_remote_anonymous = options.allow_remote_anonymous,
                                        .service_bytes = messages::service_bytes,
-                                       .place_limit = options.peer_limit,
+                                       .peer_limit = options.peer_limit,
                                        .connections_per_host = options.connections_per_host,
                                        .keys = std::move(options.keys)},
               static_cast<SessionListener::Handler&>(*this))} {}

@@ -456,7 +456,7 @@ class ReceiveWindow {
         if (is_starved()) wake_();
     }
     // Whether the lent memory stays within half of the limit if one more receive buffer is lent.
-    bool may_lend() const {
+    bool may_keep_buffer() const {
         return !pool_ ||
                pool_->lent_bytes() + memory_.receive_bytes() <= memory_.lend_limit(keep_limit_) / 2;
     }

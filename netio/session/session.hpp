@@ -116,7 +116,7 @@ class Session final : private Connection::Handler {
     KeepStats kept() const { return receive_.kept(loop_.now()); }
     // Whether the kept memory stays within half of keep_limit_bytes if the user keeps one more
     // receive buffer.
-    bool may_lend() const { return receive_.may_lend(); }
+    bool may_keep_buffer() const { return receive_.may_keep_buffer(); }
 
     // Closes in order: nothing can be sent any more, what was sent arrives, then
     // on_closed(orderly); or on_closed(unconfirmed) if the peer does not confirm. Messages that the

@@ -143,8 +143,8 @@ void IncomingSession::reject(const Rejection& rejection, std::string why) {
 
 SessionListener::SessionListener(Transport& transport, Options options, Handler& handler)
     : transport_{transport}, options_{std::move(options)}, handler_{handler},
-      limiter_{options_.place_limit,
-               options_.keys ? options_.place_limit : options_.connections_per_host} {
+      limiter_{options_.peer_limit,
+               options_.keys ? options_.peer_limit : options_.connections_per_host} {
     if (options_.listen.empty()) {
         throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
     }

@@ -86,8 +86,8 @@ class SessionListener final : private Listener::Handler {
         bool allow_remote_anonymous = false; // peers of other machines may connect without keys
         std::size_t service_bytes = 0;       // size of the service's data in a peer's hello
         std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
-        std::size_t place_limit = SIZE_MAX;                       // simultaneous peers
-        // Limit of peers per host; 0: half of place_limit. With keys, the limit of the keys
+        std::size_t peer_limit = SIZE_MAX;                        // simultaneous peers
+        // Limit of peers per host; 0: half of peer_limit. With keys, the limit of the keys
         // applies.
         std::size_t connections_per_host = 0;
         // The keys of admitted peers; null: all peers are admitted. With keys, service_bytes is 4

@@ -123,12 +123,12 @@ class BatchFiller {
     // and the batch is neither full nor due with it. Otherwise returns false without an effect.
     bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
                   StampFormat stamps = {}) {
-        if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||
+        if (lost_sum_ > 0 || batch_.size() + 1 >= calm_.messages ||
             batch_.bytes() + bytes.size() >= calm_.bytes) {
             return false;
         }
         batch_.append(
-            {.fid = fid, .status = status, .missed = 0, .bytes = bytes, .stamps = stamps});
+            {.fid = fid, .status = status, .lost_before = 0, .bytes = bytes, .stamps = stamps});
         return true;
     }
     // Whether the mailbox is full with this batch, as far as is known.
@@ -153,9 +153,9 @@ class BatchFiller {
     bool put_kept(Fid fid, KeptBytes bytes, std::uint8_t status, StampFormat stamps = {}) {
         const std::size_t before = time_stamp::bytes_of(stamps);
         if (!has_room_for(fid, bytes.bytes().subspan(before), status, stamps)) return false;
-        const std::uint64_t missed = take_missing(fid);
+        const std::uint64_t lost = take_lost(fid);
         batch_.append(
-            {.fid = fid, .status = status, .missed = missed, .bytes = {}, .stamps = stamps},
+            {.fid = fid, .status = status, .lost_before = lost, .bytes = {}, .stamps = stamps},
             std::move(bytes));
         return true;
     }
@@ -164,19 +164,19 @@ class BatchFiller {
     // Whether conflated messages wait here.
     bool keeps() const noexcept { return newest_.has_messages(); }
     // Notes that `count` messages were lost before the next one of this fid.
-    void add_missed(Fid fid, std::uint64_t count) {
-        missed_[fid] += count;
-        missing_ += count;
+    void add_lost(Fid fid, std::uint64_t count) {
+        lost_[fid] += count;
+        lost_sum_ += count;
     }
     // No message follows: appends conflated messages and unreported losses beyond the limit.
     // Returns the number of these losses.
     std::uint64_t put_rest() {
         take_kept(true);
-        missed_.for_each([this](Fid fid, std::uint64_t count) {
-            batch_.append({.fid = fid, .missed = count, .is_gap = true, .bytes = {}});
+        lost_.for_each([this](Fid fid, std::uint64_t count) {
+            batch_.append({.fid = fid, .lost_before = count, .is_gap = true, .bytes = {}});
         });
-        missed_.clear();
-        return std::exchange(missing_, 0);
+        lost_.clear();
+        return std::exchange(lost_sum_, 0);
     }
     // Whether the batch is large enough to be handed over.
     bool is_due() const noexcept {
@@ -190,17 +190,17 @@ class BatchFiller {
 
     void append(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
                 StampFormat stamps) {
-        const std::uint64_t missed = take_missing(fid);
+        const std::uint64_t lost = take_lost(fid);
         batch_.append(
-            {.fid = fid, .status = status, .missed = missed, .bytes = bytes, .stamps = stamps});
+            {.fid = fid, .status = status, .lost_before = lost, .bytes = bytes, .stamps = stamps});
     }
-    std::uint64_t take_missing(Fid fid) {
-        const std::uint64_t* const found = missing_ > 0 ? missed_.find(fid) : nullptr;
+    std::uint64_t take_lost(Fid fid) {
+        const std::uint64_t* const found = lost_sum_ > 0 ? lost_.find(fid) : nullptr;
         if (found == nullptr) return 0;
-        const std::uint64_t missed = *found;
-        missing_ -= missed;
-        missed_.erase(fid);
-        return missed;
+        const std::uint64_t lost = *found;
+        lost_sum_ -= lost;
+        lost_.erase(fid);
+        return lost;
     }
     // False: the message was dropped or conflated.
     bool has_room_for(Fid fid, std::span<const std::byte> bytes, std::uint8_t status,
@@ -210,7 +210,7 @@ class BatchFiller {
         return false;
     }
     void drop(Fid fid) {
-        add_missed(fid, 1);
+        add_lost(fid, 1);
         ++dropped_;
     }
     void keep(Fid fid, std::span<const std::byte> bytes, std::uint8_t status, StampFormat stamps) {
@@ -219,8 +219,8 @@ class BatchFiller {
         calm_ = {}; // no fast path until the next look
     }
     void take_kept(bool all) {
-        for (const FidCount& missed : newest_.take_missed())
-            add_missed(missed.fid, missed.count);
+        for (const FidCount& dropped : newest_.take_dropped())
+            add_lost(dropped.fid, dropped.count);
         while (newest_.has_messages() && (all || !is_full())) {
             const ConflationStore::Message& message = newest_.front();
             append(message.fid,
@@ -235,8 +235,8 @@ class BatchFiller {
     Mailbox::Load seen_;
     Mailbox::Load calm_; // below it a batch is neither full nor due
     MessageBatch batch_;
-    FidMap<std::uint64_t> missed_; // not reported yet
-    std::uint64_t missing_ = 0;    // of all fids
+    FidMap<std::uint64_t> lost_; // not reported yet
+    std::uint64_t lost_sum_ = 0; // of all fids
     std::uint64_t dropped_ = 0;
 };
 
@@ -263,7 +263,7 @@ class MessageQueue {
         return put_slow([&] { return filler_.put_kept(fid, std::move(bytes), status, stamps); });
     }
     // Notes that `count` messages of this fid were lost at this position.
-    void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
+    void add_lost(Fid fid, std::uint64_t count) { filler_.add_lost(fid, count); }
     bool hand_over();
     // No message follows. Unreported losses are queued; returns their number.
     std::uint64_t end();

@@ -140,7 +140,7 @@ struct Publisher::Impl::OnLoop final : pubsub::PublishSocketBase::Handler,
         drain();
     }
     void on_closed(pubsub::PublishSocketBase&, const Closed& closed) override;
-    void on_trouble(const std::string& what) override { write_log(what); }
+    void on_warning(const std::string& what) override { write_log(what); }
 
     Impl& impl;
     EventLoop& loop;

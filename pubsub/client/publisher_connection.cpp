@@ -6,10 +6,10 @@
 
 namespace netio::pubsub::inline v0_3 {
 
-void add_row(ArrivedFigures& sum, Fid, const Account::Row& row) {
+void add_row(ReceivedFidSnapshot& sum, Fid, const Account::Row& row) {
     sum.messages += row.messages;
     sum.bytes += row.bytes;
-    sum.missed += row.lost;
+    sum.lost += row.lost;
 }
 
 void PublisherConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
@@ -32,10 +32,10 @@ void PublisherConnection::leave(std::size_t further) {
     first_ = (first_ + further) % addresses_.size();
     if (!socket_) return;
     account_.end_connection(socket_->arrivals());
-    const SourceFigures all = figures();
+    const RemotePublisherSnapshot all = snapshot();
     Past past{.seen = past_.seen,
               .sums = {.messages = all.messages, .bytes = all.bytes},
-              .gaps = past_.gaps + socket_->arrivals().missed(),
+              .gaps = past_.gaps + socket_->arrivals().dropped(),
               .pauses = all.pauses,
               .complete = socket_->arrivals().complete(),
               .resume_state = socket_->resume_state()};
@@ -70,62 +70,62 @@ std::size_t PublisherConnection::known_fids() const noexcept {
     return std::max(reached, account_.fids().size());
 }
 
-Subscriptions::Told PublisherConnection::told() const {
+Subscriptions::PublisherStats PublisherConnection::publisher_stats() const {
     const auto positions = resume_state();
     const std::uint64_t open_tails = positions && positions->has_open_tail() ? 1 : 0;
-    Subscriptions::Told told{.source = source_,
-                             .connected = is_connected(),
-                             .provider = provider_,
-                             .seen = past_.seen,
-                             .fids = account_.fids(),
-                             .others = account_.others(),
-                             .connections = account_.connections(),
-                             .changes = account_.changes(),
-                             .unknown_tails = account_.unknown_tails() + open_tails,
-                             .complete = past_.complete};
-    if (!socket_) return told;
-    told.fids = account_.fids(socket_->arrivals());
-    merge(told.seen, socket_->seen());
-    told.complete = socket_->arrivals().complete();
-    return told;
+    Subscriptions::PublisherStats stats{.source = source_,
+                                        .connected = is_connected(),
+                                        .provider = provider_,
+                                        .seen = past_.seen,
+                                        .fids = account_.fids(),
+                                        .others = account_.others(),
+                                        .connections = account_.connections(),
+                                        .changes = account_.changes(),
+                                        .unknown_tails = account_.unknown_tails() + open_tails,
+                                        .complete = past_.complete};
+    if (!socket_) return stats;
+    stats.fids = account_.fids(socket_->arrivals());
+    merge(stats.seen, socket_->seen());
+    stats.complete = socket_->arrivals().complete();
+    return stats;
 }
 
-SourceFigures PublisherConnection::figures() const {
-    SourceFigures figures{.name = source_.name,
-                          .messages = past_.sums.messages,
-                          .bytes = past_.sums.bytes,
-                          .missed = past_.gaps + account_.found_missing(),
-                          .connections = account_.connections(),
-                          .pauses = past_.pauses,
-                          .kept = {}};
-    if (!socket_) return figures;
+RemotePublisherSnapshot PublisherConnection::snapshot() const {
+    RemotePublisherSnapshot now{.name = source_.name,
+                                .messages = past_.sums.messages,
+                                .bytes = past_.sums.bytes,
+                                .lost = past_.gaps + account_.found_missing(),
+                                .connections = account_.connections(),
+                                .pauses = past_.pauses,
+                                .kept = {}};
+    if (!socket_) return now;
     const SubscribeSocket::Counters& counters = socket_->counters();
-    figures.connected = socket_->is_connected();
-    figures.paused = socket_->is_paused();
-    figures.messages += counters.messages;
-    figures.bytes += counters.bytes;
-    figures.missed += socket_->arrivals().missed();
-    figures.pauses += counters.pauses;
-    figures.kept = socket_->kept();
-    return figures;
+    now.connected = socket_->is_connected();
+    now.paused = socket_->is_paused();
+    now.messages += counters.messages;
+    now.bytes += counters.bytes;
+    now.lost += socket_->arrivals().dropped();
+    now.pauses += counters.pauses;
+    now.kept = socket_->kept();
+    return now;
 }
 
-void PublisherConnection::add_to(SubscriptionsSnapshot& snapshot,
-                                 ShownFids<ArrivedFigures>& shown) const {
+void PublisherConnection::add_to(SubscriptionsSnapshot& all,
+                                 ShownFids<ReceivedFidSnapshot>& shown) const {
     if (!socket_ && !was_connected()) return;
-    snapshot.sources.push_back(figures());
+    all.publishers.push_back(snapshot());
     shown.add(account_.fids(), add_row);
     std::size_t fids = account_.fids().size();
     if (socket_ && account_.is_connected()) {
         const ArrivalCounter& now = socket_->arrivals();
-        shown.add(now.fids(), [&](ArrivedFigures& sum, Fid fid, const Arrivals& arrived) {
+        shown.add(now.fids(), [&](ReceivedFidSnapshot& sum, Fid fid, const Arrivals& arrived) {
             sum.messages += arrived.messages;
             sum.bytes += arrived.bytes;
-            sum.missed += now.missed(fid);
+            sum.lost += now.dropped(fid);
         });
         fids = std::max(fids, now.fids().size()); // mostly the same fids
     }
-    snapshot.fid_count += fids;
+    all.fid_count += fids;
 }
 
 // --- events of the socket -------------------------------------------------------------------
@@ -156,7 +156,7 @@ void PublisherConnection::on_unsubscribed(SubscribeSocket& socket, const FidRang
 }
 
 void PublisherConnection::on_subscription_refused(SubscribeSocket& socket, const FidRange& range) {
-    refuse(socket, range, Subscriptions::Refusal::no_room);
+    refuse(socket, range, Subscriptions::Refusal::too_many_ranges);
 }
 
 void PublisherConnection::on_policy_refused(SubscribeSocket& socket, const FidRange& range) {
@@ -184,9 +184,10 @@ void PublisherConnection::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count)
     user_.handler.on_gap(user_.subscriptions, source_, fid, count);
 }
 
-void PublisherConnection::on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) {
-    account_.add_missed(fid, count);
-    user_.handler.on_missed(user_.subscriptions, source_, fid, count);
+void PublisherConnection::on_lost_while_disconnected(SubscribeSocket&, Fid fid,
+                                                     std::uint64_t count) {
+    account_.add_lost(fid, count);
+    user_.handler.on_lost_while_disconnected(user_.subscriptions, source_, fid, count);
 }
 
 void PublisherConnection::on_publisher_changed(SubscribeSocket&, const PublisherChange& change) {

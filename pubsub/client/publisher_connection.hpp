@@ -65,7 +65,7 @@ class AnnouncedProcess {
 };
 
 // Adds a row to the statistics of ShownFids.
-void add_row(ArrivedFigures& sum, Fid fid, const Account::Row& row);
+void add_row(ReceivedFidSnapshot& sum, Fid fid, const Account::Row& row);
 
 class PublisherConnection;
 using PublisherConnections = std::map<PublisherId, std::unique_ptr<PublisherConnection>>;
@@ -135,10 +135,10 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     // A publisher whose announcement has expired stays as long as its connection.
     AnnouncedProcess process;
 
-    Subscriptions::Told told() const;
+    Subscriptions::PublisherStats publisher_stats() const;
     // Adds nothing if it was never tried.
-    void add_to(SubscriptionsSnapshot& snapshot, ShownFids<ArrivedFigures>& shown) const;
-    SourceFigures figures() const;
+    void add_to(SubscriptionsSnapshot& all, ShownFids<ReceivedFidSnapshot>& shown) const;
+    RemotePublisherSnapshot snapshot() const;
 
   private:
     // The statistics of former sockets.
@@ -163,7 +163,7 @@ class PublisherConnection final : private SubscribeSocket::Handler {
     void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override;
     void on_gap(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
-    void on_missed(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
+    void on_lost_while_disconnected(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
     void on_publisher_changed(SubscribeSocket& socket, const PublisherChange& change) override;
     void on_nothing_published(SubscribeSocket& socket, const FidQuery::Near& near) override;
     void on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) override;

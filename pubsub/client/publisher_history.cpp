@@ -8,25 +8,26 @@ namespace netio::pubsub::inline v0_3 {
 
 namespace {
 
-void add(Subscriptions::Told& sum, const Subscriptions::Told& told, std::size_t fid_limit) {
+void add(Subscriptions::PublisherStats& sum, const Subscriptions::PublisherStats& stats,
+         std::size_t fid_limit) {
     Account::Rows rows{.fids = std::move(sum.fids), .others = sum.others};
-    told.fids.for_each([&](Fid fid, const Account::Row& row) { rows.of(fid, fid_limit) += row; });
-    rows.others += told.others;
+    stats.fids.for_each([&](Fid fid, const Account::Row& row) { rows.of(fid, fid_limit) += row; });
+    rows.others += stats.others;
     sum.fids = std::move(rows.fids);
     sum.others = rows.others;
-    sum.connections += told.connections;
-    sum.changes += told.changes;
-    sum.unknown_tails += told.unknown_tails;
-    if (!told.provider.empty()) sum.provider = told.provider;
-    merge(sum.seen, told.seen);
+    sum.connections += stats.connections;
+    sum.changes += stats.changes;
+    sum.unknown_tails += stats.unknown_tails;
+    if (!stats.provider.empty()) sum.provider = stats.provider;
+    merge(sum.seen, stats.seen);
 }
 
-void add(SourceFigures& sum, const SourceFigures& figures) {
-    sum.messages += figures.messages;
-    sum.bytes += figures.bytes;
-    sum.missed += figures.missed;
-    sum.connections += figures.connections;
-    sum.pauses += figures.pauses;
+void add(RemotePublisherSnapshot& sum, const RemotePublisherSnapshot& each) {
+    sum.messages += each.messages;
+    sum.bytes += each.bytes;
+    sum.lost += each.lost;
+    sum.connections += each.connections;
+    sum.pauses += each.pauses;
 }
 
 } // namespace
@@ -44,8 +45,8 @@ void PublisherHistory::forget_oldest() {
     const std::unique_ptr<PublisherConnection> oldest = std::move(departed_.front());
     departed_.erase(departed_.begin());
     fids_ -= oldest->known_fids();
-    add(forgotten_, oldest->told(), limits_.forgotten_fids);
-    add(forgotten_figures_, oldest->figures());
+    add(forgotten_, oldest->publisher_stats(), limits_.forgotten_fids);
+    add(forgotten_sums_, oldest->snapshot());
 }
 
 std::unique_ptr<PublisherConnection> PublisherHistory::take(const std::string& name) {
@@ -66,22 +67,22 @@ void PublisherHistory::forget(const FidRange& range) {
     }
 }
 
-std::vector<Subscriptions::Told> PublisherHistory::told() const {
-    std::vector<Subscriptions::Told> all;
+std::vector<Subscriptions::PublisherStats> PublisherHistory::publisher_stats() const {
+    std::vector<Subscriptions::PublisherStats> all;
     for (const auto& [id, connection] : current_)
-        all.push_back(connection->told());
+        all.push_back(connection->publisher_stats());
     for (const auto& connection : departed_)
-        all.push_back(connection->told());
+        all.push_back(connection->publisher_stats());
     if (forgotten_.connections > 0) all.push_back(forgotten_);
     return all;
 }
 
 Subscriptions::Sums PublisherHistory::sums() const {
-    SourceFigures all = forgotten_figures_;
+    RemotePublisherSnapshot all = forgotten_sums_;
     for (const auto& [id, connection] : current_)
-        add(all, connection->figures());
+        add(all, connection->snapshot());
     for (const auto& connection : departed_)
-        add(all, connection->figures());
+        add(all, connection->snapshot());
     return {.messages = all.messages, .bytes = all.bytes};
 }
 
@@ -93,11 +94,11 @@ SubscriptionsSnapshot PublisherHistory::snapshot(std::size_t fids) {
     for (const auto& connection : departed_)
         connection->add_to(snapshot, shown_);
     if (forgotten_.connections > 0) {
-        snapshot.sources.push_back(forgotten_figures_);
+        snapshot.publishers.push_back(forgotten_sums_);
         snapshot.fid_count += forgotten_.fids.size();
         shown_.add(forgotten_.fids, add_row);
     }
-    snapshot.fids = shown_.figures();
+    snapshot.fids = shown_.rows();
     // If not all fids are shown, those of several publishers are counted several times.
     snapshot.fid_count = shown_.is_full() ? std::max(snapshot.fid_count, snapshot.fids.size())
                                           : snapshot.fids.size();

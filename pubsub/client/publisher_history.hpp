@@ -35,7 +35,7 @@ class PublisherHistory {
     // Call it when the user has unsubscribed from these fids.
     void forget(const FidRange& range);
 
-    std::vector<Subscriptions::Told> told() const;
+    std::vector<Subscriptions::PublisherStats> publisher_stats() const;
     Subscriptions::Sums sums() const;
     SubscriptionsSnapshot snapshot(std::size_t fids);
 
@@ -46,9 +46,9 @@ class PublisherHistory {
     Limits limits_;
     std::vector<std::unique_ptr<PublisherConnection>> departed_; // in the order of keep()
     std::size_t fids_ = 0;                                       // of those
-    Subscriptions::Told forgotten_;                              // together
-    SourceFigures forgotten_figures_;
-    ShownFids<ArrivedFigures> shown_;
+    Subscriptions::PublisherStats forgotten_;                    // together
+    RemotePublisherSnapshot forgotten_sums_;
+    ShownFids<ReceivedFidSnapshot> shown_;
 };
 
 } // namespace netio::pubsub::inline v0_3

@@ -31,7 +31,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
 
 const char* reason_of(Subscriptions::Refusal refusal) {
     switch (refusal) {
-    case Subscriptions::Refusal::no_room:
+    case Subscriptions::Refusal::too_many_ranges:
         return "it accepts no more ranges of one subscriber (ranges_per_subscriber_limit)";
     case Subscriptions::Refusal::policy:
         return "the policy would make it wait longer than its own slow_policy does";
@@ -41,7 +41,7 @@ const char* reason_of(Subscriptions::Refusal refusal) {
     return "the key does not permit these fids, or not with this policy";
 }
 
-// The largest time means for ever.
+// The largest time means no limit.
 TimePoint limit_of(std::chrono::milliseconds timeout) {
     if (timeout == std::chrono::milliseconds::max()) return TimePoint::max();
     return Clock::now() + std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);
@@ -185,8 +185,8 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
                 std::uint64_t count) override {
         add_lost(fid, count);
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                   std::uint64_t count) override {
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                    std::uint64_t count) override {
         add_lost(fid, count);
     }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
@@ -198,7 +198,7 @@ struct Subscriber::Impl::OnLoop final : Subscriptions::Handler, MessageKeeper {
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
     void on_contest(Subscriptions&, const Subscriptions::Contest& contest) override;
-    void on_trouble(Subscriptions&, const std::string& what) override { log(what); }
+    void on_warning(Subscriptions&, const std::string& what) override { log(what); }
     void on_ended(Subscriptions&) override;
 
     Impl& impl;
@@ -276,7 +276,7 @@ void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {
     if (impl.options.on_message) {
         lost_before[fid] += count;
     } else {
-        impl.queue.add_missed(fid, count);
+        impl.queue.add_lost(fid, count);
     }
 }
 
@@ -284,11 +284,12 @@ void Subscriber::Impl::OnLoop::add_lost(Fid fid, std::uint64_t count) {
 // before.
 void Subscriber::Impl::OnLoop::add_lost_by_totals() {
     pubsub::FidMap<std::uint64_t> all;
-    for (const Subscriptions::Told& told : subscriptions.told())
-        told.fids.for_each([&](Fid fid, const pubsub::Account::Row& row) { all[fid] += row.lost; });
+    for (const Subscriptions::PublisherStats& stats : subscriptions.publisher_stats())
+        stats.fids.for_each(
+            [&](Fid fid, const pubsub::Account::Row& row) { all[fid] += row.lost; });
     all.for_each([this](Fid fid, std::uint64_t count) {
-        const std::uint64_t* const told = lost.find(fid);
-        if (const std::uint64_t known = told == nullptr ? 0 : *told; count > known)
+        const std::uint64_t* const counted = lost.find(fid);
+        if (const std::uint64_t known = counted == nullptr ? 0 : *counted; count > known)
             add_lost(fid, count - known);
     });
 }
@@ -337,9 +338,10 @@ void Subscriber::Impl::OnLoop::on_message(Subscriptions&, const Subscriptions::S
     const StampFormat stamps = source.stamps;
     if (!impl.options.on_message) {
         if (!turn_end.armed()) turn_end.start(Duration::zero());
-        const bool is_lent = message.size() >= KeepPool::copied_below && subscriptions.may_lend();
+        const bool is_kept =
+            message.size() >= KeepPool::copied_below && subscriptions.may_keep_buffer();
         const bool goes_on =
-            is_lent
+            is_kept
                 ? impl.queue.put_kept(fid,
                                       subscriptions.keep(time_stamp::with_stamp(message, stamps)),
                                       status, stamps)
@@ -523,7 +525,7 @@ bool Subscriber::Impl::take(std::shared_ptr<pubsub::MessageBatch>& held,
         while (reading.next < reading.batch->size()) {
             const pubsub::MessageBatch::Item item = (*reading.batch)[reading.next++];
             if (item.is_gap) continue;
-            use(Message{item.fid, item.bytes, item.status, item.missed, reading.batch.get(),
+            use(Message{item.fid, item.bytes, item.status, item.lost_before, reading.batch.get(),
                         item.stamps},
                 reading);
             return true;

@@ -92,7 +92,7 @@ struct [[gnu::visibility("hidden")]] Subscriptions::Impl final : private Publish
                    bool reached) override;
     void on_announced(const Announcement& announcement) override;
     void on_gone(const std::string& name) override;
-    void on_trouble(const std::string& what) override;
+    void on_warning(const std::string& what) override;
     void on_caught_up() override;
 
     void schedule_hint();
@@ -243,7 +243,7 @@ void Subscriptions::Impl::do_next() {
     const auto next_with_slot = unreported ? std::nullopt : slots.next();
     if (unreported || next_with_slot) next_slice.start(Duration::zero());
     if (unreported) {
-        on_trouble("more publishers than publisher_limit; " +
+        on_warning("more publishers than publisher_limit; " +
                    publishers.at(*unreported)->source().name +
                    " and others found later wait until another one is gone");
     } else if (next_with_slot) {
@@ -304,7 +304,7 @@ void Subscriptions::Impl::on_gone(const std::string& name) {
 void Subscriptions::Impl::apply(const Announcement& announcement) {
     std::vector<std::string> addresses = addresses_of(announcement);
     if (addresses.empty()) {
-        return on_trouble(announcement.name + " on '" + announcement.host +
+        return on_warning(announcement.name + " on '" + announcement.host +
                           "' announces no address that can be reached from here");
     }
     PublisherConnection* known = discovered.find(announcement.name);
@@ -355,8 +355,8 @@ void Subscriptions::Impl::apply_gone(const std::string& name) {
     schedule_trials();
 }
 
-void Subscriptions::Impl::on_trouble(const std::string& what) {
-    user.handler.on_trouble(user.subscriptions, what);
+void Subscriptions::Impl::on_warning(const std::string& what) {
+    user.handler.on_warning(user.subscriptions, what);
 }
 
 void Subscriptions::Impl::drop(PublisherId id) {
@@ -399,7 +399,7 @@ void Subscriptions::Impl::give_hint() {
     for (const FidRange& range : fids)
         text += (&range == fids.data() ? "" : ", ") + to_string(range);
     text += has_more ? " and more" : "";
-    on_trouble(text + "; start their publisher, or compare with what is announced (netio list)");
+    on_warning(text + "; start their publisher, or compare with what is announced (netio list)");
 }
 
 // --- identities -----------------------------------------------------------------------------
@@ -604,9 +604,9 @@ KeptBytes Subscriptions::keep(std::span<const std::byte> message) const {
     return socket->keep(message);
 }
 
-bool Subscriptions::may_lend() const {
+bool Subscriptions::may_keep_buffer() const {
     const SubscribeSocket* const socket = impl().delivering;
-    return socket != nullptr && socket->may_lend();
+    return socket != nullptr && socket->may_keep_buffer();
 }
 
 std::vector<FidRange> Subscriptions::awaited(const FidRange& range) const {
@@ -626,8 +626,8 @@ void Subscriptions::close() {
     impl().close();
 }
 
-std::vector<Subscriptions::Told> Subscriptions::told() const {
-    return impl().history.told();
+std::vector<Subscriptions::PublisherStats> Subscriptions::publisher_stats() const {
+    return impl().history.publisher_stats();
 }
 
 Subscriptions::Sums Subscriptions::sums() const {

@@ -18,8 +18,8 @@
 // that it announces; if two announce the same fid, the first is asked, and the other if the first
 // is gone or cannot be reached. Each message is received or reported as lost, except the last
 // messages of a publisher that ended without sending its totals; Ending::complete and
-// Told::unknown_tails report that. Belongs to the loop's thread; may be destroyed in any of its
-// handlers.
+// PublisherStats::unknown_tails report that. Belongs to the loop's thread; may be destroyed in any
+// of its handlers.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
@@ -65,9 +65,9 @@ class NETIO_EXPORT Subscriptions final {
     };
 
     enum class Refusal : std::uint8_t {
-        no_room,       // the publisher's ranges_per_subscriber_limit
-        policy,        // the requested policy blocks longer than the publisher's own policy
-        not_permitted, // the key does not permit these fids, or not with this policy
+        too_many_ranges, // the publisher's ranges_per_subscriber_limit
+        policy,          // the requested policy blocks longer than the publisher's own policy
+        not_permitted,   // the key does not permit these fids, or not with this policy
     };
     // The end of a connection, or of an attempt at one.
     struct Ending {
@@ -95,7 +95,8 @@ class NETIO_EXPORT Subscriptions final {
                                 std::span<const std::byte> message, std::uint8_t status) = 0;
         // As in SubscribeSocket::Handler.
         virtual void on_gap(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
-        virtual void on_missed(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
+        virtual void on_lost_while_disconnected(Subscriptions&, const Source&, Fid,
+                                                std::uint64_t /*count*/) {}
         virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
         virtual void on_nothing_published(Subscriptions&, const Source&, const FidQuery::Near&) {}
         virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}
@@ -103,7 +104,7 @@ class NETIO_EXPORT Subscriptions final {
         // to 32 owners.
         virtual void on_contest(Subscriptions&, const Contest&) {}
         // A problem of the bus, one line for people. Connections are not affected.
-        virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
+        virtual void on_warning(Subscriptions&, const std::string& /*what*/) {}
         // After close(), the last event. Otherwise: no publisher is left that could reconnect, or
         // all have rejected permanently; the next subscribe() asks them again.
         virtual void on_ended(Subscriptions&) {}
@@ -128,8 +129,8 @@ class NETIO_EXPORT Subscriptions final {
     void resume();
     // In on_message, as SubscribeSocket::keep().
     KeptBytes keep(std::span<const std::byte> message) const;
-    // In on_message, as SubscribeSocket::may_lend().
-    bool may_lend() const;
+    // In on_message, as SubscribeSocket::may_keep_buffer().
+    bool may_keep_buffer() const;
     // In on_subscribed and on_refused, as SubscribeSocket::awaited().
     std::vector<FidRange> awaited(const FidRange& range) const;
     // Closes all connections in order; on_ended follows. Messages that have not arrived by now are
@@ -137,7 +138,7 @@ class NETIO_EXPORT Subscriptions final {
     void close();
 
     // The statistics of one publisher address, over all its connections.
-    struct Told {
+    struct PublisherStats {
         Source source;
         bool connected = false;
         std::string provider; // of the last connection
@@ -153,7 +154,7 @@ class NETIO_EXPORT Subscriptions final {
     };
     // One entry for each publisher, also for those that are gone and remembered, and one without a
     // name for the sum of the forgotten ones.
-    std::vector<Told> told() const;
+    std::vector<PublisherStats> publisher_stats() const;
     // The sums over all publishers.
     struct Sums {
         std::uint64_t messages = 0;

@@ -58,7 +58,7 @@ class Account {
         connected_ = true;
         ++connections_;
     }
-    void add_missed(Fid fid, std::uint64_t count) {
+    void add_lost(Fid fid, std::uint64_t count) {
         rows_.of(fid, fid_limit_).lost += count;
         found_missing_ += count;
     }
@@ -89,14 +89,14 @@ class Account {
   private:
     void take(const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
         add_to(rows_.of(fid, fid_limit_), arrivals, fid, arrived);
-        if (const auto compared = arrivals.books(fid))
-            found_missing_ += compared->lost - arrivals.missed(fid);
+        if (const auto compared = arrivals.difference(fid))
+            found_missing_ += compared->lost - arrivals.dropped(fid);
     }
     static void add_to(Row& row, const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
         row.messages += arrived.messages;
         row.bytes += arrived.bytes;
-        const auto compared = arrivals.books(fid);
-        row.lost += compared ? compared->lost : arrivals.missed(fid);
+        const auto compared = arrivals.difference(fid);
+        row.lost += compared ? compared->lost : arrivals.dropped(fid);
         row.surplus += compared ? compared->surplus : 0;
     }
 

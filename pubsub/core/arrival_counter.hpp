@@ -50,21 +50,22 @@ class ArrivalCounter {
     }
     void add(Fid fid, std::size_t bytes) { add(of(fid), bytes); }
     // Notes that the publisher has reported `count` messages that it dropped for this subscriber.
-    void add_missed(Fid fid, std::uint64_t count) {
+    void add_dropped(Fid fid, std::uint64_t count) {
         of(fid);
         Claim& claim = claims_[fid];
-        claim.missed = added(claim.missed, count);
-        missed_ = added(missed_, count);
+        claim.dropped = added(claim.dropped, count);
+        dropped_ = added(dropped_, count);
     }
     // Takes the totals of the publisher at the orderly end: one call per fid, then
-    // complete_books().
+    // complete_totals().
     void expect(const FidCount& total) {
         of(total.fid);
         claims_[total.fid].expected = total.count;
     }
-    void complete_books() noexcept { complete_ = true; }
+    void complete_totals() noexcept { complete_ = true; }
     // Removes the counters of a range, because its subscription has ended or a new connection has
-    // begun; they are not compared with totals. messages(), bytes() and missed() keep their values.
+    // begun; they are not compared with totals. messages(), bytes() and dropped() keep their
+    // values.
     void forget(const FidRange& range) {
         fids_.erase(range);
         claims_.erase(range);
@@ -82,40 +83,40 @@ class ArrivalCounter {
     // Whether the publisher has sent its totals.
     bool complete() const noexcept { return complete_; }
     // Messages that the publisher reported as dropped so far.
-    std::uint64_t missed() const noexcept { return missed_; }
-    std::uint64_t missed(Fid fid) const {
+    std::uint64_t dropped() const noexcept { return dropped_; }
+    std::uint64_t dropped(Fid fid) const {
         const Claim* const claim = claims_.find(fid);
-        return claim != nullptr ? claim->missed : 0;
+        return claim != nullptr ? claim->dropped : 0;
     }
     // The comparison with the totals; `nullopt` until they are known, and so after a lost
     // connection or the subscriber's own close().
-    struct Books {
+    struct Difference {
         std::uint64_t lost = 0;    // published to this subscriber and not arrived
         std::uint64_t surplus = 0; // arrived and not published to it
-        friend bool operator==(const Books&, const Books&) = default;
+        friend bool operator==(const Difference&, const Difference&) = default;
     };
     // Sums over the fids; lost and surplus messages do not cancel each other out.
-    std::optional<Books> books() const {
+    std::optional<Difference> difference() const {
         if (!complete_) return std::nullopt;
-        Books sum;
+        Difference sum;
         fids_.for_each([&](Fid fid, const Arrivals& arrived) {
-            const Books books = books_of(fid, arrived);
-            sum.lost = added(sum.lost, books.lost);
-            sum.surplus = added(sum.surplus, books.surplus);
+            const Difference difference = difference_of(fid, arrived);
+            sum.lost = added(sum.lost, difference.lost);
+            sum.surplus = added(sum.surplus, difference.surplus);
         });
         return sum;
     }
-    std::optional<Books> books(Fid fid) const {
+    std::optional<Difference> difference(Fid fid) const {
         if (!complete_) return std::nullopt;
         const Arrivals* const arrived = fids_.find(fid);
-        return arrived != nullptr ? books_of(fid, *arrived) : Books{};
+        return arrived != nullptr ? difference_of(fid, *arrived) : Difference{};
     }
 
   private:
     // What the publisher reported of a fid. Separate from Arrivals, which every message needs, so
     // that more of those fit into a cache.
     struct Claim {
-        std::uint64_t missed = 0;
+        std::uint64_t dropped = 0;
         std::uint64_t expected = 0;
     };
 
@@ -124,12 +125,12 @@ class ArrivalCounter {
         return a + b < a ? UINT64_MAX : a + b;
     }
     // A message that arrived twice does not compensate a dropped one.
-    Books books_of(Fid fid, const Arrivals& arrived) const {
+    Difference difference_of(Fid fid, const Arrivals& arrived) const {
         const Claim* const found = claims_.find(fid);
         const Claim claim = found != nullptr ? *found : Claim{};
         const std::uint64_t absent =
             claim.expected > arrived.messages ? claim.expected - arrived.messages : 0;
-        const std::uint64_t lost = std::max(absent, claim.missed);
+        const std::uint64_t lost = std::max(absent, claim.dropped);
         const std::uint64_t seen = added(arrived.messages, lost);
         return {.lost = lost, .surplus = seen > claim.expected ? seen - claim.expected : 0};
     }
@@ -138,7 +139,7 @@ class ArrivalCounter {
     FidMap<Claim> claims_;
     std::uint64_t messages_ = 0;
     std::uint64_t bytes_ = 0;
-    std::uint64_t missed_ = 0;
+    std::uint64_t dropped_ = 0;
     bool complete_ = false;
 };
 

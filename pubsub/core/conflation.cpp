@@ -24,12 +24,12 @@ void fill(ConflationStore::Message& message, Fid fid, MessageParts parts, std::u
 
 std::span<const Fid> ConflationStore::put(Fid fid, MessageParts parts, std::uint8_t status,
                                           StampFormat stamps) {
-    dropped_.clear();
+    dropped_now_.clear();
     const std::size_t cost = cost_of(size_of(parts));
     if (Kept::iterator* const before = places_.find(fid)) drop(*before);
     if (cost > limit_) {
-        miss(fid);
-        return dropped_;
+        note_dropped(fid);
+        return dropped_now_;
     }
     while (bytes_ + cost > limit_)
         drop(kept_.begin());
@@ -37,16 +37,16 @@ std::span<const Fid> ConflationStore::put(Fid fid, MessageParts parts, std::uint
     kept_.back().stamps = stamps;
     places_[fid] = std::prev(kept_.end());
     bytes_ += cost;
-    return dropped_;
+    return dropped_now_;
 }
 
 ConflationStore::Older ConflationStore::put_older(Fid fid, MessageParts parts,
                                                   std::uint8_t status) {
-    if (places_.find(fid) != nullptr || missed_.find(fid) != nullptr) return Older::not_last;
+    if (places_.find(fid) != nullptr || dropped_.find(fid) != nullptr) return Older::not_last;
     const std::size_t cost = cost_of(size_of(parts));
     if (bytes_ + cost > limit_) {
-        ++missed_[fid];
-        return Older::missed;
+        ++dropped_[fid];
+        return Older::dropped;
     }
     fill(kept_.emplace_front(), fid, parts, status);
     places_[fid] = kept_.begin();
@@ -54,13 +54,13 @@ ConflationStore::Older ConflationStore::put_older(Fid fid, MessageParts parts,
     return Older::kept;
 }
 
-std::vector<FidCount> ConflationStore::take_missed() {
+std::vector<FidCount> ConflationStore::take_dropped() {
     std::vector<FidCount> counts;
-    counts.reserve(missed_.size());
-    missed_.for_each(
+    counts.reserve(dropped_.size());
+    dropped_.for_each(
         [&](Fid fid, std::uint64_t count) { counts.push_back({.fid = fid, .count = count}); });
     std::ranges::sort(counts, {}, &FidCount::fid);
-    missed_.clear();
+    dropped_.clear();
     return counts;
 }
 
@@ -71,20 +71,20 @@ void ConflationStore::pop_front() {
 }
 
 ConflationStore::Forgotten ConflationStore::forget(std::span<const FidRange> set) {
-    dropped_.clear();
+    dropped_now_.clear();
     std::size_t steps = 0;
     std::vector<Kept::iterator> unwanted;
     visit_within(places_, set, steps, [&](Fid, Kept::iterator at) { unwanted.push_back(at); });
     for (const Kept::iterator at : unwanted)
         drop(at);
     std::vector<FidCount> gone;
-    visit_within(missed_, set, steps, [&](Fid fid, std::uint64_t count) {
+    visit_within(dropped_, set, steps, [&](Fid fid, std::uint64_t count) {
         gone.push_back({.fid = fid, .count = count});
     });
-    for (const FidCount& missed : gone)
-        missed_.erase(missed.fid);
+    for (const FidCount& each : gone)
+        dropped_.erase(each.fid);
     std::ranges::sort(gone, {}, &FidCount::fid);
-    return {.missed = std::move(gone), .dropped = std::exchange(dropped_, {})};
+    return {.dropped = std::move(gone), .dropped_now = std::exchange(dropped_now_, {})};
 }
 
 void ConflationStore::drop(Kept::iterator message) {
@@ -92,12 +92,12 @@ void ConflationStore::drop(Kept::iterator message) {
     bytes_ -= cost_of(message->bytes.size());
     places_.erase(fid);
     kept_.erase(message);
-    miss(fid);
+    note_dropped(fid);
 }
 
-void ConflationStore::miss(Fid fid) {
-    ++missed_[fid];
-    dropped_.push_back(fid);
+void ConflationStore::note_dropped(Fid fid) {
+    ++dropped_[fid];
+    dropped_now_.push_back(fid);
 }
 
 // --- ConflationTable ------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class ConflationStore {
     // for the fid and that was not taken out yet.
     enum class Older : std::uint8_t {
         kept,
-        missed,  // no space. It is counted, so that an earlier one is not taken for the last
+        dropped, // no space. It is counted, so that an earlier one is not taken for the last
         not_last // of its fid; it is not counted here
     };
     Older put_older(Fid fid, MessageParts parts, std::uint8_t status);
@@ -56,21 +56,21 @@ class ConflationStore {
     // Removes and returns the counts of dropped messages, in the order of the fids. Call it before
     // front() and pop_front(). The messages are in order of age: first that of the fid that had
     // none for the longest time.
-    std::vector<FidCount> take_missed();
+    std::vector<FidCount> take_dropped();
     bool has_messages() const noexcept { return !kept_.empty(); }
     const Message& front() const noexcept { return kept_.front(); }
     void pop_front();
 
     struct Forgotten {
-        std::vector<FidCount> missed;
-        std::vector<Fid> dropped;
+        std::vector<FidCount> dropped;
+        std::vector<Fid> dropped_now;
     };
     // Removes these fids, a set as in fid_ranges.hpp. Returns the counts of dropped messages,
-    // including those that were stored until now, in the order of the fids; `dropped`: the fids of
-    // the latter.
+    // including those that were stored until now, in the order of the fids; `dropped_now`: the fids
+    // of the latter.
     Forgotten forget(std::span<const FidRange> set);
 
-    bool empty() const noexcept { return kept_.empty() && missed_.empty(); }
+    bool empty() const noexcept { return kept_.empty() && dropped_.empty(); }
     std::size_t messages() const noexcept { return kept_.size(); }
     // The used part of the limit.
     std::size_t bytes() const noexcept { return bytes_; }
@@ -79,14 +79,14 @@ class ConflationStore {
     using Kept = std::list<Message>; // first the fid that had none for the longest time
 
     void drop(Kept::iterator message);
-    void miss(Fid fid);
+    void note_dropped(Fid fid);
 
     std::size_t limit_;
     std::size_t bytes_ = 0;
     Kept kept_;
     FidMap<Kept::iterator> places_;
-    FidMap<std::uint64_t> missed_;
-    std::vector<Fid> dropped_; // by the last put()
+    FidMap<std::uint64_t> dropped_;
+    std::vector<Fid> dropped_now_; // by the last put()
 };
 
 // The stores of all subscribers that have the policy `newest` for some fids, and since which

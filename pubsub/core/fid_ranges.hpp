@@ -220,20 +220,20 @@ class FidCountStore {
 // nothing. No I/O.
 //
 //     shown.begin_listing(1000);
-//     shown.add(counts, [](Figures& sum, Fid, std::uint64_t count) { sum.messages += count; });
-//     std::vector<Figures> rows = shown.figures();
+//     shown.add(counts, [](Row& sum, Fid, std::uint64_t count) { sum.messages += count; });
+//     std::vector<Row> rows = shown.rows();
 
 namespace netio::pubsub::inline v0_3 {
 
-// Figures must have a member `fid`.
-template <typename Figures>
+// Row must have a member `fid`.
+template <typename Row>
 class ShownFids {
   public:
     void begin_listing(std::size_t limit) noexcept {
         limit_ = limit;
-        sums_.for_each([](Fid, Figures& sum) { sum = {}; });
+        sums_.for_each([](Fid, Row& sum) { sum = {}; });
     }
-    // Calls take(figures, fid, value) for each shown fid of the map.
+    // Calls take(row, fid, value) for each shown fid of the map.
     template <typename Value, typename Take>
     void add(const FidMap<Value>& values, Take take) {
         if (!is_full()) {
@@ -245,22 +245,22 @@ class ShownFids {
         // Iterates over the smaller of the two.
         if (values.size() <= sums_.size()) {
             return values.for_each([&](Fid fid, const Value& value) {
-                if (Figures* const sum = sums_.find(fid)) take(*sum, fid, value);
+                if (Row* const sum = sums_.find(fid)) take(*sum, fid, value);
             });
         }
-        sums_.for_each([&](Fid fid, Figures& sum) {
+        sums_.for_each([&](Fid fid, Row& sum) {
             if (const Value* const value = values.find(fid)) take(sum, fid, *value);
         });
     }
     // In ascending order.
-    std::vector<Figures> figures() const {
-        std::vector<Figures> all;
+    std::vector<Row> rows() const {
+        std::vector<Row> all;
         all.reserve(sums_.size());
-        sums_.for_each([&](Fid fid, Figures sum) {
+        sums_.for_each([&](Fid fid, Row sum) {
             sum.fid = fid;
             all.push_back(sum);
         });
-        std::ranges::sort(all, {}, &Figures::fid);
+        std::ranges::sort(all, {}, &Row::fid);
         all.resize(std::min(all.size(), limit_));
         return all;
     }
@@ -268,7 +268,7 @@ class ShownFids {
     bool is_full() const noexcept { return sums_.size() >= limit_; }
 
   private:
-    FidMap<Figures> sums_;
+    FidMap<Row> sums_;
     std::size_t limit_ = 0;
 };
 

@@ -219,9 +219,9 @@ std::optional<PublisherChange> ResumeState::meet(std::uint64_t instance) {
 std::uint64_t ResumeState::take(const FidCount& position) {
     std::uint64_t& reached = positions_[position.fid];
     const bool missing = covered_.find(position.fid) != nullptr && position.count > reached;
-    const std::uint64_t missed = missing ? position.count - reached : 0;
+    const std::uint64_t lost = missing ? position.count - reached : 0;
     reached = position.count;
-    return missed;
+    return lost;
 }
 
 // Without positions, the number of messages published since an earlier connection is not known, so
@@ -248,7 +248,7 @@ void ResumeState::end_connection(const ArrivalCounter& arrivals, bool in_order) 
     ended_ = arrivals.complete() && !is_behind();
     in_order_ = in_order;
     arrivals.fids().for_each([&](Fid fid, const Arrivals& arrived) {
-        positions_[fid] += arrived.messages + arrivals.missed(fid);
+        positions_[fid] += arrived.messages + arrivals.dropped(fid);
     });
 }
 

@@ -229,7 +229,7 @@ class FrameReceiver {
     // sink.take_gap(fid, count) return whether to continue; if not, sink.is_gone() returns whether
     // this object was destroyed. If the sink has wants_pages() and that is true, it takes whole
     // pages instead: sink.take_page(records, count). sink.take_change(change) and
-    // sink.take_missed(fid, count), which follow a reconnection, return false if the sink is
+    // sink.take_lost(fid, count), which follow a reconnection, return false if the sink is
     // destroyed or closed. If messages have time stamps, the sink has a constant stamp_bytes: these
     // are in front of the bytes that it gets, and in the records of a page.
     template <typename Sink>
@@ -404,7 +404,7 @@ FrameReceiver::Outcome FrameReceiver::take_gaps(std::span<const std::byte> body,
     for (std::size_t i = 0; i < gaps->size(); ++i) {
         const FidCount gap = (*gaps)[i];
         if (counters_of(gap.fid, subscriptions) == nullptr) return refused(gap.fid, subscriptions);
-        arrivals_.add_missed(gap.fid, gap.count);
+        arrivals_.add_dropped(gap.fid, gap.count);
         if (sink.take_gap(gap.fid, gap.count)) continue;
         if (sink.is_gone() || i + 1 == gaps->size()) break;
         rest_ = body.subspan((i + 1) * fid_count_bytes);
@@ -433,8 +433,8 @@ FrameReceiver::Outcome FrameReceiver::take_positions(std::span<const std::byte> 
         if (resume_state_->fids() >= fid_limit_ && !resume_state_->knows(fid)) {
             return Outcome::too_many_fids;
         }
-        const std::uint64_t missed = resume_state_->take(position);
-        if (missed > 0 && !sink.take_missed(fid, missed)) return Outcome::taken;
+        const std::uint64_t lost = resume_state_->take(position);
+        if (lost > 0 && !sink.take_lost(fid, lost)) return Outcome::taken;
     }
     return Outcome::taken;
 }
@@ -482,7 +482,7 @@ inline FrameReceiver::Outcome FrameReceiver::take_totals(std::uint8_t flags,
         arrivals_.expect(total);
     }
     if (flags == more_flag) return Outcome::taken;
-    arrivals_.complete_books();
+    arrivals_.complete_totals();
     return Outcome::totals;
 }
 

@@ -30,7 +30,7 @@ class MessageBatch final : public MessageKeeper {
         std::uint8_t status = 0;
         // Lost messages of this fid before this one: dropped here or by the publisher, or published
         // between two connections.
-        std::uint64_t missed = 0;
+        std::uint64_t lost_before = 0;
         bool is_gap = false; // no message: the losses after the last message of the fid
         std::span<const std::byte> bytes; // valid until the batch changes
         // If the connection has time stamps, that of the message is in memory before its bytes.
@@ -73,7 +73,7 @@ class MessageBatch final : public MessageKeeper {
                            : std::span<const std::byte>{bytes_.data() + head.offset, head.size};
         return {.fid = head.fid,
                 .status = head.status,
-                .missed = head.missed,
+                .lost_before = head.lost_before,
                 .is_gap = head.is_gap(),
                 .bytes = all.subspan(time_stamp::bytes_of(head.stamps())),
                 .stamps = head.stamps(),
@@ -150,7 +150,7 @@ class MessageBatch final : public MessageKeeper {
   private:
     struct Head {
         Fid fid{};
-        std::uint64_t missed = 0;
+        std::uint64_t lost_before = 0;
         std::size_t offset = 0; // in bytes_
         std::uint32_t size = 0; // in bytes_; if is_kept, the place in kept_
         std::uint8_t status = 0;
@@ -179,7 +179,7 @@ class MessageBatch final : public MessageKeeper {
         // Written in place. A copy of a whole Head would wait for all earlier stores.
         Head& head = heads_[end_++];
         head.fid = item.fid;
-        head.missed = item.missed;
+        head.lost_before = item.lost_before;
         head.offset = used_;
         head.size = static_cast<std::uint32_t>(size);
         head.status = item.status;

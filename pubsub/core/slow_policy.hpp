@@ -23,16 +23,16 @@ inline constexpr std::array slow_policies{SlowPolicy::block, SlowPolicy::drop,
                                           SlowPolicy::disconnect, SlowPolicy::newest};
 
 // Whether publishing never waits for such a subscriber; messages for it are dropped instead.
-constexpr bool may_miss(SlowPolicy policy) noexcept {
+constexpr bool may_drop(SlowPolicy policy) noexcept {
     return policy == SlowPolicy::drop || policy == SlowPolicy::newest;
 }
 
 // Whether the first policy blocks a publisher longer than the second.
-constexpr bool holds_up_more(SlowPolicy one, SlowPolicy other) noexcept {
-    const auto patience = [](SlowPolicy policy) {
-        return may_miss(policy) ? 0 : policy == SlowPolicy::disconnect ? 1 : 2;
+constexpr bool blocks_longer(SlowPolicy one, SlowPolicy other) noexcept {
+    const auto rank = [](SlowPolicy policy) {
+        return may_drop(policy) ? 0 : policy == SlowPolicy::disconnect ? 1 : 2;
     };
-    return patience(one) > patience(other);
+    return rank(one) > rank(other);
 }
 
 } // namespace netio::pubsub::inline v0_3

@@ -69,7 +69,7 @@ class BusDiscovery final : public Discovery {
         while (!news_.troubles.empty()) {
             const std::string trouble = std::move(news_.troubles.front());
             news_.troubles.erase(news_.troubles.begin());
-            handler_->on_trouble(trouble);
+            handler_->on_warning(trouble);
             if (watch.destroyed() || handler_ == nullptr) return false;
         }
         while (!news_.publishers.empty()) {
@@ -187,7 +187,7 @@ class BusAnnouncer final : public Announcer {
         if (written) handler_.on_written();
         if (watch.destroyed()) return false;
         for (const std::string& trouble : troubles) {
-            handler_.on_trouble(trouble);
+            handler_.on_warning(trouble);
             if (watch.destroyed()) return false;
         }
         return false;

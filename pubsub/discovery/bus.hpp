@@ -38,7 +38,7 @@ struct BusKind {
 NETIO_EXPORT void add_bus_kind(const BusKind& kind);
 
 // `where`: a directory, or the form of an added kind. Throws std::invalid_argument for an invalid
-// `where` or option. A bus that cannot be reached is reported with on_trouble. The loop must
+// `where` or option. A bus that cannot be reached is reported with on_warning. The loop must
 // outlive the result.
 NETIO_EXPORT std::unique_ptr<Discovery> open_bus(EventLoop& loop, std::string_view where,
                                                  BusOptions options = {});

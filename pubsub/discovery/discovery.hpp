@@ -26,7 +26,7 @@ class NETIO_EXPORT Discovery {
         // The publisher has withdrawn, or its counter has not changed during the lease.
         virtual void on_gone(const std::string& name) = 0;
         // One line for people. Repeated problems are rate-limited.
-        virtual void on_trouble(const std::string& what) = 0;
+        virtual void on_warning(const std::string& what) = 0;
         // All announcements of the first look have been reported.
         virtual void on_caught_up() {}
 
@@ -52,7 +52,7 @@ class NETIO_EXPORT Announcer {
     class Handler {
       public:
         // As in Discovery::Handler. The announcement is retried until it succeeds.
-        virtual void on_trouble(const std::string& what) = 0;
+        virtual void on_warning(const std::string& what) = 0;
         // The announcement is on the bus: reported once.
         virtual void on_written() {}
 

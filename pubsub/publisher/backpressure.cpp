@@ -19,11 +19,11 @@ Closed ShutdownState::result() const {
 
 std::string EvictionPolicy::verdict(const SubscriberProgress& subscriber,
                                     const ShutdownState& shutdown, TimePoint now) const {
-    if (subscriber.limited && subscriber.time >= patience_.disconnect_after) {
+    if (subscriber.limited && subscriber.time >= timeouts_.disconnect_after) {
         return "received nothing for more than " +
-               std::to_string(patience_.disconnect_after.count()) + " ms";
+               std::to_string(timeouts_.disconnect_after.count()) + " ms";
     }
-    if (shutdown.has_begun() && subscriber.time >= patience_.close_timeout) {
+    if (shutdown.has_begun() && subscriber.time >= timeouts_.close_timeout) {
         return "received nothing while the publisher was closing";
     }
     if (shutdown.is_overdue(now)) return "did not receive everything within close_limit";
@@ -50,7 +50,7 @@ std::vector<SubscriberId> EvictionPolicy::evicted(std::vector<Holder> holders,
     for (const Holder& holder : holders) {
         const bool in_vain = need.in_vain && (freed == 0 || budget.free() + freed < need.amount);
         const bool too_much = in_vain || budget.posts_hold_too_much(sum, need.amount);
-        if (!too_much || holder.idle < post_patience) break;
+        if (!too_much || holder.idle < post_timeout) break;
         leaving.push_back(holder.subscriber);
         freed += holder.rest;
         for (const auto& [cookie, amount] : holder.posts) {

@@ -238,13 +238,13 @@ class EvictionPolicy {
   public:
     // Memory that is posted to a subscriber without progress for this long may be reclaimed by
     // ending its session.
-    static constexpr std::chrono::seconds post_patience{1};
+    static constexpr std::chrono::seconds post_timeout{1};
 
-    struct Patience {
+    struct Timeouts {
         std::chrono::milliseconds disconnect_after{}; // policy disconnect, while waited for
         std::chrono::milliseconds close_timeout{};    // all, while the publisher closes
     };
-    explicit EvictionPolicy(const Patience& patience) noexcept : patience_{patience} {}
+    explicit EvictionPolicy(const Timeouts& timeouts) noexcept : timeouts_{timeouts} {}
 
     // Why a subscriber must be disconnected; empty: it stays.
     std::string verdict(const SubscriberProgress& subscriber, const ShutdownState& shutdown,
@@ -269,7 +269,7 @@ class EvictionPolicy {
                                              const MemoryBudget& budget, const Need& need);
 
   private:
-    Patience patience_;
+    Timeouts timeouts_;
 };
 
 } // namespace netio::pubsub::inline v0_3

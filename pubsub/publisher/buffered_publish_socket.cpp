@@ -69,8 +69,9 @@ std::vector<Record> reversed_records(std::span<const std::byte> page) {
 } // namespace
 
 // Fills pages, sends them to the subscribers by their policies, and decides when a page is sent.
-// For a subscriber that holds its limit the policy decides: it misses the page, publishing waits,
-// or the newest message of each fid is stored until the subscriber has been sent everything else.
+// For a subscriber that holds its limit the policy decides: it does not get the page, publishing
+// waits, or the newest message of each fid is stored until the subscriber has been sent everything
+// else.
 class BufferedPublisher final : public PublisherCore {
   public:
     BufferedPublisher(Transport& transport, const BufferedPublishSocket::Options& options,
@@ -87,7 +88,7 @@ class BufferedPublisher final : public PublisherCore {
     }
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
         PublisherSnapshot snapshot = PublisherCore::take_snapshot(limits);
-        if (history_) snapshot.history = history_->figures();
+        if (history_) snapshot.history = history_->snapshot();
         return snapshot;
     }
 
@@ -141,7 +142,7 @@ class BufferedPublisher final : public PublisherCore {
                     std::span<const std::uint32_t> pages);
     void send_page(std::uint32_t page, const Interest& member,
                    std::span<const std::byte> extension);
-    void add_missed(std::uint32_t page, PendingGaps& gap);
+    void add_dropped(std::uint32_t page, PendingGaps& gap);
     void drop_page(std::uint32_t page, Subscriber& subscriber);
 
     void conflate_page(std::uint32_t page, Subscriber& subscriber);
@@ -381,23 +382,23 @@ void BufferedPublisher::flush_idle() {
     });
 }
 
-// Subscribers that may miss messages are not waited for. If there are no others, one must be idle.
+// Subscribers with a dropping policy are not waited for. If there are no others, one must be idle.
 bool BufferedPublisher::is_idle(const Group& group) {
     bool any_idle = false;
     for (const Interest& member : group.members) {
         const bool idle = subscriber_of(member).is_idle();
-        if (!idle && !may_miss(member.policy)) return false;
+        if (!idle && !may_drop(member.policy)) return false;
         any_idle = any_idle || idle;
     }
     return any_idle;
 }
 
 // A page that is sent now would wait: in a queue, or for all copies that are in flight. Subscribers
-// that may miss messages do not count.
+// with a dropping policy do not count.
 bool BufferedPublisher::is_busy(const Group& group) {
     std::size_t in_flight = 0;
     for (const Interest& member : group.members) {
-        if (may_miss(member.policy)) continue;
+        if (may_drop(member.policy)) continue;
         const QueueUsage& usage = subscriber_of(member).queue().usage();
         in_flight += usage.posted;
         if (usage.waiting > 0 || in_flight >= PageBudget::busy_bytes) return true;
@@ -416,7 +417,7 @@ Admit BufferedPublisher::admit(const Interest& member, const PageBudget::Offer& 
         (subscriber.has_conflated || (subscriber.progress.reclaimed && !subscriber.can_send_now())))
         return Admit::drop;
     if (subscriber.queue().gaps_are_full())
-        return may_miss(member.policy) ? Admit::drop : Admit::block;
+        return may_drop(member.policy) ? Admit::drop : Admit::block;
     return limits_.admit(subscriber.queue().usage(), member.policy, budget(), offer);
 }
 
@@ -508,7 +509,7 @@ void BufferedPublisher::send_page(std::uint32_t page, const Interest& member,
         extension.empty() ? page_kind : fragment_kind, extension, pages_.slice(page),
         {.cookie = Cookie{page},
          .amount = pages_.size(page),
-         .droppable = may_miss(member.policy) && !member.late,
+         .droppable = may_drop(member.policy) && !member.late,
          .limited = member.policy == SlowPolicy::disconnect,
          .continues = pages_.contents(page) == PageStore::Contents::later_fragment,
          .mark = member.policy == SlowPolicy::newest && !member.late
@@ -517,17 +518,17 @@ void BufferedPublisher::send_page(std::uint32_t page, const Interest& member,
     watch_progress();
 }
 
-void BufferedPublisher::add_missed(std::uint32_t page, PendingGaps& gap) {
-    const auto miss = [&](Fid fid) {
+void BufferedPublisher::add_dropped(std::uint32_t page, PendingGaps& gap) {
+    const auto drop = [&](Fid fid) {
         gap.add(fid, 1);
         count_dropped(fid);
     };
     if (pages_.contents(page) == PageStore::Contents::first_fragment)
-        miss(pages_.fragment(page).fid);
+        drop(pages_.fragment(page).fid);
     if (pages_.contents(page) != PageStore::Contents::records) return;
     const bool sound =
         visit_page(pages_.memory(page), [&](Fid fid, std::span<const std::byte>, std::uint8_t) {
-            miss(fid);
+            drop(fid);
             return true;
         });
     NETIO_CHECK(sound);
@@ -535,15 +536,15 @@ void BufferedPublisher::add_missed(std::uint32_t page, PendingGaps& gap) {
 
 void BufferedPublisher::drop_page(std::uint32_t page, Subscriber& subscriber) {
     PendingGaps gap;
-    add_missed(page, gap);
-    for (const FidCount& missed : gap.take())
-        subscriber.add_gap(missed.fid, missed.count);
+    add_dropped(page, gap);
+    for (const FidCount& dropped : gap.take())
+        subscriber.add_gap(dropped.fid, dropped.count);
 }
 
 std::uint64_t BufferedPublisher::on_taken_back(Subscriber& subscriber,
                                                const SendQueue::TakenBack& taken) {
     const std::uint64_t before = counters_.dropped;
-    const auto conflate_or_miss = [&](Fid fid, MessageParts parts, std::uint8_t status) {
+    const auto conflate_or_drop = [&](Fid fid, MessageParts parts, std::uint8_t status) {
         using Older = ConflationStore::Older;
         ConflationStore* const store = conflation_.store_of(subscriber.id(), fid, taken.mark);
         const Older older =
@@ -554,15 +555,15 @@ std::uint64_t BufferedPublisher::on_taken_back(Subscriber& subscriber,
     };
     const auto first = static_cast<std::uint32_t>(taken.cookies.front());
     if (conflation_.store_of(subscriber.id()) == nullptr) {
-        add_missed(first, *taken.gap);
+        add_dropped(first, *taken.gap);
     } else if (pages_.contents(first) == PageStore::Contents::records) {
         for (const Record& each : reversed_records(pages_.memory(first)))
-            conflate_or_miss(each.fid, {&each.message, 1}, each.status);
+            conflate_or_drop(each.fid, {&each.message, 1}, each.status);
     } else {
         std::vector<std::span<const std::byte>> parts;
         for (const Cookie page : taken.cookies)
             parts.emplace_back(pages_.memory(static_cast<std::uint32_t>(page)));
-        conflate_or_miss(pages_.fragment(first).fid, parts, pages_.fragment(first).status);
+        conflate_or_drop(pages_.fragment(first).fid, parts, pages_.fragment(first).status);
     }
     for (const Cookie page : taken.cookies)
         pages_.release(static_cast<std::uint32_t>(page), budget());
@@ -584,8 +585,8 @@ void BufferedPublisher::conflate(Subscriber& subscriber, Fid fid, MessageParts p
                                  std::uint8_t status) {
     ConflationStore* const store = conflation_.store_of(subscriber.id());
     NETIO_CHECK(store != nullptr);
-    for (const Fid missed : store->put(fid, parts, status)) {
-        count_dropped(missed);
+    for (const Fid dropped : store->put(fid, parts, status)) {
+        count_dropped(dropped);
         subscriber.stats.note_dropped(1);
     }
     if (!std::exchange(subscriber.has_conflated, true)) subscriber.request_capacity();
@@ -595,12 +596,12 @@ void BufferedPublisher::conflate(Subscriber& subscriber, Fid fid, MessageParts p
 void BufferedPublisher::on_asked(Subscriber& subscriber, std::span<const FidRange> fids,
                                  std::optional<SlowPolicy> policy) {
     const ConflationStore::Forgotten gone = conflation_.note(subscriber.id(), fids, policy);
-    for (const Fid fid : gone.dropped) {
+    for (const Fid fid : gone.dropped_now) {
         count_dropped(fid);
         subscriber.stats.note_dropped(1);
     }
-    for (const FidCount& missed : gone.missed)
-        subscriber.queue_gap(missed);
+    for (const FidCount& dropped : gone.dropped)
+        subscriber.queue_gap(dropped);
     subscriber.has_conflated = conflation_.keeps(subscriber.id());
 }
 
@@ -608,8 +609,8 @@ void BufferedPublisher::send_conflated(Subscriber& subscriber) {
     ConflationStore* const store = conflation_.store_of(subscriber.id());
     while (store != nullptr && !store->empty()) {
         if (!subscriber.may_send_conflated()) return;
-        for (const FidCount& missed : store->take_missed())
-            subscriber.queue_gap(missed);
+        for (const FidCount& dropped : store->take_dropped())
+            subscriber.queue_gap(dropped);
         if (store->has_messages() && !send_conflated_page(*store, subscriber)) {
             conflated_waits_ = true;
             return;
@@ -705,7 +706,7 @@ void BufferedPublisher::on_late(Subscriber& subscriber, std::vector<FidRange> fi
 // Whether publishing has to wait for a late subscription. If so, on_progress() follows.
 bool BufferedPublisher::must_wait_for_late(Fid fid, std::size_t bytes) {
     const auto may_wait = [this](SubscriberId subscriber, Fid of) {
-        return !may_miss(fan_out().policy_of(subscriber, of));
+        return !may_drop(fan_out().policy_of(subscriber, of));
     };
     waited_for_.clear();
     if (!history_->must_wait(fid, bytes, may_wait, waited_for_)) return false;
@@ -716,7 +717,7 @@ bool BufferedPublisher::must_wait_for_late(Fid fid, std::size_t bytes) {
 
 void BufferedPublisher::keep(const HistoryLog::Head& head, MessageParts parts) {
     history_->keep(head, parts, [this](History::CatchUp& late, Fid fid, bool is_new) {
-        if (is_new && !may_miss(fan_out().policy_of(late.subscriber, fid))) {
+        if (is_new && !may_drop(fan_out().policy_of(late.subscriber, fid))) {
             late.overrun = true;
             start_late();
             return;

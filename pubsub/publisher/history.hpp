@@ -42,8 +42,8 @@ class HistoryLog {
         return overhead_bytes + (message_bytes + 7) / 8 * 8;
     }
 
-    // The place of a message in the log: the sum of the memory of all earlier ones. Places ascend
-    // for ever, and each is valid from begin() to end().
+    // The place of a message in the log: the sum of the memory of all earlier ones. Places
+    // only ascend, and each is valid from begin() to end().
     using Place = std::uint64_t;
     Place begin() const noexcept { return begin_; }
     Place end() const noexcept { return end_; }
@@ -181,18 +181,19 @@ class History {
         }
         return !waited_for.empty();
     }
-    // Keeps a message, and discards others for it. Calls missed(catch_up, fid, since) for each that
-    // a late subscription was not sent; `since`: it was published after the request was accepted.
-    template <typename Missed>
-    void keep(const HistoryLog::Head& head, MessageParts parts, Missed missed) {
+    // Keeps a message, and discards others for it. Calls on_lost(catch_up, fid, since) for each
+    // that a late subscription was not sent; `since`: it was published after the request was
+    // accepted.
+    template <typename OnLost>
+    void keep(const HistoryLog::Head& head, MessageParts parts, OnLost on_lost) {
         expire(head.time);
         const std::size_t bytes = size_of(parts);
         while (!log_.has_room(bytes) && log_.begin() < log_.end())
-            discard(missed);
+            discard(on_lost);
         if (log_.has_room(bytes)) return log_.append(head, parts);
         log_.skip(head);
         for (CatchUp& each : late_)
-            if (!each.overrun && each.wants(head.fid)) missed(each, head.fid, true);
+            if (!each.overrun && each.wants(head.fid)) on_lost(each, head.fid, true);
     }
     // Discards the messages that are too old, unless a late subscription waits for them.
     void expire(TimePoint now) {
@@ -223,7 +224,7 @@ class History {
         return found == outstanding_.end() ? 0 : found->second;
     }
 
-    HistoryFigures figures() const noexcept {
+    HistorySnapshot snapshot() const noexcept {
         return {.limit = log_.limits().bytes,
                 .bytes = log_.bytes(),
                 .messages = log_.messages(),
@@ -235,15 +236,15 @@ class History {
         const HistoryLog::Place from = std::max(each.next, each.since);
         return log_.end() - from + HistoryLog::bytes_for(message_bytes) > log_.limits().bytes / 2;
     }
-    template <typename Missed>
-    void discard(Missed missed) {
+    template <typename OnLost>
+    void discard(OnLost on_lost) {
         const HistoryLog::Place place = log_.begin();
         const HistoryLog::Message front = log_.at(place);
         for (CatchUp& each : late_) {
             if (each.next != place) continue;
             each.next = front.next;
             if (!each.overrun && each.wants(front.fid))
-                missed(each, front.fid, place >= each.since);
+                on_lost(each, front.fid, place >= each.since);
         }
         log_.drop_front();
     }

@@ -63,7 +63,7 @@ Admit PageBudget::admit(const QueueUsage& usage, SlowPolicy policy, const Memory
     const std::size_t most = std::max<std::size_t>(1, budget.allowance(limit_of(policy)));
     const bool has_room =
         held < most && (!offer.is_large || held == 0 || held + offer.bytes <= pool_ / 2);
-    if (may_miss(policy)) return has_room ? Admit::enqueue : Admit::drop;
+    if (may_drop(policy)) return has_room ? Admit::enqueue : Admit::drop;
     const bool may_wait =
         !offer.is_confined || held + offer.bytes <= budget.waiting_limit(offer.free);
     return has_room && may_wait ? Admit::enqueue : Admit::block;

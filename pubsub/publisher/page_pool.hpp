@@ -28,7 +28,7 @@ namespace netio::pubsub::inline v0_3 {
 // The decision about the next page, or all pages of the next message, for a subscriber.
 enum class Admit : std::uint8_t {
     enqueue,
-    drop,  // the subscriber misses it, by its policy
+    drop,  // not sent to the subscriber, by its policy
     block, // publishing waits
 };
 

@@ -90,7 +90,7 @@ class ZeroCopyPublisher final : public PublisherCore {
     enum class Leaving : std::uint8_t { at_once, maybe_with_others };
     void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy, Leaving leaving);
     bool offer(PublicationId id, const Interest& member);
-    void miss(PublicationId id, Subscriber& subscriber, Fid fid);
+    void drop(PublicationId id, Subscriber& subscriber, Fid fid);
     void seal(PublicationId id, std::size_t frames = 1);
     void finish_rest(const PartialDeliveries::Rest& rest);
     void do_what_is_due();
@@ -144,10 +144,10 @@ Status ZeroCopyPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie
     keep(*id, fid, slices, total_bytes, extras);
     for (const Interest& member : group.members) {
         Subscriber& subscriber = subscriber_of(member);
-        const bool misses =
+        const bool drops =
             member.policy == SlowPolicy::drop && (subscriber.progress.reclaimed || !takes(member));
-        misses ? miss(*id, subscriber, fid)
-               : hand_over(*id, subscriber, member.policy, Leaving::maybe_with_others);
+        drops ? drop(*id, subscriber, fid)
+              : hand_over(*id, subscriber, member.policy, Leaving::maybe_with_others);
     }
     seal(*id);
     return Status::ok;
@@ -163,7 +163,7 @@ PublishSocket::Attempt ZeroCopyPublisher::try_publish(Fid fid, std::span<const S
     if (fan_out().is_owned_elsewhere(*found.group))
         return {.status = Status::not_owned, .ticket = {}};
     const std::vector<Interest>& members = found.group->members;
-    // Nothing is queued: a subscriber with policy drop misses the message instead.
+    // Nothing is queued: the message is dropped for a subscriber with policy drop.
     const auto can_take = [this](const Interest& each) {
         return each.policy == SlowPolicy::drop || subscriber_of(each).can_send_now();
     };
@@ -313,21 +313,21 @@ void ZeroCopyPublisher::hand_over(PublicationId id, Subscriber& subscriber, Slow
 }
 
 // For try_publish(), which queues nothing. Returns whether the subscriber was sent the message, or
-// misses it.
+// it was dropped for it.
 bool ZeroCopyPublisher::offer(PublicationId id, const Interest& member) {
     Subscriber& subscriber = subscriber_of(member);
     if (subscriber.can_send_now()) {
         hand_over(id, subscriber, member.policy, Leaving::at_once);
     } else if (member.policy == SlowPolicy::drop) {
-        miss(id, subscriber, message_of(id).fid);
+        drop(id, subscriber, message_of(id).fid);
     } else {
         return false;
     }
     return true;
 }
 
-void ZeroCopyPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) {
-    tracker_.note(id, Fate::missed);
+void ZeroCopyPublisher::drop(PublicationId id, Subscriber& subscriber, Fid fid) {
+    tracker_.note(id, Fate::dropped);
     subscriber.add_gap(fid, 1);
     count_dropped(fid);
 }
@@ -391,7 +391,7 @@ std::uint64_t ZeroCopyPublisher::on_taken_back(Subscriber& subscriber,
         const ZeroCopyMessage& message = message_of(id);
         taken.gap->add(message.fid, 1);
         count_dropped(message.fid);
-        tracker_.note(id, Fate::missed);
+        tracker_.note(id, Fate::dropped);
         seal(id, frames_for(message, subscriber.session().body_limit()));
     }
     return taken.cookies.size();

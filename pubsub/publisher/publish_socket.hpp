@@ -5,7 +5,7 @@
 // all subscribers of its fid. The memory is in flight until on_publish_completed(cookie, outcome),
 // which is called exactly once for every publication with status ok: when the last subscriber's
 // send is complete, or the subscriber is gone. The outcome counts the subscribers that were sent
-// it, that missed it, and whose session ended.
+// it, for which it was dropped, and whose session ended.
 //
 //     pubsub::PublishSocket socket{*transport, {.publisher = {.listen = {{"10.0.0.1", 1234}}}},
 //                                  handler};

@@ -112,7 +112,7 @@ PublisherCore::PublisherCore(Transport& transport, const Publisher::Options& opt
                                  .allow_remote_anonymous = options.allow_remote_anonymous,
                                  .service_bytes = service_bytes,
                                  .required_receive_bytes = terms.required_receive_bytes,
-                                 .place_limit = options.subscriber_limit,
+                                 .peer_limit = options.subscriber_limit,
                                  .connections_per_host = options.connections_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
@@ -515,7 +515,7 @@ PublisherSnapshot PublisherCore::take_snapshot(const SnapshotLimits& limits) {
                                .free = budget_.free(),
                                .least_free = budget_.take_least_free(),
                                .history = {},
-                               .held_up = blocked_.time(loop_.now()),
+                               .blocked_time = blocked_.time(loop_.now()),
                                .latency = shown_.former_latency,
                                .subscribers = {},
                                .subscriber_count = announced_count_,
@@ -525,17 +525,17 @@ PublisherSnapshot PublisherCore::take_snapshot(const SnapshotLimits& limits) {
         if (!each.announced) return;
         snapshot.latency.add(each.stats.latency());
         if (snapshot.subscribers.size() < limits.subscribers)
-            snapshot.subscribers.push_back(each.take_figures(loop_.now()));
+            snapshot.subscribers.push_back(each.take_snapshot(loop_.now()));
     });
     const auto& fids = fan_out_.fids().fids;
     shown_.fids.begin_listing(limits.fids);
-    shown_.fids.add(fids, [&](FidFigures& figures, Fid fid, const detail::FidState& state) {
-        figures = {.fid = fid,
-                   .messages = state.published,
-                   .again = blocked_.refused().of(fid),
-                   .dropped = shown_.dropped.of(fid)};
+    shown_.fids.add(fids, [&](PublishedFidSnapshot& row, Fid fid, const detail::FidState& state) {
+        row = {.fid = fid,
+               .messages = state.published,
+               .again = blocked_.refused().of(fid),
+               .dropped = shown_.dropped.of(fid)};
     });
-    snapshot.fids = shown_.fids.figures();
+    snapshot.fids = shown_.fids.rows();
     return snapshot;
 }
 

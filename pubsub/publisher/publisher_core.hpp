@@ -137,8 +137,8 @@ class PublisherCore : private SessionListener::Handler {
     // memory again.
     virtual void on_returned(const SendQueue::Returned& returned) = 0;
     // Items queued with these cookies (one item and its continuations) are not sent to the
-    // subscriber: adds their messages to the gap, or conflates them. Returns how many messages the
-    // subscriber misses. Must not call the user.
+    // subscriber: adds their messages to the gap, or conflates them. Returns how many messages were
+    // dropped for the subscriber. Must not call the user.
     virtual std::uint64_t on_taken_back(Subscriber& subscriber,
                                         const SendQueue::TakenBack& taken) = 0;
     // Discards kept messages that are too old, and returns the others; nullptr: none are kept.
@@ -234,7 +234,7 @@ class PublisherCore : private SessionListener::Handler {
     std::size_t announced_count_ = 0;
     struct {
         LatencyHistogram former_latency; // of subscribers that are gone
-        ShownFids<FidFigures> fids;
+        ShownFids<PublishedFidSnapshot> fids;
         FidCounters dropped;
     } shown_;
     BackpressureTimer blocked_;

@@ -17,7 +17,7 @@ namespace netio::pubsub::inline v0_3 {
 
 // The unit of waiting, most_waiting and posted is bytes of pages (buffered), or publications whose
 // memory is in flight (unbuffered).
-struct SubscriberFigures {
+struct SubscriberSnapshot {
     SubscriberId id{};
     std::string address;
     Duration connected_for{};
@@ -32,7 +32,7 @@ struct SubscriberFigures {
     std::uint64_t bytes_sent = 0;
     std::uint64_t dropped = 0; // messages that were dropped for it
     Duration idle{};           // without progress although something was queued
-    bool gave_way = false;     // its queue was dropped; nothing is queued until it makes progress
+    bool reclaimed = false;    // its queue was dropped; nothing is queued until it makes progress
     bool waited_for = false;   // publishing waits for it
     struct Latency {
         Duration median{};
@@ -42,7 +42,7 @@ struct SubscriberFigures {
     Latency latency; // of its frames: from being queued until they are sent, in turns of the loop
 };
 
-struct FidFigures {
+struct PublishedFidSnapshot {
     Fid fid{};
     std::uint64_t messages = 0; // published, also without subscribers
     std::uint64_t again = 0;    // calls that returned again
@@ -50,7 +50,7 @@ struct FidFigures {
 };
 
 // The messages that are kept for late subscribers.
-struct HistoryFigures {
+struct HistorySnapshot {
     std::size_t limit = 0; // history_limit_bytes; 0: none are kept
     std::size_t bytes = 0; // in use
     std::size_t messages = 0;
@@ -64,18 +64,18 @@ struct SnapshotLimits {
 };
 
 struct PublisherSnapshot {
-    std::size_t pool = 0; // the memory limit; like free, in the unit of SubscriberFigures
+    std::size_t pool = 0; // the memory limit; like free, in the unit of SubscriberSnapshot
     std::size_t free = 0;
     std::size_t least_free = 0; // since the last snapshot
-    HistoryFigures history{};
+    HistorySnapshot history{};
     // The total time for which publishing was blocked: from `again` or `partial` until on_writable.
     // Includes a wait that has not ended yet.
-    Duration held_up{};
+    Duration blocked_time{};
     LatencyHistogram latency; // of the frames to all subscribers, also to those that are gone
-    std::vector<SubscriberFigures> subscribers; // up to the limit
-    std::size_t subscriber_count = 0;           // of all
-    std::vector<FidFigures> fids;               // up to the limit, in ascending order
-    std::size_t fid_count = 0;                  // of all
+    std::vector<SubscriberSnapshot> subscribers; // up to the limit
+    std::size_t subscriber_count = 0;            // of all
+    std::vector<PublishedFidSnapshot> fids;      // up to the limit, in ascending order
+    std::size_t fid_count = 0;                   // of all
 };
 
 } // namespace netio::pubsub::inline v0_3

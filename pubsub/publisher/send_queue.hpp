@@ -151,32 +151,32 @@ class SmallMessageBatcher {
 
 // --- counts ---------------------------------------------------------------------------------
 
-// The numbers of messages per fid that a subscriber has missed and that were not reported yet.
+// The numbers of messages per fid that were dropped for a subscriber and not reported to it yet.
 class PendingGaps {
   public:
-    void add(Fid fid, std::uint64_t count) { missed_[fid] += count; }
+    void add(Fid fid, std::uint64_t count) { counts_[fid] += count; }
     // Adds all counts of `other` and empties it. Costs the smaller of the two.
     void merge(PendingGaps& other) {
-        if (missed_.size() < other.missed_.size()) std::swap(missed_, other.missed_);
-        other.missed_.for_each([this](Fid fid, std::uint64_t count) { add(fid, count); });
-        other.missed_.clear();
+        if (counts_.size() < other.counts_.size()) std::swap(counts_, other.counts_);
+        other.counts_.for_each([this](Fid fid, std::uint64_t count) { add(fid, count); });
+        other.counts_.clear();
     }
-    bool empty() const noexcept { return missed_.empty(); }
-    std::size_t size() const noexcept { return missed_.size(); }
+    bool empty() const noexcept { return counts_.empty(); }
+    std::size_t size() const noexcept { return counts_.size(); }
 
     // Removes all entries and returns them in the order of the fids.
     std::vector<FidCount> take() {
         std::vector<FidCount> counts;
-        counts.reserve(missed_.size());
-        missed_.for_each(
+        counts.reserve(counts_.size());
+        counts_.for_each(
             [&](Fid fid, std::uint64_t count) { counts.push_back({.fid = fid, .count = count}); });
-        missed_.clear();
+        counts_.clear();
         std::ranges::sort(counts, {}, &FidCount::fid);
         return counts;
     }
 
   private:
-    FidMap<std::uint64_t> missed_;
+    FidMap<std::uint64_t> counts_;
 };
 
 // Writes some of its counts into the span.

@@ -72,10 +72,10 @@ void Subscriber::add_gap(Fid fid, std::uint64_t count) {
     queue_gap({.fid = fid, .count = count});
 }
 
-void Subscriber::queue_gap(const FidCount& missed) {
+void Subscriber::queue_gap(const FidCount& dropped) {
     if (stage_ == Stage::gone) return;
     const bool nothing_is_sent = is_drained();
-    queue_.add_gap(missed.fid, missed.count);
+    queue_.add_gap(dropped.fid, dropped.count);
     if (nothing_is_sent) pump();
 }
 
@@ -201,11 +201,11 @@ void Subscriber::report_stall(Duration before) const {
     } else {
         observer->on_peer_stalled({.peer = session_->peer_address(),
                                    .stalled = progress.time,
-                                   .holds_up_publisher = progress.waited_for});
+                                   .blocks_publisher = progress.waited_for});
     }
 }
 
-SubscriberFigures Subscriber::take_figures(TimePoint now) {
+SubscriberSnapshot Subscriber::take_snapshot(TimePoint now) {
     const SessionCounters counters = session_->counters();
     const QueueUsage& usage = queue_.usage();
     return {.id = id_,
@@ -222,7 +222,7 @@ SubscriberFigures Subscriber::take_figures(TimePoint now) {
             .bytes_sent = counters.bytes_sent,
             .dropped = stats.dropped(),
             .idle = progress.time,
-            .gave_way = progress.reclaimed,
+            .reclaimed = progress.reclaimed,
             .waited_for = progress.waited_for,
             .latency = {.median = stats.latency().quantile(0.5),
                         .p99 = stats.latency().quantile(0.99),

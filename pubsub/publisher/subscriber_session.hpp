@@ -161,7 +161,7 @@ class Subscriber final : private Session::Handler {
     // it in order, as soon as something has been sent.
     void add_gap(Fid fid, std::uint64_t count);
     // As add_gap(), for messages that the stats have counted already.
-    void queue_gap(const FidCount& missed);
+    void queue_gap(const FidCount& dropped);
     // Whether conflated messages may be sent now: nothing is queued that precedes them, and, if the
     // queue is empty, the session has capacity. Until it has, they are replaced by newer ones.
     bool may_send_conflated() const noexcept {
@@ -205,7 +205,7 @@ class Subscriber final : private Session::Handler {
     // made none until now.
     void report_stall(Duration before) const;
     // The statistics of a snapshot; restarts those that cover the time since the previous one.
-    SubscriberFigures take_figures(TimePoint now);
+    SubscriberSnapshot take_snapshot(TimePoint now);
 
     SubscriberStats stats{TimePoint{}};
     SubscriberProgress progress;

@@ -287,7 +287,7 @@ FanOut::Addition FanOut::subscribe(SubscriberId subscriber, std::span<const Wish
                                    const HistoryLog* history) {
     for (const Wish& wish : wishes) {
         const bool unknown = wish.policy == SlowPolicy::newest && !keeps_newest_;
-        if (unknown || holds_up_more(wish.policy, own_policy_))
+        if (unknown || blocks_longer(wish.policy, own_policy_))
             return {.result = SubscriptionResult::policy_refused, .positions = {}, .late = {}};
     }
     void_groups();
@@ -524,14 +524,14 @@ TotalsPart FanOut::totals(SubscriberId subscriber, std::size_t& next,
 
 SlowPolicy OwnPolicies::instead_of(SlowPolicy granted) const noexcept {
     if (granted == SlowPolicy::newest && !keeps_newest) return SlowPolicy::drop;
-    return holds_up_more(granted, policy) ? policy : granted;
+    return blocks_longer(granted, policy) ? policy : granted;
 }
 
 std::optional<std::vector<FanOut::Wish>> permitted(const access::Rights& rights,
                                                    const SubscriptionRequest& request,
                                                    OwnPolicies own, std::size_t& steps) {
-    std::optional<access::Patience> asked;
-    if (request.policy) asked = patience_of(*request.policy);
+    std::optional<access::SlowPolicy> asked;
+    if (request.policy) asked = access_policy_of(*request.policy);
     std::vector<FanOut::Wish> wishes;
     for (const FidRange& range : request.ranges) {
         std::uint64_t next = to_integer(range.first); // the first fid without a policy yet
@@ -542,8 +542,8 @@ std::optional<std::vector<FanOut::Wish>> permitted(const access::Rights& rights,
             const std::uint64_t end = std::min(right.last, last);
             const auto found = rights.subscribe(next, end, asked, steps);
             if (right.first > next || !found.permitted) return std::nullopt;
-            SlowPolicy policy = found.patience ? policy_of(*found.patience) : own.policy;
-            const bool is_asked = asked && found.patience == asked;
+            SlowPolicy policy = found.slow_policy ? policy_of(*found.slow_policy) : own.policy;
+            const bool is_asked = asked && found.slow_policy == asked;
             if (!is_asked) policy = own.instead_of(policy);
             wishes.push_back({.fids = {.first = Fid{next}, .last = Fid{end}}, .policy = policy});
             whole = end == last;

@@ -245,29 +245,29 @@ class FanOut {
 
 // --- rights -----------------------------------------------------------------------------------
 
-constexpr access::Patience patience_of(SlowPolicy policy) noexcept {
+constexpr access::SlowPolicy access_policy_of(SlowPolicy policy) noexcept {
     switch (policy) {
     case SlowPolicy::drop:
-        return access::Patience::drop;
+        return access::SlowPolicy::drop;
     case SlowPolicy::newest:
-        return access::Patience::newest;
+        return access::SlowPolicy::newest;
     case SlowPolicy::disconnect:
-        return access::Patience::disconnect;
+        return access::SlowPolicy::disconnect;
     case SlowPolicy::block:
         break;
     }
-    return access::Patience::block;
+    return access::SlowPolicy::block;
 }
 
-constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
-    switch (patience) {
-    case access::Patience::drop:
+constexpr SlowPolicy policy_of(access::SlowPolicy policy) noexcept {
+    switch (policy) {
+    case access::SlowPolicy::drop:
         return SlowPolicy::drop;
-    case access::Patience::newest:
+    case access::SlowPolicy::newest:
         return SlowPolicy::newest;
-    case access::Patience::disconnect:
+    case access::SlowPolicy::disconnect:
         return SlowPolicy::disconnect;
-    case access::Patience::block:
+    case access::SlowPolicy::block:
         break;
     }
     return SlowPolicy::block;

@@ -337,8 +337,8 @@ struct SubscribeSocket::Impl::Sink {
         impl.handler.on_publisher_changed(impl.socket, change);
         return goes_on();
     }
-    bool take_missed(Fid fid, std::uint64_t count) const {
-        impl.handler.on_missed(impl.socket, fid, count);
+    bool take_lost(Fid fid, std::uint64_t count) const {
+        impl.handler.on_lost_while_disconnected(impl.socket, fid, count);
         return goes_on();
     }
 };
@@ -721,7 +721,9 @@ class SubscribeSocket::FunctionHandler final : public Handler, public Retired {
         call(functions_.on_page, page);
     }
     void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
-    void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override { lose(fid, count); }
+    void on_lost_while_disconnected(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+        lose(fid, count);
+    }
     void on_publisher_changed(SubscribeSocket&, const PublisherChange& change) override {
         call(functions_.on_publisher_changed, change);
     }
@@ -830,9 +832,9 @@ KeepStats SubscribeSocket::kept() const {
     return self.session ? self.session->kept() : KeepStats{};
 }
 
-bool SubscribeSocket::may_lend() const {
+bool SubscribeSocket::may_keep_buffer() const {
     const Impl& self = impl();
-    return self.session && self.session->may_lend();
+    return self.session && self.session->may_keep_buffer();
 }
 
 bool SubscribeSocket::is_paused() const noexcept {

@@ -136,7 +136,7 @@ class NETIO_EXPORT SubscribeSocket final {
         // With `reconnect`: `count` messages of this fid, which was subscribed, were published
         // after the last connection to the same publish socket and did not arrive. Comes before
         // on_subscribed.
-        virtual void on_missed(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
+        virtual void on_lost_while_disconnected(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
         // With `reconnect`: another publish socket than in the last connection; its counts start
         // from the beginning. The losses at the end of the former one are known only if it had sent
         // its totals.
@@ -227,7 +227,7 @@ class NETIO_EXPORT SubscribeSocket final {
     KeepStats kept() const;
     // Whether the kept memory stays within half of keep_limit_bytes if the user keeps one more
     // receive buffer.
-    bool may_lend() const;
+    bool may_keep_buffer() const;
 
     // Since construction; they do not decrease.
     struct Counters {

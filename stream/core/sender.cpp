@@ -55,7 +55,7 @@ ProtocolError Sender::on_ack(std::uint64_t total_bytes) {
 }
 
 // R15. When the new ring is known, there is no reason to wait until the old one is empty: the first
-// transfer into the new ring tells the peer where the old one ends.
+// transfer into the new ring shows the peer where the old one ends.
 ProtocolError Sender::on_ring(std::uint64_t bytes) {
     if (error_ != ProtocolError::none) return error_;
     // R14: a larger ring answers a wait for space in the present ring. That is then the only one in

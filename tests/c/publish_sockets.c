@@ -232,7 +232,7 @@ static void zero_copy(void) {
     CHECK_OK(netiodaq_publish_socket_publishv(publisher, 1, &slice, 1, 7, 3, "12345678", 8));
     run_until(&to.received);
     run_until(&at.completed);
-    CHECK(at.key == 7 && at.outcome.sent == 1 && at.outcome.lost == 0 && at.outcome.missed == 0);
+    CHECK(at.key == 7 && at.outcome.sent == 1 && at.outcome.lost == 0 && at.outcome.dropped == 0);
     CHECK(to.size == 8 + sizeof memory - 10 && to.status == 3);
     CHECK(memcmp(to.begin, "12345678", 8) == 0);
     CHECK(((const char*)netiodaq_message_data(to.kept))[8] == 'z');

@@ -16,8 +16,8 @@ class RingMemory {
 
     // A ring that the receiver has created. The sender writes to it after the announcement.
     void add(std::uint64_t bytes) { rings_.emplace_back(static_cast<std::size_t>(bytes), 0); }
-    void on_sender_told() { ++sender_ring_; }
-    void on_receiver_told() { ++receiver_ring_; }
+    void on_sender_notified() { ++sender_ring_; }
+    void on_receiver_notified() { ++receiver_ring_; }
 
     // Writes the bytes of the stream from `position` on.
     const char* write(std::uint64_t offset, std::uint64_t bytes, std::uint64_t position) {

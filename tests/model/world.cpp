@@ -140,13 +140,13 @@ void World::finish_write(std::uint64_t number) {
 }
 
 void World::deliver_control() {
-    const Told told = control_.pop_front();
-    for (const Advert& advert : told.adverts)
+    const Control control = control_.pop_front();
+    for (const Advert& advert : control.adverts)
         expect_none(sender_.on_advert(advert));
-    if (told.acknowledged_bytes) expect_none(sender_.on_ack(*told.acknowledged_bytes));
-    if (told.ring_bytes > 0) {
-        expect_none(sender_.on_ring(told.ring_bytes));
-        rings_.on_sender_told();
+    if (control.acknowledged_bytes) expect_none(sender_.on_ack(*control.acknowledged_bytes));
+    if (control.ring_bytes > 0) {
+        expect_none(sender_.on_ring(control.ring_bytes));
+        rings_.on_sender_notified();
     }
     if (options_->eager) pump_all();
 }
@@ -179,7 +179,7 @@ void World::deliver_data() {
 void World::arrive_indirect(const Transfer& transfer) {
     expect(transfer.sequence.value() == delivered_ + receiver_.ring_used_bytes(),
            "indirect transfer out of order");
-    if (transfer.notice.first) rings_.on_receiver_told();
+    if (transfer.notice.first) rings_.on_receiver_notified();
     take(transfer, false, transfer.ring_offset);
 }
 
@@ -262,7 +262,7 @@ bool World::tell_of_ring() {
     }
     rings_.add(*bytes);
     receiver_.announce_ring();
-    control_.push_back(Told{.adverts = {}, .acknowledged_bytes = {}, .ring_bytes = *bytes});
+    control_.push_back(Control{.adverts = {}, .acknowledged_bytes = {}, .ring_bytes = *bytes});
     return true;
 }
 
@@ -277,20 +277,20 @@ bool World::tell() {
         },
         message);
     if (message.item_count() == 0) return tell_of_ring();
-    Told told{{message.adverts.begin(),
-               message.adverts.begin() + static_cast<std::ptrdiff_t>(message.advert_count)},
-              message.acknowledged_bytes,
-              0};
-    for (const Advert& advert : told.adverts) {
+    Control control{{message.adverts.begin(),
+                     message.adverts.begin() + static_cast<std::ptrdiff_t>(message.advert_count)},
+                    message.acknowledged_bytes,
+                    0};
+    for (const Advert& advert : control.adverts) {
         log("A" + std::to_string(advert.key), advert.terms.sequence, advert.terms.bytes,
             advert.terms.phase);
     }
-    if (told.acknowledged_bytes) log("ACK=", *told.acknowledged_bytes);
-    if (was_indirect && !told.adverts.empty() && !options_->data_checks_only) {
-        expect(told.adverts[0].terms.sequence.value() == delivered_,
+    if (control.acknowledged_bytes) log("ACK=", *control.acknowledged_bytes);
+    if (was_indirect && !control.adverts.empty() && !options_->data_checks_only) {
+        expect(control.adverts[0].terms.sequence.value() == delivered_,
                "the first advert of a phase is not exact"); // R5
     }
-    control_.push_back(std::move(told));
+    control_.push_back(std::move(control));
     return true;
 }
 

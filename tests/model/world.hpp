@@ -102,7 +102,7 @@ class World {
         bool is_end = false;
         std::uint64_t end_bytes = 0;
     };
-    struct Told {
+    struct Control {
         std::vector<Advert> adverts;
         std::optional<std::uint64_t> acknowledged_bytes;
         std::uint64_t ring_bytes = 0; // 0: no announcement of a ring
@@ -152,7 +152,7 @@ class World {
     Sender sender_;
     Receiver receiver_;
     Fifo<Arrival> data_;
-    Fifo<Told> control_;
+    Fifo<Control> control_;
     // The state of the oracle
     RingMemory rings_;
     Fifo<OpenReceive> receives_;
@@ -185,11 +185,11 @@ void World::describe(Sink&& sink) const {
     }
     sink(control_.size());
     for (std::size_t i = 0; i < control_.size(); ++i) {
-        const Told& told = control_[i];
-        sink(told.acknowledged_bytes.value_or(unlimited_bytes));
-        sink(told.ring_bytes);
-        sink(told.adverts.size());
-        for (const Advert& advert : told.adverts) {
+        const Control& control = control_[i];
+        sink(control.acknowledged_bytes.value_or(unlimited_bytes));
+        sink(control.ring_bytes);
+        sink(control.adverts.size());
+        for (const Advert& advert : control.adverts) {
             sink(advert.terms.sequence.value());
             sink(advert.terms.phase.value());
             sink(advert.address << 1U | (advert.terms.wait_all ? 1U : 0U));

@@ -31,7 +31,7 @@ def test_frames_arrive_and_their_memory_is_used_again():
     socket.close()
     thread.join(LONG)
     assert received == [(number % 7, number % 251, number % 251) for number in range(400)]
-    assert all(each.done and each.outcome == dict(sent=1, missed=0, unsubscribed=0, lost=0) for each in publications)
+    assert all(each.done and each.outcome == dict(sent=1, dropped=0, unsubscribed=0, lost=0) for each in publications)
     assert socket.counters()["messages"] == 400 and socket.closed
     with pytest.raises(netio.ClosedError, match="fid 0x1: the publish socket is closed"):
         socket.publish(1, frames[0])

@@ -110,7 +110,7 @@ class Case:
         """How many subscribers the publisher has disconnected because others need their memory."""
         return self.publisher.log.read_text("utf-8", "replace").count("the others need the memory")
 
-    def check_books(self, may_be_closed=False):
+    def check_counts(self, may_be_closed=False):
         """For every subscriber: received and reported lost messages together are all published
         ones."""
         published = {}
@@ -237,7 +237,7 @@ def bad_day(case, options):
     missed = sum((program.report() or {}).get("lost") or 0 for program in victims)
     if missed == 0:
         case.complain("nobody missed anything, so nothing was tried: stop them for longer")
-    case.check_books(may_be_closed=case.name == "posts")
+    case.check_counts(may_be_closed=case.name == "posts")
 
 
 def pause(case, _options):
@@ -257,7 +257,7 @@ def pause(case, _options):
         case.complain(f"the other lost {reports[1]}")
     if case.name == "short" and reports[0] != 0:
         case.complain(f"lost {reports[0]}")
-    case.check_books()
+    case.check_counts()
 
 
 def main():

@@ -58,7 +58,7 @@ class SimDiscovery final : public pubsub::Discovery {
             const std::string what = std::move(troubles_.front());
             troubles_.erase(troubles_.begin());
             wake();
-            return handler_->on_trouble(what);
+            return handler_->on_warning(what);
         }
         for (const auto& [name, announcement] : told_) {
             if (there_.contains(name)) continue;

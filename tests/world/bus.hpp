@@ -112,7 +112,7 @@ class BusWatch final : public pubsub::Discovery {
         due_.start(bus_lease / 6);
         pubsub::RegistryChanges news = reader_.take_news();
         for (const std::string& trouble : news.troubles)
-            if (handler_ != nullptr) handler_->on_trouble(trouble);
+            if (handler_ != nullptr) handler_->on_warning(trouble);
         for (const auto& [name, announcement] : news.publishers) {
             if (handler_ == nullptr) return;
             if (announcement) {

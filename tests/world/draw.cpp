@@ -81,12 +81,12 @@ class Drawing {
             schedule_.at(found_moment(), who, "bus_cut").with.set("us", found_dice_.while_us());
         }
         faults_.draw(schedule_, span_us_, 2 * publishers);
-        if (close_dice_.percent(50)) draw_untold_end();
+        if (close_dice_.percent(50)) draw_unreported_end();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
     // A publisher dies and its lease expires while a finder is paused.
-    void draw_untold_end() {
+    void draw_unreported_end() {
         std::uint32_t finder = 0;
         std::uint32_t publisher = 0;
         for (const ProcessPlan& plan : schedule_.processes)

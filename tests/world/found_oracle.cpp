@@ -119,7 +119,7 @@ void FoundOracle::message(std::uint32_t finder, std::uint64_t fid,
 }
 
 void FoundOracle::missing(std::uint32_t finder, std::uint64_t fid, std::uint64_t count) {
-    missed_ += count;
+    lost_ += count;
     const auto known = finders_[finder].known.find(fid);
     if (known != finders_[finder].known.end()) known->second.next += count;
 }

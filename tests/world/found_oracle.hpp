@@ -51,7 +51,7 @@ class FoundOracle {
     void unknown_tails(std::uint32_t finder, std::uint64_t said, std::uint64_t gone);
 
     std::uint64_t delivered() const noexcept { return delivered_; }
-    std::uint64_t missed() const noexcept { return missed_; }
+    std::uint64_t lost() const noexcept { return lost_; }
 
   private:
     struct Source { // of a fid
@@ -79,7 +79,7 @@ class FoundOracle {
     std::map<std::uint32_t, Finder> finders_;
     std::map<std::uint64_t, std::deque<Grant>> granted_; // of a connection, not yet received
     std::uint64_t delivered_ = 0;
-    std::uint64_t missed_ = 0;
+    std::uint64_t lost_ = 0;
 };
 
 } // namespace netio::world

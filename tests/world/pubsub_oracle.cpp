@@ -163,11 +163,11 @@ void PubSubOracle::peer_unsubscribed(std::uint32_t publisher, std::uint64_t conn
         Account& account = link.accounts[fid];
         ++account.requests;
         if (it.tickets.contains(fid) && !account.expected.empty()) {
-            account.expected.back().may_miss = true;
+            account.expected.back().is_optional = true;
         }
         if (!has_history(link)) continue;
         for (Expected& each : account.expected)
-            each.may_miss = true;
+            each.is_optional = true;
     }
 }
 
@@ -177,7 +177,7 @@ void PubSubOracle::peer_closed(std::uint32_t publisher, std::uint64_t connection
     Link& link = found->second;
     link.closed_at_publisher = true;
     const bool due = std::ranges::any_of(link.subscribed, [&](std::uint64_t fid) {
-        return std::ranges::count(link.accounts[fid].expected, false, &Expected::may_miss) > 0;
+        return std::ranges::count(link.accounts[fid].expected, false, &Expected::is_optional) > 0;
     });
     if (in_end && due) ++publishers_[publisher].unserved;
 }
@@ -255,7 +255,7 @@ void PubSubOracle::asks(std::uint32_t subscriber, const std::set<std::uint64_t>&
     Subscriber& it = subscribers_[subscriber];
     for (const std::uint64_t fid : fids) {
         it.asked[fid].insert(policy);
-        if (policy && may_miss(*policy)) {
+        if (policy && policy_drops(*policy)) {
             it.asked_to_drop.insert(fid);
             it.ever_dropped.insert(fid);
         } else {
@@ -289,15 +289,15 @@ void PubSubOracle::unsubscribed(std::uint32_t subscriber, const std::set<std::ui
     Link& link = links_[subscribers_[subscriber].connection];
     for (const std::uint64_t fid : fids) {
         Account& account = link.accounts[fid];
-        account.missed = 0;
+        account.lost = 0;
         const std::uint64_t answer = ++account.answers;
         const auto due = std::ranges::count_if(account.expected, [&](const Expected& one) {
-            return one.request < answer && !one.may_miss;
+            return one.request < answer && !one.is_optional;
         });
         if (due > 0) not_told(subscriber, fid, account, due, "unsubscribed");
         // Messages not sent by then do not arrive any more; later losses belong to other messages.
         std::erase_if(account.expected,
-                      [&](const Expected& one) { return one.request < answer && one.may_miss; });
+                      [&](const Expected& one) { return one.request < answer && one.is_optional; });
     }
 }
 
@@ -328,7 +328,7 @@ void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
                           .number = one.number},
                          bytes);
     };
-    while (!expected.empty() && expected.front().may_miss && !matches(expected.front()))
+    while (!expected.empty() && expected.front().is_optional && !matches(expected.front()))
         expected.pop_front();
     if (expected.empty()) {
         return oracle_.violate(RuleId::once_in_order,
@@ -357,7 +357,7 @@ void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
 
 bool PubSubOracle::may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const {
     const auto publisher = publishers_.find(link.publisher);
-    if (publisher != publishers_.end() && may_miss(publisher->second.policy)) return true;
+    if (publisher != publishers_.end() && policy_drops(publisher->second.policy)) return true;
     const auto it = subscribers_.find(subscriber);
     return it != subscribers_.end() && it->second.ever_dropped.contains(fid);
 }
@@ -378,12 +378,12 @@ void PubSubOracle::gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_
     gaps_ += count;
     Link& link = links_[subscribers_[subscriber].connection];
     Account& account = link.accounts[fid];
-    account.missed += count;
-    const auto missed = static_cast<std::ptrdiff_t>(
+    account.lost += count;
+    const auto lost = static_cast<std::ptrdiff_t>(
         std::min<std::size_t>(static_cast<std::size_t>(count), account.expected.size()));
     // Kept messages may be overwritten before they are sent, whatever the policy.
     const bool only_kept =
-        std::ranges::all_of(account.expected | std::views::take(missed), &Expected::kept);
+        std::ranges::all_of(account.expected | std::views::take(lost), &Expected::kept);
     if (!only_kept && !may_drop(subscriber, link, fid)) {
         oracle_.violate(RuleId::gap_by_policy, name_of(subscriber, fid) + ": a gap of " +
                                                    std::to_string(count) +
@@ -413,7 +413,7 @@ void PubSubOracle::expect_everything(std::uint32_t subscriber, const Link& link,
                                      const std::set<std::uint64_t>& fids, const char* when) {
     for (const auto& [fid, account] : link.accounts) {
         if (!fids.contains(fid)) continue;
-        const auto due = std::ranges::count(account.expected, false, &Expected::may_miss);
+        const auto due = std::ranges::count(account.expected, false, &Expected::is_optional);
         if (due == 0) continue;
         not_told(subscriber, fid, account, due, when);
     }
@@ -432,12 +432,12 @@ void PubSubOracle::totals(std::uint32_t subscriber, std::uint64_t missing, std::
     expect_everything(subscriber, link, link.subscribed, "the totals were reported");
     std::uint64_t truth = 0;
     for (const auto& [fid, account] : link.accounts)
-        if (link.subscribed.contains(fid)) truth += account.missed;
+        if (link.subscribed.contains(fid)) truth += account.lost;
     if (missing == truth && surplus == 0) return;
-    oracle_.violate(RuleId::books_balance,
-                    "process " + std::to_string(subscriber) + ": the books say missing " +
-                        std::to_string(missing) + ", surplus " + std::to_string(surplus) + "; " +
-                        std::to_string(truth) + " were reported missing");
+    oracle_.violate(RuleId::totals_match, "process " + std::to_string(subscriber) +
+                                              ": by its totals it lost " + std::to_string(missing) +
+                                              ", surplus " + std::to_string(surplus) + "; " +
+                                              std::to_string(truth) + " were reported missing");
 }
 
 void PubSubOracle::ended(std::uint32_t subscriber, bool orderly, bool closed_here) {
@@ -468,8 +468,9 @@ TimePoint PubSubOracle::patience(std::uint32_t publisher, std::uint64_t fid,
         const auto subscriber = subscribers_.find(owner->second);
         if (!link.subscribed.contains(fid)) continue;
         if (it.explicitly) return TimePoint::max();
-        const bool drops = may_miss(it.policy) || (!vanished && subscriber != subscribers_.end() &&
-                                                   subscriber->second.asked_to_drop.contains(fid));
+        const bool drops =
+            policy_drops(it.policy) || (!vanished && subscriber != subscribers_.end() &&
+                                        subscriber->second.asked_to_drop.contains(fid));
         if (drops) continue;
         if (it.policy == Policy::block) return TimePoint::max();
         until = std::max(until, since + it.disconnect_after + prompt);

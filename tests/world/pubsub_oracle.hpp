@@ -20,7 +20,7 @@
 namespace netio::world {
 
 enum class Policy : std::uint8_t { block, drop, disconnect, newest };
-constexpr bool may_miss(Policy policy) noexcept {
+constexpr bool policy_drops(Policy policy) noexcept {
     return policy == Policy::drop || policy == Policy::newest;
 }
 
@@ -106,12 +106,12 @@ class PubSubOracle {
         std::size_t bytes = 0;
         std::uint8_t status = 0;
         std::uint64_t request = 0; // the last one before it
-        bool may_miss = false;     // it has unsubscribed, and need not be sent it any more
+        bool is_optional = false;  // it has unsubscribed, and need not be sent it any more
         bool kept = false;         // published before it subscribed
     };
     struct Account { // of one connection and fid
         std::deque<Expected> expected;
-        std::uint64_t missed = 0;   // reported since it subscribed
+        std::uint64_t lost = 0;     // reported since it subscribed
         std::uint64_t requests = 0; // granted by the publisher
         std::uint64_t answers = 0;  // received by the subscriber
     };

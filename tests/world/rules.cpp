@@ -33,7 +33,7 @@ constexpr std::array all_rules{
     Rule{RuleId::served_in_the_end, "served in the end",
          "The publisher has accepted. Messages published from now on arrive.",
          "pubsub/subscriber/subscribe_socket.hpp"},
-    Rule{RuleId::books_balance, "the books balance",
+    Rule{RuleId::totals_match, "the totals match",
          "Counts what has arrived at a subscriber, per fid, and compares it with the totals that "
          "the publisher sends when it closes in order.",
          "pubsub/core/arrival_counter.hpp"},

@@ -18,7 +18,7 @@ enum class RuleId : std::uint8_t {
     newest_arrives,
     orderly_is_everything,
     served_in_the_end,
-    books_balance,
+    totals_match,
     completed_once,
     last_word,
     alive_is_not_dead,

@@ -3,7 +3,7 @@
 
 #include "netio/context.hpp"
 #include "tests/world/actors/actor.hpp"
-#include "tests/world/told_end.hpp"
+#include "tests/world/reported_end.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -132,7 +132,7 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
         there.erase(name);
         ++gone;
     }
-    void on_trouble(const std::string& what) override { troubles.push_back(what); }
+    void on_warning(const std::string& what) override { troubles.push_back(what); }
 
     std::map<std::string, Announcement> there;
     int gone = 0;

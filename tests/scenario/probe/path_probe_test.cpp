@@ -37,21 +37,21 @@ class Probe : public testing::TestWithParam<Bed> {
     std::vector<std::string> visits;
 };
 
-TEST_P(Probe, GivesTheFiguresOfAPath) {
+TEST_P(Probe, MeasuresAPath) {
     bool ended = false;
     PathProbe probe{bed.transport(),
                     address(),
                     {.round_trip_count = 20, .transfer_bytes = 5'000'000, .limit = 1h},
                     [&] { ended = true; }};
     ASSERT_TRUE(bed.run_until([&] { return ended && visits.size() == 2; }));
-    ASSERT_TRUE(probe.figures()) << probe.failure();
-    EXPECT_EQ(probe.figures()->largest_bytes, (1U << 20U) - netio::frame_header_bytes);
-    EXPECT_THAT(probe.figures()->round_trips, SizeIs(20));
-    EXPECT_TRUE(std::ranges::is_sorted(probe.figures()->round_trips));
-    EXPECT_THAT(probe.figures()->gbit_per_s, Gt(0));
-    EXPECT_THAT(to_lines(*probe.figures())[0], HasSubstr(probe.figures()->provider));
-    EXPECT_THAT(to_lines(*probe.figures())[1], HasSubstr("20 times"));
-    EXPECT_THAT(to_lines(*probe.figures())[3], HasSubstr("1048568 B came back complete"));
+    ASSERT_TRUE(probe.measurement()) << probe.failure();
+    EXPECT_EQ(probe.measurement()->largest_bytes, (1U << 20U) - netio::frame_header_bytes);
+    EXPECT_THAT(probe.measurement()->round_trips, SizeIs(20));
+    EXPECT_TRUE(std::ranges::is_sorted(probe.measurement()->round_trips));
+    EXPECT_THAT(probe.measurement()->gbit_per_s, Gt(0));
+    EXPECT_THAT(to_lines(*probe.measurement())[0], HasSubstr(probe.measurement()->provider));
+    EXPECT_THAT(to_lines(*probe.measurement())[1], HasSubstr("20 times"));
+    EXPECT_THAT(to_lines(*probe.measurement())[3], HasSubstr("1048568 B came back complete"));
     EXPECT_THAT(visits[0], HasSubstr("is connected"));
     EXPECT_THAT(visits[1], HasSubstr("has disconnected: closed in order"));
 }
@@ -64,12 +64,12 @@ TEST_P(Probe, EndsByTimeWhereAPathIsSlow) {
         {.round_trip_count = 1'000'000'000, .transfer_bytes = std::size_t{1} << 60U, .limit = 0s},
         [&] { ended = true; }};
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
-    ASSERT_TRUE(probe.figures()) << probe.failure();
-    EXPECT_THAT(probe.figures()->round_trips, SizeIs(1));
-    EXPECT_EQ(probe.figures()->gbit_per_s, 0);
+    ASSERT_TRUE(probe.measurement()) << probe.failure();
+    EXPECT_THAT(probe.measurement()->round_trips, SizeIs(1));
+    EXPECT_EQ(probe.measurement()->gbit_per_s, 0);
 }
 
-TEST_P(Probe, SaysWhyThereAreNoFigures) {
+TEST_P(Probe, SaysWhyThereIsNoMeasurement) {
     struct Nothing final : netio::ListenSocket::Handler {
         void on_connected(netio::ReceiveSocket&) override {}
         void on_message(netio::ReceiveSocket&, std::span<const std::byte>,
@@ -81,7 +81,7 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
     bool ended = false;
     PathProbe probe{bed.transport(), other.endpoints().front().address, {}, [&] { ended = true; }};
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
-    EXPECT_FALSE(probe.figures());
+    EXPECT_FALSE(probe.measurement());
     EXPECT_THAT(probe.failure(), HasSubstr("service"));
 }
 
@@ -114,7 +114,7 @@ TEST_P(Probe, IdlePeersLoseTheirSlotAndOneHostDoesNotUseAllSlots) {
                         ended = true;
                     }};
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
-    EXPECT_TRUE(probe.figures()) << probe.failure();
+    EXPECT_TRUE(probe.measurement()) << probe.failure();
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);
@@ -141,7 +141,7 @@ TEST_P(ProbeByName, TriesEveryAddressOfTheName) {
                     [&] { ended = true; }};
     EXPECT_FALSE(ended);
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
-    EXPECT_TRUE(probe.figures()) << probe.failure();
+    EXPECT_TRUE(probe.measurement()) << probe.failure();
 }
 
 TEST_P(ProbeByName, ReportsAnUnresolvedName) {
@@ -150,7 +150,7 @@ TEST_P(ProbeByName, ReportsAnUnresolvedName) {
     const PathProbe probe{
         bed.transport(), {.host = "peer.example", .port = 1}, {}, [&] { ended = true; }};
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
-    EXPECT_FALSE(probe.figures());
+    EXPECT_FALSE(probe.measurement());
     EXPECT_THAT(probe.failure(), HasSubstr("peer.example"));
 }
 

@@ -338,8 +338,8 @@ struct Found final : Loop,
                     std::uint8_t) override {
         ++arrived;
     }
-    void on_trouble(const std::string& what) override { std::printf("%s\n", what.c_str()); }
-    void on_trouble(pubsub::Subscriptions&, const std::string& what) override {
+    void on_warning(const std::string& what) override { std::printf("%s\n", what.c_str()); }
+    void on_warning(pubsub::Subscriptions&, const std::string& what) override {
         std::printf("%s\n", what.c_str());
     }
     void on_closed(pubsub::Publisher&, const netio::Closed&) override {}
@@ -366,7 +366,7 @@ struct Announced final : Loop, pubsub::Announcer::Handler, pubsub::Discovery::Ha
     }
     void on_announced(const pubsub::Announcement&) override { seen = true; }
     void on_gone(const std::string&) override {}
-    void on_trouble(const std::string&) override {}
+    void on_warning(const std::string&) override {}
 };
 
 struct Blocking final : Subject {

@@ -83,9 +83,10 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         gap_counts[fid].push_back(count);
         if (at_gap) at_gap(socket);
     }
-    void on_missed(SubscribeSocket& socket, Fid fid, std::uint64_t count) override {
-        missed[fid] += count;
-        if (at_missed) at_missed(socket);
+    void on_lost_while_disconnected(SubscribeSocket& socket, Fid fid,
+                                    std::uint64_t count) override {
+        lost_while_disconnected[fid] += count;
+        if (at_lost_while_disconnected) at_lost_while_disconnected(socket);
     }
     void on_publisher_changed(SubscribeSocket& socket, const PublisherChange& change) override {
         changes.push_back(change);
@@ -97,9 +98,9 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     }
     void on_totals(SubscribeSocket& socket) override {
         ++totals;
-        const ArrivalCounter::Books books = socket.arrivals().books().value();
-        lost = books.lost;
-        surplus = books.surplus;
+        const ArrivalCounter::Difference difference = socket.arrivals().difference().value();
+        lost = difference.lost;
+        surplus = difference.surplus;
         // In no test does more arrive than was published.
         EXPECT_EQ(surplus, 0U);
         if (at_totals) at_totals(socket);
@@ -129,14 +130,15 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     bool last_retrying = false;
     std::vector<FidRange> subscribed, unsubscribed, refused, policy_refused, unsubscription_refused;
     std::map<Fid, std::vector<Arrived>> by_fid;
-    std::map<Fid, std::uint64_t> gaps, missed;
+    std::map<Fid, std::uint64_t> gaps, lost_while_disconnected;
     std::vector<PublisherChange> changes;
     std::map<Fid, std::vector<std::uint64_t>> gap_after, gap_counts;
     std::vector<netio::Closed> closed;
     std::vector<std::string> nothing_published;
     std::function<void(SubscribeSocket&)> at_nothing_published, at_connected, at_subscribed,
         at_unsubscribed, at_message, at_gap, at_refused, at_policy_refused,
-        at_unsubscription_refused, at_not_permitted, at_missed, at_changed, at_totals, at_closed;
+        at_unsubscription_refused, at_not_permitted, at_lost_while_disconnected, at_changed,
+        at_totals, at_closed;
 };
 
 class PublisherActor final : public PublishSocket::Handler {

@@ -64,7 +64,7 @@ class AnnouncedPublisher final : private Publisher::Handler, private Announcer::
         socket_->flush();
     }
     void on_closed(Publisher&, const Closed&) override {}
-    void on_trouble(const std::string& what) override { ADD_FAILURE() << what; }
+    void on_warning(const std::string& what) override { ADD_FAILURE() << what; }
 
     std::string name_;
     EventLoop loop_; // outlives its thread, which is stopped through it

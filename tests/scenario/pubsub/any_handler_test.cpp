@@ -19,7 +19,7 @@ const Hook hooks[] = {
     &SubscriberActor::at_unsubscribed,  &SubscriberActor::at_unsubscription_refused,
     &SubscriberActor::at_message,       &SubscriberActor::at_gap,
     &SubscriberActor::at_refused,       &SubscriberActor::at_policy_refused,
-    &SubscriberActor::at_not_permitted, &SubscriberActor::at_missed,
+    &SubscriberActor::at_not_permitted, &SubscriberActor::at_lost_while_disconnected,
     &SubscriberActor::at_changed,       &SubscriberActor::at_totals};
 
 class AnyHandler : public PubSubScenario {
@@ -77,21 +77,21 @@ class AnyHandler : public PubSubScenario {
         subscription.actor = {};
         address = {};
         prepare();
-        const SubscriberActor& told = subscription.actor;
+        const SubscriberActor& actor = subscription.actor;
         const auto ended = [&](const std::function<bool()>& done) {
             EXPECT_TRUE(run_until([&] { return over() || done(); }));
             return over() || HasFailure();
         };
         serve();
         ask();
-        if (ended([&] { return told.subscribed.size() == 4; })) return;
+        if (ended([&] { return actor.subscribed.size() == 4; })) return;
         SubscribeSocket& socket = *subscription.socket;
         socket.subscribe(range(7, 7), SlowPolicy::block);
         socket.subscribe(std::vector{range(11, 11), range(13, 13)});
         socket.subscribe(range(40, 40));
         socket.unsubscribe(range(25, 25));
         socket.unsubscribe(range(5, 5));
-        if (ended([&] { return told.unsubscribed.size() == 1; })) return;
+        if (ended([&] { return actor.unsubscribed.size() == 1; })) return;
         publish_both(100);
         if (ended([&] { return accounted_for() == 200; })) return;
 
@@ -101,12 +101,12 @@ class AnyHandler : public PubSubScenario {
         if (ended([&] { return publisher_actor.closed.size() == 1; })) return;
         publish_both(3);
         ask(resume_state);
-        if (ended([&] { return told.subscribed.size() == 8; })) return;
+        if (ended([&] { return actor.subscribed.size() == 8; })) return;
 
         publisher->close();
-        if (ended([&] { return !told.closed.empty(); })) return;
+        if (ended([&] { return !actor.closed.empty(); })) return;
         serve();
-        if (ended([&] { return told.subscribed.size() == 12; })) return;
+        if (ended([&] { return actor.subscribed.size() == 12; })) return;
         ADD_FAILURE() << "every callback was made, but no action was taken";
     }
 
@@ -118,14 +118,14 @@ class AnyHandler : public PubSubScenario {
 
 TEST_P(AnyHandler, ThatClosesTheSocketIsFollowedByTheEndOnly) {
     const SubscriberActor& actor = subscription.actor;
-    const auto told = [&] {
+    const auto event_count = [&] {
         std::size_t gaps = 0;
         for (const auto& [fid, counts] : actor.gap_counts)
             gaps += counts.size();
         return static_cast<std::size_t>(actor.connected + actor.totals) + actor.messages + gaps +
-               actor.missed.size() + actor.changes.size() + actor.subscribed.size() +
-               actor.unsubscribed.size() + actor.refused.size() + actor.policy_refused.size() +
-               actor.unsubscription_refused.size();
+               actor.lost_while_disconnected.size() + actor.changes.size() +
+               actor.subscribed.size() + actor.unsubscribed.size() + actor.refused.size() +
+               actor.policy_refused.size() + actor.unsubscription_refused.size();
     };
     for (const bool at_once : {false, true}) {
         for (std::size_t i = 0; i < std::size(hooks); ++i) {
@@ -136,7 +136,7 @@ TEST_P(AnyHandler, ThatClosesTheSocketIsFollowedByTheEndOnly) {
                 subscription.actor.*hooks[i] = [&](SubscribeSocket& socket) {
                     EXPECT_FALSE(when_closed) << "it was the last callback before the end";
                     at_once ? socket.abort() : socket.close();
-                    when_closed = told();
+                    when_closed = event_count();
                     ends_before = actor.closed.size();
                 };
             };
@@ -145,7 +145,7 @@ TEST_P(AnyHandler, ThatClosesTheSocketIsFollowedByTheEndOnly) {
             ASSERT_TRUE(run_until([&] { return actor.closed.size() > ends_before; }));
             for (int turn = 0; turn < 20; ++turn)
                 loop().run_once();
-            EXPECT_EQ(told(), *when_closed);
+            EXPECT_EQ(event_count(), *when_closed);
             EXPECT_EQ(actor.closed.size(), ends_before + 1);
             EXPECT_FALSE(actor.last_retrying);
         }

@@ -64,8 +64,8 @@ class FormerPublishers : public SeveralPublishers {
     }
     std::vector<std::string> names() const {
         std::vector<std::string> names;
-        for (const Subscriptions::Told& told : all->told())
-            names.push_back(told.source.name);
+        for (const Subscriptions::PublisherStats& stats : all->publisher_stats())
+            names.push_back(stats.source.name);
         return names;
     }
 
@@ -81,10 +81,10 @@ TEST_P(FormerPublishers, AreForgottenInOrderOfDepartureAndTheirSumsRemain) {
     EXPECT_THAT(names(), ElementsAre("a", "b")) << "as many fids as the limit allows";
     visit("c", 3, 4);
     EXPECT_THAT(names(), ElementsAre("b", "c", ""));
-    EXPECT_EQ(all->told().back().connections, 1U);
+    EXPECT_EQ(all->publisher_stats().back().connections, 1U);
     visit("d", 4, 1);
     EXPECT_THAT(names(), ElementsAre("c", "d", ""));
-    const Subscriptions::Told forgotten = all->told().back();
+    const Subscriptions::PublisherStats forgotten = all->publisher_stats().back();
     EXPECT_EQ(forgotten.connections, 2U);
     EXPECT_EQ(forgotten.fids.size(), 2U);
     EXPECT_EQ(forgotten.fids.find(Fid{1})->messages, 2U);
@@ -92,10 +92,10 @@ TEST_P(FormerPublishers, AreForgottenInOrderOfDepartureAndTheirSumsRemain) {
     EXPECT_EQ(all->sums().messages, 10U);
     EXPECT_EQ(all->sums().bytes, 400U);
     const SubscriptionsSnapshot snapshot = all->snapshot();
-    EXPECT_EQ(snapshot.sources.back().name, "");
-    EXPECT_EQ(snapshot.sources.back().messages, 5U);
-    EXPECT_EQ(snapshot.sources.back().bytes, 200U);
-    EXPECT_EQ(snapshot.sources.back().connections, 2U);
+    EXPECT_EQ(snapshot.publishers.back().name, "");
+    EXPECT_EQ(snapshot.publishers.back().messages, 5U);
+    EXPECT_EQ(snapshot.publishers.back().bytes, 200U);
+    EXPECT_EQ(snapshot.publishers.back().connections, 2U);
     EXPECT_EQ(snapshot.fid_count, 4U);
     EXPECT_EQ(all->snapshot(2).fid_count, 4U) << "forgotten publishers count, too";
 }
@@ -120,8 +120,8 @@ TEST_P(FormerPublishers, ThatComeAndGoUseNoMoreMemoryEachTime) {
         leave("a", one);
         EXPECT_THAT(names(), ElementsAre("a")) << "it is still remembered";
     }
-    EXPECT_EQ(all->told().front().connections, 4U);
-    EXPECT_THAT(actor.missed, IsEmpty());
+    EXPECT_EQ(all->publisher_stats().front().connections, 4U);
+    EXPECT_THAT(actor.lost_while_disconnected, IsEmpty());
 }
 
 TEST_P(FormerPublishers, KeepTheirMemoryWhateverIsUnsubscribed) {
@@ -142,9 +142,10 @@ TEST_P(FormerPublishers, ContinueWithTheirOwnCounters) {
     publish_for_nobody(one, Fid{1}, 3);
     publish_for_nobody(other, Fid{2}, 5);
     arrive("b", other, range(2, 2));
-    EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{2}, 5U}}));
+    EXPECT_EQ(actor.lost_while_disconnected, (std::map<Fid, std::uint64_t>{{Fid{2}, 5U}}));
     arrive("a", one, range(1, 1));
-    EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}, {Fid{2}, 5U}}));
+    EXPECT_EQ(actor.lost_while_disconnected,
+              (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}, {Fid{2}, 5U}}));
     EXPECT_THAT(names(), ElementsAre("b", "a")) << "in the order of their arrival";
     EXPECT_THAT(actor.changes, IsEmpty());
 }
@@ -157,8 +158,8 @@ TEST_P(FormerPublishers, AreReportedWithAllLossesWhenForgotten) {
     leave("a", one);
     visit("b", 2, 1);
     EXPECT_THAT(names(), ElementsAre("b", ""));
-    EXPECT_EQ(all->told().back().fids.find(Fid{1})->lost, 3U);
-    EXPECT_EQ(all->snapshot().sources.back().missed, 3U);
+    EXPECT_EQ(all->publisher_stats().back().fids.find(Fid{1})->lost, 3U);
+    EXPECT_EQ(all->snapshot().publishers.back().lost, 3U);
 }
 
 // The number of fids with their own row is limited over all connections.
@@ -174,15 +175,15 @@ TEST_P(FormerPublishers, AreReportedWithChangesAndSurplusFidsWhenForgotten) {
     all->for_each([&](const Subscriptions::Source&, const SubscribeSocket& socket) {
         provider = socket.provider();
     });
-    EXPECT_TRUE(all->told().front().seen.pages);
-    EXPECT_EQ(all->told().front().provider, provider);
+    EXPECT_TRUE(all->publisher_stats().front().seen.pages);
+    EXPECT_EQ(all->publisher_stats().front().provider, provider);
     killed.socket.reset();
     Made& next = publisher(killed.address);
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     get(next, Fid{2});
     leave("a", next);
     ASSERT_THAT(names(), ElementsAre(""));
-    Subscriptions::Told forgotten = all->told().back();
+    Subscriptions::PublisherStats forgotten = all->publisher_stats().back();
     EXPECT_EQ(forgotten.connections, 2U);
     EXPECT_EQ(forgotten.changes, 1U);
     EXPECT_EQ(forgotten.unknown_tails, 2U) << "one of the killed publisher and one of its own";
@@ -191,7 +192,7 @@ TEST_P(FormerPublishers, AreReportedWithChangesAndSurplusFidsWhenForgotten) {
     EXPECT_TRUE(forgotten.seen.pages);
     EXPECT_EQ(forgotten.provider, provider);
     visit("b", 3, 2);
-    forgotten = all->told().back();
+    forgotten = all->publisher_stats().back();
     EXPECT_EQ(forgotten.connections, 3U);
     EXPECT_EQ(forgotten.fids.size(), 1U);
     EXPECT_EQ(forgotten.others.messages, 3U);

@@ -249,8 +249,8 @@ TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     one.flush();
     all.resume();
     const auto row = [&] {
-        const Subscriptions::Told told = all.told().front();
-        const Account::Row* const found = told.fids.find(Fid{1});
+        const Subscriptions::PublisherStats stats = all.publisher_stats().front();
+        const Account::Row* const found = stats.fids.find(Fid{1});
         return found == nullptr ? Account::Row{} : *found;
     };
     ASSERT_TRUE(run_until([&] { return row().messages + row().lost == count; }));
@@ -258,11 +258,11 @@ TEST_P(Rivals, ThatDropMessagesAreShownWithTheirLosses) {
     for (const bool is_there : {true, false}) {
         SCOPED_TRACE(is_there);
         const SubscriptionsSnapshot shown = all.snapshot();
-        EXPECT_EQ(shown.sources.at(0).connected, is_there);
-        EXPECT_EQ(shown.sources.at(0).missed, row().lost);
-        EXPECT_EQ(shown.sources.at(0).messages, row().messages);
-        EXPECT_EQ(shown.sources.at(0).bytes, row().bytes);
-        EXPECT_EQ(shown.fids.at(0).missed, row().lost);
+        EXPECT_EQ(shown.publishers.at(0).connected, is_there);
+        EXPECT_EQ(shown.publishers.at(0).lost, row().lost);
+        EXPECT_EQ(shown.publishers.at(0).messages, row().messages);
+        EXPECT_EQ(shown.publishers.at(0).bytes, row().bytes);
+        EXPECT_EQ(shown.fids.at(0).lost, row().lost);
         EXPECT_EQ(all.sums().bytes, row().bytes);
         if (!is_there) break;
         one.close();

@@ -60,7 +60,7 @@ TEST_P(FollowedPublishers, FoundDuringAPauseDeliverNothingUntilItResumes) {
     send(one, Fid{1});
     bed.let_pass(1s);
     EXPECT_EQ(actor.message_count, 0U);
-    EXPECT_TRUE(all.snapshot().sources.at(0).paused);
+    EXPECT_TRUE(all.snapshot().publishers.at(0).paused);
     all.resume();
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
@@ -169,8 +169,8 @@ TEST_P(FollowedPublishers, AreUsedByTheirLatestAnnouncementWheneverItComes) {
         bed.let_pass(10ms);
         EXPECT_EQ(publish(*other.socket, Fid{9999}, 0, 40), Status::ok);
         EXPECT_EQ(publish(*other.socket, Fid{9101}, 0, 40), Status::no_subscribers);
-        for (const Subscriptions::Told& told : all.told())
-            EXPECT_NE(told.source.name, "ghost");
+        for (const Subscriptions::PublisherStats& stats : all.publisher_stats())
+            EXPECT_NE(stats.source.name, "ghost");
     }
 }
 

@@ -66,8 +66,8 @@ class Findings final : private Subscriptions::Handler {
                 [&] { return place.served == place.life && place.next == place.published; }));
         }
         std::uint64_t unknown_tails = 0;
-        for (const Subscriptions::Told& told : all_.told())
-            unknown_tails += told.unknown_tails;
+        for (const Subscriptions::PublisherStats& stats : all_.publisher_stats())
+            unknown_tails += stats.unknown_tails;
         EXPECT_LE(unknown_changes_, unknown_tails) << "no message is lost without a report";
         if (!new_names_) {
             EXPECT_EQ(unknown_changes_, unknown_tails);
@@ -75,7 +75,7 @@ class Findings final : private Subscriptions::Handler {
     }
 
     std::uint64_t changes = 0;
-    std::uint64_t missed = 0;
+    std::uint64_t losses = 0;
     std::uint64_t messages = 0;
     std::uint64_t contests = 0;
     std::uint64_t renamed = 0;  // reported with the new name on the existing connection
@@ -225,8 +225,8 @@ class Findings final : private Subscriptions::Handler {
     // Over all connections to it, whatever its names were.
     std::uint64_t unknown_tails(const Place& place) const {
         std::uint64_t sum = 0;
-        for (const Subscriptions::Told& told : all_.told())
-            if (told.source.name.back() == place.name.back()) sum += told.unknown_tails;
+        for (const Subscriptions::PublisherStats& stats : all_.publisher_stats())
+            if (stats.source.name.back() == place.name.back()) sum += stats.unknown_tails;
         return sum;
     }
     void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
@@ -241,10 +241,10 @@ class Findings final : private Subscriptions::Handler {
     void on_gap(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t) override {
         ADD_FAILURE() << "the publisher blocks";
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                   std::uint64_t missing) override {
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                    std::uint64_t missing) override {
         places_.at(to_integer(fid) / 2).next.at(to_integer(fid) % 2) += missing;
-        ++missed;
+        ++losses;
     }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                               const PublisherChange& change) override {
@@ -286,7 +286,7 @@ TEST_P(FoundOnABus, UnderAllFaultsEachMessageArrivesOrIsReportedLost) {
         findings.run(300);
         if (HasFailure()) return;
         sums.changes += findings.changes;
-        sums.missed += findings.missed;
+        sums.losses += findings.losses;
         sums.messages += findings.messages;
         sums.contests += findings.contests;
         sums.renamed += findings.renamed;
@@ -294,7 +294,7 @@ TEST_P(FoundOnABus, UnderAllFaultsEachMessageArrivesOrIsReportedLost) {
     }
     EXPECT_GT(sums.messages, 10000U);
     EXPECT_GT(sums.changes, 20U);
-    EXPECT_GT(sums.missed, 60U);
+    EXPECT_GT(sums.losses, 60U);
     EXPECT_GT(sums.contests, 10U);
     EXPECT_GT(sums.renamed, 5U);
     EXPECT_GT(sums.replaced, 5U);

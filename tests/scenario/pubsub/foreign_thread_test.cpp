@@ -123,7 +123,7 @@ TEST_P(ForeignThread, EveryCallOfSubscriptionsIsRefused) {
          {"Subscriptions::pause", [&] { all->pause(); }},
          {"Subscriptions::resume", [&] { all->resume(); }},
          {"Subscriptions::close", [&] { all->close(); }},
-         {"Subscriptions::told", [&] { static_cast<void>(all->told()); }},
+         {"Subscriptions::publisher_stats", [&] { static_cast<void>(all->publisher_stats()); }},
          {"Subscriptions::sums", [&] { static_cast<void>(all->sums()); }},
          {"Subscriptions::connected_count", [&] { static_cast<void>(all->connected_count()); }},
          {"Subscriptions::for_each",

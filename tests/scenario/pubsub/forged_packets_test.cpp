@@ -94,7 +94,7 @@ class ForgedPackets : public PubSubScenario {
         return std::ranges::any_of(honest,
                                    [](const auto* each) { return !each->actor.closed.empty(); });
     }
-    void expect_whole_books() {
+    void expect_complete() {
         ASSERT_TRUE(run_until([&] {
             return std::ranges::all_of(
                 honest, [&](const auto* each) { return each->actor.messages == published; });
@@ -123,7 +123,7 @@ TEST_P(ForgedPackets, PacketsWithoutACompletionEndOnlyTheirConnection) {
         ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > closed_before; }));
         EXPECT_THAT(publisher_actor.closed.back().detail, HasSubstr("bytes that are not messages"));
     }
-    expect_whole_books();
+    expect_complete();
 }
 
 // With other connections or without, which decides whether the provider's report identifies one.
@@ -135,7 +135,7 @@ TEST_P(ForgedPackets, AnEmptyWriteWithDataEndsOnlyItsConnection) {
         const RawTcpPeer peer = enter();
         flood_until_cut_off(peer, RawTcpPeer::packet({RawTcpPeer::write, RawTcpPeer::with_data}));
         ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > closed_before; }));
-        expect_whole_books();
+        expect_complete();
     }
 }
 
@@ -161,7 +161,7 @@ TEST_P(ForgedPackets, AnEmptyWriteIsNotBlamedOnTheRemainingPeer) {
         }));
         ASSERT_THAT(only.actor.closed, testing::IsEmpty());
     }
-    expect_whole_books();
+    expect_complete();
     honest.clear();
 }
 

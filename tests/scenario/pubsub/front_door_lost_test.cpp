@@ -27,65 +27,65 @@ void cut(std::uint16_t port) {
 
 // Checks messages of two fids, numbered from 0: before message n, n messages have arrived or were
 // reported lost.
-class Books {
+class Counts {
   public:
-    void miss(Fid fid, std::uint64_t count) {
+    void add_lost(Fid fid, std::uint64_t count) {
         next_.at(to_integer(fid)) += count;
-        missed_ += count;
+        lost_ += count;
     }
     void take(Fid fid, std::span<const std::byte> message) {
         if (number_of(message) != next_.at(to_integer(fid))++) ++wrong;
         last.at(to_integer(fid)) = number_of(message);
     }
-    std::uint64_t missed() const { return missed_; }
+    std::uint64_t lost() const { return lost_; }
 
     std::array<std::atomic<std::uint64_t>, 2> last{};
     std::atomic<std::uint64_t> wrong{0};
 
   private:
     std::array<std::uint64_t, 2> next_{};
-    std::atomic<std::uint64_t> missed_{0};
+    std::atomic<std::uint64_t> lost_{0};
 };
 
 class LostOnTheWay : public FrontDoor {
   protected:
     // `look` updates the counts.
     template <typename Look>
-    void cut_until_some_are_missed(Look look) {
+    void cut_until_some_are_lost(Look look) {
         std::uint64_t number = 1;
         const auto publish_both = [&] {
             publisher.publish_value(0, number);
             publisher.publish_value(1, number++);
             look();
         };
-        while (books.missed() == 0) {
+        while (counts.lost() == 0) {
             cut(publisher.address().port);
             for (int i = 0; i < 50; ++i)
                 publish_both();
         }
         const std::uint64_t behind = number; // the connection is back
-        while (books.last[0] < behind || books.last[1] < behind)
+        while (counts.last[0] < behind || counts.last[1] < behind)
             publish_both();
-        EXPECT_EQ(books.wrong, 0U);
+        EXPECT_EQ(counts.wrong, 0U);
     }
 
     Publisher publisher{any_port, {.slow_policy = SlowPolicy::drop}};
-    Books books;
+    Counts counts;
 };
 
 TEST_F(LostOnTheWay, IsReportedToAFunctionForEachFid) {
     Subscriber::Options options = quick();
     options.on_message = [this](const Message& message) {
-        books.take(message.fid(), message.bytes());
+        counts.take(message.fid(), message.bytes());
     };
-    options.on_lost = [this](Fid fid, std::uint64_t count) { books.miss(fid, count); };
+    options.on_lost = [this](Fid fid, std::uint64_t count) { counts.add_lost(fid, count); };
     Subscriber subscriber{publisher.address(), options};
     subscribe(subscriber, FidSet{{0, 1}});
     publisher.publish_value(0, std::uint64_t{0});
     publisher.publish_value(1, std::uint64_t{0});
-    cut_until_some_are_missed([] {});
+    cut_until_some_are_lost([] {});
     subscriber.close();
-    EXPECT_EQ(subscriber.stats().lost, books.missed());
+    EXPECT_EQ(subscriber.stats().lost, counts.lost());
 }
 
 TEST_F(LostOnTheWay, IsReportedWithTheNextQueuedMessage) {
@@ -97,12 +97,12 @@ TEST_F(LostOnTheWay, IsReportedWithTheNextQueuedMessage) {
     const auto look = [&] {
         subscriber.receive(batch, 0ms);
         for (const pubsub::MessageBatch::Item message : batch) {
-            books.miss(message.fid, message.missed);
-            books.take(message.fid, message.bytes);
+            counts.add_lost(message.fid, message.lost_before);
+            counts.take(message.fid, message.bytes);
         }
     };
-    cut_until_some_are_missed(look);
-    EXPECT_LE(books.missed(), subscriber.stats().lost);
+    cut_until_some_are_lost(look);
+    EXPECT_LE(counts.lost(), subscriber.stats().lost);
 }
 
 class LostInTheQueue : public FrontDoor {
@@ -141,18 +141,18 @@ TEST_F(LostInTheQueue, IsReportedWithoutAMessageAtTheEnd) {
     subscriber.close();
     EXPECT_EQ(subscriber.stats().lost_at_end, 90U);
     std::size_t messages = 0;
-    std::uint64_t missed = 0;
+    std::uint64_t lost = 0;
     pubsub::MessageBatch batch;
     while (subscriber.receive(batch, deadline) > 0) {
         for (const pubsub::MessageBatch::Item item : batch) {
             EXPECT_EQ(item.fid, Fid{1});
             EXPECT_EQ(item.is_gap, messages == 10);
             if (!item.is_gap) ++messages;
-            missed += item.missed;
+            lost += item.lost_before;
         }
     }
     EXPECT_EQ(messages, 10U);
-    EXPECT_EQ(missed, 90U);
+    EXPECT_EQ(lost, 90U);
 }
 
 } // namespace

@@ -101,7 +101,7 @@ TEST_F(RefusedSubscriber, GetsTheReasonAlsoAfterALostConnection) {
     publisher.emplace(address, narrow);
     wait_until([&] { return refused().size() >= 2; });
     EXPECT_EQ(refused().at(0), (std::pair{FidRange{0, 0}, Refusal::policy}));
-    EXPECT_EQ(refused().at(1).second, Refusal::no_room);
+    EXPECT_EQ(refused().at(1).second, Refusal::too_many_ranges);
     subscriber.subscribe(FidSet{{7, 7}, {9, 9}});
     EXPECT_FALSE(subscriber.wait_until_subscribed(FidSet{{7, 9}}, deadline));
     EXPECT_GE(lines.count("no more ranges"), 2U);

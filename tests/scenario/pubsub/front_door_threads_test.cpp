@@ -210,7 +210,7 @@ TEST_F(FrontDoorThreads, EachWaitsForItsOwnFids) {
                              Subscriber::Refusal why) {
         EXPECT_EQ(by.address, to_string(publisher.address()));
         EXPECT_EQ(fids, (FidRange{5, 5}));
-        EXPECT_EQ(why, Subscriber::Refusal::no_room);
+        EXPECT_EQ(why, Subscriber::Refusal::too_many_ranges);
         ++refusals;
     };
     Subscriber subscriber{publisher.address(), options};

@@ -91,7 +91,7 @@ TEST_P(Groups, WithQueuedPagesShareFrames) {
     for (const auto& each : subscribers)
         pages += each->actor.messages;
     std::uint64_t frames = 0;
-    for (const SubscriberFigures& each : publisher->snapshot().subscribers)
+    for (const SubscriberSnapshot& each : publisher->snapshot().subscribers)
         frames += each.frames_sent;
     EXPECT_LT(frames, pages * 2 / 3);
     publisher->close();

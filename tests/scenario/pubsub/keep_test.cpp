@@ -375,7 +375,7 @@ TEST_P(WholePages, APauseAppliesFromTheNextPageOnAndLosesNothing) {
         return !actor.ends.empty();
     }));
     EXPECT_EQ(actor.ends[0].reason, netio::CloseReason::orderly);
-    EXPECT_EQ(socket.arrivals().books().value().lost, 0U);
+    EXPECT_EQ(socket.arrivals().difference().value().lost, 0U);
 }
 
 TEST_P(WholePages, AMessageThatComesAloneIsAPageWithOneMessage) {

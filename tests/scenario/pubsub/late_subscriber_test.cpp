@@ -265,7 +265,7 @@ TEST_P(LateSubscriber, AReconnectionToTheSamePublisherBringsNoMessageAgain) {
     ASSERT_TRUE(run_until([&] { return second.actor.messages == 9; }));
     second.actor.expect_contiguous(Fid{0}, 107, 1);
     second.actor.expect_contiguous(Fid{1}, 0, 8);
-    EXPECT_EQ(second.actor.missed[Fid{0}], 7U);
+    EXPECT_EQ(second.actor.lost_while_disconnected[Fid{0}], 7U);
 }
 
 TEST_P(LateSubscriber, APublisherWithoutItIsReportedOnce) {

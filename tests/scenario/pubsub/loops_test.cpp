@@ -101,12 +101,12 @@ TEST(Loops, TwoPublishAtOnceAndASubscriberGetsEachFidOnceAndInOrder) {
         std::promise<LoopOfOne::Result> ended;
         std::future<Address> address = listening.get_future();
         results.push_back(ended.get_future());
-        threads.emplace_back(
-            [owned = shards.of(i), told = std::move(listening), end = std::move(ended)]() mutable {
-                LoopOfOne loop{owned};
-                told.set_value(loop.address());
-                end.set_value(loop.run());
-            });
+        threads.emplace_back([owned = shards.of(i), address = std::move(listening),
+                              end = std::move(ended)]() mutable {
+            LoopOfOne loop{owned};
+            address.set_value(loop.address());
+            end.set_value(loop.run());
+        });
         options.publishers.push_back(address.get());
     }
 
@@ -118,8 +118,8 @@ TEST(Loops, TwoPublishAtOnceAndASubscriberGetsEachFidOnceAndInOrder) {
         Subscriptions all{*transport, options, seen};
         all.subscribe(all_fids);
         loop.run();
-        for (const Subscriptions::Told& told : all.told())
-            EXPECT_TRUE(told.complete);
+        for (const Subscriptions::PublisherStats& stats : all.publisher_stats())
+            EXPECT_TRUE(stats.complete);
     }
     for (std::thread& thread : threads)
         thread.join();

@@ -115,7 +115,7 @@ class SubscribedAgain : public PubSubScenario {
     std::size_t most_queued(std::size_t subscribed) {
         std::size_t most = 0;
         EXPECT_TRUE(run_until([&] {
-            for (const SubscriberFigures& each : publisher->snapshot({.fids = 0}).subscribers)
+            for (const SubscriberSnapshot& each : publisher->snapshot({.fids = 0}).subscribers)
                 most = std::max(most, each.queued_counts);
             return subscriber->actor.subscribed.size() == subscribed;
         }));
@@ -128,7 +128,7 @@ class SubscribedAgain : public PubSubScenario {
         EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
         subscriber->actor.expect_contiguous(Fid{7}, 1, 1);
         EXPECT_EQ(subscriber->actor.lost, 0U);
-        EXPECT_TRUE(subscriber->actor.missed.empty());
+        EXPECT_TRUE(subscriber->actor.lost_while_disconnected.empty());
         EXPECT_EQ(subscriber->actor.connected, 1);
     }
 

@@ -17,9 +17,9 @@ struct Counting final : SubscribeSocket::Handler {
     void on_subscribed(SubscribeSocket&, const FidRange&) override { subscribed = true; }
     void on_message(SubscribeSocket&, Fid, std::span<const std::byte>, std::uint8_t) override {}
     void on_totals(SubscribeSocket& socket) override {
-        const ArrivalCounter::Books books = socket.arrivals().books().value();
-        lost = books.lost;
-        surplus = books.surplus;
+        const ArrivalCounter::Difference difference = socket.arrivals().difference().value();
+        lost = difference.lost;
+        surplus = difference.surplus;
         told = true;
     }
     void on_closed(SubscribeSocket&, const netio::Closed& why, bool) override { closed = why; }

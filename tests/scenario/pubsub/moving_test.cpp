@@ -26,17 +26,18 @@ class Follower final : public Subscriptions::Handler {
     }
     void on_gap(Subscriptions&, const Subscriptions::Source& source, Fid,
                 std::uint64_t count) override {
-        missed += count;
+        dropped += count;
         EXPECT_EQ(source.name, "one");
         gaps_behind = numbers.size();
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t) override {
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid,
+                                    std::uint64_t) override {
         ADD_FAILURE() << "its publisher was running";
     }
 
     std::vector<std::string> subscribed;
     std::vector<std::uint64_t> numbers;
-    std::uint64_t missed = 0;
+    std::uint64_t dropped = 0;
     std::size_t gaps_behind = 0;
 };
 
@@ -85,7 +86,7 @@ class MovingFids : public SeveralPublishers {
         EXPECT_TRUE(follower.numbers.empty());
         all.resume();
         ASSERT_TRUE(run_until([&] {
-            return follower.numbers.size() + follower.missed == 51 && !at_one.unsubscribed.empty();
+            return follower.numbers.size() + follower.dropped == 51 && !at_one.unsubscribed.empty();
         }));
         ASSERT_EQ(publish(*one, moving, 50, 40), Status::no_subscribers);
     }
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, MovingFids, netio::test::simulated_beds(), bed_na
 
 TEST_P(MovingFids, DeliverAllOfTheFormerPublisherBeforeTheNext) {
     ASSERT_NO_FATAL_FAILURE(move_while_paused({}, 40));
-    EXPECT_EQ(follower.missed, 0U);
+    EXPECT_EQ(follower.dropped, 0U);
     EXPECT_EQ(follower.numbers.size(), 51U);
     // In order for each publisher; no loss is reported between two publishers.
     std::vector<std::uint64_t> of_one;
@@ -109,10 +110,10 @@ TEST_P(MovingFids, DeliverAllOfTheFormerPublisherBeforeTheNext) {
 
 TEST_P(MovingFids, ReportTheLossesOfTheFormerPublisher) {
     ASSERT_NO_FATAL_FAILURE(move_while_paused(SlowPolicy::drop, 900));
-    EXPECT_GT(follower.missed, 0U) << "it was too slow";
+    EXPECT_GT(follower.dropped, 0U) << "it was too slow";
     EXPECT_GT(follower.numbers.size(), 4U);
     EXPECT_EQ(std::ranges::count(follower.numbers, there), 1);
-    EXPECT_EQ(follower.numbers.size() - 1 + follower.missed, 50U);
+    EXPECT_EQ(follower.numbers.size() - 1 + follower.dropped, 50U);
 }
 
 } // namespace

@@ -348,7 +348,7 @@ TEST_P(NewestMessagesAcrossConnections, AreReportedLostAfterALostConnection) {
     for (std::uint64_t fid = 1; fid <= 3; ++fid) {
         ASSERT_TRUE(run_until([&] { return last_of(subscriber, fid) == 44; }));
         EXPECT_EQ(subscriber.actor.by_fid[Fid{fid}].size() + subscriber.actor.gaps[Fid{fid}] +
-                      subscriber.actor.missed[Fid{fid}],
+                      subscriber.actor.lost_while_disconnected[Fid{fid}],
                   41U);
     }
 }

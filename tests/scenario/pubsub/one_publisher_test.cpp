@@ -65,8 +65,8 @@ TEST_P(OnePublisher, GivenAndFoundAtDifferentAddressesIsOneAfterBothAnswer) {
         EXPECT_EQ(actor.message_count, 3U);
         EXPECT_EQ(all->connected_count(), 1U);
         std::uint64_t unknown_tails = 0;
-        for (const Subscriptions::Told& told : all->told())
-            unknown_tails += told.unknown_tails;
+        for (const Subscriptions::PublisherStats& stats : all->publisher_stats())
+            unknown_tails += stats.unknown_tails;
         EXPECT_EQ(unknown_tails, is_late ? 1U : 0U) << "without a loss, or with a report";
         all.reset();
     }
@@ -132,10 +132,10 @@ TEST_P(OnePublisher, RestartedUnderAnotherNameAtItsAddressKeepsItsCounters) {
         }
         EXPECT_EQ(actor.message_count, 101U);
         EXPECT_THAT(actor.changes, SizeIs(1));
-        EXPECT_THAT(actor.missed, IsEmpty());
-        ASSERT_THAT(all->told(), SizeIs(1));
-        EXPECT_EQ(all->told().front().source.name, "host-2-0");
-        EXPECT_EQ(all->told().front().unknown_tails, 1U) << "of the killed publisher";
+        EXPECT_THAT(actor.lost_while_disconnected, IsEmpty());
+        ASSERT_THAT(all->publisher_stats(), SizeIs(1));
+        EXPECT_EQ(all->publisher_stats().front().source.name, "host-2-0");
+        EXPECT_EQ(all->publisher_stats().front().unknown_tails, 1U) << "of the killed publisher";
         // From here on it is known by its new name.
         bus.tell().on_gone("host-2-0");
         real.socket.reset();
@@ -158,7 +158,7 @@ TEST_P(OnePublisher, IsNotRenamedByAForeignAnnouncement) {
     bed.let_pass(100ms);
     send(one, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
-    EXPECT_EQ(all->told().front().source.name, "one");
+    EXPECT_EQ(all->publisher_stats().front().source.name, "one");
 }
 
 } // namespace

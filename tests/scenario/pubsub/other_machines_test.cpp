@@ -58,7 +58,7 @@ TEST_P(OtherMachines, AreReachedAtTheirReachableAddresses) {
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     EXPECT_THAT(actor.troubles, testing::IsEmpty());
     EXPECT_EQ(actor.closed, 0) << "no other address was tried";
-    EXPECT_THAT(all->told().front().source.address, HasSubstr("there.example"));
+    EXPECT_THAT(all->publisher_stats().front().source.address, HasSubstr("there.example"));
 }
 
 } // namespace

@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, Outcomes, all_beds(), bed_name);
 // --- against an oracle ----------------------------------------------------------------------
 
 // Which subscriber wanted what, as reported to the publisher's user.
-struct Books final : PublishSocket::Handler {
+struct OutcomeRecorder final : PublishSocket::Handler {
     void on_subscriber_connected(Publisher&, const SubscriberPeer& peer) override {
         newest = peer.id;
     }
@@ -200,7 +200,7 @@ class OutcomeWorld {
   public:
     OutcomeWorld(Bed bed, std::uint64_t seed, SlowPolicy policy)
         : random_{seed}, bed_{bed, seed}, policy_{policy},
-          publisher_{std::make_unique<PublishSocket>(bed_.transport(), options(), books_)} {}
+          publisher_{std::make_unique<PublishSocket>(bed_.transport(), options(), recorder_)} {}
 
     void run() {
         for (int i = 0; i < 3; ++i)
@@ -211,12 +211,12 @@ class OutcomeWorld {
         for (Member& member : members_)
             if (member.socket) member.socket->resume();
         publisher_->close();
-        EXPECT_TRUE(bed_.run_until([&] { return books_.ended; }));
+        EXPECT_TRUE(bed_.run_until([&] { return recorder_.ended; }));
         judge();
     }
 
     // Counts of the checked cases, so that a test that checks none fails.
-    std::uint64_t judged = 0, exact = 0, missed = 0, lost = 0, unsubscribed = 0;
+    std::uint64_t judged = 0, exact = 0, dropped = 0, lost = 0, unsubscribed = 0;
 
   private:
     static constexpr std::uint64_t fids = 3;
@@ -250,9 +250,9 @@ class OutcomeWorld {
                                      .session = {.receive_buffer_bytes = 4096, .receive_count = 4}},
             member.actor);
         member.socket->subscribe(range(1, 1 + below(fids)));
-        books_.newest = SubscriberId{UINT32_MAX};
+        recorder_.newest = SubscriberId{UINT32_MAX};
         ASSERT_TRUE(bed_.run_until([&] { return member.actor.subscribed.size() == 1; }));
-        member.id = books_.newest;
+        member.id = recorder_.newest;
     }
 
     void publish() {
@@ -274,7 +274,7 @@ class OutcomeWorld {
         Publication& made = publications_.emplace_back();
         made.fid = fid;
         made.memory = std::move(memory);
-        for (const auto& [id, wanted] : books_.wants)
+        for (const auto& [id, wanted] : recorder_.wants)
             if (wanted.contains(fid)) made.wanted.insert(id);
     }
 
@@ -319,7 +319,7 @@ class OutcomeWorld {
     }
 
     void judge() {
-        ASSERT_EQ(books_.outcomes.size(), publications_.size());
+        ASSERT_EQ(recorder_.outcomes.size(), publications_.size());
         std::map<SubscriberId, std::set<std::uint64_t>> got;
         std::set<SubscriberId> dead;
         for (const Member& member : members_) {
@@ -335,24 +335,24 @@ class OutcomeWorld {
         }
         for (std::uint64_t number = 0; number < publications_.size(); ++number) {
             const Publication& publication = publications_[number];
-            const PublicationOutcome& outcome = books_.outcomes.at(number);
+            const PublicationOutcome& outcome = recorder_.outcomes.at(number);
             std::uint32_t received = 0, living = 0, doomed = 0;
             for (const SubscriberId id : publication.wanted) {
                 (dead.contains(id) ? doomed : living) += 1;
                 if (!dead.contains(id) && got[id].contains(number)) ++received;
             }
             const std::string where = "publication " + std::to_string(number);
-            const std::uint32_t left_out = outcome.missed + outcome.unsubscribed;
+            const std::uint32_t left_out = outcome.dropped + outcome.unsubscribed;
             EXPECT_EQ(outcome.subscribers(), publication.wanted.size()) << where;
             EXPECT_GE(outcome.sent, received) << where;
             EXPECT_LE(outcome.sent, received + doomed) << where;
             EXPECT_GE(left_out, living - received) << where;
             EXPECT_LE(left_out, living - received + doomed) << where;
             EXPECT_LE(outcome.lost, doomed) << where;
-            EXPECT_TRUE(policy_ == SlowPolicy::drop || outcome.missed == 0) << where;
+            EXPECT_TRUE(policy_ == SlowPolicy::drop || outcome.dropped == 0) << where;
             ++judged;
             exact += doomed == 0 ? 1 : 0;
-            missed += outcome.missed;
+            dropped += outcome.dropped;
             lost += outcome.lost;
             unsubscribed += outcome.unsubscribed;
         }
@@ -361,7 +361,7 @@ class OutcomeWorld {
     std::mt19937_64 random_;
     TestBed bed_;
     SlowPolicy policy_;
-    Books books_;
+    OutcomeRecorder recorder_;
     std::deque<Publication> publications_; // outlive the publisher
     std::vector<PublishTicket> tickets_;
     std::unique_ptr<PublishSocket> publisher_;
@@ -372,7 +372,7 @@ class OutcomesWithAnOracle : public testing::TestWithParam<Bed> {};
 
 TEST_P(OutcomesWithAnOracle, ReportWhichSubscribersGotEachPublicationForEveryPolicy) {
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
-        std::uint64_t judged = 0, exact = 0, missed = 0, lost = 0, unsubscribed = 0;
+        std::uint64_t judged = 0, exact = 0, dropped = 0, lost = 0, unsubscribed = 0;
         for (std::uint64_t seed = 1; seed <= 20; ++seed) {
             SCOPED_TRACE("seed " + std::to_string(seed) + ", policy " +
                          std::to_string(static_cast<int>(policy)));
@@ -381,14 +381,14 @@ TEST_P(OutcomesWithAnOracle, ReportWhichSubscribersGotEachPublicationForEveryPol
             if (HasFailure()) return;
             judged += world.judged;
             exact += world.exact;
-            missed += world.missed;
+            dropped += world.dropped;
             lost += world.lost;
             unsubscribed += world.unsubscribed;
         }
         EXPECT_GT(judged, 800U);
         EXPECT_GT(exact, judged / 20);
         EXPECT_GT(lost, 0U);
-        EXPECT_EQ(missed > 0, policy == SlowPolicy::drop);
+        EXPECT_EQ(dropped > 0, policy == SlowPolicy::drop);
         EXPECT_TRUE(policy != SlowPolicy::block || unsubscribed > 0);
     }
 }

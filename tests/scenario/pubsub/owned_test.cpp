@@ -115,8 +115,8 @@ TEST_P(Owned, ASubscriberOfARangeAtTheAddressesOfAllLoopsGetsEachFidOnce) {
     EXPECT_EQ(seen.message_count, 6 * rounds);
     for (std::uint64_t fid = 1; fid <= 6; ++fid)
         EXPECT_EQ(seen.messages[Fid{fid}], rounds) << fid;
-    for (const Subscriptions::Told& told : all.told())
-        EXPECT_TRUE(told.complete) << told.source.name;
+    for (const Subscriptions::PublisherStats& stats : all.publisher_stats())
+        EXPECT_TRUE(stats.complete) << stats.source.name;
 }
 
 TEST_P(Owned, ARangeThatEndsBeforeItBeginsIsRefusedByName) {

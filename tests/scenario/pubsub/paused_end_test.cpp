@@ -46,7 +46,7 @@ class PausedEnd : public SeveralPublishers {
         ASSERT_NO_FATAL_FAILURE(expect_gone());
         bus.tell().on_gone("one");
     }
-    void expect_all_told() {
+    void expect_all_reported() {
         all->resume();
         ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
         EXPECT_EQ(actor.messages[Fid{3}], count);
@@ -61,25 +61,25 @@ INSTANTIATE_TEST_SUITE_P(Beds, PausedEnd, all_beds(), bed_name);
 TEST_P(PausedEnd, IsReportedAfterTheMessagesOfADepartedPublisher) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     EXPECT_EQ(actor.closed, 0) << "nothing is reported while it is paused";
-    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    ASSERT_NO_FATAL_FAILURE(expect_all_reported());
     EXPECT_FALSE(actor.retrying) << "it does not retry";
-    ASSERT_EQ(all->told().size(), 1U);
-    EXPECT_EQ(all->told().front().unknown_tails, 1U);
+    ASSERT_EQ(all->publisher_stats().size(), 1U);
+    EXPECT_EQ(all->publisher_stats().front().unknown_tails, 1U);
 }
 
 TEST_P(PausedEnd, HasNoTailForFidsUnsubscribedByThen) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     all->unsubscribe(range(5, 9));
-    ASSERT_NO_FATAL_FAILURE(expect_all_told());
-    EXPECT_EQ(all->told().front().unknown_tails, 0U);
+    ASSERT_NO_FATAL_FAILURE(expect_all_reported());
+    EXPECT_EQ(all->publisher_stats().front().unknown_tails, 0U);
 }
 
 TEST_P(PausedEnd, HasATailForFidsStillSubscribedByThen) {
     ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
-    ASSERT_NO_FATAL_FAILURE(expect_all_told());
-    EXPECT_EQ(all->told().front().unknown_tails, 1U);
+    ASSERT_NO_FATAL_FAILURE(expect_all_reported());
+    EXPECT_EQ(all->publisher_stats().front().unknown_tails, 1U);
 }
 
 TEST_P(PausedEnd, IsReportedAlsoIfTheNameVanishesDuringTheEnd) {
@@ -91,7 +91,7 @@ TEST_P(PausedEnd, IsReportedAlsoIfTheNameVanishesDuringTheEnd) {
         Made& one = with_messages();
         in_order ? one.socket->close() : one.socket->abort();
         bus.tell().on_gone("one");
-        ASSERT_NO_FATAL_FAILURE(expect_all_told());
+        ASSERT_NO_FATAL_FAILURE(expect_all_reported());
     }
 }
 
@@ -117,7 +117,7 @@ TEST_P(PausedEnd, KeepsItsCountersWhenItReturnsElsewhere) {
     Made& there = publisher();
     announce("one", there, range(0, 9));
     EXPECT_EQ(actor.connected.size(), 1U);
-    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    ASSERT_NO_FATAL_FAILURE(expect_all_reported());
     EXPECT_TRUE(actor.retrying);
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_THAT(actor.connected, ElementsAre("one", "one"));
@@ -125,7 +125,7 @@ TEST_P(PausedEnd, KeepsItsCountersWhenItReturnsElsewhere) {
     EXPECT_FALSE(actor.changes.front().tail_known);
     send(there, Fid{3});
     ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));
-    EXPECT_EQ(all->told().size(), 1U) << "one publisher";
+    EXPECT_EQ(all->publisher_stats().size(), 1U) << "one publisher";
 }
 
 TEST_P(PausedEnd, ContinuesIfAnnouncedAgainBeforeItsEndIsReported) {
@@ -138,7 +138,7 @@ TEST_P(PausedEnd, ContinuesIfAnnouncedAgainBeforeItsEndIsReported) {
     bus.tell().on_gone("one");
     Made& again = publisher(former);
     announce("one", again, range(0, 9));
-    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    ASSERT_NO_FATAL_FAILURE(expect_all_reported());
     EXPECT_TRUE(actor.retrying);
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     send(again, Fid{3});
@@ -153,7 +153,7 @@ TEST_P(PausedEnd, OfAPublisherThatMovedTwiceIsReportedOnce) {
     announce("one", last, range(0, 9));
     bus.tell().on_gone("one");
     announce("one", last, range(0, 9));
-    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    ASSERT_NO_FATAL_FAILURE(expect_all_reported());
     ASSERT_TRUE(run_until([&] { return last.actor.subscribed.size() == 1; }));
     send(last, Fid{3});
     ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));

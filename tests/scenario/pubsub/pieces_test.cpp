@@ -110,10 +110,10 @@ TEST(ManyPieces, DoNotReduceTheMessagesInFlightAndQueueNothing) {
             std::uint64_t taken = 0;
             while (world.try_publish(pieces, Cookie{taken}).status == Status::ok)
                 ++taken;
-            const auto figures = world.publisher.snapshot().subscribers;
-            ASSERT_EQ(figures.size(), 1U);
-            EXPECT_EQ(figures.front().waiting, 0U) << pieces << " pieces";
-            EXPECT_EQ(figures.front().posted, taken) << pieces << " pieces";
+            const auto subscribers = world.publisher.snapshot().subscribers;
+            ASSERT_EQ(subscribers.size(), 1U);
+            EXPECT_EQ(subscribers.front().waiting, 0U) << pieces << " pieces";
+            EXPECT_EQ(subscribers.front().posted, taken) << pieces << " pieces";
             if (of_few == 0) of_few = taken;
             EXPECT_EQ(taken, of_few) << pieces << " pieces";
             EXPECT_GE(taken, Pieces::receive_count - 2);

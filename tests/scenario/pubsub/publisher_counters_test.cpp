@@ -22,22 +22,24 @@ using namespace std::chrono_literals;
 
 class PublisherCounters : public PubSubScenario {
   protected:
-    static std::uint64_t sum_of(const std::vector<FidFigures>& fids,
-                                std::uint64_t FidFigures::*figure) {
-        return std::accumulate(
-            fids.begin(), fids.end(), std::uint64_t{0},
-            [&](std::uint64_t sum, const FidFigures& each) { return sum + each.*figure; });
+    static std::uint64_t sum_of(const std::vector<PublishedFidSnapshot>& fids,
+                                std::uint64_t PublishedFidSnapshot::*figure) {
+        return std::accumulate(fids.begin(), fids.end(), std::uint64_t{0},
+                               [&](std::uint64_t sum, const PublishedFidSnapshot& each) {
+                                   return sum + each.*figure;
+                               });
     }
     static std::uint64_t dropped_for_all(const PublisherSnapshot& snapshot) {
         std::uint64_t sum = 0;
-        for (const SubscriberFigures& each : snapshot.subscribers)
+        for (const SubscriberSnapshot& each : snapshot.subscribers)
             sum += each.dropped;
         return sum;
     }
     // Compares all counters of lost messages.
     static void expect_the_same_of_all(Publisher& publisher) {
         const PublisherSnapshot snapshot = publisher.snapshot();
-        EXPECT_EQ(sum_of(snapshot.fids, &FidFigures::dropped), publisher.counters().dropped);
+        EXPECT_EQ(sum_of(snapshot.fids, &PublishedFidSnapshot::dropped),
+                  publisher.counters().dropped);
         EXPECT_EQ(dropped_for_all(snapshot), publisher.counters().dropped);
     }
 
@@ -46,7 +48,7 @@ class PublisherCounters : public PubSubScenario {
         ASSERT_TRUE(run_until([&] {
             return std::ranges::all_of(
                 publisher.snapshot().subscribers,
-                [](const SubscriberFigures& each) { return each.posted == 0; });
+                [](const SubscriberSnapshot& each) { return each.posted == 0; });
         }));
     }
 
@@ -97,11 +99,11 @@ TEST_P(PublisherCounters, CountMessagesWithoutSubscribersPerFid) {
         EXPECT_EQ(publisher->counters().without_subscribers, 2U);
         EXPECT_EQ(publisher->counters().messages, 0U);
         EXPECT_EQ(publisher->counters().bytes, 0U);
-        EXPECT_EQ(sum_of(publisher->snapshot().fids, &FidFigures::messages), 2U);
+        EXPECT_EQ(sum_of(publisher->snapshot().fids, &PublishedFidSnapshot::messages), 2U);
     }
 }
 
-TEST_P(PublisherCounters, AFidThatIsOnlyFlushedHasNoFigures) {
+TEST_P(PublisherCounters, AFidThatIsOnlyFlushedIsNotInTheSnapshot) {
     auto publisher = buffered({});
     publisher->flush(Fid{7});
     EXPECT_EQ(publisher->snapshot().fid_count, 0U);
@@ -246,13 +248,13 @@ TEST_P(PublisherCountersInVirtualTime, ReportConnectionTimesAndFrameLatencies) {
     ASSERT_TRUE(run_until([&] { return publisher->snapshot().free == 64U * 1024; }));
     const PublisherSnapshot snapshot = publisher->snapshot();
     ASSERT_EQ(snapshot.subscribers.size(), 1U);
-    const SubscriberFigures& figures = snapshot.subscribers.front();
-    EXPECT_GE(figures.connected_for, 3s);
-    EXPECT_LT(figures.connected_for, 4s);
-    EXPECT_GE(figures.latency.longest, 3s) << "of those that waited until it resumed";
-    EXPECT_LT(figures.latency.longest, 4s);
-    EXPECT_GE(figures.latency.p99, figures.latency.median);
-    EXPECT_EQ(snapshot.latency.longest(), figures.latency.longest);
+    const SubscriberSnapshot& row = snapshot.subscribers.front();
+    EXPECT_GE(row.connected_for, 3s);
+    EXPECT_LT(row.connected_for, 4s);
+    EXPECT_GE(row.latency.longest, 3s) << "of those that waited until it resumed";
+    EXPECT_LT(row.latency.longest, 4s);
+    EXPECT_GE(row.latency.p99, row.latency.median);
+    EXPECT_EQ(snapshot.latency.longest(), row.latency.longest);
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, PublisherCountersInVirtualTime, netio::test::simulated_beds(),

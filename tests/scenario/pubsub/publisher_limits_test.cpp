@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 class PublisherLimits : public PubSubScenario {
   protected:
-    SubscriberFigures figures(Publisher& publisher) const {
+    SubscriberSnapshot only_subscriber(Publisher& publisher) const {
         return publisher.snapshot().subscribers.at(0);
     }
 
@@ -52,7 +52,7 @@ TEST_P(PublisherLimits, AsManyPublicationsWaitForASubscriberAsQueueLimitMessages
     // Too large for a batch.
     while (publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{taken}) == Status::ok)
         ASSERT_LT(++taken, 100U);
-    EXPECT_EQ(figures(*publisher).waiting, 5U);
+    EXPECT_EQ(only_subscriber(*publisher).waiting, 5U);
     EXPECT_EQ(publisher->outstanding(), taken);
     EXPECT_EQ(publisher->counters().again, 1U);
 }
@@ -63,8 +63,8 @@ TEST_P(PublisherLimits, DefaultPublishingBatchesSmallMessagesAndExplicitDoesNot)
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     for (std::uint64_t i = 0; i < 3; ++i)
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 40), Cookie{i}), Status::ok);
-    EXPECT_EQ(figures(*publisher).posted, 1U) << "no message was in flight";
-    EXPECT_EQ(figures(*publisher).waiting, 2U);
+    EXPECT_EQ(only_subscriber(*publisher).posted, 1U) << "no message was in flight";
+    EXPECT_EQ(only_subscriber(*publisher).waiting, 2U);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 3; }));
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
     EXPECT_TRUE(subscriber.socket->seen().gathered);
@@ -72,8 +72,8 @@ TEST_P(PublisherLimits, DefaultPublishingBatchesSmallMessagesAndExplicitDoesNot)
         ASSERT_EQ(publisher->try_publish(Fid{1}, memory.slice(0, 40), Cookie{i}).status,
                   Status::ok);
     }
-    EXPECT_EQ(figures(*publisher).posted, 3U);
-    EXPECT_EQ(figures(*publisher).waiting, 0U);
+    EXPECT_EQ(only_subscriber(*publisher).posted, 3U);
+    EXPECT_EQ(only_subscriber(*publisher).waiting, 0U);
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
 }
 
@@ -129,7 +129,7 @@ TEST_P(PublisherLimits, APageFillsFurtherWhileItsSubscriberIsBusy) {
     auto slow = stuck(range(1, 1));
     std::uint64_t count = 0;
     // Some pages leave early, until one has to wait.
-    while (figures(*publisher).waiting == 0) {
+    while (only_subscriber(*publisher).waiting == 0) {
         ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
         ASSERT_LT(count, 2000U);
     }
@@ -150,7 +150,7 @@ TEST_P(PublisherLimits, PagesLeaveEarlyWhileADroppingSubscriberIsStuck) {
     auto& subscriber = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t count = 0;
-    while (figures(*publisher).waiting == 0) {
+    while (only_subscriber(*publisher).waiting == 0) {
         for (const std::uint64_t pages = publisher->counters().pages;
              publisher->counters().pages == pages;)
             ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
@@ -186,7 +186,7 @@ TEST_P(PublisherLimits, APageDoesNotGrowWhileMemoryIsShort) {
         most = std::max(most, count - std::exchange(last_page, count));
         ASSERT_LT(count, 2000U);
     }
-    EXPECT_GT(figures(*publisher).waiting, 0U);
+    EXPECT_GT(only_subscriber(*publisher).waiting, 0U);
     EXPECT_LT(most, 70U) << "each leaves at 64 KiB although its subscriber is busy";
 }
 

@@ -53,11 +53,11 @@ class PublisherAndSlow : public PubSubScenario {
         ASSERT_TRUE(run_until([&] {
             return std::ranges::all_of(
                 publisher.snapshot().subscribers,
-                [](const SubscriberFigures& each) { return each.posted == 0; });
+                [](const SubscriberSnapshot& each) { return each.posted == 0; });
         }));
     }
     static std::uint64_t dropped_of(Publisher& publisher, Fid fid) {
-        for (const FidFigures& each : publisher.snapshot().fids)
+        for (const PublishedFidSnapshot& each : publisher.snapshot().fids)
             if (each.fid == fid) return each.dropped;
         return 0;
     }

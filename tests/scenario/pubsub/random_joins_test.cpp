@@ -91,8 +91,8 @@ class Joiner final : public SubscribeSocket::Handler {
     }
     void on_totals(SubscribeSocket& it) override {
         has_totals = true;
-        const ArrivalCounter::Books books = it.arrivals().books().value();
-        EXPECT_EQ(books.surplus, 0U);
+        const ArrivalCounter::Difference difference = it.arrivals().difference().value();
+        EXPECT_EQ(difference.surplus, 0U);
     }
     void on_closed(SubscribeSocket&, const netio::Closed& closed, bool) override { end = closed; }
 
@@ -203,7 +203,7 @@ class World final : public PublishSocketBase::Handler {
         joining_->pauses = draw(2) == 0;
         const SlowPolicy policy = slow_policies[draw(slow_policies.size())];
         // Conflation leaves messages out, and the drop policy of a stopped subscriber drops.
-        joining_->waits_by_policy = !may_miss(policy);
+        joining_->waits_by_policy = !may_drop(policy);
         joining_->socket = std::make_unique<SubscribeSocket>(bed_.transport(), options, *joining_);
         const std::uint64_t first = draw(fid_count);
         joining_->socket->subscribe(range(first, first + draw(fid_count - first)), policy);

@@ -49,7 +49,8 @@ TEST_P(Reconnecting, MessagesPublishedDuringTheLossAreReportedForEachFid) {
     ASSERT_EQ(publish(*publisher, Fid{2}, 0, 40), Status::no_subscribers);
     ASSERT_EQ(publish(*publisher, Fid{20}, 0, 40), Status::no_subscribers);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
-    EXPECT_EQ(subscriber.actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}, {Fid{2}, 1U}}));
+    EXPECT_EQ(subscriber.actor.lost_while_disconnected,
+              (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}, {Fid{2}, 1U}}));
     EXPECT_THAT(subscriber.actor.changes, IsEmpty());
     ASSERT_EQ(publish(*publisher, Fid{1}, 8, 40), Status::ok);
     publisher->flush();
@@ -66,7 +67,7 @@ TEST_P(Reconnecting, ZeroCopyMessagesInFlightAreReportedLost) {
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{n}), Status::ok);
     lose(subscriber);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
-    EXPECT_EQ(subscriber.actor.messages + subscriber.actor.missed[Fid{1}], 20U);
+    EXPECT_EQ(subscriber.actor.messages + subscriber.actor.lost_while_disconnected[Fid{1}], 20U);
 }
 
 TEST_P(Reconnecting, WithoutAReconnectionNoPositionsAreReported) {
@@ -78,7 +79,8 @@ TEST_P(Reconnecting, WithoutAReconnectionNoPositionsAreReported) {
     auto& other = subscribe({range(1, 9)}, returning());
     ASSERT_TRUE(run_until([&] { return other.actor.subscribed.size() == 1; }));
     EXPECT_NE(other.socket->publisher_instance(), 0U);
-    EXPECT_THAT(other.actor.missed, IsEmpty()) << "messages from before its first connection";
+    EXPECT_THAT(other.actor.lost_while_disconnected, IsEmpty())
+        << "messages from before its first connection";
 }
 
 TEST_P(Reconnecting, AChangeOfPolicyLosesNothing) {
@@ -92,7 +94,7 @@ TEST_P(Reconnecting, AChangeOfPolicyLosesNothing) {
     lose(subscriber);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.connected == 2; }));
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() >= 3; }));
-    EXPECT_THAT(subscriber.actor.missed, IsEmpty());
+    EXPECT_THAT(subscriber.actor.lost_while_disconnected, IsEmpty());
     EXPECT_EQ(subscriber.actor.messages, 1U);
 }
 
@@ -133,7 +135,8 @@ TEST_P(Reconnecting, CountsNoLossesForFidsUnsubscribedWhileDisconnected) {
             }));
             publisher->flush();
             ASSERT_TRUE(run_until([&] { return subscriber.actor.messages >= 4; }));
-            EXPECT_EQ(subscriber.actor.missed, (std::map<Fid, std::uint64_t>{{Fid{5}, 1U}}));
+            EXPECT_EQ(subscriber.actor.lost_while_disconnected,
+                      (std::map<Fid, std::uint64_t>{{Fid{5}, 1U}}));
             subscribers.clear();
         }
     }
@@ -209,9 +212,9 @@ class Vicissitudes {
             }
         };
         actor_.at_gap = [this](SubscribeSocket&) { pass(actor_.gaps); };
-        actor_.at_missed = [this](SubscribeSocket&) {
+        actor_.at_lost_while_disconnected = [this](SubscribeSocket&) {
             ++told_missing;
-            pass(actor_.missed);
+            pass(actor_.lost_while_disconnected);
         };
         actor_.at_changed = [this](SubscribeSocket&) {
             ++changes;
@@ -232,8 +235,8 @@ class Vicissitudes {
         actor_.at_totals = [this](SubscribeSocket& socket) {
             // It includes the counts of the loss reports.
             for (std::uint64_t fid = 0; fid < 4; ++fid) {
-                const auto books = socket.arrivals().books(Fid{fid}).value();
-                next_[Fid{fid}] += books.lost - socket.arrivals().missed(Fid{fid});
+                const auto difference = socket.arrivals().difference(Fid{fid}).value();
+                next_[Fid{fid}] += difference.lost - socket.arrivals().dropped(Fid{fid});
             }
         };
         start();
@@ -402,7 +405,8 @@ TEST_P(Restarting, ReportsANewPublisherAndWhetherTheFormerTailIsKnown) {
         EXPECT_EQ(subscriber.actor.changes[0].former, former);
         EXPECT_EQ(subscriber.actor.changes[0].now, subscriber.socket->publisher_instance());
         EXPECT_EQ(subscriber.actor.changes[0].tail_known, in_order);
-        EXPECT_THAT(subscriber.actor.missed, IsEmpty()) << "not countable for a new publisher";
+        EXPECT_THAT(subscriber.actor.lost_while_disconnected, IsEmpty())
+            << "not countable for a new publisher";
         subscribers.clear();
     }
 }

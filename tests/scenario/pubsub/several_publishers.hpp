@@ -60,9 +60,9 @@ class SubscriptionsActor final : public Subscriptions::Handler {
     void on_unsubscribed(Subscriptions&, const Subscriptions::Source&, const FidRange&) override {
         if (at_unsubscribed) at_unsubscribed();
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                   std::uint64_t count) override {
-        missed[fid] += count;
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                    std::uint64_t count) override {
+        lost_while_disconnected[fid] += count;
     }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source&,
                               const PublisherChange& change) override {
@@ -78,12 +78,12 @@ class SubscriptionsActor final : public Subscriptions::Handler {
         contests.push_back(contest.owner + " " + contest.other + " " +
                            std::to_string(contest.fids) + " from " + to_string(contest.first));
     }
-    void on_trouble(Subscriptions&, const std::string& what) override { troubles.push_back(what); }
+    void on_warning(Subscriptions&, const std::string& what) override { troubles.push_back(what); }
     void on_ended(Subscriptions&) override { ++ended; }
 
     std::vector<std::string> connected, contests, troubles;
     std::map<std::string, std::vector<FidRange>> subscribed;
-    std::map<Fid, std::uint64_t> messages, missed;
+    std::map<Fid, std::uint64_t> messages, lost_while_disconnected;
     std::vector<PublisherChange> changes;
     std::size_t message_count = 0;
     std::string reason; // of the last end

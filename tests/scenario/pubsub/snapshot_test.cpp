@@ -37,15 +37,15 @@ TEST_P(Snapshots, AgreeWithTheFinalCounters) {
     ASSERT_TRUE(run_until([&] { return publisher->snapshot().free == 8192; }));
     const PublisherSnapshot snapshot = publisher->snapshot();
     ASSERT_EQ(snapshot.subscribers.size(), 1U);
-    const SubscriberFigures& figures = snapshot.subscribers.front();
-    EXPECT_EQ(figures.waiting + figures.posted, 0U);
-    EXPECT_EQ(figures.dropped, 0U);
-    EXPECT_GE(figures.frames_sent, publisher->counters().pages);
-    EXPECT_GE(figures.bytes_sent, 30U * 50);
-    EXPECT_GT(figures.credits, 0U);
+    const SubscriberSnapshot& row = snapshot.subscribers.front();
+    EXPECT_EQ(row.waiting + row.posted, 0U);
+    EXPECT_EQ(row.dropped, 0U);
+    EXPECT_GE(row.frames_sent, publisher->counters().pages);
+    EXPECT_GE(row.bytes_sent, 30U * 50);
+    EXPECT_GT(row.credits, 0U);
     EXPECT_EQ(snapshot.latency.count(), publisher->counters().pages);
     ASSERT_EQ(snapshot.fids.size(), 3U);
-    for (const FidFigures& fid : snapshot.fids)
+    for (const PublishedFidSnapshot& fid : snapshot.fids)
         EXPECT_EQ(fid.messages, 10U) << to_string(fid.fid);
 }
 
@@ -93,7 +93,7 @@ TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
     EXPECT_EQ(snapshot.fid_count, 100U);
     EXPECT_EQ(snapshot.subscribers.size(), 1U);
     EXPECT_EQ(snapshot.subscriber_count, 2U);
-    EXPECT_TRUE(std::ranges::is_sorted(snapshot.fids, {}, &FidFigures::fid));
+    EXPECT_TRUE(std::ranges::is_sorted(snapshot.fids, {}, &PublishedFidSnapshot::fid));
     // Later fids do not replace them in the snapshot.
     for (std::uint64_t i = 101; i <= 1000; ++i)
         ASSERT_EQ(publish(*publisher, Fid{i}, i, 50), Status::no_subscribers);
@@ -120,26 +120,26 @@ TEST_P(Snapshots, ShowTheMemoryOfEachSubscriberWhileOneIsStopped) {
                    now.subscribers[0].idle >= ProgressMonitor::stalled_after;
         }));
         const PublisherSnapshot snapshot = publisher->snapshot();
-        const SubscriberFigures& figures = snapshot.subscribers.front();
+        const SubscriberSnapshot& row = snapshot.subscribers.front();
         if (policy == SlowPolicy::drop) {
-            EXPECT_GT(figures.dropped, 0U);
-            EXPECT_EQ(figures.dropped, publisher->counters().dropped);
+            EXPECT_GT(row.dropped, 0U);
+            EXPECT_EQ(row.dropped, publisher->counters().dropped);
             EXPECT_EQ(std::accumulate(snapshot.fids.begin(), snapshot.fids.end(), std::uint64_t{0},
-                                      [](std::uint64_t sum, const FidFigures& each) {
+                                      [](std::uint64_t sum, const PublishedFidSnapshot& each) {
                                           return sum + each.dropped;
                                       }),
                       publisher->counters().dropped);
         } else {
-            EXPECT_GT(figures.waiting, 0U);
+            EXPECT_GT(row.waiting, 0U);
             EXPECT_GT(publisher->counters().again, 0U);
             ASSERT_EQ(snapshot.fids.size(), 1U);
             EXPECT_EQ(snapshot.fids[0].again, publisher->counters().again);
-            EXPECT_EQ(figures.dropped, 0U);
-            EXPECT_TRUE(figures.waited_for);
-            EXPECT_GT(snapshot.held_up, Duration{});
+            EXPECT_EQ(row.dropped, 0U);
+            EXPECT_TRUE(row.waited_for);
+            EXPECT_GT(snapshot.blocked_time, Duration{});
         }
         EXPECT_LT(snapshot.free, snapshot.pool);
-        EXPECT_LE(figures.least_credits, 1U) << "the last one is the session's own";
+        EXPECT_LE(row.least_credits, 1U) << "the last one is the session's own";
         stopped.reset();
         publisher->abort();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended > 0; }));
@@ -162,7 +162,7 @@ TEST_P(Snapshots, ShowTheMinimumOfFreeReceivesInBetween) {
     send(60); // at once: its receives are used up
     while (number < 80)
         send(number + 1); // one at a time: they are returned
-    const SubscriberFigures now = publisher->snapshot().subscribers.front();
+    const SubscriberSnapshot now = publisher->snapshot().subscribers.front();
     EXPECT_LT(now.least_credits, now.credits);
     EXPECT_LE(now.least_credits, 2U);
 }

@@ -80,7 +80,7 @@ class Stopped : public testing::TestWithParam<int> {
     }
 
     // Arrived messages and messages reported lost together are all messages of a fid, in order.
-    static void expect_books(const SubscriberActor& actor, Fid fid, std::uint64_t published) {
+    static void expect_counts(const SubscriberActor& actor, Fid fid, std::uint64_t published) {
         std::uint64_t gaps = 0;
         if (const auto found = actor.gaps.find(fid); found != actor.gaps.end())
             gaps = found->second;
@@ -169,7 +169,7 @@ class Sensor : public Stopped {
         EXPECT_EQ(reader.actor.totals, 1);
         EXPECT_EQ(reader.actor.lost, publisher.counters().dropped);
         for (const Fid fid : sixteen_fids())
-            expect_books(reader.actor, fid, ticker.count());
+            expect_counts(reader.actor, fid, ticker.count());
         dropped_ = publisher.counters().dropped;
         published_ = 16 * ticker.count();
     }
@@ -321,7 +321,7 @@ class Crowd : public Stopped {
             scheduler_.go_on(readers_[i]->process);
         run_for(300ms);
     }
-    void expect_books_of_all(const Ticker& ticker) {
+    void expect_counts_of_all(const Ticker& ticker) {
         EXPECT_EQ(ticker.refused(), 0U);
         for (std::size_t i = 0; i < honest; ++i) {
             readers_[i]->actor.expect_contiguous(Fid{1}, 0, ticker.count());
@@ -333,7 +333,7 @@ class Crowd : public Stopped {
             const bool thrown_out = guest.totals == 0;
             EXPECT_FALSE(thrown_out) << i;
             if (!thrown_out)
-                expect_books(guest, i % 2 == 0 ? Fid{1} : Fid{200 + i}, ticker.count());
+                expect_counts(guest, i % 2 == 0 ? Fid{1} : Fid{200 + i}, ticker.count());
         }
     }
 };
@@ -359,7 +359,7 @@ class BufferedCrowd : public Crowd {
         publisher.close();
         ASSERT_TRUE(run_until([&] { return publisher_actor_.ended == 1; }));
         EXPECT_GT(publisher.counters().dropped, 0U) << "the test must reach the limit";
-        expect_books_of_all(busy);
+        expect_counts_of_all(busy);
     }
 };
 
@@ -400,7 +400,7 @@ TEST_P(Crowd, FortyStoppedOfFiftyDoNotAffectTheOthersUnbuffered) {
     publisher.close();
     ASSERT_TRUE(run_until([&] { return publisher_actor_.ended == 1; }));
     EXPECT_GT(publisher.counters().dropped, 0U) << "the test must reach the limit";
-    expect_books_of_all(busy);
+    expect_counts_of_all(busy);
 }
 
 // On a bed where a stopped process's device accepts messages for all its receives, none stays

@@ -56,7 +56,7 @@ class Strangers : public testing::Test {
         publisher->close();
         EXPECT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
         EXPECT_EQ(publisher_actor.end.reason, netio::CloseReason::orderly);
-        EXPECT_EQ(honest->arrivals().books(), ArrivalCounter::Books{});
+        EXPECT_EQ(honest->arrivals().difference(), ArrivalCounter::Difference{});
         ::alarm(0);
     }
 

@@ -21,16 +21,17 @@ using testing::SizeIs;
 
 class SubscriptionSnapshots : public SeveralPublishers {
   protected:
-    // Compares the snapshot with told(), which copies everything, and with the last snapshot.
+    // Compares the snapshot with publisher_stats(), which copies everything, and with the last
+    // snapshot.
     SubscriptionsSnapshot look(Subscriptions& all) {
         SubscriptionsSnapshot now = all.snapshot();
         std::map<Fid, Account::Row> rows;
         std::map<std::string, Account::Row> sources;
         std::map<std::string, std::uint64_t> connections;
-        for (const Subscriptions::Told& told : all.told()) {
-            connections[told.source.name] = told.connections;
-            Account::Row& source = sources[told.source.name];
-            told.fids.for_each([&](Fid fid, const Account::Row& row) {
+        for (const Subscriptions::PublisherStats& stats : all.publisher_stats()) {
+            connections[stats.source.name] = stats.connections;
+            Account::Row& source = sources[stats.source.name];
+            stats.fids.for_each([&](Fid fid, const Account::Row& row) {
                 for (Account::Row* const sum : {&rows[fid], &source}) {
                     sum->messages += row.messages;
                     sum->bytes += row.bytes;
@@ -40,21 +41,22 @@ class SubscriptionSnapshots : public SeveralPublishers {
         }
         EXPECT_EQ(now.fids.size(), rows.size());
         EXPECT_EQ(now.fid_count, rows.size());
-        for (const ArrivedFigures& fid : now.fids) {
+        for (const ReceivedFidSnapshot& fid : now.fids) {
             EXPECT_EQ(fid.messages, rows[fid.fid].messages) << to_string(fid.fid);
             EXPECT_EQ(fid.bytes, rows[fid.fid].bytes) << to_string(fid.fid);
-            EXPECT_EQ(fid.missed, rows[fid.fid].lost) << to_string(fid.fid);
+            EXPECT_EQ(fid.lost, rows[fid.fid].lost) << to_string(fid.fid);
         }
-        for (const SourceFigures& source : now.sources) {
+        for (const RemotePublisherSnapshot& source : now.publishers) {
             EXPECT_EQ(source.messages, sources[source.name].messages) << source.name;
             EXPECT_EQ(source.bytes, sources[source.name].bytes) << source.name;
-            EXPECT_EQ(source.missed, sources[source.name].lost) << source.name;
+            EXPECT_EQ(source.lost, sources[source.name].lost) << source.name;
             EXPECT_EQ(source.connections, connections[source.name]) << source.name;
         }
-        for (const SourceFigures& before : last_.sources) {
-            const auto same = std::ranges::find(now.sources, before.name, &SourceFigures::name);
-            EXPECT_NE(same, now.sources.end()) << before.name << " is missing";
-            if (same == now.sources.end()) continue;
+        for (const RemotePublisherSnapshot& before : last_.publishers) {
+            const auto same =
+                std::ranges::find(now.publishers, before.name, &RemotePublisherSnapshot::name);
+            EXPECT_NE(same, now.publishers.end()) << before.name << " is missing";
+            if (same == now.publishers.end()) continue;
             EXPECT_GE(same->pauses, before.pauses);
         }
         last_ = now;
@@ -66,7 +68,7 @@ class SubscriptionSnapshots : public SeveralPublishers {
         ASSERT_TRUE(run_until([&] { return actor.message_count == before + 1; }));
     }
     // Publishes while the subscriber is not connected.
-    static void miss(Made& one, Fid fid, int count) {
+    static void lose(Made& one, Fid fid, int count) {
         for (int i = 0; i < count; ++i)
             ASSERT_EQ(publish(*one.socket, fid, 0, 40), Status::no_subscribers);
     }
@@ -84,25 +86,25 @@ INSTANTIATE_TEST_SUITE_P(Beds, SubscriptionSnapshots, all_beds(), bed_name);
 TEST_P(SubscriptionSnapshots, ContinueWithAnotherPublisher) {
     Made& one = publisher();
     Subscriptions all{transport(), options({one.address}), actor};
-    EXPECT_THAT(look(all).sources, SizeIs(1)) << "it is tried";
+    EXPECT_THAT(look(all).publishers, SizeIs(1)) << "it is tried";
     all.subscribe(range(1, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     get(one, Fid{1});
     get(one, Fid{2});
-    EXPECT_TRUE(look(all).sources[0].connected);
+    EXPECT_TRUE(look(all).publishers[0].connected);
     all.pause();
-    EXPECT_TRUE(look(all).sources[0].paused);
+    EXPECT_TRUE(look(all).publishers[0].paused);
     all.resume();
     one.socket.reset();
     ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
-    EXPECT_FALSE(look(all).sources[0].connected);
+    EXPECT_FALSE(look(all).publishers[0].connected);
     Made& next = publisher(one.address);
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     get(next, Fid{1});
     const SubscriptionsSnapshot now = look(all);
-    EXPECT_EQ(now.sources[0].messages, 3U);
-    EXPECT_EQ(now.sources[0].connections, 2U);
-    EXPECT_EQ(now.sources[0].pauses, 1U);
+    EXPECT_EQ(now.publishers[0].messages, 3U);
+    EXPECT_EQ(now.publishers[0].connections, 2U);
+    EXPECT_EQ(now.publishers[0].pauses, 1U);
     EXPECT_EQ(now.fids[0].messages, 2U);
 }
 
@@ -115,10 +117,10 @@ TEST_P(SubscriptionSnapshots, ExcludePublishersWithoutRequests) {
     announce("other", other, range(10, 19));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     const SubscriptionsSnapshot now = look(all);
-    ASSERT_THAT(now.sources, SizeIs(1));
-    EXPECT_EQ(now.sources[0].name, "one");
+    ASSERT_THAT(now.publishers, SizeIs(1));
+    EXPECT_EQ(now.publishers[0].name, "one");
     all.subscribe(range(10, 19));
-    EXPECT_THAT(look(all).sources, SizeIs(2));
+    EXPECT_THAT(look(all).publishers, SizeIs(2));
 }
 
 // Remembered or not: the sums of forgotten publishers remain.
@@ -144,21 +146,21 @@ TEST_P(SubscriptionSnapshots, KeepTheCountersOfADepartedPublisher) {
         bus.tell().on_gone("one");
         ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
         SubscriptionsSnapshot now = all.snapshot();
-        ASSERT_THAT(now.sources, SizeIs(1));
-        EXPECT_EQ(now.sources[0].name, remembered > 0 ? "one" : "");
-        EXPECT_EQ(now.sources[0].messages, 1U);
-        EXPECT_EQ(now.sources[0].pauses, 1U);
+        ASSERT_THAT(now.publishers, SizeIs(1));
+        EXPECT_EQ(now.publishers[0].name, remembered > 0 ? "one" : "");
+        EXPECT_EQ(now.publishers[0].messages, 1U);
+        EXPECT_EQ(now.publishers[0].pauses, 1U);
         EXPECT_EQ(now.fids.at(0).messages, 1U);
         EXPECT_EQ(now.fid_count, 1U);
-        miss(one, Fid{1}, 3);
+        lose(one, Fid{1}, 3);
         announce("one", one, range(0, 9));
         ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
         get(one, Fid{1});
         now = look(all);
-        EXPECT_THAT(now.sources, SizeIs(remembered > 0 ? 1 : 2));
-        EXPECT_EQ(now.sources.back().missed, remembered > 0 ? 3U : 0U);
+        EXPECT_THAT(now.publishers, SizeIs(remembered > 0 ? 1 : 2));
+        EXPECT_EQ(now.publishers.back().lost, remembered > 0 ? 3U : 0U);
         EXPECT_EQ(now.fids.at(0).messages, 2U);
-        EXPECT_EQ(now.fids.at(0).missed, remembered > 0 ? 3U : 0U);
+        EXPECT_EQ(now.fids.at(0).lost, remembered > 0 ? 3U : 0U);
     }
 }
 
@@ -176,7 +178,7 @@ TEST_P(SubscriptionSnapshots, KeepTheCountersOfAMovedOrUnsubscribedFid) {
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     ASSERT_TRUE(run_until([&] { return !one.actor.unsubscribed.empty(); }));
     get(other, Fid{1});
-    ASSERT_TRUE(run_until([&] { return look(all).sources.size() == 2; }));
+    ASSERT_TRUE(run_until([&] { return look(all).publishers.size() == 2; }));
     all.unsubscribe(range(2, 2));
     ASSERT_TRUE(run_until([&] { return one.actor.unsubscribed.size() == 2; }));
     get(other, Fid{1});
@@ -194,16 +196,16 @@ TEST_P(SubscriptionSnapshots, CountAFidOnceInsideOnUnsubscribed) {
     get(one, Fid{1});
     get(one, Fid{2});
     std::optional<SubscriptionsSnapshot> then;
-    std::uint64_t told = 0;
+    std::uint64_t received = 0;
     actor.at_unsubscribed = [&] {
         then = all.snapshot();
-        told = all.told().at(0).fids.find(Fid{2})->messages;
+        received = all.publisher_stats().at(0).fids.find(Fid{2})->messages;
     };
     all.unsubscribe(range(2, 2));
     ASSERT_TRUE(run_until([&] { return then.has_value(); }));
-    EXPECT_EQ(told, 1U);
+    EXPECT_EQ(received, 1U);
     EXPECT_EQ(then->fids.at(1).messages, 1U);
-    EXPECT_EQ(all.told().at(0).fids.find(Fid{2})->messages, 1U);
+    EXPECT_EQ(all.publisher_stats().at(0).fids.find(Fid{2})->messages, 1U);
     EXPECT_EQ(look(all).fids.at(1).messages, 1U);
 }
 
@@ -223,7 +225,7 @@ TEST_P(SubscriptionSnapshots, AreTheSameIfThePublisherMovesInsideOnUnsubscribed)
     };
     all->unsubscribe(range(2, 2));
     ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
-    EXPECT_EQ(all->told().at(0).fids.find(Fid{2})->messages, 1U);
+    EXPECT_EQ(all->publisher_stats().at(0).fids.find(Fid{2})->messages, 1U);
 }
 
 TEST_P(SubscriptionSnapshots, EndIfTheirObjectIsDestroyedInsideOnUnsubscribed) {

@@ -20,9 +20,9 @@ inline bool keep_one_waiting(TestBed& bed, PublishSocket& publisher, Fid fid,
     return bed.run_until([&] {
         if (publisher.outstanding() == 0)
             static_cast<void>(publisher.publish(fid, message, netio::Cookie{UINT64_MAX}));
-        const auto figures = publisher.snapshot().subscribers;
-        return std::ranges::any_of(figures,
-                                   [](const SubscriberFigures& each) { return each.waiting == 1; });
+        const auto subscribers = publisher.snapshot().subscribers;
+        return std::ranges::any_of(
+            subscribers, [](const SubscriberSnapshot& each) { return each.waiting == 1; });
     });
 }
 
@@ -48,7 +48,7 @@ class WaitedFor : public PubSubScenario {
         ASSERT_TRUE(run_until([&] {
             return std::ranges::all_of(
                 publisher.snapshot().subscribers,
-                [](const SubscriberFigures& each) { return each.posted == 0; });
+                [](const SubscriberSnapshot& each) { return each.posted == 0; });
         }));
     }
     // Publishes this many messages for each of them, one after the other, if they are accepted.

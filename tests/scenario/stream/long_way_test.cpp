@@ -58,7 +58,7 @@ class LongWay : public testing::Test, protected Pair {
         timer.start(time);
         ASSERT_TRUE(bed.run_until([&] { return passed; }));
     }
-    std::uint64_t told() const { return server.socket->counters().controls; }
+    std::uint64_t controls_received() const { return server.socket->counters().controls; }
 
     static constexpr std::size_t send_bytes = 4 * 1024;
     static constexpr std::size_t receive_bytes = 8 * 1024;
@@ -82,9 +82,9 @@ TEST_F(LongWay, IsFilledSoon) {
 TEST_F(LongWay, UsesFewControlMessages) {
     establish_far_away();
     carry(16 * window_bytes);
-    const std::uint64_t before = told();
+    const std::uint64_t before = controls_received();
     const double trips = carry(16 * window_bytes) / round_trip;
-    const auto controls = static_cast<double>(told() - before);
+    const auto controls = static_cast<double>(controls_received() - before);
     EXPECT_LE(controls / trips, 2 * 16 + 4.) << "in half of it, as measured when connecting";
     EXPECT_GE(controls / trips, 4.) << "otherwise the sender would wait for it";
 }
@@ -94,10 +94,10 @@ TEST_F(LongWay, DelayedReportsAreSentInTheEnd) {
     carry(16 * window_bytes);
     pass(1s); // everything has arrived and is acknowledged
     for (int i = 0; i < 2; ++i) {
-        const std::uint64_t before = told();
+        const std::uint64_t before = controls_received();
         ASSERT_EQ(server.receive(receive_bytes, Fill::all), Status::ok);
         pass(i == 0 ? 10us : 10ms);
-        EXPECT_EQ(told(), before + 1) << i;
+        EXPECT_EQ(controls_received(), before + 1) << i;
     }
 }
 
@@ -109,10 +109,10 @@ TEST_F(LongWay, OnAShortPathEverythingIsReportedAtOnce) {
     bed.sim()->network().set_path(0, 0, {});
     pass(100ms);
     for (int i = 0; i < 10; ++i) {
-        const std::uint64_t before = told();
+        const std::uint64_t before = controls_received();
         ASSERT_EQ(server.receive(receive_bytes, Fill::all), Status::ok);
         pass(10us);
-        EXPECT_EQ(told(), before + 1) << i;
+        EXPECT_EQ(controls_received(), before + 1) << i;
     }
 }
 

@@ -99,15 +99,15 @@ TEST_P(Transfer, MemoryOfTheUsersOwnIsRegisteredOnce) {
     for (int round = 0; round < 3; ++round) {
         for (std::size_t i = 0; i < from.size(); ++i)
             from[i] = content(static_cast<std::uint64_t>(round), i);
-        const auto lent_out = cache.lend(from, netio::Access::send);
-        const auto lent_in = cache.lend(to, netio::Access::remote_write);
+        const auto borrowed_from = cache.borrow(from, netio::Access::send);
+        const auto borrowed_to = cache.borrow(to, netio::Access::remote_write);
         bool arrived = false;
         server.at_raw = [&](const Received& got) {
             EXPECT_EQ(got.bytes, to.size());
             arrived = true;
         };
-        ASSERT_EQ(server.socket->receive(lent_in.slice(), Cookie{0}, Fill::all), Status::ok);
-        ASSERT_EQ(client.socket->send(lent_out.slice(), Cookie{0}), Status::ok);
+        ASSERT_EQ(server.socket->receive(borrowed_to.slice(), Cookie{0}, Fill::all), Status::ok);
+        ASSERT_EQ(client.socket->send(borrowed_from.slice(), Cookie{0}), Status::ok);
         ASSERT_TRUE(bed.run_until([&] { return arrived && sent == round + 1; }));
         EXPECT_EQ(from, to);
         std::ranges::fill(to, std::byte{0});

@@ -22,7 +22,7 @@ using pubsub::FidRange;
 class AnnouncedLoop final : public pubsub::Publisher::Handler {
   public:
     // Reports an event of the socket.
-    using Told = std::function<bool(Event)>;
+    using OnEvent = std::function<bool(Event)>;
     struct Seat {
         EventLoop& loop;
         Transport& transport;
@@ -31,9 +31,9 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
     };
 
     AnnouncedLoop(World& world, const Seat& seat, pubsub::BufferedPublishSocket::Options options,
-                  std::vector<std::uint64_t> fids, Told told)
+                  std::vector<std::uint64_t> fids, OnEvent on_event)
         : world_{world}, process_{seat.process}, fids_{std::move(fids)},
-          left_(fids_.size()), told_{std::move(told)}, view_{world.bus()},
+          left_(fids_.size()), on_event_{std::move(on_event)}, view_{world.bus()},
           healed_{seat.loop, [this] { view_.cut(false); }}, retry_{seat.loop, [this] { go_on(); }} {
         const Address address = World::address_of(process_, seat.which);
         const FidRange range{.first = Fid{fids_.front()}, .last = Fid{fids_.back()}};
@@ -120,26 +120,26 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
         note("subscribed", connection, to_integer(range.first));
         world_.found().grants(connection, std::max(to_integer(range.first), fids_.front()),
                               std::min(to_integer(range.last), fids_.back()));
-        told_(Event::subscribed);
+        on_event_(Event::subscribed);
     }
     void on_subscriber_closed(pubsub::Publisher&, const pubsub::SubscriberPeer&,
                               const Closed&) override {
-        told_(Event::peer_closed);
+        on_event_(Event::peer_closed);
     }
     void on_writable(pubsub::Publisher&) override {
-        if (!told_(Event::writable)) retry_.start(Duration{});
+        if (!on_event_(Event::writable)) retry_.start(Duration{});
     }
     void on_closed(pubsub::Publisher&, const Closed& closed) override {
         note("closed", static_cast<std::uint64_t>(closed.reason));
         closed_ = true;
-        told_(Event::closed);
+        on_event_(Event::closed);
     }
 
     World& world_;
     std::uint32_t process_;
     std::vector<std::uint64_t> fids_;
     std::vector<std::int64_t> left_;
-    Told told_;
+    OnEvent on_event_;
     std::size_t bytes_ = 40;
     bool closing_ = false;
     bool closed_ = false;

@@ -77,7 +77,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         connections_[source.name] =
             world_.network().newest_connection(number_, parse_address(source.address));
         note("connected", connections_[source.name]);
-        if (!open_.insert(source.name).second) untold_end(source.name);
+        if (!open_.insert(source.name).second) unreported_end(source.name);
         react(Event::connected);
     }
     void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
@@ -102,12 +102,13 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     void on_gap(Subscriptions&, const Subscriptions::Source&, Fid fid,
                 std::uint64_t count) override {
         note("gap", to_integer(fid), count);
-        world_.oracle().violate(RuleId::gap_by_policy, "a finder misses messages, and its "
-                                                       "publisher's policy is to wait");
+        world_.oracle().violate(RuleId::gap_by_policy,
+                                "messages for a finder were dropped, and its "
+                                "publisher's policy is to wait");
     }
-    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
-                   std::uint64_t count) override {
-        note("missed", to_integer(fid), count);
+    void on_lost_while_disconnected(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                    std::uint64_t count) override {
+        note("lost", to_integer(fid), count);
         world_.found().missing(number_, to_integer(fid), count);
         react(Event::gap);
     }
@@ -133,9 +134,10 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         }
     }
 
-    void untold_end(const std::string& name) {
+    void unreported_end(const std::string& name) {
         world_.oracle().violate(RuleId::last_word,
-                                "a finder was not told that its connection to " + name + " ended");
+                                "a finder was not notified that its connection to " + name +
+                                    " ended");
     }
     static std::uint32_t process_of(const Subscriptions::Source& source) {
         return static_cast<std::uint32_t>(std::stoul(source.name.substr(1)));
@@ -197,12 +199,12 @@ void FinderActor::check_served() {
     });
     std::uint64_t unknown_tails = 0;
     std::set<std::string> connected;
-    for (const Subscriptions::Told& told : all_->told()) {
-        unknown_tails += told.unknown_tails;
-        if (told.connected) connected.insert(told.source.name);
+    for (const Subscriptions::PublisherStats& stats : all_->publisher_stats()) {
+        unknown_tails += stats.unknown_tails;
+        if (stats.connected) connected.insert(stats.source.name);
     }
     for (const std::string& name : open_)
-        if (!connected.contains(name)) untold_end(name);
+        if (!connected.contains(name)) unreported_end(name);
     world_.found().unknown_tails(number_, unknown_tails, gone);
 }
 

@@ -417,7 +417,7 @@ void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
 // A page, a publication or an answer separates two loss reports; a report has one count per fid.
 void PublishActor::check_queues() {
     if (socket_ == nullptr) return;
-    for (const pubsub::SubscriberFigures& each :
+    for (const pubsub::SubscriberSnapshot& each :
          socket_->snapshot({.fids = 0, .subscribers = peers_.size()}).subscribers) {
         const std::size_t waiting =
             mode_ == Mode::buffered ? each.waiting / least_page_bytes : each.waiting;

@@ -40,7 +40,7 @@ class StreamActor final : public Actor,
         std::int64_t left = 0;
         std::size_t bytes = 0;
     };
-    struct Lent {
+    struct Borrowed {
         std::uint64_t key = 0;
         std::unique_ptr<RegisteredBuffer> memory;
     };
@@ -53,8 +53,8 @@ class StreamActor final : public Actor,
         bool peer_reads = false;    // since before it was closed
         bool waited_before = false; // its time-out began before the close
         std::deque<Flow> flows;
-        std::deque<Lent> sends; // in the order of posting
-        std::deque<Lent> receives;
+        std::deque<Borrowed> sends; // in the order of posting
+        std::deque<Borrowed> receives;
         std::unique_ptr<StreamSocket> socket; // last member: destroyed first
     };
 
@@ -331,9 +331,9 @@ void StreamActor::on_received(StreamSocket& socket, const stream::Received& rece
         world_.oracle().violate(RuleId::bytes_in_order, "receives complete out of order");
         return;
     }
-    const Lent lent = std::move(end.receives.front());
+    const Borrowed borrowed = std::move(end.receives.front());
     end.receives.pop_front();
-    world_.pipes().bytes_arrived(in(end), number_, lent.memory->memory().first(received.bytes));
+    world_.pipes().bytes_arrived(in(end), number_, borrowed.memory->memory().first(received.bytes));
     if (react(Event::message)) return;
     if (received.outcome == Completion::Outcome::done && !received.end_of_stream) {
         receive_more(end);

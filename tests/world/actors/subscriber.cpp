@@ -246,9 +246,9 @@ void SubscribeActor::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) {
 }
 
 void SubscribeActor::on_totals(SubscribeSocket& socket) {
-    const pubsub::ArrivalCounter::Books books = socket.arrivals().books().value();
-    note("totals", books.lost);
-    world_.pubsub().totals(number_, books.lost, books.surplus);
+    const pubsub::ArrivalCounter::Difference difference = socket.arrivals().difference().value();
+    note("totals", difference.lost);
+    world_.pubsub().totals(number_, difference.lost, difference.surplus);
     react(Event::totals);
 }
 

@@ -98,9 +98,9 @@ class LogObserverTest : public testing::Test {
                                               .warning = level("warning: "),
                                               .error = level("error: ")});
     }
-    netio::Observer& told() { return *loop.observer; }
+    netio::Observer& observer() { return *loop.observer; }
     void note(const std::string& peer) {
-        told().on_accept_failed(
+        observer().on_accept_failed(
             {.peer = peer, .why = {{ENOMEM, std::system_category()}, "no pages; buy some"}});
     }
     // Virtual time passes while the loop runs.
@@ -127,7 +127,7 @@ TEST_F(LogObserverTest, TheFirstIsLoggedAtOnceWithPeerReasonAndRemedy) {
 
 TEST_F(LogObserverTest, ManyRejectionsDoNotHideAShortage) {
     for (int i = 0; i < 1000; ++i)
-        told().on_peer_rejected(
+        observer().on_peer_rejected(
             {.peer = "10.0.0.8:1", .why = "it speaks another protocol or version"});
     EXPECT_THAT(lines, ElementsAre(HasSubstr("10.0.0.8:1 is rejected: it speaks another")));
     note("10.0.0.7:4000");
@@ -135,8 +135,8 @@ TEST_F(LogObserverTest, ManyRejectionsDoNotHideAShortage) {
 }
 
 TEST_F(LogObserverTest, ARefusedRequestIsAWarningOfItsOwnKind) {
-    told().on_request_refused({.peer = "10.0.0.9:1", .why = "its key does not permit it"});
-    told().on_not_admitted({.peer = "10.0.0.8:1", .why = "no key", .key = 0});
+    observer().on_request_refused({.peer = "10.0.0.9:1", .why = "its key does not permit it"});
+    observer().on_not_admitted({.peer = "10.0.0.8:1", .why = "no key", .key = 0});
     EXPECT_THAT(
         lines,
         ElementsAre("warning: the request of 10.0.0.9:1 is refused: its key does not permit it",
@@ -144,7 +144,7 @@ TEST_F(LogObserverTest, ARefusedRequestIsAWarningOfItsOwnKind) {
 }
 
 TEST_F(LogObserverTest, APublisherWithoutHistoryIsNamedWithTheRemedy) {
-    told().on_no_history({.peer = "10.0.0.9:1"});
+    observer().on_no_history({.peer = "10.0.0.9:1"});
     EXPECT_THAT(lines, ElementsAre("warning: publisher 10.0.0.9:1 keeps no history: only new "
                                    "messages arrive; set its history_limit"));
 }
@@ -180,19 +180,20 @@ TEST_F(LogObserverTest, TheRestIsLoggedAtTheEnd) {
 
 TEST_F(LogObserverTest, LogsEventsWithTheirSeverity) {
     using Kind = netio::DeviceEvent::Kind;
-    told().on_peer_connected({.peer = "a:1", .provider = "tcp"});
-    told().on_peer_disconnected(
+    observer().on_peer_connected({.peer = "a:1", .provider = "tcp"});
+    observer().on_peer_disconnected(
         {.peer = "a:1",
          .closed = {.reason = netio::CloseReason::too_slow, .detail = "a:1 sleeps"}});
-    told().on_not_admitted({.peer = "a:2", .why = "no key", .key = 7});
-    told().on_not_admitted({.peer = "a:3", .why = "no key"});
-    told().on_key_file_problem("k:1: what is this");
-    told().on_key_revoked({.key = 7, .sessions = 2});
-    told().on_provider_unused(
+    observer().on_not_admitted({.peer = "a:2", .why = "no key", .key = 7});
+    observer().on_not_admitted({.peer = "a:3", .why = "no key"});
+    observer().on_key_file_problem("k:1: what is this");
+    observer().on_key_revoked({.key = 7, .sessions = 2});
+    observer().on_provider_unused(
         {.provider = "verbs", .address = {.host = "h", .port = 1}, .why = "in use"});
-    told().on_peer_stalled({.peer = "a:1", .stalled = std::chrono::milliseconds{1020}});
-    told().on_device_event({.kind = Kind::port_down, .device = "mlx5_0", .port = 1, .what = {}});
-    told().on_device_event({.kind = Kind::port_up, .device = "mlx5_0", .port = 1, .what = {}});
+    observer().on_peer_stalled({.peer = "a:1", .stalled = std::chrono::milliseconds{1020}});
+    observer().on_device_event(
+        {.kind = Kind::port_down, .device = "mlx5_0", .port = 1, .what = {}});
+    observer().on_device_event({.kind = Kind::port_up, .device = "mlx5_0", .port = 1, .what = {}});
     EXPECT_THAT(
         lines,
         ElementsAre("debug: a:1 is connected over tcp",
@@ -208,8 +209,8 @@ TEST_F(LogObserverTest, LogsEventsWithTheirSeverity) {
 
 TEST_F(LogObserverTest, WritesOneLineAMinuteAboutSlowSubscribers) {
     for (int second = 0; second < 59; ++second) {
-        told().on_peer_stalled({.peer = "a:1", .holds_up_publisher = true});
-        told().on_peer_recovered({.peer = "a:1", .stalled = std::chrono::milliseconds{1420}});
+        observer().on_peer_stalled({.peer = "a:1", .blocks_publisher = true});
+        observer().on_peer_recovered({.peer = "a:1", .stalled = std::chrono::milliseconds{1420}});
         wait(std::chrono::seconds{1});
     }
     EXPECT_THAT(lines, ElementsAre(HasSubstr("publishing is blocked")));
@@ -221,8 +222,8 @@ TEST_F(LogObserverTest, WritesOneLineAMinuteAboutSlowSubscribers) {
 
 TEST_F(LogObserverTest, TheLastRouteIsLeftToTheConnector) {
     const netio::Closed closed{.reason = netio::CloseReason::refused, .detail = "h:1 over verbs"};
-    told().on_route_failed({.provider = "verbs", .remote = {"h", 1}, .closed = closed});
-    told().on_route_failed(
+    observer().on_route_failed({.provider = "verbs", .remote = {"h", 1}, .closed = closed});
+    observer().on_route_failed(
         {.provider = "tcp", .remote = {"h", 1}, .closed = closed, .is_last = true});
     EXPECT_THAT(lines, ElementsAre(HasSubstr("info: cannot connect over verbs: ")));
 }

@@ -2,7 +2,7 @@
 #include "apps/common/logging.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/doctor/doctor.hpp"
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/top/table.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 #include "apps/metrics/metrics.hpp"
 
 #include "netio/loop/event_loop.hpp"
@@ -59,8 +59,8 @@ TEST(Exposition, CountsAHistogramUpToEachBound) {
                                  "a_seconds_count 2\n"));
 }
 
-PublisherFigures a_publisher() {
-    PublisherFigures publisher{.unit = "bytes", .counters = {}, .snapshot = {}, .disconnected = 3};
+PublisherMetrics a_publisher() {
+    PublisherMetrics publisher{.unit = "bytes", .counters = {}, .snapshot = {}, .disconnected = 3};
     publisher.counters.messages = 1000;
     publisher.snapshot.fids = {
         {.fid = netio::pubsub::Fid{255}, .messages = 900, .again = 6, .dropped = 5}};
@@ -75,9 +75,9 @@ PublisherFigures a_publisher() {
     return publisher;
 }
 
-std::string shown(const auto& figures) {
+std::string shown(const auto& metrics) {
     Exposition text;
-    write(figures, text);
+    write(metrics, text);
     return std::move(text).take();
 }
 
@@ -123,11 +123,11 @@ TEST(GateMetrics, AreShownBeforeTheRestIfThereAreKeys) {
 }
 
 TEST(StreamMetrics, ShowWhatWaitsAndHowLongSendsTook) {
-    StreamFigures stream{.peer = "10.0.0.1:7", .counters = {}, .queued_bytes = 5};
+    StreamMetrics stream{.peer = "10.0.0.1:7", .counters = {}, .queued_bytes = 5};
     for (int i = 0; i < 99; ++i)
         stream.counters.latency.add(std::chrono::milliseconds{1});
     stream.counters.latency.add(std::chrono::seconds{2});
-    const std::string text = shown(std::span<const StreamFigures>{&stream, 1});
+    const std::string text = shown(std::span<const StreamMetrics>{&stream, 1});
     EXPECT_THAT(text, HasSubstr("netio_stream_waiting{peer=\"10.0.0.1:7\"} 5\n"));
     EXPECT_THAT(text, HasSubstr("netio_stream_latency_median_seconds{peer=\"10.0.0.1:7\"} 0.001"));
     EXPECT_THAT(text, HasSubstr("netio_stream_latency_p99_seconds{peer=\"10.0.0.1:7\"} 0.001"));
@@ -156,8 +156,8 @@ TEST(PublisherMetrics, HaveEveryNameThatTheDashboardAsksFor) {
         .name = "mlx5_0",
         .ports = {{.state = "ACTIVE", .link_layer = {}, .rate = {}, .interface = {}}}};
     std::istringstream lines{shown(a_publisher()) + shown(netio::pubsub::SubscriptionsSnapshot{}) +
-                             shown(SenderFigures{}) + shown(ReceiverFigures{}) +
-                             shown(std::span<const StreamFigures>{}) +
+                             shown(SenderMetrics{}) + shown(ReceiverMetrics{}) +
+                             shown(std::span<const StreamMetrics>{}) +
                              shown(std::span{&device, 1})};
     for (std::string line; std::getline(lines, line);) {
         if (line.starts_with("# TYPE ")) names.insert(line.substr(7, line.find(' ', 7) - 7));

@@ -86,7 +86,7 @@ TEST(MetricsServer, ShowsWhatTheLoopCollects) {
 
 TEST(MetricsServer, AnswersWithAnErrorIfTheLoopDoesNotRun) {
     netio::EventLoop loop; // does not run
-    MetricsServer server{loop, {.address = any_port, .patience = milliseconds{1}}, [] {
+    MetricsServer server{loop, {.address = any_port, .answer_timeout = milliseconds{1}}, [] {
                              return [] { return std::string{}; };
                          }};
     EXPECT_THAT(get(server.port(), "/metrics"), StartsWith("HTTP/1.1 503"));
@@ -159,14 +159,14 @@ TEST(MetricsServer, ClientsThatDoNotReadDoNotBlockTheLoop) {
 TEST(MetricsServer, AnswersThoughManyAskSlowly) {
     netio::EventLoop loop;
     const MetricsServer server{
-        loop, {.address = any_port}, [] { return [] { return std::string{"figures\n"}; }; }};
+        loop, {.address = any_port}, [] { return [] { return std::string{"metrics\n"}; }; }};
     std::vector<int> sockets;
     for (int i = 0; i < 48; ++i) {
         sockets.push_back(connected_to(server.port()));
         ASSERT_EQ(::send(sockets.back(), "GET /m", 6, MSG_NOSIGNAL), 6);
     }
     EXPECT_THAT(while_running(loop, [&] { return get(server.port(), "/metrics"); }),
-                testing::EndsWith("figures\n"));
+                testing::EndsWith("metrics\n"));
     for (const int socket : sockets)
         ::close(socket);
 }
@@ -198,7 +198,7 @@ TEST(MetricsServer, AnInterfaceStandsForItsAddress) {
 TEST(MetricsServer, CanBeDestroyedDuringAnAnswer) {
     netio::EventLoop loop; // does not run
     auto server = std::make_unique<MetricsServer>(
-        loop, MetricsServer::Options{.address = any_port, .patience = hours{1}},
+        loop, MetricsServer::Options{.address = any_port, .answer_timeout = hours{1}},
         [] { return [] { return std::string{}; }; });
     const int silent = connected_to(server->port());
     const int asking = connected_to(server->port());

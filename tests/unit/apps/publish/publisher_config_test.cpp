@@ -130,7 +130,7 @@ streams:
     EXPECT_EQ(second.seed, 3U);
 }
 
-TEST(PublisherConfig, ReadsWhereFiguresAreShown) {
+TEST(PublisherConfig, ReadsWhereMetricsAreShown) {
     const std::string rest = "listen: h:1\nmode: buffered\n"
                              "streams: [{fids: 1, source: pattern, size: 64}]\n";
     EXPECT_EQ(parse_publish_config(rest, "f", "").publishers.front().metrics.listen, "");

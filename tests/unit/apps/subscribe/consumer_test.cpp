@@ -16,18 +16,18 @@ TEST(OneWayLatency, ACertainDifferenceOfTheClocksIsSubtracted) {
     using namespace std::chrono_literals;
     OneWayLatency latency;
     latency.add(0, 1);
-    EXPECT_FALSE(latency.figures("a")) << "no round trip is known";
+    EXPECT_FALSE(latency.metrics("a")) << "no round trip is known";
     latency.round_trip(900us);
     latency.round_trip(200us);
     latency.round_trip(500us);
     for (const std::int64_t taken_us : {150, 100, 100, 100}) // behind by 50 ms
         latency.add(0, (taken_us - 50'000) * 1000);
-    const auto figures = latency.figures("a");
-    ASSERT_TRUE(figures);
-    EXPECT_EQ(figures->clock_offset, -50ms);
-    EXPECT_EQ(figures->clock_offset_error, 100us);
-    EXPECT_GE(figures->median, 100us);
-    EXPECT_LE(figures->p99, 188us) << "to within a quarter";
+    const auto metrics = latency.metrics("a");
+    ASSERT_TRUE(metrics);
+    EXPECT_EQ(metrics->clock_offset, -50ms);
+    EXPECT_EQ(metrics->clock_offset_error, 100us);
+    EXPECT_GE(metrics->median, 100us);
+    EXPECT_LE(metrics->p99, 188us) << "to within a quarter";
 }
 
 TEST(OneWayLatency, AnUncertainDifferenceIsNot) {
@@ -36,11 +36,11 @@ TEST(OneWayLatency, AnUncertainDifferenceIsNot) {
     latency.round_trip(200us);
     for (int i = 0; i < 10; ++i)
         latency.add(0, 20'000);
-    const auto figures = latency.figures("a");
-    ASSERT_TRUE(figures);
-    EXPECT_EQ(figures->clock_offset, -80us);
-    EXPECT_EQ(figures->clock_offset_error, 100us);
-    EXPECT_LE(figures->median, 25us) << "-80 +- 100 us may be none";
+    const auto metrics = latency.metrics("a");
+    ASSERT_TRUE(metrics);
+    EXPECT_EQ(metrics->clock_offset, -80us);
+    EXPECT_EQ(metrics->clock_offset_error, 100us);
+    EXPECT_LE(metrics->median, 25us) << "-80 +- 100 us may be none";
 }
 
 TEST(Prescale, TakesTheFirstOfEachFidAndThenEveryNth) {

@@ -29,12 +29,12 @@ TEST(ContestLog, LogsOneLinePerContestUpToALimitPerInterval) {
 
 using netio::pubsub::Fid;
 
-TEST(MissedLog, EachOutageHasItsLinesAndASumForTheRest) {
-    MissedLog log{nullptr};
+TEST(OutageLog, EachOutageHasItsLinesAndASumForTheRest) {
+    OutageLog log{nullptr};
     for (int outage = 0; outage < 3; ++outage) {
         for (std::uint64_t fid = 0; fid < 25; ++fid) {
             const auto line = log.note(Fid{fid}, 2);
-            ASSERT_EQ(line.has_value(), fid < MissedLog::shown_fids) << fid;
+            ASSERT_EQ(line.has_value(), fid < OutageLog::shown_fids) << fid;
             if (fid == 10) {
                 EXPECT_EQ(*line, "lost 2 messages of 0xa while not connected");
             }
@@ -43,16 +43,16 @@ TEST(MissedLog, EachOutageHasItsLinesAndASumForTheRest) {
     }
 }
 
-TEST(MissedLog, NoSumRepeatsWhatTheLinesSay) {
-    MissedLog log{nullptr};
+TEST(OutageLog, NoSumRepeatsWhatTheLinesSay) {
+    OutageLog log{nullptr};
     EXPECT_EQ(log.end(), std::nullopt);
-    for (std::uint64_t fid = 0; fid < MissedLog::shown_fids; ++fid)
+    for (std::uint64_t fid = 0; fid < OutageLog::shown_fids; ++fid)
         EXPECT_TRUE(log.note(Fid{fid}, 1));
     EXPECT_EQ(log.end(), std::nullopt);
 }
 
-TEST(MissedLog, FidsAreShownByTheFieldsOfALayout) {
-    MissedLog log{find_layout("felix")};
+TEST(OutageLog, FidsAreShownByTheFieldsOfALayout) {
+    OutageLog log{find_layout("felix")};
     EXPECT_EQ(log.note(Fid{0x1000000000000000}, 1)->find("0x1"), std::string::npos);
 }
 

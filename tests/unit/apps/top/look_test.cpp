@@ -116,7 +116,7 @@ const netio::Address here{.host = "127.0.0.1", .port = 0};
 
 std::string problem_with(std::span<const SocketAddress> addresses, const FetchLimits& limits = {}) {
     try {
-        fetch_figures(addresses, limits, [](std::string_view) {});
+        fetch_metrics(addresses, limits, [](std::string_view) {});
     } catch (const std::runtime_error& error) {
         return error.what();
     }
@@ -127,18 +127,18 @@ std::string problem_with(const netio::Address& address, const FetchLimits& limit
 }
 
 TEST(Fetch, TakesWhatAProgramShows) {
-    HttpDoor door{{.addresses = addresses_of(here)}};
+    HttpServer server{{.addresses = addresses_of(here)}};
     std::thread thread{[&] {
-        door.run([](std::span<const std::string> paths) {
+        server.run([](std::span<const std::string> paths) {
             return std::vector<HttpAnswer>(
                 paths.size(), {.text = std::make_shared<const std::string>("a 1\nb 2\n")});
         });
     }};
     std::string shown;
-    fetch_figures(addresses_of({.host = "127.0.0.1", .port = door.port()}), {},
+    fetch_metrics(addresses_of({.host = "127.0.0.1", .port = server.port()}), {},
                   [&](std::string_view text) { shown = text; });
     EXPECT_EQ(shown, "a 1\nb 2\n");
-    door.stop();
+    server.stop();
     thread.join();
 }
 
@@ -174,24 +174,24 @@ TEST(Fetch, OneWorkingAddressOfANameIsEnough) {
     const FullServer full_server;
     std::uint16_t port = 0;
     {
-        const HttpDoor gone{{.addresses = addresses_of(here)}};
+        const HttpServer gone{{.addresses = addresses_of(here)}};
         port = gone.port();
     }
-    HttpDoor door{{.addresses = addresses_of(here)}};
+    HttpServer server{{.addresses = addresses_of(here)}};
     std::thread thread{[&] {
-        door.run([](std::span<const std::string> paths) {
+        server.run([](std::span<const std::string> paths) {
             return std::vector<HttpAnswer>(paths.size(),
                                            {.text = std::make_shared<const std::string>("a 1\n")});
         });
     }};
     std::vector<SocketAddress> addresses(3, full_server.address);
     addresses.front().set_port(port);
-    addresses.back().set_port(door.port());
+    addresses.back().set_port(server.port());
     std::string shown;
-    fetch_figures(addresses, {.until = netio::Clock::now() + std::chrono::minutes{1}},
+    fetch_metrics(addresses, {.until = netio::Clock::now() + std::chrono::minutes{1}},
                   [&](std::string_view text) { shown = text; });
     EXPECT_EQ(shown, "a 1\n");
-    door.stop();
+    server.stop();
     thread.join();
 }
 
@@ -225,10 +225,10 @@ TEST(Fetch, AnIncompleteAnswerEndsAtTheTimeLimit) {
                 HasSubstr("in time"));
 }
 
-TEST(Fetch, ReportsWhyThereAreNoFigures) {
+TEST(Fetch, ReportsWhyThereAreNoMetrics) {
     std::uint16_t port = 0;
     {
-        const HttpDoor gone{{.addresses = addresses_of(here)}};
+        const HttpServer gone{{.addresses = addresses_of(here)}};
         port = gone.port();
     }
     EXPECT_THAT(problem_with({.host = "127.0.0.1", .port = port}), HasSubstr("refused"));
@@ -238,7 +238,7 @@ TEST(Fetch, ReportsWhyThereAreNoFigures) {
 TEST(Fetch, ReportsTheErrorOfTheBestAddress) {
     std::uint16_t port = 0;
     {
-        const HttpDoor gone{{.addresses = addresses_of(here)}};
+        const HttpServer gone{{.addresses = addresses_of(here)}};
         port = gone.port();
     }
     std::vector<SocketAddress> addresses = addresses_of({.host = "127.0.0.1", .port = port});
@@ -279,10 +279,10 @@ class SilentServer {
   private:
     void serve(std::size_t together, std::size_t rounds) {
         for (std::size_t round = 0; round < rounds; ++round) {
-            std::vector<Descriptor> visitors;
-            while (visitors.size() < together) {
-                visitors.emplace_back(::accept(listening_.get(), nullptr, nullptr));
-                if (!visitors.back().is_open()) return;
+            std::vector<Descriptor> clients;
+            while (clients.size() < together) {
+                clients.emplace_back(::accept(listening_.get(), nullptr, nullptr));
+                if (!clients.back().is_open()) return;
             }
             pollfd another{.fd = listening_.get(), .events = POLLIN, .revents = 0};
             if (::poll(&another, 1, 0) > 0) were_more = true;
@@ -300,15 +300,15 @@ AskLimits within_a_minute(std::size_t at_once) {
 
 TEST(Asking, ServersDoNotWaitForEachOther) {
     const SilentServer silent_server{5, 1};
-    HttpDoor door{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
+    HttpServer server{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
     std::thread thread{[&] {
-        door.run([](std::span<const std::string> paths) {
+        server.run([](std::span<const std::string> paths) {
             return std::vector<HttpAnswer>(
                 paths.size(), {.text = std::make_shared<const std::string>("netio_info 1\n")});
         });
     }};
     std::vector<std::string> sources(5, silent_server.where);
-    sources.push_back("127.0.0.1:" + std::to_string(door.port()));
+    sources.push_back("127.0.0.1:" + std::to_string(server.port()));
     sources.emplace_back("nonsense");
     NameSearch names;
     const std::vector<Look> looks = look_at(sources, names, within_a_minute(128));
@@ -319,23 +319,23 @@ TEST(Asking, ServersDoNotWaitForEachOther) {
         EXPECT_THAT(looks[i].error, testing::Not(HasSubstr("not in time")));
     EXPECT_EQ(looks[5].error, "");
     EXPECT_THAT(looks[6].error, HasSubstr("HOST:PORT"));
-    door.stop();
+    server.stop();
     thread.join();
 }
 
 TEST(Asking, AServerOfAnotherKindIsNotTakenForAnIdleProgram) {
-    HttpDoor door{{.addresses = addresses_of(here)}};
+    HttpServer server{{.addresses = addresses_of(here)}};
     std::thread thread{[&] {
-        door.run([](std::span<const std::string> paths) {
+        server.run([](std::span<const std::string> paths) {
             return std::vector<HttpAnswer>(paths.size(),
                                            {.text = std::make_shared<const std::string>("a 1\n")});
         });
     }};
     NameSearch names;
     const std::vector<Look> looks =
-        look_at({"127.0.0.1:" + std::to_string(door.port())}, names, within_a_minute(1));
+        look_at({"127.0.0.1:" + std::to_string(server.port())}, names, within_a_minute(1));
     EXPECT_THAT(looks.front().error, HasSubstr("no figure of netio"));
-    door.stop();
+    server.stop();
     thread.join();
 }
 

@@ -298,13 +298,13 @@ TEST(ReplayCache, KeepsALimitedNumberPerKeyOverBothSlots) {
     memory.advance(6);
     EXPECT_EQ(memory.remember(5, entry(7, 1)), Seen::before);
     EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::never);
-    EXPECT_EQ(memory.remember(6, entry(7, 3)), Seen::no_room);
-    EXPECT_EQ(memory.remember(5, entry(7, 3)), Seen::no_room);
+    EXPECT_EQ(memory.remember(6, entry(7, 3)), Seen::limit_reached);
+    EXPECT_EQ(memory.remember(5, entry(7, 3)), Seen::limit_reached);
     EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::before) << "also without room";
     EXPECT_EQ(memory.remember(6, entry(255, 1)), Seen::never);
     memory.advance(7);
     EXPECT_EQ(memory.remember(7, entry(7, 4)), Seen::never) << "that of slot 5 is void";
-    EXPECT_EQ(memory.remember(7, entry(7, 5)), Seen::no_room);
+    EXPECT_EQ(memory.remember(7, entry(7, 5)), Seen::limit_reached);
     EXPECT_EQ(memory.size(), 3U);
 }
 

@@ -115,9 +115,9 @@ TEST(Rights, PermitAFidIfARangeHasItAndNoOther) {
 }
 
 TEST(Rights, DetermineThePolicyOfASubscription) {
-    const std::optional<Patience> none;
-    const std::vector<std::optional<Patience>> wishes{none, Patience::drop, Patience::newest,
-                                                      Patience::disconnect, Patience::block};
+    const std::optional<SlowPolicy> none;
+    const std::vector<std::optional<SlowPolicy>> wishes{none, SlowPolicy::drop, SlowPolicy::newest,
+                                                        SlowPolicy::disconnect, SlowPolicy::block};
     const Rights rights =
         parse_rights("services=pubsub "
                      "fids=1,2:drop,3:disconnect,4:block,5:drop!,6:block!,7:newest,8:newest!");
@@ -136,15 +136,15 @@ TEST(Rights, DetermineThePolicyOfASubscription) {
         for (std::size_t wish = 0; wish < wishes.size(); ++wish) {
             const auto answer = rights.subscribe(fid, fid, wishes[wish], looked_at);
             const std::string got = !answer.permitted ? "-"
-                                    : answer.patience
-                                        ? names[static_cast<std::size_t>(*answer.patience)]
+                                    : answer.slow_policy
+                                        ? names[static_cast<std::size_t>(*answer.slow_policy)]
                                         : "own";
             EXPECT_EQ(got, expected[fid - 1][wish]) << "fid " << fid << ", wish " << wish;
         }
     }
     // A request gets a single policy for all its fids.
     EXPECT_FALSE(rights.subscribe(1, 2, none, looked_at).permitted);
-    EXPECT_TRUE(rights.subscribe(1, 4, Patience::drop, looked_at).permitted);
+    EXPECT_TRUE(rights.subscribe(1, 4, SlowPolicy::drop, looked_at).permitted);
 }
 
 TEST(Rights, LetACopyIntoItsFoldersOnly) {

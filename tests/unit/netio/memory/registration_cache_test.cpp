@@ -21,12 +21,12 @@ TEST_F(Registrations, AreFoundForPartsOfARegisteredRegion) {
     RegistrationCache cache;
     RegisteredBuffer* first = nullptr;
     {
-        const auto lent = cache.lend(piece(100, 1'000), Access::local);
-        first = lent.slice().buffer;
-        EXPECT_EQ(lent.slice().data, memory.data() + 100);
-        EXPECT_EQ(lent.slice().size, 1'000U);
+        const auto borrowed = cache.borrow(piece(100, 1'000), Access::local);
+        first = borrowed.slice().buffer;
+        EXPECT_EQ(borrowed.slice().data, memory.data() + 100);
+        EXPECT_EQ(borrowed.slice().size, 1'000U);
     }
-    const auto part = cache.lend(piece(600, 500), Access::send);
+    const auto part = cache.borrow(piece(600, 500), Access::send);
     EXPECT_EQ(part.slice().buffer, first);
     EXPECT_EQ(part.slice().data, memory.data() + 600);
     EXPECT_EQ(cache.counters().hits, 1U);
@@ -36,45 +36,46 @@ TEST_F(Registrations, AreFoundForPartsOfARegisteredRegion) {
 
 TEST_F(Registrations, DoNotServeMoreMemoryOrMoreAccessThanTheyCover) {
     RegistrationCache cache;
-    const auto lent = cache.lend(piece(100, 1'000), Access::local);
+    const auto borrowed = cache.borrow(piece(100, 1'000), Access::local);
     for (const auto& other : {piece(99, 10), piece(600, 501), piece(0, 5'000)})
-        EXPECT_NE(cache.lend(other, Access::local).slice().buffer, lent.slice().buffer);
-    EXPECT_NE(cache.lend(piece(100, 10), Access::remote_write).slice().buffer, lent.slice().buffer);
+        EXPECT_NE(cache.borrow(other, Access::local).slice().buffer, borrowed.slice().buffer);
+    EXPECT_NE(cache.borrow(piece(100, 10), Access::remote_write).slice().buffer,
+              borrowed.slice().buffer);
     EXPECT_EQ(cache.counters().hits, 0U);
 }
 
 TEST_F(Registrations, TheLeastRecentlyUsedIsEvictedAndBorrowedOnesStay) {
     RegistrationCache cache{2'000};
-    std::optional lent{cache.lend(piece(0, 1'000), Access::local)};
-    cache.lend(piece(1'000, 1'000), Access::local);
-    cache.lend(piece(2'000, 500), Access::local); // evicts the second
+    std::optional borrowed{cache.borrow(piece(0, 1'000), Access::local)};
+    cache.borrow(piece(1'000, 1'000), Access::local);
+    cache.borrow(piece(2'000, 500), Access::local); // evicts the second
     EXPECT_EQ(cache.registered_bytes(), 1'500U);
     EXPECT_EQ(cache.counters().evictions, 1U);
-    cache.lend(piece(2'000, 500), Access::local);
+    cache.borrow(piece(2'000, 500), Access::local);
     EXPECT_EQ(cache.counters().hits, 1U);
 
-    lent = cache.lend(piece(3'000, 1'500), Access::local); // then evicts the first
+    borrowed = cache.borrow(piece(3'000, 1'500), Access::local); // then evicts the first
     EXPECT_EQ(cache.registered_bytes(), 1'500U);
-    EXPECT_EQ(lent->slice().data, memory.data() + 3'000);
+    EXPECT_EQ(borrowed->slice().data, memory.data() + 3'000);
 }
 
 TEST_F(Registrations, AReusedOneStaysAndTheLimitIsKept) {
     RegistrationCache cache{2'000};
-    cache.lend(piece(0, 1'000), Access::local);
-    cache.lend(piece(1'000, 1'000), Access::local);
+    cache.borrow(piece(0, 1'000), Access::local);
+    cache.borrow(piece(1'000, 1'000), Access::local);
     EXPECT_EQ(cache.registered_bytes(), 2'000U) << "the limit is kept exactly";
-    cache.lend(piece(0, 1'000), Access::local); // used again
-    cache.lend(piece(2'000, 1'000), Access::local);
+    cache.borrow(piece(0, 1'000), Access::local); // used again
+    cache.borrow(piece(2'000, 1'000), Access::local);
     EXPECT_EQ(cache.counters().evictions, 1U);
-    cache.lend(piece(0, 1'000), Access::local);
+    cache.borrow(piece(0, 1'000), Access::local);
     EXPECT_EQ(cache.counters().hits, 2U);
 }
 
 TEST_F(Registrations, MoreThanTheLimitMayBeBorrowedAtOnce) {
     RegistrationCache cache{100};
     {
-        const auto one = cache.lend(piece(0, 1'000), Access::local);
-        const auto two = cache.lend(piece(1'000, 1'000), Access::local);
+        const auto one = cache.borrow(piece(0, 1'000), Access::local);
+        const auto two = cache.borrow(piece(1'000, 1'000), Access::local);
         EXPECT_EQ(cache.registered_bytes(), 2'000U);
     }
     EXPECT_EQ(cache.registered_bytes(), 0U);
@@ -82,14 +83,14 @@ TEST_F(Registrations, MoreThanTheLimitMayBeBorrowedAtOnce) {
 
 TEST_F(Registrations, AreForgottenWhereTheyTouch) {
     RegistrationCache cache;
-    cache.lend(piece(0, 1'000), Access::local);
-    cache.lend(piece(1'000, 1'000), Access::local);
-    cache.lend(piece(500, 1'000), Access::local);
+    cache.borrow(piece(0, 1'000), Access::local);
+    cache.borrow(piece(1'000, 1'000), Access::local);
+    cache.borrow(piece(500, 1'000), Access::local);
     cache.forget(piece(999, 1));
     EXPECT_EQ(cache.registered_bytes(), 1'000U);
     cache.forget(piece(0, 1'000));
     EXPECT_EQ(cache.registered_bytes(), 1'000U);
-    cache.lend(piece(1'500, 10), Access::local);
+    cache.borrow(piece(1'500, 10), Access::local);
     EXPECT_EQ(cache.counters().hits, 1U);
 }
 
@@ -97,8 +98,8 @@ using RegistrationsDeathTest = Registrations;
 
 TEST_F(RegistrationsDeathTest, ABorrowedRegionCannotBeForgotten) {
     RegistrationCache cache;
-    const auto lent = cache.lend(piece(0, 1'000), Access::local);
-    EXPECT_DEATH(cache.forget(piece(10, 1)), "still lent");
+    const auto borrowed = cache.borrow(piece(0, 1'000), Access::local);
+    EXPECT_DEATH(cache.forget(piece(10, 1)), "still borrowed");
 }
 
 } // namespace

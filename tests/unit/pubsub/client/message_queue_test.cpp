@@ -32,7 +32,8 @@ MessageBatch batch_of(std::size_t messages, std::size_t size = 10) {
     MessageBatch batch;
     const std::vector<std::byte> bytes(size);
     for (std::size_t i = 0; i < messages; ++i)
-        batch.append({.fid = Fid{i}, .status = 1, .missed = 2, .is_gap = true, .bytes = bytes});
+        batch.append(
+            {.fid = Fid{i}, .status = 1, .lost_before = 2, .is_gap = true, .bytes = bytes});
     return batch;
 }
 
@@ -47,13 +48,13 @@ TEST(MessageBatch, HasWhatWasAppendedAndWhatIsLeftOfIt) {
     MessageBatch batch;
     EXPECT_EQ(batch.bytes(), 0U);
     const std::array<std::byte, 2> two{std::byte{7}, std::byte{8}};
-    batch.append({.fid = Fid{1}, .status = 3, .missed = 4, .bytes = ten});
-    batch.append({.fid = Fid{2}, .status = 0, .missed = 0, .bytes = {}});
-    batch.append({.fid = Fid{3}, .status = 5, .missed = 0, .bytes = two});
+    batch.append({.fid = Fid{1}, .status = 3, .lost_before = 4, .bytes = ten});
+    batch.append({.fid = Fid{2}, .status = 0, .lost_before = 0, .bytes = {}});
+    batch.append({.fid = Fid{3}, .status = 5, .lost_before = 0, .bytes = two});
     EXPECT_EQ(batch.size(), 3U);
     EXPECT_EQ(batch.bytes(), 12U);
     EXPECT_EQ(batch[0].status, 3);
-    EXPECT_EQ(batch[0].missed, 4U);
+    EXPECT_EQ(batch[0].lost_before, 4U);
     batch.drop_front(2);
     EXPECT_THAT(fids_of(batch), ElementsAre(3));
     EXPECT_EQ(batch.bytes(), 2U);
@@ -79,7 +80,7 @@ TEST(Mailbox, BatchesAreTakenInOrder) {
     EXPECT_EQ(box.take(taken), 300U);
     EXPECT_EQ(taken[299].fid, Fid{299});
     EXPECT_EQ(taken[299].status, 1);
-    EXPECT_EQ(taken[299].missed, 2U);
+    EXPECT_EQ(taken[299].lost_before, 2U);
     EXPECT_TRUE(taken[299].is_gap);
     EXPECT_EQ(taken[299].bytes.size(), 10U);
     EXPECT_EQ(box.load().messages, 2U);
@@ -188,7 +189,7 @@ TEST(BatchFiller, TheFastPathAcceptsOnlyWhatNeedsNoReport) {
                     if (quick.put_fast(Fid{i % 3}, message, 0)) {
                         ASSERT_TRUE(put && !plain.is_full() && !plain.is_due());
                         const MessageBatch& all = plain.batch();
-                        ASSERT_EQ(all[all.size() - 1].missed, 0U);
+                        ASSERT_EQ(all[all.size() - 1].lost_before, 0U);
                     } else {
                         ASSERT_EQ(quick.put(Fid{i % 3}, message, 0), put);
                     }
@@ -221,29 +222,29 @@ TEST(BatchFiller, DropsAreReportedWithTheNextMessageOfTheFid) {
     EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
     EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
     EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
-    for (const auto& [fid, missed] : {std::pair{1U, 2U}, {1U, 0U}, {2U, 1U}, {2U, 0U}}) {
+    for (const auto& [fid, lost] : {std::pair{1U, 2U}, {1U, 0U}, {2U, 1U}, {2U, 0U}}) {
         filler.batch().clear(); // handed over, and read
         ASSERT_TRUE(filler.put(Fid{fid}, ten, 7));
-        EXPECT_EQ(filler.batch()[0].missed, missed) << "reported once";
+        EXPECT_EQ(filler.batch()[0].lost_before, lost) << "reported once";
         EXPECT_EQ(filler.batch()[0].status, 7);
     }
 }
 
 TEST(BatchFiller, ReportsLossesWithTheNextMessageOfTheFidOrAtTheEnd) {
     BatchFiller filler{{.limit = {.messages = 2, .bytes = 1000}, .when_full = SlowPolicy::drop}};
-    filler.add_missed(Fid{1}, 7);
-    filler.add_missed(Fid{2}, 5);
+    filler.add_lost(Fid{1}, 7);
+    filler.add_lost(Fid{2}, 5);
     EXPECT_FALSE(filler.put_fast(Fid{3}, ten, 0)) << "a loss must be reported first";
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
-    EXPECT_EQ(filler.batch()[0].missed, 7U);
+    EXPECT_EQ(filler.batch()[0].lost_before, 7U);
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
-    EXPECT_EQ(filler.batch()[1].missed, 0U);
+    EXPECT_EQ(filler.batch()[1].lost_before, 0U);
     EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
     filler.put_rest();
     ASSERT_EQ(filler.batch().size(), 3U) << "also in a full batch";
     EXPECT_TRUE(filler.batch()[2].is_gap);
     EXPECT_EQ(filler.batch()[2].fid, Fid{2});
-    EXPECT_EQ(filler.batch()[2].missed, 6U);
+    EXPECT_EQ(filler.batch()[2].lost_before, 6U);
     filler.put_rest();
     EXPECT_EQ(filler.batch().size(), 3U) << "once";
 }
@@ -254,20 +255,20 @@ class FidChecker {
     std::uint64_t next_put(Fid fid) { return put_[fid]++; }
     void take(const MessageBatch::Item& item) {
         std::uint64_t& taken = taken_[item.fid];
-        taken += item.missed;
-        missed_ += item.missed;
+        taken += item.lost_before;
+        lost_ += item.lost_before;
         if (item.is_gap) return;
         ASSERT_EQ(item.bytes.size(), sizeof taken);
         ASSERT_EQ(std::memcmp(item.bytes.data(), &taken, sizeof taken), 0) << to_string(item.fid);
         ++taken;
     }
     void expect_complete() const { EXPECT_EQ(taken_, put_); }
-    std::uint64_t missed() const { return missed_; }
+    std::uint64_t lost() const { return lost_; }
 
   private:
     std::map<Fid, std::uint64_t> put_;
     std::map<Fid, std::uint64_t> taken_;
-    std::uint64_t missed_ = 0;
+    std::uint64_t lost_ = 0;
 };
 
 TEST(BatchFiller, EachMessageIsTakenOrReportedMissingInOrder) {
@@ -311,7 +312,7 @@ TEST(BatchFiller, EachMessageIsTakenOrReportedMissingInOrder) {
         while (!box.empty())
             read();
         checker.expect_complete();
-        EXPECT_EQ(checker.missed(), filler.dropped());
+        EXPECT_EQ(checker.lost(), filler.dropped());
         EXPECT_GT(puts, 10000U);
     }
 }
@@ -325,13 +326,13 @@ TEST(BatchFiller, TheNewestOfEachFidIsKeptUntilThereIsRoom) {
     }
     EXPECT_TRUE(filler.keeps());
     EXPECT_EQ(filler.dropped(), 4U);
-    for (const auto& [fid, missed] : {std::pair{1U, 2U}, {2U, 2U}}) {
+    for (const auto& [fid, lost] : {std::pair{1U, 2U}, {2U, 2U}}) {
         filler.batch().clear(); // handed over, and read
         filler.look({});
         ASSERT_EQ(filler.batch().size(), 1U);
         EXPECT_EQ(filler.batch()[0].fid, Fid{fid});
         EXPECT_EQ(filler.batch()[0].status, 4) << "the last message";
-        EXPECT_EQ(filler.batch()[0].missed, missed);
+        EXPECT_EQ(filler.batch()[0].lost_before, lost);
     }
     EXPECT_FALSE(filler.keeps());
 }
@@ -440,9 +441,9 @@ TEST(BatchFillerRules, ItIsFullWithTheLastByteOfItsLimit) {
 TEST(BatchFillerRules, TheDisconnectPolicyBlocksHere) {
     for (const SlowPolicy policy : slow_policies) {
         BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = policy}};
-        EXPECT_EQ(filler.blocks(), !may_miss(policy));
+        EXPECT_EQ(filler.blocks(), !may_drop(policy));
         EXPECT_TRUE(filler.put(Fid{1}, {}, 0));
-        EXPECT_EQ(filler.put(Fid{1}, {}, 0), !may_miss(policy)) << "also in a full batch";
+        EXPECT_EQ(filler.put(Fid{1}, {}, 0), !may_drop(policy)) << "also in a full batch";
         EXPECT_EQ(filler.dropped(), policy == SlowPolicy::drop ? 1U : 0U);
     }
 }
@@ -472,7 +473,7 @@ class Queue : public testing::Test {
         std::vector<std::string> taken;
         for (const MessageBatch::Item message : batch) {
             taken.push_back(std::to_string(static_cast<int>(message.bytes.front())));
-            if (message.missed > 0) taken.back() += " -" + std::to_string(message.missed);
+            if (message.lost_before > 0) taken.back() += " -" + std::to_string(message.lost_before);
         }
         return taken;
     }
@@ -593,11 +594,11 @@ TEST_F(Queue, AWaitingReaderIsWokenByAMessageAndByTheEnd) {
     EXPECT_EQ(woken.get(), 1U);
     EXPECT_LT(Clock::now() - begin, seconds{40}) << "not only after the time limit";
     woken = std::async(std::launch::async, wait);
-    queue->add_missed(Fid{7}, 3);
+    queue->add_lost(Fid{7}, 3);
     EXPECT_EQ(queue->end(), 3U);
     EXPECT_EQ(woken.get(), 1U);
     EXPECT_TRUE(batch[0].is_gap);
-    EXPECT_EQ(batch[0].missed, 3U);
+    EXPECT_EQ(batch[0].lost_before, 3U);
     EXPECT_EQ(queue->poll(batch, seconds{60}), 0U);
     EXPECT_LT(Clock::now() - begin, seconds{50}) << "the queue has ended";
 }

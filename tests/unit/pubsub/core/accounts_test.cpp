@@ -10,10 +10,10 @@ namespace {
 void finish(ArrivalCounter& counter, std::span<const FidCount> totals) {
     for (const FidCount& total : totals)
         counter.expect(total);
-    counter.complete_books();
+    counter.complete_totals();
 }
 
-using Books = ArrivalCounter::Books;
+using Difference = ArrivalCounter::Difference;
 
 TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
     ArrivalCounter counter;
@@ -23,16 +23,16 @@ TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
     EXPECT_EQ(counter.messages(), 3U);
     EXPECT_EQ(counter.bytes(), 35U);
     EXPECT_FALSE(counter.complete());
-    EXPECT_EQ(counter.books(), std::nullopt);
-    EXPECT_EQ(counter.books(Fid{1}), std::nullopt);
+    EXPECT_EQ(counter.difference(), std::nullopt);
+    EXPECT_EQ(counter.difference(Fid{1}), std::nullopt);
     const std::array<FidCount, 3> totals{FidCount{.fid = Fid{1}, .count = 5},
                                          FidCount{.fid = Fid{2}, .count = 1},
                                          FidCount{.fid = Fid{3}, .count = 2}};
     finish(counter, totals);
     EXPECT_TRUE(counter.complete());
-    EXPECT_EQ(counter.books(), (Books{.lost = 3 + 0 + 2, .surplus = 0}));
-    EXPECT_EQ(counter.books(Fid{3}), (Books{.lost = 2, .surplus = 0}));
-    EXPECT_EQ(counter.books(Fid{4}), Books{});
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 3 + 0 + 2, .surplus = 0}));
+    EXPECT_EQ(counter.difference(Fid{3}), (Difference{.lost = 2, .surplus = 0}));
+    EXPECT_EQ(counter.difference(Fid{4}), Difference{});
 }
 
 TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
@@ -44,73 +44,73 @@ TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
     const std::array<FidCount, 2> totals{FidCount{.fid = Fid{1}, .count = 2},
                                          FidCount{.fid = Fid{2}, .count = 3}};
     finish(counter, totals);
-    EXPECT_EQ(counter.books(Fid{1}), (Books{.lost = 0, .surplus = 1}));
-    EXPECT_EQ(counter.books(Fid{9}), (Books{.lost = 0, .surplus = 1}));
-    EXPECT_EQ(counter.books(Fid{2}), (Books{.lost = 2, .surplus = 0}));
-    EXPECT_EQ(counter.books(), (Books{.lost = 2, .surplus = 2}));
+    EXPECT_EQ(counter.difference(Fid{1}), (Difference{.lost = 0, .surplus = 1}));
+    EXPECT_EQ(counter.difference(Fid{9}), (Difference{.lost = 0, .surplus = 1}));
+    EXPECT_EQ(counter.difference(Fid{2}), (Difference{.lost = 2, .surplus = 0}));
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 2, .surplus = 2}));
 }
 
 TEST(ArrivalCounter, ADuplicateDoesNotCompensateAReportedLoss) {
     ArrivalCounter counter;
     counter.add(Fid{1}, 10);
     counter.add(Fid{1}, 10);
-    counter.add_missed(Fid{1}, 1);
+    counter.add_dropped(Fid{1}, 1);
     const FidCount total{.fid = Fid{1}, .count = 2};
     finish(counter, {&total, 1});
-    EXPECT_EQ(counter.books(), (Books{.lost = 1, .surplus = 1}));
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 1, .surplus = 1}));
 }
 
 TEST(ArrivalCounter, GapsThatAreLargerThanAnyNumberStayAtTheLargest) {
     ArrivalCounter counter;
-    counter.add_missed(Fid{1}, std::uint64_t{1} << 63);
-    counter.add_missed(Fid{1}, std::uint64_t{1} << 63);
-    EXPECT_EQ(counter.missed(Fid{1}), UINT64_MAX);
-    counter.add_missed(Fid{2}, 1);
-    EXPECT_EQ(counter.missed(), UINT64_MAX);
+    counter.add_dropped(Fid{1}, std::uint64_t{1} << 63);
+    counter.add_dropped(Fid{1}, std::uint64_t{1} << 63);
+    EXPECT_EQ(counter.dropped(Fid{1}), UINT64_MAX);
+    counter.add_dropped(Fid{2}, 1);
+    EXPECT_EQ(counter.dropped(), UINT64_MAX);
 }
 
 TEST(ArrivalCounter, WhatIsSaidToBeMissingIsKnownBeforeTheTotals) {
     ArrivalCounter counter;
     counter.add(Fid{1}, 10);
-    counter.add_missed(Fid{1}, 4);
-    EXPECT_EQ(counter.missed(), 4U);
-    EXPECT_EQ(counter.missed(Fid{2}), 0U);
+    counter.add_dropped(Fid{1}, 4);
+    EXPECT_EQ(counter.dropped(), 4U);
+    EXPECT_EQ(counter.dropped(Fid{2}), 0U);
     const FidCount total{.fid = Fid{1}, .count = 5};
     finish(counter, {&total, 1});
-    EXPECT_EQ(counter.books(), (Books{.lost = 4, .surplus = 0}));
+    EXPECT_EQ(counter.difference(), (Difference{.lost = 4, .surplus = 0}));
 }
 
 TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
     ArrivalCounter counter;
     for (std::uint64_t fid = 0; fid < 100; ++fid)
         counter.add(Fid{fid}, 1);
-    counter.add_missed(Fid{50}, 3);
+    counter.add_dropped(Fid{50}, 3);
     counter.forget({.first = Fid{10}, .last = Fid{89}});
     EXPECT_EQ(counter.fids().size(), 20U);
     EXPECT_EQ(counter.fids().find(Fid{10}), nullptr);
     EXPECT_NE(counter.fids().find(Fid{90}), nullptr);
     EXPECT_EQ(counter.messages(), 100U);
-    EXPECT_EQ(counter.missed(Fid{50}), 0U);
-    EXPECT_EQ(counter.missed(), 3U);
+    EXPECT_EQ(counter.dropped(Fid{50}), 0U);
+    EXPECT_EQ(counter.dropped(), 3U);
     counter.forget_all();
-    EXPECT_EQ(counter.missed(), 3U);
+    EXPECT_EQ(counter.dropped(), 3U);
 }
 
 TEST(ArrivalCounter, ANewConnectionResetsTheCounters) {
     ArrivalCounter counter;
     counter.add(Fid{1}, 10);
-    counter.add_missed(Fid{1}, 3);
+    counter.add_dropped(Fid{1}, 3);
     const FidCount before{.fid = Fid{1}, .count = 9};
     finish(counter, {&before, 1});
     counter.forget_all();
     EXPECT_TRUE(counter.fids().empty());
-    EXPECT_EQ(counter.missed(Fid{1}), 0U);
+    EXPECT_EQ(counter.dropped(Fid{1}), 0U);
     EXPECT_FALSE(counter.complete());
-    EXPECT_EQ(counter.books(), std::nullopt);
+    EXPECT_EQ(counter.difference(), std::nullopt);
     counter.add(Fid{1}, 10);
     const FidCount now{.fid = Fid{1}, .count = 1};
     finish(counter, {&now, 1});
-    EXPECT_EQ(counter.books(), Books{}) << "earlier losses are forgotten";
+    EXPECT_EQ(counter.difference(), Difference{}) << "earlier losses are forgotten";
     EXPECT_EQ(counter.messages(), 2U) << "over all connections";
 }
 
@@ -130,24 +130,24 @@ TEST(FramesSeen, AreThoseOfAllThatAreTakenTogether) {
     }
 }
 
-// Losses reported by gaps are in ArrivalCounter::missed().
+// Losses reported by gaps are in ArrivalCounter::dropped().
 TEST(Account, CountsSeparatelyWhatNoGapReported) {
     ArrivalCounter arrivals;
     Account account;
     account.begin_connection();
     EXPECT_TRUE(account.is_connected());
     arrivals.add(Fid{1}, 10);
-    arrivals.add_missed(Fid{1}, 2);
+    arrivals.add_dropped(Fid{1}, 2);
     const FidCount total{.fid = Fid{1}, .count = 8}; // 5 more than reported so far
     finish(arrivals, {&total, 1});
     EXPECT_EQ(account.found_missing(), 0U);
     account.end_connection(arrivals);
     EXPECT_FALSE(account.is_connected());
     EXPECT_EQ(account.found_missing(), 5U);
-    account.add_missed(Fid{1}, 100);
+    account.add_lost(Fid{1}, 100);
     EXPECT_EQ(account.found_missing(), 105U);
     EXPECT_EQ(account.fids().find(Fid{1})->lost, 107U);
-    EXPECT_EQ(arrivals.missed() + account.found_missing(), 107U);
+    EXPECT_EQ(arrivals.dropped() + account.found_missing(), 107U);
 }
 
 TEST(Account, SumsUpTheFidsBeyondItsLimit) {
@@ -160,8 +160,8 @@ TEST(Account, SumsUpTheFidsBeyondItsLimit) {
             arrivals.add(Fid{fid}, 10);
         account.end_connection(arrivals);
     }
-    account.add_missed(Fid{1}, 4);
-    account.add_missed(Fid{77}, 5);
+    account.add_lost(Fid{1}, 4);
+    account.add_lost(Fid{77}, 5);
     ASSERT_EQ(account.fids().size(), 3U);
     EXPECT_EQ(account.fids().find(Fid{0})->messages, 4U);
     EXPECT_EQ(account.fids().find(Fid{1})->lost, 4U);
@@ -176,7 +176,7 @@ TEST(Account, KeepsWhatASubscriptionThatHasEndedBrought) {
     account.begin_connection();
     for (const std::uint64_t fid : {1U, 2U}) {
         arrivals.add(Fid{fid}, 10 * fid);
-        arrivals.add_missed(Fid{fid}, fid);
+        arrivals.add_dropped(Fid{fid}, fid);
     }
     const FidRange first{.first = Fid{1}, .last = Fid{1}};
     account.end_subscription(first, arrivals);
@@ -225,7 +225,7 @@ TEST(Account, CountsConnectionsAndThePublishSocketsThatHaveEndedThere) {
     EXPECT_EQ(account.unknown_tails(), 2U);
 }
 
-TEST(Account, RowsAddUpInEachOfTheirFigures) {
+TEST(Account, RowsAddUpInEachOfTheirCounters) {
     Account::Row sum{.messages = 1, .bytes = 2, .lost = 3, .surplus = 4};
     sum += {.messages = 10, .bytes = 20, .lost = 30, .surplus = 40};
     EXPECT_EQ(sum.messages, 11U);

@@ -27,8 +27,8 @@ std::vector<Fid> put(ConflationStore& store, std::uint64_t fid, const std::strin
                      std::uint8_t status = 0) {
     const std::vector<std::byte> bytes = bytes_of(text);
     const std::span<const std::byte> part{bytes};
-    const std::span<const Fid> missed = store.put(Fid{fid}, {&part, 1}, status);
-    return {missed.begin(), missed.end()};
+    const std::span<const Fid> dropped = store.put(Fid{fid}, {&part, 1}, status);
+    return {dropped.begin(), dropped.end()};
 }
 using Older = ConflationStore::Older;
 
@@ -52,7 +52,7 @@ TEST(ConflationStore, KeepsTheLastOfEachFidAndCountsThoseBeforeIt) {
     EXPECT_THAT(put(store, 2, "b"), IsEmpty());
     EXPECT_THAT(put(store, 1, "c"), ElementsAre(Fid{1}));
     EXPECT_THAT(put(store, 1, "d", 7), ElementsAre(Fid{1}));
-    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 2}));
+    EXPECT_THAT(store.take_dropped(), ElementsAre(FidCount{Fid{1}, 2}));
     EXPECT_EQ(take(store), "2:b");
     EXPECT_EQ(store.front().status, 7);
     EXPECT_EQ(take(store), "1:d");
@@ -78,7 +78,7 @@ TEST(ConflationStore, DropsTheOldestFidAtTheLimit) {
     put(store, 1, "d");
     EXPECT_THAT(put(store, 4, "e"), ElementsAre(Fid{2}));
     EXPECT_THAT(put(store, 5, std::string(overhead + 2, 'f')), ElementsAre(Fid{3}, Fid{1}));
-    EXPECT_THAT(store.take_missed(),
+    EXPECT_THAT(store.take_dropped(),
                 ElementsAre(FidCount{Fid{1}, 2}, FidCount{Fid{2}, 1}, FidCount{Fid{3}, 1}));
     EXPECT_EQ(take(store), "4:e");
 }
@@ -89,7 +89,7 @@ TEST(ConflationStore, MissesAMessageAboveTheLimit) {
     EXPECT_THAT(put(store, 1, std::string(11, 'b')), ElementsAre(Fid{1}, Fid{1}));
     EXPECT_FALSE(store.has_messages());
     EXPECT_FALSE(store.empty()) << "a loss must be reported";
-    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 2}));
+    EXPECT_THAT(store.take_dropped(), ElementsAre(FidCount{Fid{1}, 2}));
     EXPECT_TRUE(store.empty());
     EXPECT_THAT(put(store, 1, std::string(10, 'c')), IsEmpty()) << "this one fits";
 }
@@ -111,17 +111,17 @@ TEST(ConflationStore, AnOlderOneMayTakeTheLastOfTheRoom) {
     put(store, 1, "b");
     EXPECT_EQ(put_older(store, 2, "a"), Older::kept);
     EXPECT_EQ(store.bytes(), 2 * (overhead + 1));
-    EXPECT_EQ(put_older(store, 3, ""), Older::missed);
+    EXPECT_EQ(put_older(store, 3, ""), Older::dropped);
 }
 
 TEST(ConflationStore, CountsAnOlderOneWithoutRoom) {
     ConflationStore store{overhead + 10};
-    EXPECT_EQ(put_older(store, 1, std::string(11, 'c')), Older::missed)
+    EXPECT_EQ(put_older(store, 1, std::string(11, 'c')), Older::dropped)
         << "nothing is dropped for it";
     EXPECT_FALSE(store.empty()) << "it must be reported";
     EXPECT_EQ(put_older(store, 1, "b"), Older::not_last) << "it would arrive after a newer one";
     EXPECT_EQ(put_older(store, 2, "a"), Older::kept);
-    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 1}));
+    EXPECT_THAT(store.take_dropped(), ElementsAre(FidCount{Fid{1}, 1}));
     EXPECT_EQ(take(store), "2:a");
     EXPECT_TRUE(store.empty());
 }
@@ -135,10 +135,10 @@ TEST(ConflationStore, ForgetsFidsAndReportsTheirLosses) {
     const std::array set{FidRange{.first = Fid{2}, .last = Fid{3}},
                          FidRange{.first = Fid{5}, .last = Fid{UINT64_MAX}}};
     const ConflationStore::Forgotten gone = store.forget(set);
-    EXPECT_THAT(gone.missed,
+    EXPECT_THAT(gone.dropped,
                 ElementsAre(FidCount{Fid{2}, 2}, FidCount{Fid{3}, 2}, FidCount{Fid{7}, 2}));
-    EXPECT_THAT(gone.dropped, UnorderedElementsAre(Fid{2}, Fid{3}, Fid{7}));
-    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{4}, 1}));
+    EXPECT_THAT(gone.dropped_now, UnorderedElementsAre(Fid{2}, Fid{3}, Fid{7}));
+    EXPECT_THAT(store.take_dropped(), ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{4}, 1}));
     EXPECT_EQ(take(store), "1:b");
     EXPECT_EQ(take(store), "4:b");
 }
@@ -151,15 +151,15 @@ TEST(ConflationStore, AgreesWithAPlainModel) {
         const std::size_t limit = overhead + random() % (5 * overhead);
         ConflationStore store{limit};
         std::map<Fid, std::deque<std::string>> due; // put, and neither delivered nor reported
-        std::map<Fid, std::uint64_t> missed;        // as reported by put()
+        std::map<Fid, std::uint64_t> dropped;       // as reported by put()
         int number = 0;
         const auto tell = [&](const std::vector<FidCount>& counts) {
             for (const auto& [fid, count] : counts) {
-                ASSERT_EQ(missed[fid], count) << seed;
+                ASSERT_EQ(dropped[fid], count) << seed;
                 ASSERT_LE(count, due[fid].size()) << seed;
                 due[fid].erase(due[fid].begin(),
                                due[fid].begin() + static_cast<std::ptrdiff_t>(count));
-                missed[fid] = 0;
+                dropped[fid] = 0;
             }
         };
         for (int step = 0; step < 200; ++step) {
@@ -168,7 +168,7 @@ TEST(ConflationStore, AgreesWithAPlainModel) {
             switch (random() % 12) {
             default: {
                 for (const Fid each : put(store, fid, text))
-                    ++missed[each];
+                    ++dropped[each];
                 due[Fid{fid}].push_back(text);
                 ASSERT_EQ(store.has_messages(), !store.empty() && store.messages() > 0) << seed;
                 break;
@@ -178,8 +178,8 @@ TEST(ConflationStore, AgreesWithAPlainModel) {
                 case Older::not_last:
                     ASSERT_FALSE(due[Fid{fid}].empty()) << seed;
                     break;
-                case Older::missed:
-                    ++missed[Fid{fid}];
+                case Older::dropped:
+                    ++dropped[Fid{fid}];
                     [[fallthrough]];
                 case Older::kept:
                     ASSERT_TRUE(due[Fid{fid}].empty()) << seed;
@@ -189,15 +189,15 @@ TEST(ConflationStore, AgreesWithAPlainModel) {
             case 1: {
                 const FidRange range{.first = Fid{fid}, .last = Fid{fid + random() % 2}};
                 const ConflationStore::Forgotten gone = store.forget({&range, 1});
-                for (const Fid each : gone.dropped)
-                    ++missed[each];
-                tell(gone.missed);
+                for (const Fid each : gone.dropped_now)
+                    ++dropped[each];
+                tell(gone.dropped);
                 for (std::uint64_t each = fid; each <= to_integer(range.last); ++each)
                     ASSERT_TRUE(due[Fid{each}].empty()) << seed;
                 break;
             }
             case 2:
-                tell(store.take_missed());
+                tell(store.take_dropped());
                 for (auto left = random() % 3; left > 0 && store.has_messages(); --left) {
                     const Fid first = store.front().fid;
                     ASSERT_EQ(due[first].size(), 1U) << seed << ": the last one";
@@ -208,8 +208,8 @@ TEST(ConflationStore, AgreesWithAPlainModel) {
             ASSERT_LE(store.bytes(), limit) << seed;
             std::size_t kept = 0;
             for (const auto& [each, list] : due) {
-                ASSERT_GE(list.size(), missed[each]) << seed;
-                kept += list.size() - missed[each];
+                ASSERT_GE(list.size(), dropped[each]) << seed;
+                kept += list.size() - dropped[each];
             }
             ASSERT_EQ(store.messages(), kept) << seed;
         }
@@ -260,7 +260,7 @@ TEST(ConflationTable, ASecondRequestForTheSameChangesNothing) {
     book.note(anna, range(1, 3), SlowPolicy::newest);
     const std::uint32_t before = book.requests(anna);
     put(book, anna, 2);
-    EXPECT_THAT(book.note(anna, range(2, 5), SlowPolicy::newest).missed, IsEmpty());
+    EXPECT_THAT(book.note(anna, range(2, 5), SlowPolicy::newest).dropped, IsEmpty());
     EXPECT_TRUE(book.keeps(anna));
     EXPECT_NE(book.store_of(anna, Fid{2}, before), nullptr);
     EXPECT_EQ(book.store_of(anna, Fid{5}, before), nullptr);
@@ -274,8 +274,8 @@ TEST(ConflationTable, AnotherPolicyOrNoneEndsWhatIsKept) {
         for (std::uint64_t fid = 1; fid <= 3; ++fid)
             put(book, anna, fid);
         const ConflationStore::Forgotten gone = book.note(anna, range(2, 2), policy);
-        EXPECT_THAT(gone.missed, ElementsAre(FidCount{Fid{2}, 1}));
-        EXPECT_THAT(gone.dropped, ElementsAre(Fid{2}));
+        EXPECT_THAT(gone.dropped, ElementsAre(FidCount{Fid{2}, 1}));
+        EXPECT_THAT(gone.dropped_now, ElementsAre(Fid{2}));
         EXPECT_EQ(book.store_of(anna)->messages(), 2U);
         EXPECT_EQ(book.store_of(anna, Fid{2}, UINT32_MAX), nullptr);
         const std::uint32_t before = book.requests(anna);

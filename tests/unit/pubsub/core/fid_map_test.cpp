@@ -78,7 +78,7 @@ TEST(FidMap, TheFidThatMarksEmptySlotsIsNotFound) {
     EXPECT_EQ(table.find_current(FidMap<int>::initial_vacant), nullptr);
     EXPECT_EQ(table.find_current(Fid{2}), nullptr);
     ArrivalCounter counter;
-    counter.add_missed(Fid{1}, 3);
+    counter.add_dropped(Fid{1}, 3);
     EXPECT_NE(counter.find(Fid{1}), nullptr) << "counted, although nothing has arrived";
     EXPECT_EQ(counter.find(FidMap<int>::initial_vacant), nullptr);
     EXPECT_EQ(counter.find(Fid{2}), nullptr);

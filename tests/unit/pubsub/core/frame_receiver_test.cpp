@@ -33,13 +33,13 @@ struct Sink {
         changes.push_back(change);
         return true;
     }
-    bool take_missed(Fid fid, std::uint64_t count) {
-        missed.push_back({.fid = fid, .count = count});
+    bool take_lost(Fid fid, std::uint64_t count) {
+        lost.push_back({.fid = fid, .count = count});
         return true;
     }
     bool gone = false;
     std::vector<PublisherChange> changes;
-    std::vector<FidCount> missed;
+    std::vector<FidCount> lost;
     std::vector<std::string> messages, gaps;
     std::span<const std::byte> last;
     std::size_t limit = SIZE_MAX;
@@ -201,7 +201,8 @@ TEST_F(FrameReceiverTest, TotalsComeInSeveralFramesAndOnce) {
     EXPECT_FALSE(receiver.arrivals().complete());
     EXPECT_EQ(take(totals_kind, counts({{Fid{2}, 4}})), Outcome::totals);
     EXPECT_TRUE(receiver.arrivals().complete());
-    EXPECT_EQ(receiver.arrivals().books(), (ArrivalCounter::Books{.lost = 4, .surplus = 0}));
+    EXPECT_EQ(receiver.arrivals().difference(),
+              (ArrivalCounter::Difference{.lost = 4, .surplus = 0}));
     EXPECT_EQ(take(totals_kind, counts({})), Outcome::malformed) << "there are no more";
 }
 
@@ -252,14 +253,14 @@ TEST_F(FrameReceiverTest, TheRestOfSomeGapsIsCountedWhenItIsTaken) {
     sink.limit = 1;
     const auto body = counts({{Fid{1}, 5}, {Fid{2}, 6}, {Fid{3}, 7}});
     ASSERT_EQ(take(gap_kind, body), Outcome::left);
-    EXPECT_EQ(receiver.arrivals().missed(), 5U);
+    EXPECT_EQ(receiver.arrivals().dropped(), 5U);
     sink.limit = SIZE_MAX;
     const std::vector<std::byte> rest{receiver.rest().begin(), receiver.rest().end()};
     EXPECT_EQ(
         receiver.take({.kind = gap_kind, .body = rest, .continued = true}, subscriptions, sink),
         Outcome::taken);
     EXPECT_THAT(sink.gaps, ElementsAre("0x1:5", "0x2:6", "0x3:7"));
-    EXPECT_EQ(receiver.arrivals().missed(), 18U);
+    EXPECT_EQ(receiver.arrivals().dropped(), 18U);
 }
 
 // --- positions ------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ TEST_F(FrameReceiverTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
     EXPECT_EQ(take(positions_kind, positions(number, {}), 2), Outcome::malformed);
     EXPECT_EQ(take(positions_kind, positions(number, {}, 0)), Outcome::malformed);
     EXPECT_EQ(take(positions_kind, {}), Outcome::malformed);
-    EXPECT_THAT(sink.missed, IsEmpty()) << "it is the first connection";
+    EXPECT_THAT(sink.lost, IsEmpty()) << "it is the first connection";
     EXPECT_EQ(receiver.instance(), 77U);
     subscriptions.answered({.request = number, .result = SubscriptionResult::accepted});
     EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "too late";
@@ -335,14 +336,14 @@ struct LimitedSink {
         changes.push_back(change);
         return wants_changes;
     }
-    bool take_missed(Fid fid, std::uint64_t count) {
-        missed.push_back({.fid = fid, .count = count});
-        return missed.size() < limit;
+    bool take_lost(Fid fid, std::uint64_t count) {
+        lost.push_back({.fid = fid, .count = count});
+        return lost.size() < limit;
     }
     bool wants_changes = true;
     std::size_t limit = SIZE_MAX;
     std::vector<PublisherChange> changes;
-    std::vector<FidCount> missed;
+    std::vector<FidCount> lost;
     std::vector<Fid> messages;
 };
 
@@ -408,7 +409,7 @@ TEST_F(FrameReceiverReconnection, MessagesBetweenTwoConnectionsAreReportedMissin
     begin_with(3);
     const std::uint32_t request = connect();
     EXPECT_EQ(positions(request, {{Fid{1}, 5}, {Fid{2}, 4}, {Fid{3}, 0}}), Outcome::taken);
-    EXPECT_THAT(sink.missed, ElementsAre(FidCount{Fid{1}, 2}, FidCount{Fid{2}, 4}));
+    EXPECT_THAT(sink.lost, ElementsAre(FidCount{Fid{1}, 2}, FidCount{Fid{2}, 4}));
     // Until each fid is granted again, messages may be missing.
     receiver.begin_subscription({.first = Fid{0}, .last = Fid{4}});
     EXPECT_TRUE(receiver.resume_state()->has_open_tail());
@@ -420,7 +421,7 @@ TEST_F(FrameReceiverReconnection, ASinkThatStopsGetsNoMoreReports) {
     begin_with(3);
     sink.limit = 1;
     EXPECT_EQ(positions(connect(), {{Fid{1}, 5}, {Fid{2}, 4}}), Outcome::taken);
-    EXPECT_THAT(sink.missed, ElementsAre(FidCount{Fid{1}, 2}));
+    EXPECT_THAT(sink.lost, ElementsAre(FidCount{Fid{1}, 2}));
     disconnect();
     sink.wants_changes = false;
     EXPECT_EQ(positions(connect(), {{Fid{1}, 5}}, 78), Outcome::taken);
@@ -436,15 +437,15 @@ TEST_F(FrameReceiverReconnection, AnotherPolicyForWhatIsGrantedMovesNoPosition) 
     subscriptions.subscribe({&asked_fids, 1}, SlowPolicy::drop);
     request = ask();
     EXPECT_EQ(positions(request, {{Fid{1}, 100}}), Outcome::taken);
-    EXPECT_THAT(sink.missed, IsEmpty()) << "they are in flight";
+    EXPECT_THAT(sink.lost, IsEmpty()) << "they are in flight";
     answer(request);
     EXPECT_EQ(take(page_kind, page(Fid{1}, 3)), Outcome::taken);
     disconnect();
     EXPECT_EQ(positions(connect(), {{Fid{1}, 3}}), Outcome::taken);
-    EXPECT_THAT(sink.missed, IsEmpty());
+    EXPECT_THAT(sink.lost, IsEmpty());
 }
 
-TEST_F(FrameReceiverReconnection, WhatWasUnsubscribedFromIsNotMissed) {
+TEST_F(FrameReceiverReconnection, WhatWasUnsubscribedFromIsNotLost) {
     const std::uint32_t request = connect();
     EXPECT_EQ(positions(request, {}), Outcome::taken);
     answer(request);
@@ -454,7 +455,7 @@ TEST_F(FrameReceiverReconnection, WhatWasUnsubscribedFromIsNotMissed) {
     answer(ask());
     subscriptions.subscribe({&one, 1}, {});
     EXPECT_EQ(positions(ask(), {{Fid{1}, 50}}), Outcome::taken);
-    EXPECT_THAT(sink.missed, IsEmpty());
+    EXPECT_THAT(sink.lost, IsEmpty());
 }
 
 TEST_F(FrameReceiverReconnection, RejectsMalformedAndUnrequestedPositions) {
@@ -495,7 +496,7 @@ TEST_F(FrameReceiverReconnection, NothingIsLeftAfterTheLastGapOfAFrame) {
     std::vector<std::byte> body(fid_count_bytes);
     encode(std::vector{FidCount{Fid{1}, 2}}, body);
     EXPECT_EQ(take(gap_kind, body), Outcome::taken) << "although no more was wanted";
-    EXPECT_EQ(receiver.arrivals().missed(), 2U);
+    EXPECT_EQ(receiver.arrivals().dropped(), 2U);
 }
 
 TEST_F(FrameReceiverReconnection, FidZeroIsAFidAsAnyOther) {

@@ -12,11 +12,11 @@ TEST(PublicationOutcome, CountsEachSubscriberWhereItBelongs) {
     count(outcome, Fate::sent);
     count(outcome, Fate::sent);
     EXPECT_TRUE(outcome.sent_to_all());
-    count(outcome, Fate::missed);
+    count(outcome, Fate::dropped);
     EXPECT_FALSE(outcome.sent_to_all());
     count(outcome, Fate::unsubscribed);
     count(outcome, Fate::lost);
-    EXPECT_EQ(outcome, (PublicationOutcome{.sent = 2, .missed = 1, .unsubscribed = 1, .lost = 1}));
+    EXPECT_EQ(outcome, (PublicationOutcome{.sent = 2, .dropped = 1, .unsubscribed = 1, .lost = 1}));
     EXPECT_EQ(outcome.subscribers(), 5U);
 }
 

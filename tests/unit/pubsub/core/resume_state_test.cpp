@@ -13,17 +13,17 @@ std::uint64_t connect(ResumeState& resume_state, std::uint64_t position, int mes
                       std::uint64_t gap = 0) {
     resume_state.begin_connection();
     resume_state.meet(resume_state.instance());
-    const std::uint64_t missed = resume_state.take({.fid = Fid{1}, .count = position});
+    const std::uint64_t lost = resume_state.take({.fid = Fid{1}, .count = position});
     resume_state.begin(fids);
     ArrivalCounter arrivals;
     for (int i = 0; i < messages; ++i)
         arrivals.add(Fid{1}, 10);
-    if (gap > 0) arrivals.add_missed(Fid{1}, gap);
+    if (gap > 0) arrivals.add_dropped(Fid{1}, gap);
     resume_state.end_connection(arrivals, false);
-    return missed;
+    return lost;
 }
 
-TEST(ResumeState, WhatWasPublishedBetweenTwoConnectionsIsMissed) {
+TEST(ResumeState, WhatWasPublishedBetweenTwoConnectionsIsLost) {
     ResumeState resume_state;
     resume_state.meet(7);
     EXPECT_EQ(connect(resume_state, 100, 5), 0U) << "no earlier connection";
@@ -33,7 +33,7 @@ TEST(ResumeState, WhatWasPublishedBetweenTwoConnectionsIsMissed) {
     EXPECT_EQ(connect(resume_state, 115, 0), 1U) << "the gap was already reported";
 }
 
-TEST(ResumeState, ANewFidIsMissedFromItsFirstMessage) {
+TEST(ResumeState, ANewFidIsLostFromItsFirstMessage) {
     ResumeState resume_state;
     resume_state.meet(7);
     connect(resume_state, 0, 0);
@@ -41,7 +41,7 @@ TEST(ResumeState, ANewFidIsMissedFromItsFirstMessage) {
     EXPECT_EQ(resume_state.take({.fid = Fid{10}, .count = 6}), 0U) << "it was not subscribed";
 }
 
-TEST(ResumeState, WhatIsNotWantedAnyMoreIsNotMissed) {
+TEST(ResumeState, WhatIsNotWantedAnyMoreIsNotLost) {
     ResumeState resume_state;
     resume_state.meet(7);
     connect(resume_state, 0, 5);
@@ -76,7 +76,7 @@ ResumeState behind_a_known_tail() {
     resume_state.meet(7);
     resume_state.begin_connection();
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, false);
     return resume_state;
 }
@@ -119,7 +119,7 @@ TEST(ResumeState, TheTailOfFidsNotRequestedAgainIsUnknown) {
     connect(resume_state, 0, 5);
     resume_state.begin_connection();
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, false);
     EXPECT_FALSE(resume_state.meet(8)->tail_known);
 }
@@ -155,7 +155,7 @@ TEST(ResumeState, ATailEndsWithTheTotalsOrWithTheWish) {
     resume_state.begin_connection();
     resume_state.begin(fids);
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, false);
     EXPECT_FALSE(resume_state.has_open_tail());
     connect(resume_state, 0, 5);
@@ -192,7 +192,7 @@ TEST(ResumeState, WithoutPositionsATailStaysOpen) {
     resume_state.begin_connection();
     resume_state.begin(fids);
     ArrivalCounter arrivals;
-    arrivals.complete_books();
+    arrivals.complete_totals();
     resume_state.end_connection(arrivals, true);
     EXPECT_TRUE(resume_state.has_open_tail());
 }

@@ -11,16 +11,16 @@
 namespace netio::pubsub::shown_fids_test {
 namespace {
 
-struct Figures {
+struct Row {
     Fid fid{};
     std::uint64_t messages = 0;
 };
-using Shown = ShownFids<Figures>;
+using Shown = ShownFids<Row>;
 
 void look(Shown& shown, std::size_t limit, const ArrivalCounter& arrivals) {
     shown.begin_listing(limit);
     shown.add(arrivals.fids(),
-              [](Figures& sum, Fid, const Arrivals& arrived) { sum.messages += arrived.messages; });
+              [](Row& sum, Fid, const Arrivals& arrived) { sum.messages += arrived.messages; });
 }
 
 ArrivalCounter arrivals_of(std::uint64_t first, std::uint64_t last) {
@@ -32,7 +32,7 @@ ArrivalCounter arrivals_of(std::uint64_t first, std::uint64_t last) {
 
 std::set<Fid> fids_of(const Shown& shown) {
     std::set<Fid> all;
-    for (const Figures& each : shown.figures())
+    for (const Row& each : shown.rows())
         all.insert(each.fid);
     return all;
 }
@@ -44,12 +44,12 @@ TEST(ShownFids, SumUpWhatAFidHasBroughtAnywhere) {
         past[Fid{7}] = 1;
         past[Fid{9}] = 4;
         look(shown, 3, arrivals_of(7, 7));
-        shown.add(past, [](Figures& sum, Fid fid, int count) {
+        shown.add(past, [](Row& sum, Fid fid, int count) {
             EXPECT_EQ(count, fid == Fid{7} ? 1 : 4);
             sum.messages += static_cast<std::uint64_t>(count);
         });
         EXPECT_FALSE(shown.is_full());
-        const auto all = shown.figures();
+        const auto all = shown.rows();
         ASSERT_EQ(all.size(), 2U);
         EXPECT_EQ(all[0].fid, Fid{7});
         EXPECT_EQ(all[0].messages, 2U);
@@ -84,7 +84,7 @@ TEST(ShownFids, AreLimitedAndStayTheSame) {
     look(shown, 80, few);
     EXPECT_EQ(fids_of(shown), first);
     std::uint64_t messages = 0;
-    for (const Figures& each : shown.figures()) {
+    for (const Row& each : shown.rows()) {
         messages += each.messages;
         EXPECT_EQ(each.messages, each.fid >= Fid{120} && each.fid <= Fid{129} ? 1U : 0U);
     }

@@ -148,7 +148,7 @@ class RecordingHandler final : public Discovery::Handler, public Announcer::Hand
         if (at_announced) at_announced();
     }
     void on_gone(const std::string&) override {}
-    void on_trouble(const std::string& what) override {
+    void on_warning(const std::string& what) override {
         troubles.push_back(what);
         if (at_trouble) at_trouble();
     }

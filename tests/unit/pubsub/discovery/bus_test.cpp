@@ -39,7 +39,7 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
         there.erase(name);
         gone.push_back(name);
     }
-    void on_trouble(const std::string& what) override { troubles.push_back(what); }
+    void on_warning(const std::string& what) override { troubles.push_back(what); }
     void on_caught_up() override { ++caught_up; }
 
     void on_written() override { ++written; }

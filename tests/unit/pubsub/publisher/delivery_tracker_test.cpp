@@ -40,13 +40,13 @@ TEST(DeliveryTracker, ReportsTheOutcomeOfEachPublication) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{1});
     tracker.add_pending(*id, 2);
-    for (const Fate fate : {Fate::sent, Fate::missed, Fate::sent, Fate::lost, Fate::unsubscribed})
+    for (const Fate fate : {Fate::sent, Fate::dropped, Fate::sent, Fate::lost, Fate::unsubscribed})
         tracker.note(*id, fate);
     ASSERT_FALSE(tracker.seal(*id));
     const auto ended = tracker.complete(*id, 2);
     ASSERT_TRUE(ended);
     EXPECT_EQ(ended->outcome,
-              (PublicationOutcome{.sent = 2, .missed = 1, .unsubscribed = 1, .lost = 1}));
+              (PublicationOutcome{.sent = 2, .dropped = 1, .unsubscribed = 1, .lost = 1}));
     EXPECT_FALSE(ended->outcome.sent_to_all());
     EXPECT_EQ(ended->outcome.subscribers(), 5U);
     const auto next = tracker.seal(*tracker.begin(Cookie{2}));

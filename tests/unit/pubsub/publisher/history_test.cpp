@@ -103,7 +103,7 @@ class LateSubscriptions : public testing::Test {
         const std::span<const std::byte> part{bytes};
         history.keep({.fid = Fid{fid}, .number = published[fid]++, .time = at(ms)}, {&part, 1},
                      [this](const History::CatchUp& late, Fid of, bool is_new) {
-                         missed.push_back({late.subscriber, of, is_new});
+                         lost.push_back({late.subscriber, of, is_new});
                      });
     }
     std::vector<std::uint64_t> rest(History::CatchUp late) const {
@@ -116,15 +116,15 @@ class LateSubscriptions : public testing::Test {
         return numbers;
     }
 
-    struct Missed {
+    struct Lost {
         SubscriberId subscriber{};
         Fid fid{};
         bool is_new = false;
-        friend bool operator==(const Missed&, const Missed&) = default;
+        friend bool operator==(const Lost&, const Lost&) = default;
     };
     History history{{.bytes = 8 * 128, .time = milliseconds{100}}}; // for 8 messages
     std::map<std::uint64_t, std::uint64_t> published;
-    std::vector<Missed> missed;
+    std::vector<Lost> lost;
 };
 
 using Numbers = std::vector<std::uint64_t>;
@@ -152,20 +152,19 @@ TEST_F(LateSubscriptions, MissWhatIsDiscardedBeforeItIsSent) {
     history.begin(b, fids(2, 2));
     publish(1);
     publish(2);
-    EXPECT_EQ(missed, (std::vector<Missed>{{a, Fid{1}, false}, {a, Fid{1}, false}}));
+    EXPECT_EQ(lost, (std::vector<Lost>{{a, Fid{1}, false}, {a, Fid{1}, false}}));
     EXPECT_EQ(rest(history.late()[0]).front(), 2U);
-    missed.clear();
+    lost.clear();
     for (int i = 0; i < 8; ++i)
         publish(3);
-    const auto new_ones =
-        std::ranges::count_if(missed, [](const Missed& each) { return each.is_new; });
+    const auto new_ones = std::ranges::count_if(lost, [](const Lost& each) { return each.is_new; });
     EXPECT_EQ(new_ones, 2) << "one of either subscription";
-    EXPECT_EQ(missed.size(), 8U);
+    EXPECT_EQ(lost.size(), 8U);
     EXPECT_EQ(rest(history.late()[0]), Numbers{});
     // A message that is larger than the limit discards all, and is not kept either.
-    missed.clear();
+    lost.clear();
     publish(1, 0, 8 * 128);
-    EXPECT_EQ(missed, (std::vector<Missed>{{a, Fid{1}, true}}));
+    EXPECT_EQ(lost, (std::vector<Lost>{{a, Fid{1}, true}}));
     EXPECT_EQ(history.log().first_of(Fid{1}), 10U);
 }
 
@@ -179,7 +178,7 @@ TEST_F(LateSubscriptions, KeepOldMessagesUntilTheyWereSent) {
     history.begin(a, fids(1, 1));
     publish(1, 300);
     EXPECT_EQ(rest(history.late()[0]), (Numbers{1, 2}));
-    EXPECT_TRUE(missed.empty());
+    EXPECT_TRUE(lost.empty());
     history.late()[0].next = history.log().end();
     history.expire(at(300));
     EXPECT_EQ(history.log().messages(), 1U);
@@ -204,7 +203,7 @@ TEST_F(LateSubscriptions, BlockPublishingOfTheirFidsWhenHalfOfTheLogIsUnsent) {
     waits_by_policy = true;
     EXPECT_FALSE(must_wait(2)) << "another fid";
     EXPECT_TRUE(must_wait(1));
-    EXPECT_EQ(missed.size(), 4U) << "messages of before the subscription";
+    EXPECT_EQ(lost.size(), 4U) << "messages of before the subscription";
     // Until it is live: else it might stay behind for ever.
     history.late()[0].next = history.log().end();
     EXPECT_TRUE(must_wait(1));
@@ -227,8 +226,8 @@ TEST_F(LateSubscriptions, CountWhatIsQueuedForTheirSubscriber) {
 
 TEST(HistoryOptions, AreCheckedAndHaveADefaultWithOnlyATime) {
     EXPECT_EQ(History::make(0, {}), nullptr);
-    EXPECT_EQ(History::make(0, milliseconds{1})->figures().limit, std::size_t{64} << 20);
-    EXPECT_EQ(History::make(4096, milliseconds{1})->figures().limit, 4096U);
+    EXPECT_EQ(History::make(0, milliseconds{1})->snapshot().limit, std::size_t{64} << 20);
+    EXPECT_EQ(History::make(4096, milliseconds{1})->snapshot().limit, 4096U);
     EXPECT_NO_THROW(History::check(4096, {}));
     EXPECT_THROW(History::check(4095, {}), std::invalid_argument);
     EXPECT_THROW(History::check(0, milliseconds{-1}), std::invalid_argument);

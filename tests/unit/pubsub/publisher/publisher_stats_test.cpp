@@ -60,7 +60,7 @@ TEST(SubscriberStats, LeastCreditsRestartAtCurrent) {
     EXPECT_EQ(stats.take_least_credits(4), 4U) << "the current value counts";
 }
 
-TEST(SubscriberStats, AddsUpWhatWasMissedAndHowLongFramesTook) {
+TEST(SubscriberStats, AddsUpWhatWasDroppedAndHowLongFramesTook) {
     SubscriberStats stats{TimePoint{std::chrono::seconds{7}}};
     stats.note_dropped(3);
     stats.note_dropped(4);

@@ -262,15 +262,15 @@ std::optional<SlowPolicy> policy_for(const access::Rights& rights, std::uint64_t
                                      std::optional<SlowPolicy> asked, const OwnPolicies& own) {
     for (const access::FidRight& right : rights.fids) {
         if (fid < right.first || fid > right.last) continue;
-        if (!right.patience) return asked ? *asked : own.policy;
-        const SlowPolicy most = policy_of(*right.patience);
+        if (!right.slow_policy) return asked ? *asked : own.policy;
+        const SlowPolicy most = policy_of(*right.slow_policy);
         if (asked == most) return most;
         if (asked && !right.forced) {
-            if (patience_of(*asked) > *right.patience) return std::nullopt;
+            if (access_policy_of(*asked) > *right.slow_policy) return std::nullopt;
             return asked;
         }
         if (most == SlowPolicy::newest && !own.keeps_newest) return SlowPolicy::drop;
-        return holds_up_more(most, own.policy) ? own.policy : most;
+        return blocks_longer(most, own.policy) ? own.policy : most;
     }
     return std::nullopt;
 }
@@ -288,8 +288,8 @@ class RandomRights {
             if (at > last || at < first) break;
             const std::uint64_t end = at + std::min(below(4), last - at);
             access::FidRight right{.first = at, .last = end};
-            if (below(4) != 0) right.patience = static_cast<access::Patience>(below(4));
-            right.forced = right.patience && below(3) == 0;
+            if (below(4) != 0) right.slow_policy = static_cast<access::SlowPolicy>(below(4));
+            right.forced = right.slow_policy && below(3) == 0;
             rights.fids.push_back(right);
             if (end == last) break;
             at = end + 1;

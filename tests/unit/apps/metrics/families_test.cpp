@@ -2,7 +2,7 @@
 
 // Every metric has a different number here, so that swapped metrics are noticed.
 
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 
 #include "apps/common/logging.hpp"
 #include "netio/base/version.hpp"
@@ -15,15 +15,15 @@
 #include <string>
 #include <vector>
 
-namespace apps::figures_test {
+namespace apps::families_test {
 namespace {
 
 using std::chrono::seconds;
 
 // The samples; for a histogram its sum and count.
-std::string samples(const auto& figures) {
+std::string samples(const auto& metrics) {
     Exposition text;
-    write(figures, text);
+    write(metrics, text);
     std::istringstream lines{std::move(text).take()};
     std::string all = "\n";
     for (std::string line; std::getline(lines, line);) {
@@ -39,8 +39,8 @@ netio::LatencyHistogram one_of(seconds time) {
     return latency;
 }
 
-TEST(ShownFigures, AreDistinctForAPublisher) {
-    PublisherFigures publisher{.unit = "bytes",
+TEST(ShownMetrics, AreDistinctForAPublisher) {
+    PublisherMetrics publisher{.unit = "bytes",
                                .counters = {.messages = 1,
                                             .without_subscribers = 2,
                                             .again = 3,
@@ -57,7 +57,7 @@ TEST(ShownFigures, AreDistinctForAPublisher) {
                                             .free = 16,
                                             .least_free = 17,
                                             .history = {28, 29, 30, 31},
-                                            .held_up = seconds{18},
+                                            .blocked_time = seconds{18},
                                             .latency = one_of(seconds{19}),
                                             .subscribers = {},
                                             .subscriber_count = 20,
@@ -100,8 +100,8 @@ netio_fids 21
 )");
 }
 
-TEST(ShownFigures, AreDistinctForASubscriberOfAPublisher) {
-    PublisherFigures publisher{.unit = "bytes", .counters = {}, .snapshot = {}};
+TEST(ShownMetrics, AreDistinctForASubscriberOfAPublisher) {
+    PublisherMetrics publisher{.unit = "bytes", .counters = {}, .snapshot = {}};
     const std::string nobody = samples(publisher);
     publisher.snapshot.subscribers = {
         {.id = netio::pubsub::SubscriberId{std::uint64_t{40} << 32 | 3},
@@ -116,7 +116,7 @@ TEST(ShownFigures, AreDistinctForASubscriberOfAPublisher) {
          .bytes_sent = 8,
          .dropped = 9,
          .idle = seconds{10},
-         .gave_way = true,
+         .reclaimed = true,
          .waited_for = false,
          .latency = {.median = seconds{11}, .p99 = seconds{12}, .longest = seconds{13}}}};
     const std::string shown = R"(
@@ -141,14 +141,14 @@ netio_peer_dropped_total{peer="a",id="40"} 9
     ASSERT_NE(at, std::string::npos);
     EXPECT_EQ('\n' + with_one.substr(at, shown.size() - 1), shown);
     EXPECT_EQ(with_one.size(), nobody.size() + shown.size() - 1) << "and no other metric";
-    publisher.snapshot.subscribers[0].gave_way = false;
+    publisher.snapshot.subscribers[0].reclaimed = false;
     publisher.snapshot.subscribers[0].waited_for = true;
     EXPECT_NE(samples(publisher).find("netio_peer_waited_for{peer=\"a\",id=\"40\"} 1\n"),
               std::string::npos);
 }
 
-TEST(ShownFigures, AreDistinctForAPublishedFid) {
-    PublisherFigures publisher{.unit = "bytes", .counters = {}, .snapshot = {}};
+TEST(ShownMetrics, AreDistinctForAPublishedFid) {
+    PublisherMetrics publisher{.unit = "bytes", .counters = {}, .snapshot = {}};
     publisher.snapshot.fids = {
         {.fid = netio::pubsub::Fid{10}, .messages = 1, .again = 2, .dropped = 3},
         {.fid = netio::pubsub::Fid{11}, .messages = 4, .again = 5, .dropped = 6}};
@@ -162,13 +162,13 @@ netio_fid_dropped_total{fid="0xb"} 6
 )");
 }
 
-TEST(ShownFigures, AreDistinctForTheLatencyOfAPublisher) {
-    const std::vector<OneWayFigures> one_way{{.publisher = "a",
+TEST(ShownMetrics, AreDistinctForTheLatencyOfAPublisher) {
+    const std::vector<OneWayMetrics> one_way{{.publisher = "a",
                                               .median = seconds{1},
                                               .p99 = seconds{2},
                                               .clock_offset = seconds{-3},
                                               .clock_offset_error = seconds{4}}};
-    EXPECT_EQ(samples(std::span<const OneWayFigures>{one_way}), R"(
+    EXPECT_EQ(samples(std::span<const OneWayMetrics>{one_way}), R"(
 netio_subscriber_one_way_median_seconds{publisher="a"} 1
 netio_subscriber_one_way_p99_seconds{publisher="a"} 2
 netio_subscriber_clock_offset_seconds{publisher="a"} -3
@@ -176,26 +176,26 @@ netio_subscriber_clock_offset_error_seconds{publisher="a"} 4
 )");
 }
 
-TEST(ShownFigures, AreDistinctForASubscriber) {
+TEST(ShownMetrics, AreDistinctForASubscriber) {
     const netio::pubsub::SubscriptionsSnapshot snapshot{
-        .sources = {{.name = "a",
-                     .connected = true,
-                     .paused = false,
-                     .messages = 1,
-                     .bytes = 2,
-                     .missed = 3,
-                     .connections = 4,
-                     .pauses = 5,
-                     .kept = {.buffers = 15, .bytes = 16, .oldest = seconds{17}}},
-                    {.name = "b",
-                     .connected = false,
-                     .paused = true,
-                     .messages = 6,
-                     .bytes = 7,
-                     .missed = 8,
-                     .connections = 9,
-                     .pauses = 10}},
-        .fids = {{.fid = netio::pubsub::Fid{10}, .messages = 11, .bytes = 12, .missed = 13}},
+        .publishers = {{.name = "a",
+                        .connected = true,
+                        .paused = false,
+                        .messages = 1,
+                        .bytes = 2,
+                        .lost = 3,
+                        .connections = 4,
+                        .pauses = 5,
+                        .kept = {.buffers = 15, .bytes = 16, .oldest = seconds{17}}},
+                       {.name = "b",
+                        .connected = false,
+                        .paused = true,
+                        .messages = 6,
+                        .bytes = 7,
+                        .lost = 8,
+                        .connections = 9,
+                        .pauses = 10}},
+        .fids = {{.fid = netio::pubsub::Fid{10}, .messages = 11, .bytes = 12, .lost = 13}},
         .fid_count = 14};
     EXPECT_EQ(samples(snapshot), R"(
 netio_subscriber_messages_total{publisher="a"} 1
@@ -225,8 +225,8 @@ netio_fid_missed_total{fid="0xa"} 13
 )");
 }
 
-TEST(ShownFigures, AreDistinctForASender) {
-    const SenderFigures sender{.peer = "a",
+TEST(ShownMetrics, AreDistinctForASender) {
+    const SenderMetrics sender{.peer = "a",
                                .snapshot = {.connected = true,
                                             .messages = 2,
                                             .bytes = 3,
@@ -252,8 +252,8 @@ netio_sender_latency_seconds_count 1
 )");
 }
 
-TEST(ShownFigures, AreDistinctForAReceiver) {
-    const ReceiverFigures receiver{
+TEST(ShownMetrics, AreDistinctForAReceiver) {
+    const ReceiverMetrics receiver{
         .counters = {.messages = 1, .bytes = 2, .connected = 3, .rejected = 4, .accept_failed = 5},
         .senders = {{.peer = "a", .counters = {.messages = 6, .bytes = 7}}},
         .sender_count = 8,
@@ -273,8 +273,8 @@ netio_source_bytes_total{peer="a"} 7
 )");
 }
 
-TEST(ShownFigures, AreDistinctForAStream) {
-    StreamFigures stream{.peer = "a", .counters = {}, .queued_bytes = 12};
+TEST(ShownMetrics, AreDistinctForAStream) {
+    StreamMetrics stream{.peer = "a", .counters = {}, .queued_bytes = 12};
     stream.counters.sent = {.direct_bytes = 1,
                             .indirect_bytes = 2,
                             .phase_switches = 3,
@@ -283,7 +283,7 @@ TEST(ShownFigures, AreDistinctForAStream) {
     stream.counters.received = {
         .direct_bytes = 6, .indirect_bytes = 7, .phase_switches = 8, .adverts = 9};
     stream.counters.waits_for_capacity = 10;
-    EXPECT_EQ(samples(std::span<const StreamFigures>{&stream, 1}), R"(
+    EXPECT_EQ(samples(std::span<const StreamMetrics>{&stream, 1}), R"(
 netio_stream_sent_direct_bytes_total{peer="a"} 1
 netio_stream_sent_indirect_bytes_total{peer="a"} 2
 netio_stream_received_direct_bytes_total{peer="a"} 6
@@ -301,12 +301,12 @@ netio_stream_latency_p99_seconds{peer="a"} 0
         stream.counters.latency.add(std::chrono::milliseconds{1});
     for (int i = 0; i < 10; ++i)
         stream.counters.latency.add(seconds{2});
-    const std::string all = samples(std::span<const StreamFigures>{&stream, 1});
+    const std::string all = samples(std::span<const StreamMetrics>{&stream, 1});
     EXPECT_NE(all.find("latency_median_seconds{peer=\"a\"} 0.001"), std::string::npos) << all;
     EXPECT_NE(all.find("latency_p99_seconds{peer=\"a\"} 2"), std::string::npos) << all;
 }
 
-TEST(ShownFigures, AreDistinctForAPortOfADevice) {
+TEST(ShownMetrics, AreDistinctForAPortOfADevice) {
     const RdmaDevice device{.name = "d",
                             .ports = {{.number = 2,
                                        .state = "ACTIVE",
@@ -330,8 +330,8 @@ netio_device_counter_total{port="d/2",counter="symbol_error"} 3
 )");
 }
 
-TEST(ShownFigures, AreDistinctForALoop) {
-    const LoopFigures loop{.turns = 1,
+TEST(ShownMetrics, AreDistinctForALoop) {
+    const LoopMetrics loop{.turns = 1,
                            .waits = 2,
                            .longest_turn = seconds{3},
                            .stalled = seconds{4},
@@ -345,7 +345,7 @@ netio_log_lines_left_out_total 5
 )");
 }
 
-TEST(LoopFigures, AreThoseOfTheLoopAndTheLongestTurnIsReset) {
+TEST(LoopMetrics, AreThoseOfTheLoopAndTheLongestTurnIsReset) {
     netio::EventLoop loop;
     const std::uint64_t before = lines_left_out_of_log();
     lines_left_out_of_log() += 7;
@@ -353,14 +353,14 @@ TEST(LoopFigures, AreThoseOfTheLoopAndTheLongestTurnIsReset) {
         ASSERT_TRUE(loop.post([] {}));
         loop.run_once();
     }
-    const LoopFigures first = take_figures(loop);
+    const LoopMetrics first = take_snapshot(loop);
     EXPECT_EQ(first.turns, 3U);
     EXPECT_EQ(first.waits, loop.wait_count());
     EXPECT_EQ(first.longest_turn, loop.turns().longest());
     EXPECT_EQ(first.stalled, loop.stalled());
     EXPECT_EQ(first.log_lines_left_out, before + 7);
-    EXPECT_EQ(take_figures(loop).longest_turn, netio::Duration::zero());
+    EXPECT_EQ(take_snapshot(loop).longest_turn, netio::Duration::zero());
 }
 
 } // namespace
-} // namespace apps::figures_test
+} // namespace apps::families_test

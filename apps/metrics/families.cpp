@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/metrics/figures.hpp"
+#include "apps/metrics/families.hpp"
 
 #include "apps/common/logging.hpp"
 #include "apps/common/report.hpp"
@@ -95,7 +95,7 @@ void Exposition::histogram(std::string_view name, std::string_view help,
                          seconds(values.sum().count()), name, values.count());
 }
 
-LoopFigures take_figures(netio::EventLoop& loop) {
+LoopMetrics take_snapshot(netio::EventLoop& loop) {
     return {.turns = loop.turns().count(),
             .waits = loop.wait_count(),
             .longest_turn = loop.turns().take_longest_lately(),
@@ -103,7 +103,7 @@ LoopFigures take_figures(netio::EventLoop& loop) {
             .log_lines_left_out = lines_left_out_of_log().load()};
 }
 
-void write(const LoopFigures& loop, Exposition& text) {
+void write(const LoopMetrics& loop, Exposition& text) {
     text.gauge("netio_info", "Version and provider of this program")
         .add({{"version", netio::version()}}, std::uint64_t{1});
     text.counter("netio_loop_turns_total", "Turns of the event loop that did some work")
@@ -154,15 +154,15 @@ void write(std::span<const RdmaDevice> devices, Exposition& text) {
 
 namespace {
 
-using netio::pubsub::ArrivedFigures;
-using netio::pubsub::FidFigures;
-using netio::pubsub::HistoryFigures;
+using netio::pubsub::HistorySnapshot;
+using netio::pubsub::PublishedFidSnapshot;
 using netio::pubsub::PublisherSnapshot;
-using netio::pubsub::SourceFigures;
-using netio::pubsub::SubscriberFigures;
+using netio::pubsub::ReceivedFidSnapshot;
+using netio::pubsub::RemotePublisherSnapshot;
+using netio::pubsub::SubscriberSnapshot;
 using netio::pubsub::SubscriptionsSnapshot;
 
-void write_pool(const PublisherFigures& publisher, Exposition& text) {
+void write_pool(const PublisherMetrics& publisher, Exposition& text) {
     const PublisherSnapshot& snapshot = publisher.snapshot;
     const Exposition::Labels unit{{"unit", publisher.unit}};
     text.gauge("netio_publisher_pool", "Size of the pool for messages that are queued or in flight")
@@ -173,7 +173,7 @@ void write_pool(const PublisherFigures& publisher, Exposition& text) {
         .add(unit, std::uint64_t{snapshot.least_free});
 }
 
-void write_history(const HistoryFigures& history, Exposition& text) {
+void write_history(const HistorySnapshot& history, Exposition& text) {
     if (history.limit == 0) return;
     text.gauge("netio_publisher_history_limit_bytes", "Memory for kept messages")
         .add({}, std::uint64_t{history.limit});
@@ -188,7 +188,7 @@ void write_history(const HistoryFigures& history, Exposition& text) {
 // Writes one sample per subscriber for each name.
 template <class Value>
 void write_peers(Exposition::Family family, const PublisherSnapshot& snapshot, Value value) {
-    for (const SubscriberFigures& each : snapshot.subscribers) {
+    for (const SubscriberSnapshot& each : snapshot.subscribers) {
         const std::string id = std::to_string(static_cast<std::uint64_t>(each.id) >> 32);
         family.add({{"peer", each.address}, {"id", id}}, value(each));
     }
@@ -201,7 +201,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
     const auto counter = [&](std::string_view name, std::string_view help, auto value) {
         write_peers(text.counter(name, help), snapshot, value);
     };
-    using Peer = const SubscriberFigures&;
+    using Peer = const SubscriberSnapshot&;
     gauge("netio_peer_waiting", "Part of the pool queued for the subscriber",
           [](Peer peer) { return std::uint64_t{peer.waiting}; });
     gauge("netio_peer_most_waiting", "Maximum of the queued part since the last scrape",
@@ -215,7 +215,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
     gauge("netio_peer_idle_seconds", "Time without progress while messages are queued",
           [](Peer peer) { return peer.idle; });
     gauge("netio_peer_gave_way", "1: all its messages are dropped until it makes progress",
-          [](Peer peer) { return std::uint64_t{peer.gave_way}; });
+          [](Peer peer) { return std::uint64_t{peer.reclaimed}; });
     gauge("netio_peer_waited_for", "1: publishing is blocked by it",
           [](Peer peer) { return std::uint64_t{peer.waited_for}; });
     gauge("netio_peer_connected_seconds", "Time since the subscriber connected",
@@ -237,7 +237,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
 
 } // namespace
 
-void write(const PublisherFigures& publisher, Exposition& text) {
+void write(const PublisherMetrics& publisher, Exposition& text) {
     const auto& counters = publisher.counters;
     text.counter("netio_publisher_messages_total", "Messages accepted for at least one subscriber")
         .add(counters.messages);
@@ -249,7 +249,7 @@ void write(const PublisherFigures& publisher, Exposition& text) {
         .add(counters.again);
     text.counter("netio_publisher_held_up_seconds_total",
                  "Time in which publishing was blocked, from a refusal until a retry could succeed")
-        .add(publisher.snapshot.held_up);
+        .add(publisher.snapshot.blocked_time);
     text.counter("netio_publisher_partial_total",
                  "Publications that some subscribers could not accept immediately")
         .add(counters.partial);
@@ -282,7 +282,7 @@ void write(const PublisherFigures& publisher, Exposition& text) {
                      "Zero-copy publications, counted per subscriber: sent, dropped, unsubscribed "
                      "before, or lost with the connection");
     outcomes.add({{"outcome", "sent"}}, publisher.outcomes.sent);
-    outcomes.add({{"outcome", "missed"}}, publisher.outcomes.missed);
+    outcomes.add({{"outcome", "missed"}}, publisher.outcomes.dropped);
     outcomes.add({{"outcome", "unsubscribed"}}, publisher.outcomes.unsubscribed);
     outcomes.add({{"outcome", "lost"}}, publisher.outcomes.lost);
     write_pool(publisher, text);
@@ -296,83 +296,84 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     Exposition::Family messages =
         text.counter("netio_fid_messages_total",
                      "Messages of the fid that were published, with or without subscribers");
-    for (const FidFigures& fid : publisher.snapshot.fids)
+    for (const PublishedFidSnapshot& fid : publisher.snapshot.fids)
         messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
     Exposition::Family again = text.counter(
         "netio_fid_again_total",
         "Refusals of messages of the fid because a subscriber reached its queue limit");
-    for (const FidFigures& fid : publisher.snapshot.fids)
+    for (const PublishedFidSnapshot& fid : publisher.snapshot.fids)
         again.add({{"fid", to_string(fid.fid)}}, fid.again);
     Exposition::Family dropped =
         text.counter("netio_fid_dropped_total",
                      "Messages of the fid dropped for a subscriber, counted per subscriber");
-    for (const FidFigures& fid : publisher.snapshot.fids)
+    for (const PublishedFidSnapshot& fid : publisher.snapshot.fids)
         dropped.add({{"fid", to_string(fid.fid)}}, fid.dropped);
 }
 
 void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
     const auto each = [&](Exposition::Family family, auto value) {
-        for (const SourceFigures& one : subscriber.sources)
+        for (const RemotePublisherSnapshot& one : subscriber.publishers)
             family.add({{"publisher", one.name}}, std::uint64_t{value(one)});
     };
     each(text.counter("netio_subscriber_messages_total", "Messages that have arrived"),
-         [](const SourceFigures& one) { return one.messages; });
+         [](const RemotePublisherSnapshot& one) { return one.messages; });
     each(text.counter("netio_subscriber_bytes_total", "Bytes of these messages"),
-         [](const SourceFigures& one) { return one.bytes; });
+         [](const RemotePublisherSnapshot& one) { return one.bytes; });
     each(text.counter("netio_subscriber_connections_total", "Connections to the publisher"),
-         [](const SourceFigures& one) { return one.connections; });
+         [](const RemotePublisherSnapshot& one) { return one.connections; });
     each(text.counter("netio_subscriber_pauses_total", "Times that the subscriber paused"),
-         [](const SourceFigures& one) { return one.pauses; });
+         [](const RemotePublisherSnapshot& one) { return one.pauses; });
     each(text.counter("netio_subscriber_missed_total",
                       "Messages reported as lost: dropped, or published while not connected"),
-         [](const SourceFigures& one) { return one.missed; });
+         [](const RemotePublisherSnapshot& one) { return one.lost; });
     each(text.gauge("netio_subscriber_connected", "1: it is connected"),
-         [](const SourceFigures& one) { return one.connected; });
+         [](const RemotePublisherSnapshot& one) { return one.connected; });
     each(text.gauge("netio_subscriber_paused", "1: it is paused"),
-         [](const SourceFigures& one) { return one.paused; });
+         [](const RemotePublisherSnapshot& one) { return one.paused; });
     each(text.gauge("netio_subscriber_kept_buffers",
                     "Receive buffers that this program keeps, and slabs of small messages"),
-         [](const SourceFigures& one) { return one.kept.buffers; });
+         [](const RemotePublisherSnapshot& one) { return one.kept.buffers; });
     each(text.gauge("netio_subscriber_kept_bytes", "Bytes of these receive buffers"),
-         [](const SourceFigures& one) { return one.kept.bytes; });
+         [](const RemotePublisherSnapshot& one) { return one.kept.bytes; });
     Exposition::Family oldest =
         text.gauge("netio_subscriber_kept_oldest_seconds", "Age of the oldest kept receive buffer");
-    for (const SourceFigures& one : subscriber.sources)
+    for (const RemotePublisherSnapshot& one : subscriber.publishers)
         oldest.add({{"publisher", one.name}}, one.kept.oldest);
     text.gauge("netio_fids", "Fids that have arrived; possibly more than are shown")
         .add(std::uint64_t{subscriber.fid_count});
-    const auto each_fid = [&](Exposition::Family family, std::uint64_t ArrivedFigures::*value) {
-        for (const ArrivedFigures& row : subscriber.fids)
+    const auto each_fid = [&](Exposition::Family family,
+                              std::uint64_t ReceivedFidSnapshot::*value) {
+        for (const ReceivedFidSnapshot& row : subscriber.fids)
             family.add({{"fid", to_string(row.fid)}}, row.*value);
     };
     each_fid(text.counter("netio_fid_messages_total", "Messages of the fid"),
-             &ArrivedFigures::messages);
+             &ReceivedFidSnapshot::messages);
     each_fid(text.counter("netio_fid_bytes_total", "Bytes of these messages"),
-             &ArrivedFigures::bytes);
+             &ReceivedFidSnapshot::bytes);
     each_fid(text.counter("netio_fid_missed_total",
                           "Messages reported as lost: dropped, or published while not connected"),
-             &ArrivedFigures::missed);
+             &ReceivedFidSnapshot::lost);
 }
 
-void write(std::span<const OneWayFigures> publishers, Exposition& text) {
+void write(std::span<const OneWayMetrics> publishers, Exposition& text) {
     if (publishers.empty()) return;
     const auto each = [&](std::string_view name, std::string_view help,
-                          netio::Duration OneWayFigures::*value) {
+                          netio::Duration OneWayMetrics::*value) {
         Exposition::Family family = text.gauge(name, help);
-        for (const OneWayFigures& one : publishers)
+        for (const OneWayMetrics& one : publishers)
             family.add({{"publisher", one.publisher}}, one.*value);
     };
     each("netio_subscriber_one_way_median_seconds",
-         "Time from the publication of a message to its arrival", &OneWayFigures::median);
+         "Time from the publication of a message to its arrival", &OneWayMetrics::median);
     each("netio_subscriber_one_way_p99_seconds", "What one in a hundred of them exceeds",
-         &OneWayFigures::p99);
+         &OneWayMetrics::p99);
     each("netio_subscriber_clock_offset_seconds",
-         "This machine's clock minus the publisher's, estimated", &OneWayFigures::clock_offset);
+         "This machine's clock minus the publisher's, estimated", &OneWayMetrics::clock_offset);
     each("netio_subscriber_clock_offset_error_seconds", "Half the round trip of a request",
-         &OneWayFigures::clock_offset_error);
+         &OneWayMetrics::clock_offset_error);
 }
 
-void write(const SenderFigures& sender, Exposition& text) {
+void write(const SenderMetrics& sender, Exposition& text) {
     const Exposition::Labels peer{{"peer", sender.peer}};
     const netio::SendSnapshot& now = sender.snapshot;
     text.counter("netio_sender_messages_total", "Messages accepted").add(peer, now.messages);
@@ -396,20 +397,20 @@ void write(const SenderFigures& sender, Exposition& text) {
         now.latency);
 }
 
-ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders) {
+ReceiverMetrics metrics_of(const netio::ListenSocket& socket, std::size_t senders) {
     const std::vector<netio::ReceiveSocket*> peers = socket.peers();
-    ReceiverFigures figures{.counters = socket.counters(),
+    ReceiverMetrics metrics{.counters = socket.counters(),
                             .senders = {},
                             .sender_count = peers.size(),
                             .kept = socket.kept()};
     for (const netio::ReceiveSocket* const each : peers) {
-        if (figures.senders.size() == senders) break;
-        figures.senders.push_back({.peer = each->peer_address(), .counters = each->counters()});
+        if (metrics.senders.size() == senders) break;
+        metrics.senders.push_back({.peer = each->peer_address(), .counters = each->counters()});
     }
-    return figures;
+    return metrics;
 }
 
-void write(const ReceiverFigures& receiver, Exposition& text) {
+void write(const ReceiverMetrics& receiver, Exposition& text) {
     const netio::ListenSocket::Counters& counters = receiver.counters;
     text.counter("netio_receiver_messages_total", "Messages that have arrived")
         .add(counters.messages);
@@ -439,10 +440,10 @@ void write(const ReceiverFigures& receiver, Exposition& text) {
         bytes.add({{"peer", sender.peer}}, sender.counters.bytes);
 }
 
-void write(std::span<const StreamFigures> streams, Exposition& text) {
+void write(std::span<const StreamMetrics> streams, Exposition& text) {
     const auto counter = [&](std::string_view name, std::string_view help, auto value) {
         Exposition::Family family = text.counter(name, help);
-        for (const StreamFigures& each : streams)
+        for (const StreamMetrics& each : streams)
             family.add({{"peer", each.peer}}, std::uint64_t{value(each.counters)});
     };
     using Counters = netio::stream::StreamSocket::Counters;
@@ -470,16 +471,16 @@ void write(std::span<const StreamFigures> streams, Exposition& text) {
             [](const Counters& all) { return all.waits_for_capacity; });
     const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
         Exposition::Family family = text.gauge(name, help);
-        for (const StreamFigures& each : streams)
+        for (const StreamMetrics& each : streams)
             family.add({{"peer", each.peer}}, value(each));
     };
     gauge("netio_stream_waiting", "Bytes passed to send() that are not in flight yet",
-          [](const StreamFigures& each) { return each.queued_bytes; });
+          [](const StreamMetrics& each) { return each.queued_bytes; });
     gauge("netio_stream_latency_median_seconds",
           "Latency of sends, from the call until all bytes were in flight",
-          [](const StreamFigures& each) { return each.counters.latency.quantile(0.5); });
+          [](const StreamMetrics& each) { return each.counters.latency.quantile(0.5); });
     gauge("netio_stream_latency_p99_seconds", "What one in a hundred of them exceeds",
-          [](const StreamFigures& each) { return each.counters.latency.quantile(0.99); });
+          [](const StreamMetrics& each) { return each.counters.latency.quantile(0.99); });
 }
 
 } // namespace apps

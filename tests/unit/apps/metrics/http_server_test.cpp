@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-namespace apps::http_door_test {
+namespace apps::http_server_test {
 namespace {
 
 using testing::StartsWith;
@@ -82,30 +82,30 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 
 // A server in a thread with a fixed answer, which ends with the test.
-class RunningDoor {
+class RunningServer {
   public:
-    explicit RunningDoor(HttpDoor::Options options, std::size_t bytes = 10)
-        : door_{with_address(std::move(options))},
+    explicit RunningServer(HttpServer::Options options, std::size_t bytes = 10)
+        : server_{with_address(std::move(options))},
           thread_{[this, text = std::make_shared<const std::string>(bytes, 'x')] {
-              door_.run([&](std::span<const std::string> paths) {
+              server_.run([&](std::span<const std::string> paths) {
                   return std::vector<HttpAnswer>(paths.size(), HttpAnswer{.text = text});
               });
           }} {}
-    ~RunningDoor() {
-        door_.stop();
+    ~RunningServer() {
+        server_.stop();
         thread_.join();
     }
-    RunningDoor(const RunningDoor&) = delete;
-    RunningDoor& operator=(const RunningDoor&) = delete;
+    RunningServer(const RunningServer&) = delete;
+    RunningServer& operator=(const RunningServer&) = delete;
 
-    std::uint16_t port() const { return door_.port(); }
-    Descriptor visit() const {
+    std::uint16_t port() const { return server_.port(); }
+    Descriptor connect() const {
         Descriptor socket{::socket(AF_INET, SOCK_STREAM, 0)};
         const timeval far_deadline{.tv_sec = 60, .tv_usec = 0};
         ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &far_deadline, sizeof far_deadline);
         sockaddr_in address{};
         address.sin_family = AF_INET;
-        address.sin_port = htons(door_.port());
+        address.sin_port = htons(server_.port());
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         EXPECT_EQ(
             ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
@@ -114,13 +114,13 @@ class RunningDoor {
     }
 
   private:
-    static HttpDoor::Options with_address(HttpDoor::Options options) {
+    static HttpServer::Options with_address(HttpServer::Options options) {
         if (options.addresses.empty())
             options.addresses = addresses_of({.host = "127.0.0.1", .port = 0});
         return options;
     }
 
-    HttpDoor door_;
+    HttpServer server_;
     std::thread thread_;
 };
 
@@ -146,20 +146,21 @@ std::ptrdiff_t open_descriptors() {
     return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
 }
 
-TEST(HttpDoor, AClientThatDoesNotFinishItsRequestIsDisconnected) {
-    const RunningDoor door{{.asking_limit = milliseconds{1}}};
-    const Descriptor silent = door.visit();
-    const Descriptor slow = door.visit();
+TEST(HttpServer, AClientThatDoesNotFinishItsRequestIsDisconnected) {
+    const RunningServer server{{.request_timeout = milliseconds{1}}};
+    const Descriptor silent = server.connect();
+    const Descriptor slow = server.connect();
     say(slow, "GET /metrics HTTP/1.1\r\n");
     EXPECT_EQ(bytes_until_the_end(silent), 0U);
     EXPECT_EQ(bytes_until_the_end(slow), 0U);
 }
 
-TEST(HttpDoor, AClientThatDoesNotReadItsAnswerIsDisconnected) {
+TEST(HttpServer, AClientThatDoesNotReadItsAnswerIsDisconnected) {
     constexpr std::size_t bytes = std::size_t{64} << 20;
-    const RunningDoor door{{.asking_limit = hours{1}, .taking_limit = milliseconds{1}}, bytes};
+    const RunningServer server{{.request_timeout = hours{1}, .response_timeout = milliseconds{1}},
+                               bytes};
     const std::ptrdiff_t before = open_descriptors();
-    const Descriptor deaf = door.visit();
+    const Descriptor deaf = server.connect();
     say(deaf, "GET /metrics HTTP/1.1\r\n\r\n");
     char first = 0;
     ASSERT_EQ(::recv(deaf.get(), &first, 1, MSG_PEEK), 1);
@@ -169,11 +170,11 @@ TEST(HttpDoor, AClientThatDoesNotReadItsAnswerIsDisconnected) {
     EXPECT_LT(bytes_until_the_end(deaf), bytes);
 }
 
-TEST(HttpDoor, WithTooManyClientsTheOldestIsDisconnected) {
-    const RunningDoor door{{.place_limit = 2, .asking_limit = hours{1}}};
-    const Descriptor first = door.visit();
-    const Descriptor second = door.visit();
-    const Descriptor third = door.visit();
+TEST(HttpServer, WithTooManyClientsTheOldestIsDisconnected) {
+    const RunningServer server{{.client_limit = 2, .request_timeout = hours{1}}};
+    const Descriptor first = server.connect();
+    const Descriptor second = server.connect();
+    const Descriptor third = server.connect();
     EXPECT_EQ(bytes_until_the_end(first), 0U);
     say(second, "GET / HTTP/1.1\r\n\r\n");
     EXPECT_GT(bytes_until_the_end(second), 10U);
@@ -189,17 +190,17 @@ std::vector<SocketAddress> nowhere_and_here(std::uint16_t port) {
     return addresses;
 }
 
-TEST(HttpDoor, UsesTheFirstLocalAddressOfAName) {
-    const RunningDoor door{{.addresses = nowhere_and_here(0)}};
-    const Descriptor visitor = door.visit();
-    say(visitor, "GET / HTTP/1.1\r\n\r\n");
-    EXPECT_GT(bytes_until_the_end(visitor), 10U);
+TEST(HttpServer, UsesTheFirstLocalAddressOfAName) {
+    const RunningServer server{{.addresses = nowhere_and_here(0)}};
+    const Descriptor client = server.connect();
+    say(client, "GET / HTTP/1.1\r\n\r\n");
+    EXPECT_GT(bytes_until_the_end(client), 10U);
 }
 
-TEST(HttpDoor, AUsedPortIsAnErrorAndNoOtherAddressIsTried) {
-    const RunningDoor other{{}};
+TEST(HttpServer, AUsedPortIsAnErrorAndNoOtherAddressIsTried) {
+    const RunningServer other{{}};
     try {
-        const HttpDoor door{{.addresses = nowhere_and_here(other.port())}};
+        const HttpServer server{{.addresses = nowhere_and_here(other.port())}};
         ADD_FAILURE() << "it listens at another address";
     } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(), "Address already in use");
@@ -208,4 +209,4 @@ TEST(HttpDoor, AUsedPortIsAnErrorAndNoOtherAddressIsTried) {
 
 } // namespace
 
-} // namespace apps::http_door_test
+} // namespace apps::http_server_test

@@ -71,62 +71,62 @@ class Exposition {
 
 // Metrics of every program: its loop and its log.
 
-struct LoopFigures {
+struct LoopMetrics {
     std::uint64_t turns = 0;
     std::uint64_t waits = 0;
     netio::Duration longest_turn{}; // since the last call
     netio::Duration stalled{};
     std::uint64_t log_lines_left_out = 0; // lost lines of the program's log
 };
-LoopFigures take_figures(netio::EventLoop& loop);
-void write(const LoopFigures& loop, Exposition& text);
+LoopMetrics take_snapshot(netio::EventLoop& loop);
+void write(const LoopMetrics& loop, Exposition& text);
 
 // The ports of RDMA devices; writes nothing without devices.
 void write(std::span<const RdmaDevice> devices, Exposition& text);
 
 // The one-way latency of messages with time stamps, and the estimated difference of the clocks.
-struct OneWayFigures {
+struct OneWayMetrics {
     std::string publisher;
     netio::Duration median{}; // corrected by the offset, if that is larger than its error
     netio::Duration p99{};
     netio::Duration clock_offset{}; // this machine's clock minus the publisher's
     netio::Duration clock_offset_error{};
 };
-void write(std::span<const OneWayFigures> publishers, Exposition& text);
+void write(std::span<const OneWayMetrics> publishers, Exposition& text);
 
 // Outcomes of unbuffered publications, counted per subscriber.
 struct OutcomeSums {
     std::uint64_t sent = 0;
-    std::uint64_t missed = 0;
+    std::uint64_t dropped = 0;
     std::uint64_t unsubscribed = 0;
     std::uint64_t lost = 0;
 
     void add(const netio::pubsub::PublicationOutcome& outcome) noexcept {
         sent += outcome.sent;
-        missed += outcome.missed;
+        dropped += outcome.dropped;
         unsubscribed += outcome.unsubscribed;
         lost += outcome.lost;
     }
 };
 
-struct PublisherFigures {
+struct PublisherMetrics {
     std::string unit; // of the pool: bytes, or publications
     netio::pubsub::Publisher::Counters counters;
     netio::pubsub::PublisherSnapshot snapshot;
     std::uint64_t disconnected = 0; // subscribers that did not close in order
     OutcomeSums outcomes{};         // unbuffered
 };
-void write(const PublisherFigures& publisher, Exposition& text);
+void write(const PublisherMetrics& publisher, Exposition& text);
 
 void write(const netio::pubsub::SubscriptionsSnapshot& subscriber, Exposition& text);
 
-struct SenderFigures {
+struct SenderMetrics {
     std::string peer; // the receiver
     netio::SendSnapshot snapshot;
 };
-void write(const SenderFigures& sender, Exposition& text);
+void write(const SenderMetrics& sender, Exposition& text);
 
-struct ReceiverFigures {
+struct ReceiverMetrics {
     struct Sender {
         std::string peer;
         netio::ReceiveSocket::Counters counters;
@@ -136,14 +136,14 @@ struct ReceiverFigures {
     std::size_t sender_count = 0;
     netio::KeepStats kept{};
 };
-ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders = 1000);
-void write(const ReceiverFigures& receiver, Exposition& text);
+ReceiverMetrics metrics_of(const netio::ListenSocket& socket, std::size_t senders = 1000);
+void write(const ReceiverMetrics& receiver, Exposition& text);
 
-struct StreamFigures {
+struct StreamMetrics {
     std::string peer;
     netio::stream::StreamSocket::Counters counters;
     std::uint64_t queued_bytes = 0;
 };
-void write(std::span<const StreamFigures> streams, Exposition& text);
+void write(std::span<const StreamMetrics> streams, Exposition& text);
 
 } // namespace apps

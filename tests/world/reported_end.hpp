@@ -10,7 +10,7 @@
 
 namespace netio::world {
 
-struct ToldEnd {
+struct ReportedEnd {
     std::uint32_t process;
     std::uint32_t peer;
     TimePoint since; // when it was connected
@@ -22,6 +22,6 @@ struct ToldEnd {
 };
 
 // `device`: the device of the world, or 0.
-void judge_end(Oracle& oracle, std::int64_t device, const ToldEnd& told);
+void judge_end(Oracle& oracle, std::int64_t device, const ReportedEnd& reported);
 
 } // namespace netio::world

@@ -11,19 +11,19 @@
 
 #include <sstream>
 
-namespace apps::copy::test::copy_patience_test {
+namespace apps::copy::test::copy_timeouts_test {
 namespace {
 
 using netio::world::DiskState;
 using netio::world::SimDisk;
 using std::chrono::seconds;
 
-class CopyPatience : public CopyBed {
+class CopyTimeouts : public CopyBed {
   protected:
     static constexpr seconds idle_limit{10};
     static constexpr std::uint64_t large_bytes = 6 * Sender::compare_step_bytes + 1;
 
-    CopyPatience() : CopyBed{netio::test::Bed::sim_tcp} {
+    CopyTimeouts() : CopyBed{netio::test::Bed::sim_tcp} {
         serve(16, {.buffer_count = 3,
                    .idle_limit = idle_limit,
                    .least_bytes_per_s = 1000,
@@ -67,24 +67,24 @@ class CopyPatience : public CopyBed {
     }
 };
 
-TEST_F(CopyPatience, ComparingALargeFileExtendsNoSilentSendersSlot) {
+TEST_F(CopyTimeouts, ComparingALargeFileExtendsNoSilentSendersSlot) {
     put_large("served/large");
     expect_silence_ends_it(Answer::Outcome::present);
 }
 
-TEST_F(CopyPatience, ComparingALargePartExtendsNoSilentSendersSlot) {
+TEST_F(CopyTimeouts, ComparingALargePartExtendsNoSilentSendersSlot) {
     put_large("served/.large.netio-part");
     expect_silence_ends_it(Answer::Outcome::accepted);
 }
 
-TEST_F(CopyPatience, ASenderComparingALargeFileOnASlowDiskKeepsItsSlot) {
+TEST_F(CopyTimeouts, ASenderComparingALargeFileOnASlowDiskKeepsItsSlot) {
     put_large("source/large");
     put_large("served/large");
     const CopiedFile file = copy_slowly();
     EXPECT_EQ(file.outcome, CopiedFile::Outcome::present) << file.detail;
 }
 
-TEST_F(CopyPatience, ASenderComparingALargePartOnASlowDiskKeepsItsSlot) {
+TEST_F(CopyTimeouts, ASenderComparingALargePartOnASlowDiskKeepsItsSlot) {
     put_large("source/large");
     put_large("served/.large.netio-part");
     const CopiedFile file = copy_slowly();
@@ -92,7 +92,7 @@ TEST_F(CopyPatience, ASenderComparingALargePartOnASlowDiskKeepsItsSlot) {
     EXPECT_EQ(file.resumed_bytes, large_bytes);
 }
 
-TEST_F(CopyPatience, RepeatedOrExcessiveComparisonProgressDoesNotCount) {
+TEST_F(CopyTimeouts, RepeatedOrExcessiveComparisonProgressDoesNotCount) {
     put_large("served/large");
     for (const std::uint64_t second : {std::uint64_t{5}, large_bytes + 1}) {
         RawPeer early;
@@ -137,7 +137,7 @@ std::size_t mapped_bytes() {
 }
 
 // The peer finishes the handshake of its session but announces no ring, so there is no stream yet.
-TEST_F(CopyPatience, APeerStoppedInTheHandshakeCostsNoMemoryAndASlotOnlyBriefly) {
+TEST_F(CopyTimeouts, APeerStoppedInTheHandshakeCostsNoMemoryAndASlotOnlyBriefly) {
     constexpr std::size_t buffers = 512;
     std::size_t started = 0;
     server.reset();
@@ -184,7 +184,7 @@ class Logged {
     std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
-TEST_F(CopyPatience, FilesBeyondTheLogLimitAreCountedInTheLog) {
+TEST_F(CopyTimeouts, FilesBeyondTheLogLimitAreCountedInTheLog) {
     constexpr std::size_t limit = LimitedLog::lines_per_interval;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < limit + 30; ++i) {
@@ -205,4 +205,4 @@ TEST_F(CopyPatience, FilesBeyondTheLogLimitAreCountedInTheLog) {
 }
 
 } // namespace
-} // namespace apps::copy::test::copy_patience_test
+} // namespace apps::copy::test::copy_timeouts_test
