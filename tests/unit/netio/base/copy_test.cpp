@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 namespace netio {
@@ -34,13 +35,15 @@ void expect_copied(std::size_t size, std::size_t ahead) {
 
 TEST(CopyBytes, CopiesEachSizeExactly) {
     for (std::size_t size = 0; size <= 130; ++size)
-        for (const std::size_t ahead : {0, 1, 17})
+        for (const std::size_t ahead : std::initializer_list<std::size_t>{0, 1, 17})
             ASSERT_NO_FATAL_FAILURE(expect_copied(size, ahead));
 }
 
 TEST(CopyBytes, CopiesLargeMessagesToEachAddress) {
-    for (const std::size_t size : {2047, 2048, 2049, 2560, 4096, 4097, 12288})
-        for (const std::size_t ahead : {0, 1, 12, 15, 16, 63, 64, 2048, 4095})
+    for (const std::size_t size :
+         std::initializer_list<std::size_t>{2047, 2048, 2049, 2560, 4096, 4097, 12288})
+        for (const std::size_t ahead :
+             std::initializer_list<std::size_t>{0, 1, 12, 15, 16, 63, 64, 2048, 4095})
             ASSERT_NO_FATAL_FAILURE(expect_copied(size, ahead));
 }
 
