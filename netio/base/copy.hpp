@@ -3,8 +3,7 @@
 
 // Copies of message bytes that are fast for every size and address. No I/O.
 
-#include "netio/base/export.hpp"
-
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +11,6 @@
 #include <span>
 
 namespace netio::detail {
-
-// Copies more than `vector_copy_limit_bytes` in pieces of less.
-NETIO_EXPORT void copy_in_pieces(std::byte* out, std::span<const std::byte> bytes) noexcept;
 
 // Up to this size glibc's memcpy uses vector registers on every processor; above it, `rep movsb` on
 // processors with fast strings.
@@ -27,6 +23,16 @@ inline bool is_slow_for_strings(const std::byte* out, const std::byte* in) noexc
     const std::uintptr_t ahead =
         (reinterpret_cast<std::uintptr_t>(out) - reinterpret_cast<std::uintptr_t>(in)) % 4096;
     return ahead - 1 < 63;
+}
+
+// Not a constant: the compiler would replace memcpy by an inline `rep movsq`, which is slow, too.
+inline volatile const std::size_t copy_piece_bytes = 512;
+
+[[gnu::noinline]] inline void copy_in_pieces(std::byte* out,
+                                             std::span<const std::byte> bytes) noexcept {
+    const std::size_t piece = copy_piece_bytes;
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+        std::memcpy(out + at, bytes.data() + at, std::min(piece, bytes.size() - at));
 }
 
 } // namespace netio::detail

@@ -47,7 +47,8 @@ bool Reassembly::reserve(std::size_t needed, std::size_t total) noexcept {
 void Reassembly::append(std::span<const std::byte> bytes) {
     const bool in_pieces =
         detail::is_slow_for_strings(buffer_.data() + buffer_.size(), bytes.data());
-    const std::size_t piece_bytes = in_pieces ? 512 : bytes.size();
+    const std::size_t piece_bytes =
+        in_pieces ? std::size_t{detail::copy_piece_bytes} : bytes.size();
     while (!bytes.empty()) {
         const auto piece = bytes.first(std::min(piece_bytes, bytes.size()));
         buffer_.insert(buffer_.end(), piece.begin(), piece.end());

@@ -101,8 +101,9 @@ constexpr std::array all_rules{
          "ended and are reported in the next turn",
          "docs/options.md"},
     Rule{RuleId::accounted_for, "accounted for",
-         "Each message is received or reported as lost, except at the end of a publisher that "
-         "ended without totals, which is reported.",
+         "Each message is received or reported as lost, except the last messages of a publisher "
+         "that ended without sending its totals; Ending::complete and "
+         "PublisherStats::unknown_tails report that.",
          "pubsub/client/subscriptions.hpp"},
     Rule{RuleId::file_is_whole, "a file under its name is whole",
          "gets the final name only when it is complete, correct and on the disk",
@@ -123,35 +124,35 @@ constexpr std::array all_rules{
          "it with MessageView::time().",
          "pubsub/publisher/publisher.hpp"},
     Rule{RuleId::history_first, "history first",
-         "They get what is kept of the fids that they subscribe, oldest first, and then the new "
+         "Such a subscriber gets the kept messages of its fids, oldest first, and then the new "
          "messages, without a gap or a duplicate.",
          "pubsub/publisher/buffered_publish_socket.hpp"},
     Rule{RuleId::messages_in_order, "messages in order, both ways",
          "All messages of one side arrive in the order of the calls.", message_socket},
-    Rule{RuleId::message_slices, "each message in its slice",
-         "the next message for which no earlier slice waits goes into `memory`, which must stay "
-         "valid until on_received(cookie) or on_closed. Returns ok, again (posted_limit slices "
-         "wait).",
+    Rule{RuleId::message_slices, "each message in its posted memory",
+         "messages fill posted memory in the order of the calls. `memory` must stay valid until "
+         "on_received(cookie) or on_closed. Returns ok, or again if posted_limit memories wait.",
          message_socket},
-    Rule{RuleId::message_too_large, "a slice that is too small is unchanged",
-         "too_large: the message has more bytes than the slice, which is unchanged; the message "
-         "waits for the next slice.",
+    Rule{RuleId::message_too_large, "posted memory that is too small is unchanged",
+         "too_large: the message has more bytes than the posted memory, which is unchanged; the "
+         "message waits for the next post_receive().",
          message_socket},
     Rule{RuleId::message_sent, "borrowed memory is returned",
-         "The memory of `cookie` may be used again. canceled, failed: the connection ended before.",
+         "The memory of `cookie` may be used again. done: the message was sent. canceled, failed: "
+         "the connection ended first, and the peer may or may not have received the message.",
          message_socket},
     Rule{RuleId::message_limit, "a message within the limit is accepted",
          "The largest message that is sent by copy, and without a copy; valid while connected.",
          message_socket},
     Rule{RuleId::messages_finish, "who has finished sends nothing",
-         "The peer has called finish(): no further message arrives. This side may go on sending.",
+         "The peer has called finish(): no further message arrives. This side may still send.",
          message_socket},
     Rule{RuleId::messages_both_finished, "both have finished",
          "When both sides have finished, the connection closes in order.", message_socket},
     Rule{RuleId::messages_close, "a message socket closes in order",
-         "on_closed(orderly) follows if the user of the peer has received everything; "
-         "on_closed(unconfirmed) otherwise, and if the peer makes no progress for "
-         "session.close_timeout or needs longer than session.close_limit.",
+         "on_closed(orderly) follows if the user of the peer has received everything. "
+         "on_closed(unconfirmed) follows if not, if the peer makes no progress for "
+         "session.close_timeout, or if it needs longer than session.close_limit.",
          message_socket},
     Rule{RuleId::messages_paused, "no message while paused",
          "Stops delivery, from the next message on; the peer is blocked when all receive buffers "
@@ -169,7 +170,8 @@ constexpr std::array all_rules{
     Rule{RuleId::request_not_repeated, "a request arrives once", "A request is not repeated.",
          requester},
     Rule{RuleId::request_time, "a request has its time",
-         "Of requests without a time of their own, from the call until the whole reply.",
+         "Limit of the time from the call until the whole reply has arrived, for requests without "
+         "a `timeout`.",
          requester},
     Rule{RuleId::request_canceled, "its user cancels it",
          "canceled,     // by Reply::cancel(), by destroying the Reply, or by the end of the "
@@ -178,11 +180,12 @@ constexpr std::array all_rules{
     Rule{RuleId::request_disconnected, "who is disconnected had no connection",
          "disconnected, // it was sent, and the connection was lost or ended", requester},
     Rule{RuleId::request_no_reply, "who gets no reply was given up",
-         "no_reply,     // the responder has given it up without a reply", requester},
+         "no_reply,     // the responder has destroyed the request without a reply", requester},
     Rule{RuleId::request_failed, "a failure comes with its text",
-         "failed,       // the responder reports a failure, in a text", requester},
+         "failed,       // the responder has called Request::fail(); what() has its text",
+         requester},
     Rule{RuleId::request_too_large, "what is too large exceeds a limit",
-         "too_large,    // the request for the responder, or the reply for reply_limit_bytes",
+         "too_large,    // the responder receives no request, or this side no reply, of this size",
          requester},
     Rule{RuleId::request_limits, "a request waits for a limit only",
          "Throws Error: again (a limit is reached; on the context's thread, without waiting), "
@@ -195,7 +198,9 @@ constexpr std::array all_rules{
     Rule{RuleId::request_cancel_arrives, "the responder knows what is not wanted",
          "The responder is notified of a request that timed out or was canceled.", requester},
     Rule{RuleId::request_cancel_cause, "what is canceled is not wanted",
-         "The requester has canceled, or is gone: a reply has no effect.", responder},
+         "Returns true if the requester has canceled the request or is gone. Then a reply has no "
+         "effect.",
+         responder},
     Rule{RuleId::request_counts, "requests are counted by their end",
          "Requests that ended, by their end.", requester},
     Rule{RuleId::reply_in_order, "a reply in order",
@@ -211,12 +216,12 @@ constexpr std::array all_rules{
          "the requester has canceled, or because it is gone), and after Responder::close().",
          responder},
     Rule{RuleId::reply_given_arrives, "a reply that was given arrives",
-         "Sends the replies that were given, and closes the connections in order, for at most "
-         "socket.session.close_limit.",
+         "Waits until the replies that were passed to reply() are sent and all connections have "
+         "closed in order, at most socket.session.close_limit.",
          responder},
     Rule{RuleId::responder_limits, "a responder within its limits",
-         "The limits of open requests and of their bytes cause backpressure: no further request is "
-         "received until one has ended. One peer gets at most half of them.",
+         "At the limits of open requests and of their bytes, no further request is received until "
+         "one has ended. One requester gets at most half of these limits.",
          responder},
     Rule{RuleId::responder_notified, "a responder reports what has happened",
          "Called on the context's thread after requests have arrived or were canceled, and when "
