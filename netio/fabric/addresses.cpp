@@ -168,7 +168,8 @@ AddressList resolve(const Address& address, bool passive) {
         // Address{"HOST:PORT"} compiles, as a host without a port.
         const bool has_port = std::ranges::count(address.host, ':') == 1;
         throw FabricError{code, "cannot resolve '" + address.host + "'" +
-                                    (has_port ? " (a host; parse_address() takes HOST:PORT)" : "")};
+                                    (has_port ? " (a host; parse_address() takes HOST:PORT)"
+                                              : " (check the name with 'getent hosts NAME')")};
     }
     return AddressList{found};
 }

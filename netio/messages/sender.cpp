@@ -27,6 +27,11 @@ BufferedSendSocket::Options socket_options(const Sender::Options& options) {
     return socket;
 }
 
+std::string limit_text(std::size_t limit) {
+    return "the limit is " + std::to_string(limit) +
+           ", the smaller of page_size_bytes * page_count and the receiver's largest_message_bytes";
+}
+
 Address only_one(const AddressList& receiver) {
     require_option(receiver.size() == 1, "a sender needs the address of one receiver");
     require_remote(receiver.front());
@@ -97,6 +102,7 @@ struct Sender::Impl::OnLoop final : BufferedSendSocket::Handler {
     DrainTimeout wait;  // during close()
     bool tries = false; // there is a connection or an attempt, whose end follows
     bool closing = false;
+    bool has_given_up = false;
     std::optional<BufferedSendSocket> socket;
 };
 
@@ -140,27 +146,32 @@ bool Sender::Impl::OnLoop::send(const Outbox::Message& message) {
         impl.sent.fetch_add(1, std::memory_order_relaxed);
     } else {
         impl.unsent.fetch_add(1, std::memory_order_relaxed);
-        log("it takes no message of " + std::to_string(message.size()) + " bytes");
+        log("it takes no message of " + std::to_string(message.size()) + " bytes; " +
+            limit_text(socket->message_limit()));
     }
     return true;
 }
 
 void Sender::Impl::OnLoop::close() {
-    if (std::exchange(closing, true)) return;
+    if (closing) return;
+    if (!tries && !again.armed() && !impl.outbox.empty()) connect(); // serve() has not run yet
+    closing = true;
     again.cancel();
-    if (!tries) return end();
+    if (!tries) return end(); // nothing to send, or a refusal that will not change soon
     wait.begin();
     if (socket->is_connected()) {
         send_what_waits();
-    } else if (socket->is_retrying()) {
+    } else if (socket->is_retrying() && impl.outbox.empty()) {
         socket->close();
-    } // else the end of the attempt follows
+    } // else a connection, the end of the attempt, or give_up() follows
 }
 
-// The receiver had the time that the socket allows for its pages.
+// The receiver had the time that the socket allows for its pages, or to listen.
 void Sender::Impl::OnLoop::give_up() {
-    log("it has " + wait.verdict());
-    socket->abort();
+    has_given_up = true;
+    log(socket->is_connected() ? "it has " + wait.verdict()
+                               : "no connection within close_timeout or close_limit");
+    socket->is_retrying() ? socket->close() : socket->abort();
 }
 
 void Sender::Impl::OnLoop::end() {
@@ -189,14 +200,15 @@ void Sender::Impl::OnLoop::on_closed(BufferedSendSocket&, const Closed& closed) 
     const bool is_news = closed.reason != CloseReason::local &&
                          closed.reason != CloseReason::orderly && complaint != reason;
     if (is_news) {
-        log(explain(closed) + (closing ? "" : "; trying again"));
+        log(explain(closed) + (socket->is_retrying() ? "; trying again" : ""));
         complaint = reason;
     }
     tries = socket->is_retrying();
     if (!closing) {
         if (!tries) again.start(impl.options.socket.socket.retry_limit);
     } else if (tries) {
-        socket->close(); // no call waits for it any more
+        // close() waits for the connection while messages wait.
+        if (has_given_up || impl.outbox.empty()) socket->close();
     } else {
         end();
     }
@@ -236,8 +248,8 @@ std::string Sender::Impl::refusal(std::size_t size, Status status) const {
                     ? "now; the context's own thread does not wait"
                     : "for " + std::to_string(options.send_timeout.count()) + " ms (send_timeout)");
     case Status::too_large:
-        return name + "the message has " + std::to_string(size) + " bytes; the limit is " +
-               std::to_string(message_limit.load(std::memory_order_relaxed));
+        return name + "the message has " + std::to_string(size) + " bytes; " +
+               limit_text(message_limit.load(std::memory_order_relaxed));
     default:
         return name + "the sender is closed";
     }

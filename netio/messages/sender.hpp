@@ -42,8 +42,8 @@ class NETIO_EXPORT Sender final {
         std::chrono::milliseconds send_timeout{60000};
         // Limit of the bytes of messages, plus 24 bytes for each, that wait for the connection.
         std::size_t queue_limit_bytes = std::size_t{16} << 20;
-        // close(): how long the receiver may make no progress before the connection is aborted, and
-        // how long closing may take in total.
+        // close(): how long the receiver may make no progress, or not listen, before the connection
+        // is aborted, and how long closing may take in total.
         std::chrono::milliseconds close_timeout{10000};
         std::chrono::milliseconds close_limit{60000};
         std::shared_ptr<const ClientKey> key{}; // for authentication
@@ -74,9 +74,10 @@ class NETIO_EXPORT Sender final {
     }
 
     // Closes in order: sends what was accepted, waits until the receiver has confirmed it, and
-    // returns. Aborts the connection after close_timeout without progress, and after close_limit;
-    // without a connection it discards the messages. Then it writes a log line. Does not wait on
-    // the context's thread.
+    // returns. If there are messages and no connection, it continues to connect. After
+    // close_timeout without progress, after close_limit, and after a permanent refusal, it discards
+    // the messages, counts them as `unsent` and writes a log line. Does not wait on the context's
+    // thread.
     void close();
     bool is_closed() const noexcept; // close() was called, and the connection has ended
 

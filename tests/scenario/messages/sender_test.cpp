@@ -155,17 +155,47 @@ TEST_P(SimulatedSender, APendingAttemptDecidesAboutQueuedMessages) {
     EXPECT_EQ(sender->stats().unsent, 0U);
 }
 
-TEST_P(SimulatedSender, AnAttemptThatFailsAfterTheEndIsNotRepeated) {
+TEST_P(SimulatedSender, ClosesOnlyAfterTheReceiverListensAndHasTheMessages) {
+    options.close_timeout = std::chrono::seconds{40}; // longer than two attempts
+    listen();
+    listener.reset();
+    ASSERT_EQ(sender->try_send(content(10, 0)), Status::ok);
+    close(); // before the first attempt
+    bed.let_pass(std::chrono::seconds{5});
+    EXPECT_FALSE(sender->is_closed());
+    listen();
+    ASSERT_TRUE(ends());
+    EXPECT_EQ(receiver.messages.size(), 1U);
+    EXPECT_EQ(sender->stats().sent, 1U);
+    EXPECT_EQ(sender->stats().unsent, 0U);
+}
+
+TEST_P(SimulatedSender, WhoseReceiverDoesNotListenClosesAfterTheTimeout) {
     listen();
     listener.reset();
     send(10);
+    const TimePoint begin = bed.world()->now();
     close();
-    EXPECT_FALSE(sender->is_closed());
     ASSERT_TRUE(ends());
+    EXPECT_GE(bed.world()->now() - begin, options.close_timeout);
+    EXPECT_LT(bed.world()->now() - begin, options.close_timeout + retry_limit);
     EXPECT_EQ(sender->stats().unsent, 1U);
+    EXPECT_EQ(lines.count("no connection within close_timeout"), 1U);
     listen();
     bed.let_pass(2 * retry_limit);
-    EXPECT_EQ(receiver.connected, 0U);
+    EXPECT_EQ(receiver.connected, 0U) << "no attempt after the end";
+}
+
+TEST_P(SimulatedSender, WithoutWaitingMessagesDoesNotConnectToClose) {
+    listen();
+    send(10);
+    ASSERT_TRUE(have_arrived(1));
+    listener.reset();
+    ASSERT_TRUE(bed.run_until([&] { return !sender->stats().connected; }));
+    const TimePoint begin = bed.world()->now();
+    close();
+    ASSERT_TRUE(ends());
+    EXPECT_LT(bed.world()->now() - begin, options.close_timeout);
 }
 
 TEST_P(SimulatedSender, WithoutMessagesNeverConnectsAndAcceptsNothingAfterItsEnd) {

@@ -167,6 +167,7 @@ TEST_F(SenderThreads, AnUnreachableReceiverBlocksNoOtherAndIsReportedAtTheEnd) {
     options.context.emplace();
     options.queue_limit_bytes = 1000;
     options.send_timeout = 10ms;
+    options.close_timeout = 10ms; // nobody will listen there
     netio::Sender to_gone{gone, options};
     netio::Sender to_there{there.address(), options};
     std::uint64_t taken = 0;
@@ -229,8 +230,10 @@ TEST_F(SenderThreads, ManyFollowEachOtherOnOneContext) {
 TEST_F(SenderThreads, ItMayBeDestroyedWhileMessagesWaitAndWhileTheyFlow) {
     const Address address = nowhere();
     Listening there;
+    netio::Sender::Options impatient = quick();
+    impatient.close_timeout = 1ms;
     for (int i = 0; i < 5; ++i) {
-        netio::Sender to_nowhere{address, quick()};
+        netio::Sender to_nowhere{address, impatient};
         netio::Sender to_there{there.address(), quick()};
         for (std::uint64_t n = 0; n < 50; ++n) {
             to_nowhere.send(message_of(1, n));
