@@ -38,7 +38,7 @@ class Origin final : private pubsub::Publisher::Handler {
     netio::Address address() const { return socket_.endpoints().at(0).address; }
     bool publish(std::uint64_t number) {
         const auto bytes = std::as_bytes(std::span{&number, 1});
-        return socket_.publish(pubsub::Fid{1}, bytes) == netio::Status::ok;
+        return socket_.publish(1, bytes) == netio::Status::ok;
     }
 
   private:
@@ -60,9 +60,7 @@ class Relay final : private pubsub::SubscribeSocket::Handler,
     }
 
   private:
-    void on_connected(netio::BufferedSendSocket&) override {
-        subscriber_.subscribe(pubsub::FidRange{.first = pubsub::Fid{1}, .last = pubsub::Fid{1}});
-    }
+    void on_connected(netio::BufferedSendSocket&) override { subscriber_.subscribe({1, 1}); }
     void on_message(pubsub::SubscribeSocket&, pubsub::Fid, std::span<const std::byte> message,
                     std::uint8_t) override {
         if (sender_.send(message) != netio::Status::ok) std::fputs("a message is lost\n", stderr);

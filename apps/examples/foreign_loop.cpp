@@ -64,7 +64,7 @@ int main(int argc, char** argv) try {
     pubsub::SubscribeSocket::Options options;
     options.publisher = netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345");
     pubsub::SubscribeSocket socket{*transport, options, counting};
-    socket.subscribe(pubsub::FidRange{.first = pubsub::Fid{0}, .last = pubsub::Fid{63}});
+    socket.subscribe({0, 63});
     epoll.add(loop.pollable_fd());
     // Called at the beginning, and after every call into the library from outside of its handlers.
     // A call takes at most a few milliseconds; if work is left, the descriptor stays readable.

@@ -82,11 +82,11 @@ class Source final : private pubsub::PublishSocket::Handler {
     }
     // All subscribers receive it, some possibly later.
     netio::Status lend(const netio::Slice& slice, std::size_t slot) {
-        return socket_.publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
+        return socket_.publish(1, slice, netio::Cookie{slot});
     }
     // Subscribers that can receive it now get it now.
     netio::Status offer(const netio::Slice& slice, std::size_t slot) {
-        auto [status, ticket] = socket_.try_publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
+        auto [status, ticket] = socket_.try_publish(1, slice, netio::Cookie{slot});
         if (status != netio::Status::partial) return status;
         ticket_ = std::move(ticket); // on_writable: resume
         return netio::Status::ok;

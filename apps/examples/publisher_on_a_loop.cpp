@@ -35,7 +35,7 @@ int main(int argc, char** argv) try {
     std::uint64_t counter = 0;
     netio::Timer tick = netio::Timer::every(loop, 1ms, [&] {
         const auto bytes = std::as_bytes(std::span{&counter, 1});
-        if (socket.publish(netio::pubsub::Fid{1}, bytes) == netio::Status::ok) ++counter;
+        if (socket.publish(1, bytes) == netio::Status::ok) ++counter;
     });
     bool closing = false;
     netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) {

@@ -67,8 +67,7 @@ int main(int argc, char** argv) try {
     const netio::Address first = netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345");
     const std::size_t loops = argc > 2 ? std::stoull(argv[2]) : 2;
     const std::uint64_t count = argc > 3 ? std::stoull(argv[3]) : 10000;
-    const auto shards = pubsub::FidShards::divide({{pubsub::Fid{0}, pubsub::Fid{63}}},
-                                                  std::min<std::size_t>(loops, 64));
+    const auto shards = pubsub::FidShards::divide({{0, 63}}, std::min<std::size_t>(loops, 64));
 
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> problems(shards.count());

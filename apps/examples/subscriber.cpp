@@ -9,4 +9,5 @@ int main() {
     for (const netio::Message& message : subscriber)
         std::cout << message.fid() << ": " << message.size()
                   << " bytes, lost before: " << message.lost_before() << '\n';
+    std::cout << subscriber.stats().lost << " messages lost\n"; // also after the last one received
 }

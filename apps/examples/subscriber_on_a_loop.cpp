@@ -33,8 +33,7 @@ int main(int argc, char** argv) try {
     options.publisher = netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345");
     options.reconnect = true;
     netio::pubsub::SubscribeSocket socket{*transport, options, printer};
-    socket.subscribe(
-        netio::pubsub::FidRange{.first = netio::pubsub::Fid{1}, .last = netio::pubsub::Fid{1}});
+    socket.subscribe({1, 1});
     netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) { socket.close(); }};
     loop.run();
 } catch (const std::exception& error) {

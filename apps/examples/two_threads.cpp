@@ -80,7 +80,7 @@ class Publishing final : private pubsub::Publisher::Handler {
         told_ = false; // before the queue is read, so that no entry is left in it
         while (const std::optional<std::uint64_t> value = queue_.front()) {
             const auto bytes = std::as_bytes(std::span{&*value, 1});
-            if (socket_.publish(pubsub::Fid{1}, bytes) == netio::Status::again) return;
+            if (socket_.publish(1, bytes) == netio::Status::again) return;
             queue_.pop();
             if (*value + 1 == count_) socket_.close();
         }

@@ -45,5 +45,6 @@ subscriber = subprocess.Popen(['${WORK}/subscriber'], stdout=subprocess.PIPE, te
 publisher = subprocess.Popen(['${WORK}/publisher'])
 lines = subscriber.communicate(timeout=200)[0].splitlines()
 assert publisher.wait() == 0 and subscriber.returncode == 0
+assert lines.pop() == '0 messages lost'
 assert len(lines) == 1000000 and set(lines) == {'0x1: 8 bytes, lost before: 0'}, (len(lines), set(lines))
 ")
