@@ -21,7 +21,8 @@ class CoreDistance:
     """
 
     FAR = 2  # of the smallest distance
-    PATIENCE_S = 20  # for the processors to come near again
+    PATIENCE_S = 20  # of one measurement, for the processors to come near again
+    PATIENCE_IN_ALL_S = 300
     FIRST_LOOKS = 20
 
     def __init__(self, now, clock=time.monotonic, wait=time.sleep):
@@ -30,6 +31,7 @@ class CoreDistance:
         self.clock = clock
         self.wait = wait
         self.nearest = min(now() for _ in range(self.FIRST_LOOKS)) if now else 0  # 0: one processor
+        self.patience_s = self.PATIENCE_IN_ALL_S  # what is left of it
         self.far_runs = 0  # that count nevertheless, because patience ended
 
     def is_near(self):
@@ -41,12 +43,14 @@ class CoreDistance:
 
     def measure(self, run):
         """The result of a run() that begins and ends near, if there is one in time."""
-        deadline = self.clock() + self.PATIENCE_S
+        deadline = self.clock() + min(self.PATIENCE_S, self.patience_s)
         while self.clock() < deadline:
+            began = self.clock()
             if self.is_near():
                 result = run()
                 if self.is_near():
                     return result
             self.wait(0.1)
+            self.patience_s -= self.clock() - began
         self.far_runs += 1
         return run()

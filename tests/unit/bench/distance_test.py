@@ -56,6 +56,14 @@ class Distance(unittest.TestCase):
         self.assertEqual(measured.far_runs, 1)
         self.assertGreaterEqual(machine.time, distance.CoreDistance.PATIENCE_S)
 
+    def test_patience_is_limited_in_all(self):
+        machine = Machine(350.0)
+        measured = machine.distance()
+        for _ in range(100):
+            measured.measure(machine.run)
+        self.assertEqual(measured.far_runs, 100)
+        self.assertLess(machine.time, distance.CoreDistance.PATIENCE_IN_ALL_S + 1)
+
     def test_the_smallest_distance_seen_is_near(self):
         machine = Machine(20.0, 50.0, 20.0)
         self.assertEqual(machine.distance().measure(machine.run), 2)
