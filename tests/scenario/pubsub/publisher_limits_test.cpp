@@ -45,7 +45,7 @@ TEST_P(PublisherLimits, AZeroCopyMessageOfTheLargestSizeIsAcceptedAndNoLarger) {
     EXPECT_EQ(subscriber.actor.by_fid[Fid{1}].back().size, largest);
 }
 
-TEST_P(PublisherLimits, AsManyPublicationsWaitForASubscriberAsQueueLimitMessagesPermits) {
+TEST_P(PublisherLimits, QueueLimitMessagesPublicationsWaitForASubscriber) {
     auto publisher = unbuffered({.outstanding_limit = 100, .queue_limit_messages = 5});
     auto slow = stuck(range(1, 1));
     std::uint64_t taken = 0;
