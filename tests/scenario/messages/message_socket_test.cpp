@@ -587,6 +587,21 @@ TEST_P(BothWays, APeerOfAnotherProtocolIsRejected) {
     pair.connect({.protocol = 2});
 }
 
+TEST_P(BothWays, AFullListenerIsAskedAgainUntilThereIsAPlace) {
+    pair.listen({}, {.peer_limit = 1});
+    pair.connect();
+    Side late;
+    MessageSocket::Options options{.reconnect = true};
+    options.retry_interval = options.retry_limit = std::chrono::milliseconds{10};
+    late.socket = std::make_unique<MessageSocket>(bed.transport(), options, late.functions());
+    late.socket->connect(pair.address);
+    ASSERT_TRUE(bed.run_until([&] { return !late.closed.empty(); }));
+    EXPECT_EQ(late.closed[0].reason, CloseReason::rejected);
+    EXPECT_TRUE(late.socket->is_retrying());
+    near.socket->close();
+    EXPECT_TRUE(bed.run_until([&] { return late.connected == 1; }));
+}
+
 TEST_P(BothWays, MessagesThatThePeerDoesNotAcceptAreRefusedAtOnce) {
     pair.listen({.largest_message_bytes = 100'000});
     pair.connect();
