@@ -51,6 +51,8 @@ def w3():
             for mode in MODES[subject]:
                 # netio over one connection, like the others, and with two publishers and subscribers.
                 ours = ("session", "message-socket", "request-loop", "request", "unbuffered")
+                if mode == "blocking":
+                    ours += ("hand-over",)  # between two threads of one program
                 for form in ours if subject == "netio" else ("",):
                     name = "raw-unbatched" if subject == "raw" else subject
                     arguments = {"pattern": "echo", "size": size, "mode": mode, "form": form}

@@ -3,7 +3,8 @@
 
 // Round trips over a message socket (`message-socket`), and of requests: with both sides on a loop
 // (`request-loop`), and with both sides called from the main thread, so that each message is handed
-// over twice (`request`). For comparison with a bare session.
+// over twice (`request`). For comparison with a bare session, and with two hand-overs alone: from
+// the main thread to a loop and back (`hand-over`).
 
 #include "bench/subject.hpp"
 #include "netio/messages/message_socket.hpp"
@@ -20,7 +21,8 @@
 namespace bench {
 
 inline bool is_by_request(const Arguments& arguments) {
-    return arguments.form == "request" || arguments.form == "request-loop";
+    return arguments.form == "request" || arguments.form == "request-loop" ||
+           arguments.form == "hand-over";
 }
 
 inline void echo_over_message_socket(const Arguments& arguments, netio::EventLoop& loop,
@@ -140,6 +142,17 @@ inline void answer_on_loop(const Arguments& arguments, netio::EventLoop& loop,
     loop.run();
 }
 
+inline void hand_over(const Arguments& arguments, const netio::Context& context) {
+    say("listening");
+    RoundTrips trips{arguments};
+    std::vector<std::byte> message(arguments.size);
+    do {
+        trips.prepare(message.data());
+        context.run([] {});
+    } while (!trips.take(message.data()));
+    trips.report();
+}
+
 } // namespace by_request
 
 // `loop` and `transport` are used by `request-loop` only.
@@ -150,6 +163,10 @@ inline void echo_by_request(const Arguments& arguments, netio::EventLoop& loop,
                                  : by_request::answer_on_loop(arguments, loop, transport);
     }
     const netio::Context context{{.loop = options, .fabric = {.provider = arguments.provider}}};
+    if (arguments.form == "hand-over") {
+        if (arguments.publish) by_request::hand_over(arguments, context);
+        return;
+    }
     arguments.publish ? by_request::ask(arguments, context)
                       : by_request::answer(arguments, context);
 }

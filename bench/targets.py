@@ -146,6 +146,11 @@ def latency(results):
             ours = results.least("W3", "netio", "p50_us", size=size, mode="blocking", form=form)
             bare = results.least("W3", "netio", "p50_us", size=size, mode="blocking", form="session")
             yield "W3", f"{size} B, blocking, {what}: p50 of a bare session", "at most", 1.1, ratio(ours, bare)
+        parts = [results.least("W3", "netio", "p50_us", size=size, mode="blocking", form=form)
+                 for form in ("request-loop", "hand-over", "hand-over")]  # both programs hand over, there and back
+        ours = results.least("W3", "netio", "p50_us", size=size, mode="blocking", form="request")
+        yield ("W3", f"{size} B, blocking, requests from any thread: p50 of those on a loop and four hand-overs", "at most",
+               1.1, ratio(ours, None if None in parts else sum(parts)))
         ours = results.least("W3", "netio", "p50_us", size=size, mode="busy")
         peer = results.least("W3", "cyclonedds", "p50_us", size=size)
         yield "W3", f"{size} B, busy, the better of both: p50 of Cyclone DDS", "less than", 1, ratio(ours, peer)
