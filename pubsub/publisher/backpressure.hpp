@@ -121,8 +121,8 @@ class MemoryBudget {
         return stalled ? 0 : allowance(SIZE_MAX);
     }
     // Whether stalled subscribers must be disconnected, because too much of the pool is posted to
-    // them: half of it, or so much that the rest is less than `needed`, what a message that waits
-    // for memory needs.
+    // them: half of it, or so much that a waiting message, which needs `needed`, has no place in
+    // the rest.
     bool posts_hold_too_much(std::size_t posted_to_stalled, std::size_t needed) const noexcept {
         return posted_to_stalled > 0 &&
                (posted_to_stalled >= pool_ / 2 || pool_ - posted_to_stalled < needed);

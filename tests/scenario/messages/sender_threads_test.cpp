@@ -167,7 +167,7 @@ TEST_F(SenderThreads, AnUnreachableReceiverBlocksNoOtherAndIsReportedAtTheEnd) {
     options.context.emplace();
     options.queue_limit_bytes = 1000;
     options.send_timeout = 10ms;
-    options.close_timeout = 10ms; // nobody will listen there
+    options.close_timeout = 10ms; // no receiver listens at this address
     netio::Sender to_gone{gone, options};
     netio::Sender to_there{there.address(), options};
     std::uint64_t taken = 0;
