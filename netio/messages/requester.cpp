@@ -7,6 +7,7 @@
 #include "netio/coalesced_task.hpp"
 #include "netio/loop/process.hpp"
 #include "netio/messages/message_frames.hpp"
+#include "netio/messages/ready_notice.hpp"
 #include "netio/messages/request_table.hpp"
 #include "netio/session/connector.hpp"
 
@@ -314,22 +315,6 @@ struct Requester::Impl::OnLoop {
     void on_connected();
     void on_closed(const Closed& closed);
     void log(const std::string& line) { lines.pass(core.name + line, loop.now(), write_log); }
-    void notify() {
-        if (impl.options.on_ready && !ready.armed()) ready.start_at(loop.now());
-    }
-    // The first message of a turn is reported before the loop looks for more, so that a program
-    // that answers it at once does not add the loop's next poll to each round trip.
-    void notify_of_message() {
-        if (!impl.options.on_ready) return;
-        if (ready.armed() || std::exchange(reported_at, loop.now()) == loop.now()) return notify();
-        call_on_ready();
-    }
-    void call_on_ready() {
-        is_in_on_ready = true;
-        impl.options.on_ready();
-        is_in_on_ready = false;
-        serve();
-    }
 
     Impl& impl;
     RequesterCore& core;
@@ -338,9 +323,7 @@ struct Requester::Impl::OnLoop {
     Timer go_on;
     Timer again; // connects even after a final refusal, but not soon
     Timer deadline_timer;
-    Timer ready; // calls on_ready
-    bool is_in_on_ready = false;
-    TimePoint reported_at = TimePoint::min(); // turn of the last message that was reported at once
+    ReadyNotice ready;
     TimePoint armed_for = TimePoint::max();
     bool tries = false; // there is a connection or an attempt, whose end follows
     std::optional<MessageSocket> socket;
@@ -348,8 +331,8 @@ struct Requester::Impl::OnLoop {
 
 Requester::Impl::OnLoop::OnLoop(Impl& its_impl)
     : impl{its_impl}, core{*impl.core}, loop{impl.context.loop()}, go_on{loop, [this] { serve(); }},
-      again{loop, [this] { connect(); }},
-      deadline_timer{loop, [this] { expire(); }}, ready{loop, [this] { call_on_ready(); }} {
+      again{loop, [this] { connect(); }}, deadline_timer{loop, [this] { expire(); }},
+      ready{loop, impl.options.on_ready, [this] { serve(); }} {
     core.own_thread = std::this_thread::get_id();
 }
 
@@ -443,7 +426,7 @@ void Requester::Impl::OnLoop::end(std::uint64_t number, RequestEnd end, std::str
     }
     if (!state) return;
     state->finish(end, std::move(why));
-    notify();
+    ready.call_soon();
 }
 
 void Requester::Impl::OnLoop::await_deadline() {
@@ -476,7 +459,7 @@ void Requester::Impl::OnLoop::expire() {
             }
         }
         expired->value->finish(RequestEnd::timed_out, why);
-        notify();
+        ready.call_soon();
     }
 }
 
@@ -531,7 +514,7 @@ void Requester::Impl::OnLoop::take_reply(const IncomingMessage& message, const H
     state->add(may_keep ? whole.part(whole.bytes().subspan(requests::header_bytes))
                         : KeptBytes::copy_of(body),
                !header.more);
-    notify_of_message();
+    ready.call_for_message();
 }
 
 // The rest of its reply is not wanted.
@@ -572,7 +555,7 @@ void Requester::Impl::OnLoop::on_closed(const Closed& closed) {
     if (is_news) log(explain(closed) + "; trying again");
     for (const std::shared_ptr<ReplyState>& state : lost)
         state->finish(RequestEnd::disconnected, why);
-    if (!lost.empty()) notify();
+    if (!lost.empty()) ready.call_soon();
     tries = socket->is_retrying();
     if (!tries) again.start(impl.options.socket.retry_limit);
 }
@@ -605,7 +588,7 @@ Requester::Impl::Impl(const AddressList& responder, Options its_options)
       serve_task{context, [this] { on_loop->serve(); }} {
     core->wake = [this] {
         // serve() follows on_ready.
-        if (context.is_own_thread() && on_loop->is_in_on_ready) return;
+        if (context.is_own_thread() && on_loop->ready.is_in_call()) return;
         serve_task.request();
     };
     context.run([this] { on_loop = std::make_unique<OnLoop>(*this); });

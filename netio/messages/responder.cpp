@@ -6,6 +6,7 @@
 #include "netio/coalesced_task.hpp"
 #include "netio/loop/process.hpp"
 #include "netio/messages/message_frames.hpp"
+#include "netio/messages/ready_notice.hpp"
 #include "netio/messages/request_table.hpp"
 
 #include <algorithm>
@@ -285,22 +286,6 @@ struct Responder::Impl::OnLoop {
     void pace_all();
     void close();
     void end_if_closed();
-    void notify() {
-        if (impl.options.on_ready && !ready.armed()) ready.start_at(loop.now());
-    }
-    // The first message of a turn is reported before the loop looks for more, so that a program
-    // that answers it at once does not add the loop's next poll to each round trip.
-    void notify_of_message() {
-        if (!impl.options.on_ready) return;
-        if (ready.armed() || std::exchange(reported_at, loop.now()) == loop.now()) return notify();
-        call_on_ready();
-    }
-    void call_on_ready() {
-        is_in_on_ready = true;
-        impl.options.on_ready();
-        is_in_on_ready = false;
-        serve();
-    }
 
     Impl& impl;
     ResponderCore& core;
@@ -308,9 +293,7 @@ struct Responder::Impl::OnLoop {
     LineLimiter lines;
     Timer go_on;
     Timer give_up; // close()
-    Timer ready;   // calls on_ready
-    bool is_in_on_ready = false;
-    TimePoint reported_at = TimePoint::min(); // turn of the last message that was reported at once
+    ReadyNotice ready;
     bool was_full = false;
     std::size_t paused_links = 0;
     bool closing = false;
@@ -326,7 +309,7 @@ Responder::Impl::OnLoop::OnLoop(Impl& its_impl)
                   for (const auto& [peer, link] : links)
                       link.socket->abort();
               }},
-      ready{loop, [this] { call_on_ready(); }} {
+      ready{loop, impl.options.on_ready, [this] { serve(); }} {
     core.own_thread = std::this_thread::get_id();
     core.loop = &loop;
     listener.emplace(
@@ -401,7 +384,7 @@ void Responder::Impl::OnLoop::take(RequesterPeer* peer, const IncomingMessage& m
                    write_log);
         return link.socket->abort();
     }
-    notify_of_message();
+    ready.call_for_message();
     pace(link);
 }
 
@@ -415,7 +398,7 @@ void Responder::Impl::OnLoop::cancel(RequesterPeer& peer, std::uint64_t number) 
     open->cancel();
     if (!open->is_taken) std::erase(core.waiting, open);
     if (core.waiters > 0) core.space.notify_all();
-    notify();
+    ready.call_soon();
 }
 
 void Responder::Impl::OnLoop::on_closed(RequesterPeer* peer) {
@@ -436,7 +419,7 @@ void Responder::Impl::OnLoop::on_closed(RequesterPeer* peer) {
     if (links.at(peer).paused) --paused_links;
     links.erase(peer); // destroys the socket, and perhaps the peer
     pace_all();
-    if (!over.empty()) notify();
+    if (!over.empty()) ready.call_soon();
     end_if_closed();
 }
 
@@ -531,7 +514,7 @@ void Responder::Impl::OnLoop::end_if_closed() {
     const std::lock_guard lock{core.mutex};
     core.over = true;
     core.ended.notify_all();
-    notify();
+    ready.call_soon();
 }
 
 // --- any thread -----------------------------------------------------------------------------
@@ -557,7 +540,7 @@ Responder::Impl::Impl(AddressList its_addresses, Options its_options)
       serve_task{context, [this] { on_loop->serve(); }} {
     core->wake = [this] {
         // serve() follows on_ready.
-        if (context.is_own_thread() && on_loop->is_in_on_ready) return;
+        if (context.is_own_thread() && on_loop->ready.is_in_call()) return;
         serve_task.request();
     };
     context.run([this] { on_loop = std::make_unique<OnLoop>(*this); });

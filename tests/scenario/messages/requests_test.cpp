@@ -121,6 +121,26 @@ TEST_P(Requests, AReplyOfSeveralMessagesArrivesInOrderAndLargeOnesWhole) {
     EXPECT_FALSE(reply.next());
 }
 
+TEST_P(Requests, BothSidesMayCloseInOnReady) {
+    std::optional<Reply> reply;
+    answering.on_ready = [&] {
+        while (auto request = responder->receive(0ms)) {
+            EXPECT_TRUE(request->reply(request->bytes()));
+            responder->close();
+        }
+    };
+    asking.on_ready = [&] {
+        if (reply && reply->is_ready()) requester->close();
+    };
+    respond();
+    reply = requester->send("a question");
+    ASSERT_TRUE(ends(*reply) && bed.run_until([&] { return responder->is_closed(); }));
+    EXPECT_EQ(reply->end(), RequestEnd::replied);
+    EXPECT_EQ(reply->next()->text(), "a question");
+    EXPECT_THROW(static_cast<void>(requester->send("late")), Error);
+    EXPECT_EQ(ended(), 1U);
+}
+
 TEST_P(Requests, OneThatIsDestroyedOrFailsEndsWithTheReason) {
     respond();
     Reply destroyed = requester->send("a");
