@@ -308,6 +308,7 @@ def test_a_thread_may_collect_garbage_while_objects_end():
         for _ in range(25):
             netio.MessageSocket(listener.address)
             Own(listener.address)
+            lives = Own(listener.address)  # the others may have ended before they are accepted
             listener.accept(LONG)
         end.set()
         for thread in threads: thread.join()
